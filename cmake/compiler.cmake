@@ -1,0 +1,22 @@
+# One interface target carries the warnings and the floating-point rules of all our code.
+add_library(attest_options INTERFACE)
+target_include_directories(attest_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(attest_options INTERFACE
+  # A product and a sum are two roundings unless the source says fma: emulation and error bounds count on it.
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch -Wold-style-cast>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ATTEST_ENABLE_WERROR}>>:-Werror>)
+
+if(ATTEST_SANITIZE)
+  add_library(attest_sanitize INTERFACE)
+  target_compile_options(attest_sanitize INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${ATTEST_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1>)
+  target_link_options(attest_sanitize INTERFACE -fsanitize=${ATTEST_SANITIZE})
+  target_link_libraries(attest_options INTERFACE attest_sanitize)
+endif()
+
+find_program(ATTEST_CCACHE ccache)
+if(ATTEST_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ATTEST_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ATTEST_CCACHE})
+endif()

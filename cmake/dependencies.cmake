@@ -1,0 +1,25 @@
+# Third-party code, all from Debian 12 packages (versions: cmake/packages.txt) and linked statically, so that the binary
+# alone runs on another x86-64 Linux. Headers are SYSTEM: their warnings are not ours.
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(fmt 9 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(rapidcheck REQUIRED)
+
+function(attest_static_library target archive)
+  find_library(${target}_ARCHIVE ${archive} REQUIRED)
+  add_library(${target} INTERFACE)
+  target_link_libraries(${target} INTERFACE ${${target}_ARCHIVE})
+endfunction()
+attest_static_library(attest_boost_context libboost_context.a)
+attest_static_library(attest_mpfr libmpfr.a)
+attest_static_library(attest_gmp libgmp.a)
+target_link_libraries(attest_mpfr INTERFACE attest_gmp)
+
+if(ATTEST_ENABLE_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+  find_package(benchmark 1.7 REQUIRED)
+endif()
+add_link_options(-static-libstdc++ -static-libgcc)

@@ -1,0 +1,12 @@
+# Compiles .cu files with the host compiler for the SIMT executor. -fsanitize=thread makes the compiler call a hook at
+# every load and store; the hooks are ours (gpu/simt/memory_hooks.cpp), the sanitizer's runtime is never linked. So these
+# files cannot carry another sanitizer. Line tables are kept: a finding names its source line.
+function(attest_compile_for_simt target)
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
+  add_library(${target} OBJECT ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE
+    -include ${PROJECT_SOURCE_DIR}/gpu/simt/cuda_on_host.hpp
+    -O2 -g1 -ffp-contract=off -fsanitize=thread --param tsan-instrument-func-entry-exit=0
+    -Wall -Wextra -Wno-unknown-pragmas -Wno-tsan)
+endfunction()

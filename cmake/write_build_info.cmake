@@ -1,0 +1,22 @@
+# Run by attest_build_info (provenance.cmake).
+execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY ${SOURCE_DIR}
+                OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+execute_process(COMMAND git status --porcelain --untracked-files=no WORKING_DIRECTORY ${SOURCE_DIR}
+                OUTPUT_VARIABLE changes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit "unknown")
+endif()
+if(changes)
+  set(dirty "true")
+else()
+  set(dirty "false")
+endif()
+set(text "#define ATTEST_COMMIT \"${commit}\"\n#define ATTEST_DIRTY ${dirty}\n#define ATTEST_COMPILER \"${COMPILER}\"\n")
+string(APPEND text "#define ATTEST_CUDA_COMPILER \"${CUDA_COMPILER}\"\n#define ATTEST_BUILD_TYPE \"${BUILD_TYPE}\"\n")
+string(APPEND text "#define ATTEST_SANITIZERS \"${SANITIZE}\"\n")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT "${old}" STREQUAL "${text}")
+  file(WRITE ${OUT} "${text}")
+endif()

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attest {
+
+/// Where a kernel runs.
+enum class Executor : int { cpu, simt, gpu };
+[[nodiscard]] std::string_view name_of(Executor executor);
+
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+};
+
+/// Host picture of one device buffer. Only `accessible` belongs to the kernel: the rest are guards. Only `initialised`
+/// holds values; reading any other byte is a defect that the SIMT executor reports.
+struct BufferImage {
+  std::string name;
+  std::vector<std::byte> bytes;
+  ByteRange accessible;
+  std::vector<ByteRange> initialised;
+};
+
+/// A defect that the executor saw while the kernel ran: a data race, an access out of bounds, a read of memory that
+/// nothing wrote, a barrier that not all threads reach.
+struct Finding {
+  std::string kind;     ///< `data race`, `out of bounds`, `uninitialised read`, `divergent barrier`
+  std::string message;  ///< kernel, source line, block, threads
+};
+
+/// Memory and time of the place where kernels run. One Device belongs to one host thread.
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  /// Copies the image over; the returned address is that of bytes[0] and is aligned to 256 bytes.
+  [[nodiscard]] virtual std::byte* upload(const BufferImage& image) = 0;
+  virtual void download(const std::byte* from, std::span<std::byte> to) = 0;
+  virtual void release(std::byte* buffer) noexcept = 0;
+  /// Waits for launched work; a failed launch throws MachineError.
+  virtual void synchronize() = 0;
+  /// Milliseconds that `work` took on the device.
+  [[nodiscard]] virtual double time_ms(const std::function<void()>& work) = 0;
+  /// Fixes the order in which blocks and threads advance, where the device lets us choose it.
+  virtual void seed_schedule(std::uint64_t /*seed*/) {}
+  /// Defects since the last call. Always empty on devices that cannot see them.
+  [[nodiscard]] virtual std::vector<Finding> take_findings() { return {}; }
+  /// One line: model, memory, driver.
+  [[nodiscard]] virtual std::string description() const = 0;
+};
+
+/// Makes the devices of an executor. `unavailable` gives the reason when this machine has none.
+struct DeviceFactory {
+  Executor executor;
+  std::function<std::string()> unavailable;  ///< empty string: available
+  std::function<std::unique_ptr<Device>()> make;
+};
+
+}  // namespace attest

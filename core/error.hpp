@@ -1,0 +1,22 @@
+#pragma once
+
+#include <stdexcept>
+
+namespace attest {
+
+/// What a user typed or a file holds is wrong. One line: what, got, allowed, where. Ends the program with exit code 2.
+class InvalidInput : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The machine cannot do it: no GPU, a CUDA error, a missing library, a full disk. Exit code 3.
+class MachineError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Exit codes of every subcommand.
+enum class ExitCode : int { passed = 0, verdict_failed = 1, bad_input = 2, machine = 3 };
+
+}  // namespace attest

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/element_type.hpp"
+#include "core/layout.hpp"
+#include "core/mask.hpp"
+#include "core/plan.hpp"
+#include "core/precision_plan.hpp"
+#include "core/problem.hpp"
+
+namespace attest {
+
+/// What a launch receives: addresses on its device. Q, K, V and O hold the problem's element type.
+struct Arguments {
+  Problem problem;
+  Plan plan;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;
+  float* lse = nullptr;         ///< [batch, query_heads, query_len], contiguous
+  void* workspace = nullptr;    ///< workspace_bytes() of memory holding NaN
+  Strides q_strides, k_strides, v_strides, o_strides;
+};
+
+enum class KernelRole {
+  kernel,            ///< must pass
+  negative_control,  ///< wrong by design: verify must fail it
+  mutant             ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on request
+};
+
+/// A kernel under test: what it claims and how to run it. Registered by its own file (KernelRegistration).
+struct KernelInfo {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string source;   ///< paper key or claim id
+  Executor executor = Executor::cpu;
+  KernelRole role = KernelRole::kernel;
+  std::string killed_by;  ///< mutants and negative controls: the law that must catch it
+  std::vector<ElementType> element_types;
+  std::vector<Mask> masks;
+  bool is_deterministic = true;  ///< two launches give the same bits
+
+  /// Which roundings a run performs.
+  std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
+  /// The Plans it can run for the problem: generators draw from these. Never empty for a supported problem.
+  std::function<std::vector<Plan>(const Problem&)> plans;
+  /// A sentence when it cannot run; asked after element type and mask were checked. May be empty: runs everything.
+  std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
+  /// May be empty: none needed.
+  std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes;
+  std::function<void(const Arguments&, Device&)> launch;
+};
+
+/// The whole question: element type and mask against the lists, then the kernel's own check. A sentence, or nothing.
+[[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
+                                                         const Problem& problem, const Plan& plan);
+
+}  // namespace attest

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/kernel.hpp"
+
+namespace attest {
+
+/// Declared at the foot of a kernel's file; the object library that holds it must be linked as objects.
+struct KernelRegistration {
+  explicit KernelRegistration(KernelInfo kernel);
+};
+struct DeviceRegistration {
+  explicit DeviceRegistration(DeviceFactory factory);
+};
+
+/// All kernels, sorted by name, then executor. Throws std::logic_error if two share both.
+[[nodiscard]] const std::vector<KernelInfo>& all_kernels();
+/// nullptr when there is none.
+[[nodiscard]] const KernelInfo* find_kernel(std::string_view name, Executor executor);
+
+/// Empty when the executor can be used here; otherwise why not.
+[[nodiscard]] std::string why_unavailable(Executor executor);
+/// Throws MachineError with that reason.
+[[nodiscard]] std::unique_ptr<Device> make_device(Executor executor);
+
+/// Shell-style match of a whole name: `*` and `?`; several patterns are separated by commas.
+[[nodiscard]] bool matches_glob(std::string_view name, std::string_view pattern);
+
+}  // namespace attest
