@@ -14,8 +14,9 @@ namespace attest {
 struct InputSpec {
   std::string family = "normal";
   std::uint64_t seed = 0;
-  double magnitude = 1.0;       ///< family-specific size: of the logits in most families
-  bool round_to_integers = false;  ///< Q, K, V rounded to whole numbers: what shrinking ends at where the bug allows
+  double magnitude = 1.0;  ///< family-specific size: of the logits in most families
+  bool round_to_integers =
+      false;  ///< Q, K, V rounded to whole numbers: what shrinking ends at where the bug allows
 
   friend bool operator==(const InputSpec&, const InputSpec&) = default;
 };
@@ -27,7 +28,8 @@ struct Case {
   Plan plan;
   Layouts layouts;
   InputSpec inputs;
-  std::uint64_t schedule_seed = 0;  ///< order in which the SIMT executor advances blocks and threads
+  std::uint64_t schedule_seed =
+      0;  ///< order in which the SIMT executor advances blocks and threads
 
   friend bool operator==(const Case&, const Case&) = default;
 };
@@ -39,7 +41,8 @@ struct Case {
 
 /// JSON with every field written out.
 [[nodiscard]] std::string to_json(const Case& c);
-/// Strict: an unknown key, a missing key or a wrong type throws InvalidInput that names `where`, the key and what is allowed.
+/// Strict: an unknown key, a missing key or a wrong type throws InvalidInput that names `where`,
+/// the key and what is allowed.
 [[nodiscard]] Case case_from_json(std::string_view text, std::string_view where);
 
 }  // namespace attest

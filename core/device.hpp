@@ -19,8 +19,9 @@ struct ByteRange {
   std::size_t begin = 0, end = 0;
 };
 
-/// Host picture of one device buffer. Only `accessible` belongs to the kernel: the rest are guards. Only `initialised`
-/// holds values; reading any other byte is a defect that the SIMT executor reports.
+/// Host picture of one device buffer. Only `accessible` belongs to the kernel: the rest are guards.
+/// Only `initialised` holds values; reading any other byte is a defect that the SIMT executor
+/// reports.
 struct BufferImage {
   std::string name;
   std::vector<std::byte> bytes;
@@ -28,8 +29,8 @@ struct BufferImage {
   std::vector<ByteRange> initialised;
 };
 
-/// A defect that the executor saw while the kernel ran: a data race, an access out of bounds, a read of memory that
-/// nothing wrote, a barrier that not all threads reach.
+/// A defect that the executor saw while the kernel ran: a data race, an access out of bounds, a
+/// read of memory that nothing wrote, a barrier that not all threads reach.
 struct Finding {
   std::string kind;     ///< `data race`, `out of bounds`, `uninitialised read`, `divergent barrier`
   std::string message;  ///< kernel, source line, block, threads

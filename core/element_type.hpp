@@ -14,8 +14,8 @@ enum class ElementType : int { fp32, fp16, bf16 };
 struct ElementFormat {
   std::string_view name;
   std::size_t size_bytes;
-  int significand_bits;   ///< p, with the implicit bit
-  double unit_roundoff;   ///< u = 2^-p: relative error of one rounding to nearest
+  int significand_bits;  ///< p, with the implicit bit
+  double unit_roundoff;  ///< u = 2^-p: relative error of one rounding to nearest
   double max_finite;
   double min_normal;
   double min_subnormal;
@@ -26,11 +26,12 @@ struct ElementFormat {
 /// Throws InvalidInput for a name that is not fp32, fp16 or bf16.
 [[nodiscard]] ElementType element_type_from_name(std::string_view name);
 
-/// Rounds to the nearest value of the format, ties to even, once (no double rounding through fp32). Subnormals are
-/// kept; values past max_finite + half an ulp become infinity; NaN stays NaN.
+/// Rounds to the nearest value of the format, ties to even, once (no double rounding through fp32).
+/// Subnormals are kept; values past max_finite + half an ulp become infinity; NaN stays NaN.
 [[nodiscard]] double round_to(ElementType type, double value);
 
-/// Bit pattern of a value that is exactly representable in the format (low 16 bits for the 16-bit formats).
+/// Bit pattern of a value that is exactly representable in the format (low 16 bits for the 16-bit
+/// formats).
 [[nodiscard]] std::uint32_t encode(ElementType type, float value);
 /// Exact.
 [[nodiscard]] float decode(ElementType type, std::uint32_t bits);

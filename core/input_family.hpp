@@ -15,7 +15,7 @@ namespace attest {
 /// A way to fill Q, K and V. Each family exists because some bug is invisible without it.
 struct InputFamily {
   std::string name;
-  std::string summary;  ///< one line: what it looks like and which bug it exposes
+  std::string summary;             ///< one line: what it looks like and which bug it exposes
   std::vector<double> magnitudes;  ///< values of InputSpec::magnitude worth drawing, smallest first
   std::function<Inputs(const Problem&, const InputSpec&)> make;
   /// A sentence when the problem does not fit (a captured head dim, say). May be empty.
@@ -28,7 +28,8 @@ void add_input_family(InputFamily family);
 /// Throws InvalidInput listing the known names.
 [[nodiscard]] const InputFamily& input_family(std::string_view name);
 
-/// Values of a case, rounded to the problem's element type; overflow is clamped to its largest finite value.
+/// Values of a case, rounded to the problem's element type; overflow is clamped to its largest
+/// finite value.
 [[nodiscard]] Inputs make_inputs(const Problem& problem, const InputSpec& spec);
 
 }  // namespace attest

@@ -25,18 +25,20 @@ struct Arguments {
   const void* k = nullptr;
   const void* v = nullptr;
   void* o = nullptr;
-  float* lse = nullptr;         ///< [batch, query_heads, query_len], contiguous
-  void* workspace = nullptr;    ///< workspace_bytes() of memory holding NaN
+  float* lse = nullptr;       ///< [batch, query_heads, query_len], contiguous
+  void* workspace = nullptr;  ///< workspace_bytes() of memory holding NaN
   Strides q_strides, k_strides, v_strides, o_strides;
 };
 
 enum class KernelRole {
   kernel,            ///< must pass
   negative_control,  ///< wrong by design: verify must fail it
-  mutant             ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on request
+  mutant  ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on
+          ///< request
 };
 
-/// A kernel under test: what it claims and how to run it. Registered by its own file (KernelRegistration).
+/// A kernel under test: what it claims and how to run it. Registered by its own file
+/// (KernelRegistration).
 struct KernelInfo {
   std::string name;
   std::string summary;  ///< one line
@@ -50,16 +52,19 @@ struct KernelInfo {
 
   /// Which roundings a run performs.
   std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
-  /// The Plans it can run for the problem: generators draw from these. Never empty for a supported problem.
+  /// The Plans it can run for the problem: generators draw from these. Never empty for a supported
+  /// problem.
   std::function<std::vector<Plan>(const Problem&)> plans;
-  /// A sentence when it cannot run; asked after element type and mask were checked. May be empty: runs everything.
+  /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
+  /// runs everything.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes;
   std::function<void(const Arguments&, Device&)> launch;
 };
 
-/// The whole question: element type and mask against the lists, then the kernel's own check. A sentence, or nothing.
+/// The whole question: element type and mask against the lists, then the kernel's own check. A
+/// sentence, or nothing.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
                                                          const Problem& problem, const Plan& plan);
 

@@ -23,16 +23,19 @@ struct Strides {
 /// Which of head and row varies faster in memory.
 enum class DimOrder : int { bhnd, bnhd };
 
-/// Where the elements of one tensor lie. Changes no answer; the gaps are filled with NaN and must survive a launch.
+/// Where the elements of one tensor lie. Changes no answer; the gaps are filled with NaN and must
+/// survive a launch.
 struct TensorLayout {
   DimOrder order = DimOrder::bhnd;
-  std::int64_t row_gap = 0;      ///< unused elements after every row
-  std::int64_t base_offset = 0;  ///< unused elements before the first one: misaligns the base pointer
+  std::int64_t row_gap = 0;  ///< unused elements after every row
+  std::int64_t base_offset =
+      0;  ///< unused elements before the first one: misaligns the base pointer
 
   friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
 };
 
-/// Independent layouts, because using one tensor's strides for another is a classic bug (FlagAttention#45).
+/// Independent layouts, because using one tensor's strides for another is a classic bug
+/// (FlagAttention#45).
 struct Layouts {
   TensorLayout q, k, v, o;
 
@@ -40,7 +43,8 @@ struct Layouts {
 };
 
 [[nodiscard]] Strides strides_of(const Shape& shape, const TensorLayout& layout);
-/// Elements from the first to one past the last of the tensor; base_offset is not counted. 0 for an empty tensor.
+/// Elements from the first to one past the last of the tensor; base_offset is not counted. 0 for an
+/// empty tensor.
 [[nodiscard]] std::int64_t span_of(const Shape& shape, const TensorLayout& layout);
 /// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8`.
 [[nodiscard]] std::string to_string(const Layouts& layouts);

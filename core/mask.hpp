@@ -12,7 +12,8 @@ namespace attest {
 enum class Mask : int {
   none,
   causal_top_left,     ///< query i sees keys 0..i
-  causal_bottom_right  ///< the last query sees the last key: query i sees keys 0..i + key_len - query_len
+  causal_bottom_right  ///< the last query sees the last key: query i sees keys 0..i + key_len -
+                       ///< query_len
 };
 
 /// Number of keys that query i sees; they are always the first ones, [0, count).

@@ -10,9 +10,9 @@
 
 namespace attest {
 
-/// What the answer is. O = softmax(scale * Q K^T over the visible keys) V and LSE = ln sum exp(scale * q.k).
-/// Q [batch, query_heads, query_len, head_dim], K and V [batch, kv_heads, key_len, head_dim],
-/// O like Q, LSE [batch, query_heads, query_len] in fp32, natural log.
+/// What the answer is. O = softmax(scale * Q K^T over the visible keys) V and LSE = ln sum
+/// exp(scale * q.k). Q [batch, query_heads, query_len, head_dim], K and V [batch, kv_heads,
+/// key_len, head_dim], O like Q, LSE [batch, query_heads, query_len] in fp32, natural log.
 struct Problem {
   std::int64_t batch = 1;
   std::int64_t query_heads = 1;
@@ -45,7 +45,8 @@ using Shape = std::array<std::int64_t, 4>;
 /// 4 * B * H * D per visible (query, key) pair: two products of 2 D each. Softmax is not counted.
 [[nodiscard]] double forward_flops(const Problem& problem);
 
-/// Short text, e.g. `b1 h4/2 q33 k65 d64 causal_top_left fp32`; the scale is added only when it is not the default.
+/// Short text, e.g. `b1 h4/2 q33 k65 d64 causal_top_left fp32`; the scale is added only when it is
+/// not the default.
 [[nodiscard]] std::string to_string(const Problem& problem);
 
 /// Throws InvalidInput naming the field, the value and the allowed range.

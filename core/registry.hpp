@@ -10,7 +10,8 @@
 
 namespace attest {
 
-/// Declared at the foot of a kernel's file; the object library that holds it must be linked as objects.
+/// Declared at the foot of a kernel's file; the object library that holds it must be linked as
+/// objects.
 struct KernelRegistration {
   explicit KernelRegistration(KernelInfo kernel);
 };

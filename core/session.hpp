@@ -11,15 +11,17 @@
 
 namespace attest {
 
-/// What a launch did to memory besides writing its answer. Each list holds sentences; empty means clean.
+/// What a launch did to memory besides writing its answer. Each list holds sentences; empty means
+/// clean.
 struct MemoryReport {
-  std::vector<std::string> damaged_guards;    ///< bytes outside the tensors, or in the gaps of their strides, changed
-  std::vector<std::string> unwritten_outputs; ///< elements of O or LSE that still hold the poison
-  std::vector<std::string> modified_inputs;   ///< Q, K or V changed
+  std::vector<std::string>
+      damaged_guards;  ///< bytes outside the tensors, or in the gaps of their strides, changed
+  std::vector<std::string> unwritten_outputs;  ///< elements of O or LSE that still hold the poison
+  std::vector<std::string> modified_inputs;    ///< Q, K or V changed
 };
 
-/// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every buffer between guards,
-/// gaps of the strides filled with NaN.
+/// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
+/// buffer between guards, gaps of the strides filled with NaN.
 class Session {
  public:
   /// Layouts and schedule come from the case. `kernel` and `device` outlive the session.
@@ -41,13 +43,15 @@ class Session {
     BufferImage image;
     Shape shape{};
     Strides strides;
-    std::size_t first = 0;         ///< byte of element (0, 0, 0, 0)
+    std::size_t first = 0;  ///< byte of element (0, 0, 0, 0)
     std::size_t element_size = 0;
     bool is_output = false;
     std::byte* device = nullptr;
   };
-  Buffer make_buffer(std::string name, const Shape& shape, const TensorLayout& layout,
-                     ElementType type, const Tensor<float>* values) const;
+  /// `values` is null for outputs.
+  [[nodiscard]] static Buffer make_buffer(std::string name, const Shape& shape,
+                                          const TensorLayout& layout, ElementType type,
+                                          const Tensor<float>* values);
   void check_buffer(const Buffer& buffer, const std::vector<std::byte>& now);
 
   const KernelInfo& kernel_;

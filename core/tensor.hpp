@@ -9,7 +9,8 @@
 
 namespace attest {
 
-/// Non-owning [batch, head, row, dim] view with arbitrary element strides, 0 and negative ones included.
+/// Non-owning [batch, head, row, dim] view with arbitrary element strides, 0 and negative ones
+/// included.
 template <typename T>
 struct TensorView {
   T* data = nullptr;
@@ -21,7 +22,8 @@ struct TensorView {
   }
 };
 
-/// Owning contiguous [batch, head, row, dim] tensor. Rows of LSE are stored with a last dimension of 1.
+/// Owning contiguous [batch, head, row, dim] tensor. Rows of LSE are stored with a last dimension
+/// of 1.
 template <typename T>
 class Tensor {
  public:
@@ -67,8 +69,8 @@ class Tensor {
   std::vector<T> values_;
 };
 
-/// The values of a problem's inputs, in [batch, head, row, dim] order and exactly representable in its element type.
-/// fp32 holds every fp16 and bf16 value, so one host type serves all formats.
+/// The values of a problem's inputs, in [batch, head, row, dim] order and exactly representable in
+/// its element type. fp32 holds every fp16 and bf16 value, so one host type serves all formats.
 struct Inputs {
   Tensor<float> q, k, v;
 };

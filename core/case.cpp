@@ -1,0 +1,220 @@
+#include "core/case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json layout_json(const TensorLayout& layout) {
+  return {{"order", layout.order == DimOrder::bhnd ? "bhnd" : "bnhd"},
+          {"row_gap", layout.row_gap},
+          {"base_offset", layout.base_offset}};
+}
+
+/// One JSON object with every access checked; `path` names it in messages.
+class Object {
+ public:
+  Object(const Json& json, std::string path, std::string_view where,
+         std::initializer_list<std::string_view> keys)
+      : json_(json), path_(std::move(path)), where_(where) {
+    if (!json.is_object()) fail(path_, "an object", json);
+    for (const auto& [key, value] : json.items()) {
+      if (std::ranges::find(keys, key) == keys.end()) {
+        throw InvalidInput(fmt::format("{}: key '{}' is unknown in {}; allowed: {}", where_, key,
+                                       path_, fmt::join(keys, ", ")));
+      }
+    }
+  }
+
+  [[nodiscard]] const Json& at(const std::string& key) const {
+    if (!json_.contains(key)) {
+      throw InvalidInput(fmt::format("{}: key '{}' is missing in {}", where_, key, path_));
+    }
+    return json_.at(key);
+  }
+  [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t low,
+                                     std::int64_t high) const {
+    const Json& value = at(key);
+    if (!value.is_number_integer() || value.get<std::int64_t>() < low ||
+        value.get<std::int64_t>() > high) {
+      fail(key, fmt::format("an integer from {} to {}", low, high), value);
+    }
+    return value.get<std::int64_t>();
+  }
+  [[nodiscard]] std::uint64_t seed(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_number_unsigned()) fail(key, "an integer from 0 to 2^64 - 1", value);
+    return value.get<std::uint64_t>();
+  }
+  [[nodiscard]] double number(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_number() || !std::isfinite(value.get<double>())) {
+      fail(key, "a finite number", value);
+    }
+    return value.get<double>();
+  }
+  [[nodiscard]] std::string text(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_string()) fail(key, "a string", value);
+    return value.get<std::string>();
+  }
+  [[nodiscard]] bool boolean(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_boolean()) fail(key, "true or false", value);
+    return value.get<bool>();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, std::string_view allowed, const Json& got) const {
+    throw InvalidInput(
+        fmt::format("{}: '{}' is {}; allowed: {}", where_, key, got.dump(), allowed));
+  }
+
+  const Json& json_;
+  std::string path_;
+  std::string_view where_;
+};
+
+TensorLayout layout_from(const Json& json, const std::string& path, std::string_view where) {
+  const Object object(json, path, where, {"order", "row_gap", "base_offset"});
+  const std::string order = object.text("order");
+  if (order != "bhnd" && order != "bnhd") {
+    throw InvalidInput(
+        fmt::format("{}: 'order' in {} is '{}'; allowed: bhnd, bnhd", where, path, order));
+  }
+  return {.order = order == "bhnd" ? DimOrder::bhnd : DimOrder::bnhd,
+          .row_gap = object.integer("row_gap", 0, 1 << 20),
+          .base_offset = object.integer("base_offset", 0, 1 << 20)};
+}
+
+/// Puts the file's name before a message that does not know it.
+template <typename Call>
+auto with_place(std::string_view where, const Call& call) {
+  try {
+    return call();
+  } catch (const InvalidInput& error) {
+    const std::string_view message = error.what();
+    if (message.starts_with(where)) throw;
+    throw InvalidInput(fmt::format("{}: {}", where, message));
+  }
+}
+
+Problem problem_from(const Json& json, std::string_view where) {
+  const Object object(json, "problem", where,
+                      {"batch", "query_heads", "kv_heads", "query_len", "key_len", "head_dim",
+                       "mask", "element_type", "scale"});
+  constexpr std::int64_t any = std::int64_t{1} << 40;  // validate() knows the real limits
+  const Problem problem{
+      .batch = object.integer("batch", 0, any),
+      .query_heads = object.integer("query_heads", 0, any),
+      .kv_heads = object.integer("kv_heads", 0, any),
+      .query_len = object.integer("query_len", 0, any),
+      .key_len = object.integer("key_len", 0, any),
+      .head_dim = object.integer("head_dim", 0, any),
+      .mask = with_place(where, [&] { return mask_from_name(object.text("mask")); }),
+      .element_type =
+          with_place(where, [&] { return element_type_from_name(object.text("element_type")); }),
+      .scale = static_cast<float>(object.number("scale")),
+  };
+  with_place(where, [&] { validate(problem); });
+  return problem;
+}
+
+Plan plan_from(const Json& json, std::string_view where) {
+  const Object object(json, "plan", where, {"query_tile", "key_tile", "key_splits"});
+  Plan plan;
+  for (const PlanField& field : plan_fields) {
+    plan.*field.member = object.integer(std::string(field.name), 0, 1 << 20);
+  }
+  return plan;
+}
+
+InputSpec inputs_from(const Json& json, std::string_view where) {
+  const Object object(json, "inputs", where, {"family", "seed", "magnitude", "round_to_integers"});
+  return {.family = object.text("family"),
+          .seed = object.seed("seed"),
+          .magnitude = object.number("magnitude"),
+          .round_to_integers = object.boolean("round_to_integers")};
+}
+
+}  // namespace
+
+std::string to_string(const Case& c) {
+  return fmt::format("{} | {} | {} | {} | {} x{}{} seed {}", c.kernel, to_string(c.problem),
+                     to_string(c.plan), to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
+                     c.inputs.round_to_integers ? " integers" : "", c.inputs.seed);
+}
+
+std::string file_key(const Case& c) {
+  std::string key = fmt::format("{}_{}_{}_{}_{}", c.kernel, to_string(c.problem), to_string(c.plan),
+                                c.inputs.family, c.inputs.seed);
+  for (char& letter : key) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '.') letter = '_';
+  }
+  return key;
+}
+
+std::string to_json(const Case& c) {
+  const Problem& p = c.problem;
+  Json plan = Json::object();
+  for (const PlanField& field : plan_fields) plan[std::string(field.name)] = c.plan.*field.member;
+  const Json json = {{"kernel", c.kernel},
+                     {"problem",
+                      {{"batch", p.batch},
+                       {"query_heads", p.query_heads},
+                       {"kv_heads", p.kv_heads},
+                       {"query_len", p.query_len},
+                       {"key_len", p.key_len},
+                       {"head_dim", p.head_dim},
+                       {"mask", name_of(p.mask)},
+                       {"element_type", format_of(p.element_type).name},
+                       {"scale", p.scale}}},
+                     {"plan", plan},
+                     {"layouts",
+                      {{"q", layout_json(c.layouts.q)},
+                       {"k", layout_json(c.layouts.k)},
+                       {"v", layout_json(c.layouts.v)},
+                       {"o", layout_json(c.layouts.o)}}},
+                     {"inputs",
+                      {{"family", c.inputs.family},
+                       {"seed", c.inputs.seed},
+                       {"magnitude", c.inputs.magnitude},
+                       {"round_to_integers", c.inputs.round_to_integers}}},
+                     {"schedule_seed", c.schedule_seed}};
+  return json.dump(2);
+}
+
+Case case_from_json(std::string_view text, std::string_view where) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw InvalidInput(fmt::format("{}: not JSON at byte {}; a case written by attest is expected",
+                                   where, error.byte));
+  }
+  const Object object(json, "the case", where,
+                      {"kernel", "problem", "plan", "layouts", "inputs", "schedule_seed"});
+  const Json& layouts_json = object.at("layouts");
+  const Object layouts(layouts_json, "layouts", where, {"q", "k", "v", "o"});
+  return {.kernel = object.text("kernel"),
+          .problem = problem_from(object.at("problem"), where),
+          .plan = plan_from(object.at("plan"), where),
+          .layouts = {.q = layout_from(layouts.at("q"), "layouts.q", where),
+                      .k = layout_from(layouts.at("k"), "layouts.k", where),
+                      .v = layout_from(layouts.at("v"), "layouts.v", where),
+                      .o = layout_from(layouts.at("o"), "layouts.o", where)},
+          .inputs = inputs_from(object.at("inputs"), where),
+          .schedule_seed = object.seed("schedule_seed")};
+}
+
+}  // namespace attest

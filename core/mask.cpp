@@ -1,0 +1,32 @@
+#include "core/mask.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::array<Mask, 3> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right};
+constexpr std::array<std::string_view, 3> names{"none", "causal_top_left", "causal_bottom_right"};
+
+}  // namespace
+
+std::string_view name_of(Mask mask) {
+  return names[static_cast<std::size_t>(mask)];
+}
+std::span<const Mask> all_masks() {
+  return masks;
+}
+
+Mask mask_from_name(std::string_view name) {
+  for (const Mask mask : masks) {
+    if (name_of(mask) == name) return mask;
+  }
+  throw InvalidInput(
+      fmt::format("mask '{}' is unknown; allowed: {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace attest

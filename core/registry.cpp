@@ -1,0 +1,119 @@
+#include "core/registry.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/host_memory_device.hpp"
+
+namespace attest {
+namespace {
+
+struct Registry {
+  std::vector<KernelInfo> kernels;
+  std::vector<DeviceFactory> devices;
+  bool is_sorted = false;
+};
+
+// A function-local static exists before the first registration, whatever the order of
+// initialisation.
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
+const DeviceRegistration host_memory{
+    {.executor = Executor::cpu,
+     .unavailable = [] { return std::string{}; },
+     .make = [] { return std::unique_ptr<Device>(std::make_unique<HostMemoryDevice>()); }}};
+
+const DeviceFactory* find_factory(Executor executor) {
+  for (const DeviceFactory& factory : registry().devices) {
+    if (factory.executor == executor) return &factory;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+KernelRegistration::KernelRegistration(KernelInfo kernel) {
+  registry().kernels.push_back(std::move(kernel));
+  registry().is_sorted = false;
+}
+
+DeviceRegistration::DeviceRegistration(DeviceFactory factory) {
+  registry().devices.push_back(std::move(factory));
+}
+
+const std::vector<KernelInfo>& all_kernels() {
+  Registry& r = registry();
+  if (!r.is_sorted) {
+    const auto key = [](const KernelInfo& k) { return std::tuple(k.name, k.executor); };
+    std::sort(r.kernels.begin(), r.kernels.end(),
+              [&](const KernelInfo& a, const KernelInfo& b) { return key(a) < key(b); });
+    for (std::size_t i = 1; i < r.kernels.size(); ++i) {
+      if (key(r.kernels[i - 1]) == key(r.kernels[i])) {
+        throw std::logic_error(fmt::format("two kernels are registered as '{}' for executor {}",
+                                           r.kernels[i].name, name_of(r.kernels[i].executor)));
+      }
+    }
+    r.is_sorted = true;
+  }
+  return r.kernels;
+}
+
+const KernelInfo* find_kernel(std::string_view name, Executor executor) {
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.name == name && kernel.executor == executor) return &kernel;
+  }
+  return nullptr;
+}
+
+std::string why_unavailable(Executor executor) {
+  const DeviceFactory* factory = find_factory(executor);
+  if (factory == nullptr) {
+    return fmt::format("this build has no {} executor", name_of(executor));
+  }
+  return factory->unavailable();
+}
+
+std::unique_ptr<Device> make_device(Executor executor) {
+  if (const std::string reason = why_unavailable(executor); !reason.empty()) {
+    throw MachineError(fmt::format("executor {} cannot be used: {}", name_of(executor), reason));
+  }
+  return find_factory(executor)->make();
+}
+
+bool matches_glob(std::string_view name, std::string_view pattern) {
+  const std::string subject(name);
+  while (true) {
+    const std::size_t comma = pattern.find(',');
+    const std::string one(pattern.substr(0, comma));
+    if (fnmatch(one.c_str(), subject.c_str(), 0) == 0) return true;
+    if (comma == std::string_view::npos) return false;
+    pattern.remove_prefix(comma + 1);
+  }
+}
+
+std::string_view name_of(Executor executor) {
+  constexpr std::array<std::string_view, 3> names{"cpu", "simt", "gpu"};
+  return names[static_cast<std::size_t>(executor)];
+}
+
+std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Problem& problem,
+                                           const Plan& plan) {
+  if (std::ranges::find(kernel.element_types, problem.element_type) == kernel.element_types.end()) {
+    return fmt::format("{} has no {} version", kernel.name, format_of(problem.element_type).name);
+  }
+  if (std::ranges::find(kernel.masks, problem.mask) == kernel.masks.end()) {
+    return fmt::format("{} has no mask {}", kernel.name, name_of(problem.mask));
+  }
+  return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
+}
+
+}  // namespace attest
