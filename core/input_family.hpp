@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,8 +19,10 @@ struct InputFamily {
   std::string summary;             ///< one line: what it looks like and which bug it exposes
   std::vector<double> magnitudes;  ///< values of InputSpec::magnitude worth drawing, smallest first
   std::function<Inputs(const Problem&, const InputSpec&)> make;
-  /// A sentence when the problem does not fit (a captured head dim, say). May be empty.
+  /// A sentence when the problem does not fit (a captured length, say). May be empty.
   std::function<std::optional<std::string>(const Problem&)> unsupported;
+  /// Head dims it exists for; empty: any. Generators draw head_dim from these.
+  std::vector<std::int64_t> head_dims = {};
 };
 
 [[nodiscard]] const std::vector<InputFamily>& all_input_families();
