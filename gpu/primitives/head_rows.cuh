@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/kernel.hpp"
+
+namespace attest {
+
+/// Rows of one (batch, head) in global memory, the head dimension contiguous. Offsets are 64-bit;
+/// no alignment is assumed.
+template <typename T>
+struct RowView {
+  T* first = nullptr;
+  std::int64_t stride = 0;  ///< elements from one row to the next
+  std::int64_t count = 0;   ///< rows that exist: nothing past them may be touched
+
+  __device__ T* row(std::int64_t n) const { return first + n * stride; }
+  /// How many of the `rows` rows from `begin` exist.
+  __device__ int existing(std::int64_t begin, int rows) const {
+    const std::int64_t left = count - begin;
+    return left < rows ? static_cast<int>(left) : rows;
+  }
+};
+
+/// The four tensors of fp32 problems as one query head sees them.
+struct HeadRows {
+  RowView<const float> q, k, v;
+  RowView<float> o;
+};
+
+inline __device__ HeadRows head_rows(const Arguments& a, std::int64_t batch,
+                                     std::int64_t query_head) {
+  const Problem& problem = a.problem;
+  const std::int64_t kv_head = problem.kv_head_of(query_head);
+  return {{static_cast<const float*>(a.q) + a.q_strides.offset(batch, query_head, 0),
+           a.q_strides.row, problem.query_len},
+          {static_cast<const float*>(a.k) + a.k_strides.offset(batch, kv_head, 0), a.k_strides.row,
+           problem.key_len},
+          {static_cast<const float*>(a.v) + a.v_strides.offset(batch, kv_head, 0), a.v_strides.row,
+           problem.key_len},
+          {static_cast<float*>(a.o) + a.o_strides.offset(batch, query_head, 0), a.o_strides.row,
+           problem.query_len}};
+}
+
+}  // namespace attest

@@ -1,0 +1,54 @@
+#include "gpu/runtime/cuda_device.hpp"
+
+#include <algorithm>
+
+#include "core/registry.hpp"
+
+namespace attest {
+namespace {
+
+DeviceInfo select_device(int ordinal) {
+  ATTEST_CUDA_CHECK(cudaSetDevice(ordinal));
+  return device_info(ordinal);
+}
+
+const DeviceRegistration registration{
+    {.executor = Executor::gpu, .unavailable = why_no_gpu, .make = [] {
+       return std::unique_ptr<Device>(std::make_unique<CudaDevice>());
+     }}};
+
+}  // namespace
+
+CudaDevice::CudaDevice(int ordinal) : info_(select_device(ordinal)) {}
+
+std::byte* CudaDevice::upload(const BufferImage& image) {
+  // An empty image still needs an address of its own, by which it is released.
+  DeviceBuffer<std::byte> buffer{std::max<std::size_t>(image.bytes.size(), 1)};
+  ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer.data(), image.bytes.data(), image.bytes.size(),
+                                    cudaMemcpyHostToDevice, stream_.get()));
+  stream_.synchronize();
+  std::byte* const address = buffer.data();
+  buffers_.emplace(address, std::move(buffer));
+  return address;
+}
+
+void CudaDevice::download(const std::byte* from, std::span<std::byte> to) {
+  ATTEST_CUDA_CHECK(
+      cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.get()));
+  stream_.synchronize();
+}
+
+void CudaDevice::release(std::byte* buffer) noexcept {
+  buffers_.erase(buffer);
+}
+
+double CudaDevice::time_ms(const std::function<void()>& work) {
+  Event start, stop;
+  start.record(stream_);
+  work();
+  stop.record(stream_);
+  stop.synchronize();
+  return stop.ms_since(start);
+}
+
+}  // namespace attest

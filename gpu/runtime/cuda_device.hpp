@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "core/device.hpp"
+#include "gpu/runtime/device_buffer.hpp"
+#include "gpu/runtime/device_info.hpp"
+#include "gpu/runtime/stream.hpp"
+
+namespace attest {
+
+/// One GPU and one stream, in which everything happens in order. For the host thread that made it.
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal = 0);
+
+  [[nodiscard]] std::byte* upload(const BufferImage& image) override;
+  /// Waits for launched work first; `from` may point into a buffer. Throws CudaError.
+  void download(const std::byte* from, std::span<std::byte> to) override;
+  void release(std::byte* buffer) noexcept override;
+  void synchronize() override { stream_.synchronize(); }
+  [[nodiscard]] double time_ms(const std::function<void()>& work) override;
+  [[nodiscard]] std::string description() const override { return to_string(info_); }
+
+  [[nodiscard]] const Stream& stream() const { return stream_; }
+  [[nodiscard]] const DeviceInfo& info() const { return info_; }
+
+ private:
+  DeviceInfo info_;
+  Stream stream_;
+  std::unordered_map<std::byte*, DeviceBuffer<std::byte>> buffers_;
+};
+
+}  // namespace attest

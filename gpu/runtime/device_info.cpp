@@ -1,0 +1,97 @@
+#include "gpu/runtime/device_info.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "gpu/runtime/cuda_error.hpp"
+
+namespace attest {
+namespace {
+
+constexpr int oldest_compute_major = 8;
+
+/// CUDA counts versions as 1000 * major + 10 * minor.
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int attribute(cudaDeviceAttr which, int ordinal) {
+  int value = 0;
+  ATTEST_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, ordinal));
+  return value;
+}
+
+/// 0 when there is no driver.
+int driver_version() {
+  int version = 0;
+  ATTEST_CUDA_CHECK(cudaDriverGetVersion(&version));
+  return version;
+}
+
+int runtime_version() {
+  int version = 0;
+  ATTEST_CUDA_CHECK(cudaRuntimeGetVersion(&version));
+  return version;
+}
+
+}  // namespace
+
+DeviceInfo device_info(int ordinal) {
+  cudaDeviceProp properties{};
+  ATTEST_CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal));
+  return {
+      .name = properties.name,
+      .compute_major = properties.major,
+      .compute_minor = properties.minor,
+      .multiprocessors = properties.multiProcessorCount,
+      .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+      .l2_bytes = properties.l2CacheSize,
+      .shared_per_block_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlock),
+      .shared_per_block_optin_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin),
+      .shared_per_multiprocessor_bytes =
+          static_cast<std::int64_t>(properties.sharedMemPerMultiprocessor),
+      .registers_per_multiprocessor = properties.regsPerMultiprocessor,
+      .max_threads_per_block = properties.maxThreadsPerBlock,
+      .max_grid_x = properties.maxGridSize[0],
+      .max_grid_y = properties.maxGridSize[1],
+      .max_grid_z = properties.maxGridSize[2],
+      .driver = version_text(driver_version()),
+      .runtime = version_text(runtime_version())};
+}
+
+std::string to_string(const DeviceInfo& info) {
+  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, driver CUDA {}, runtime CUDA {}", info.name,
+                     info.compute_major, info.compute_minor, info.multiprocessors,
+                     static_cast<double>(info.memory_bytes) / 0x1p30, info.driver, info.runtime);
+}
+
+std::string why_no_gpu() {
+  try {
+    const int driver = driver_version();
+    const int runtime = runtime_version();
+    if (driver == 0) return "no NVIDIA driver on this machine (libcuda.so.1 was not found)";
+    // Within one major version an older driver runs a newer runtime [CUDA compatibility guide,
+    // minor version].
+    if (driver / 1000 < runtime / 1000) {
+      return fmt::format("the NVIDIA driver supports CUDA {}; this program needs {}.0 or later",
+                         version_text(driver), runtime / 1000);
+    }
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
+      cudaGetLastError();
+      return "the NVIDIA driver is there, but it sees no GPU (CUDA_VISIBLE_DEVICES may hide it)";
+    }
+    ATTEST_CUDA_CHECK(code);
+    const int major = attribute(cudaDevAttrComputeCapabilityMajor, 0);
+    if (major < oldest_compute_major) {
+      return fmt::format("GPU 0 is sm_{}{}; kernels are built for sm_{}0 and later", major,
+                         attribute(cudaDevAttrComputeCapabilityMinor, 0), oldest_compute_major);
+    }
+    return {};
+  } catch (const CudaError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace attest {
+
+/// What a GPU is. Sizes in bytes.
+struct DeviceInfo {
+  std::string name;
+  int compute_major = 0, compute_minor = 0;
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t shared_per_block_bytes = 0;        ///< without asking: 48 KiB
+  std::int64_t shared_per_block_optin_bytes = 0;  ///< after cudaFuncSetAttribute
+  std::int64_t shared_per_multiprocessor_bytes = 0;
+  int registers_per_multiprocessor = 0;
+  int max_threads_per_block = 0;
+  std::int64_t max_grid_x = 0, max_grid_y = 0, max_grid_z = 0;
+  std::string driver;   ///< highest CUDA version that the driver supports, e.g. `13.0`
+  std::string runtime;  ///< CUDA version this program was built with
+};
+
+/// Throws CudaError when `ordinal` is not a device.
+[[nodiscard]] DeviceInfo device_info(int ordinal);
+
+/// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, driver CUDA 13.0, runtime CUDA 13.0`.
+[[nodiscard]] std::string to_string(const DeviceInfo& info);
+
+/// Empty when device 0 can run our kernels; otherwise one line that says why not: no driver, a
+/// driver that is too old, no device, a device older than sm_80. Prints nothing and leaves no error
+/// behind.
+[[nodiscard]] std::string why_no_gpu();
+
+}  // namespace attest

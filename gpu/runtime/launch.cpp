@@ -1,0 +1,45 @@
+#include "gpu/runtime/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "gpu/runtime/cuda_device.hpp"
+
+namespace attest {
+namespace {
+
+void require_within(std::string_view what, std::int64_t got, std::int64_t low, std::int64_t high,
+                    const DeviceInfo& device) {
+  if (got < low || got > high) {
+    throw MachineError(fmt::format("kernel launch: {} is {}; {} allows {} to {}", what, got,
+                                   device.name, low, high));
+  }
+}
+
+}  // namespace
+
+void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
+                    Device& device, void** arguments) {
+  const CudaDevice& gpu = dynamic_cast<CudaDevice&>(device);
+  const DeviceInfo& info = gpu.info();
+  require_within("grid.x", grid.x, 1, info.max_grid_x, info);
+  require_within("grid.y", grid.y, 1, info.max_grid_y, info);
+  require_within("grid.z", grid.z, 1, info.max_grid_z, info);
+  const std::int64_t threads = std::int64_t{block.x} * block.y * block.z;
+  require_within("threads of a block", threads, 1, info.max_threads_per_block, info);
+  require_within("dynamic shared memory of a block in bytes",
+                 static_cast<std::int64_t>(shared_bytes), 0, info.shared_per_block_optin_bytes,
+                 info);
+  if (static_cast<std::int64_t>(shared_bytes) > info.shared_per_block_bytes) {
+    ATTEST_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(shared_bytes)));
+  }
+  ATTEST_CUDA_CHECK(
+      cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, gpu.stream().get()));
+  // A launch can also leave its error behind without returning it.
+  ATTEST_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace attest
