@@ -45,7 +45,7 @@ struct KernelInfo {
   std::string source;   ///< paper key or claim id
   Executor executor = Executor::cpu;
   KernelRole role = KernelRole::kernel;
-  std::string killed_by;  ///< mutants and negative controls: the law that must catch it
+  std::string killed_by{};  ///< mutants and negative controls: the law that must catch it
   std::vector<ElementType> element_types;
   std::vector<Mask> masks;
   bool is_deterministic = true;  ///< two launches give the same bits
@@ -57,9 +57,9 @@ struct KernelInfo {
   std::function<std::vector<Plan>(const Problem&)> plans;
   /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
   /// runs everything.
-  std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
+  std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
   /// May be empty: none needed.
-  std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes;
+  std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
   std::function<void(const Arguments&, Device&)> launch;
 };
 

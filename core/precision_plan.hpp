@@ -46,8 +46,8 @@ enum class Rescale {
 /// tolerance is ever typed in by hand. u = 2^-24 is the roundoff of the fp32 arithmetic between the
 /// points named here.
 struct PrecisionPlan {
-  Accumulation score;           ///< Q K^T, chain of head_dim
-  Accumulation value;           ///< P V, chain of key_len
+  Accumulation score{};         ///< Q K^T, chain of head_dim
+  Accumulation value{};         ///< P V, chain of key_len
   bool scale_after_dot = true;  ///< s = fl(scale * dot): one more rounding of the score
   bool scale_folded_into_q =
       false;  ///< q is multiplied by scale in fp32 first: one more rounding per term
