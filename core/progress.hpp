@@ -11,7 +11,7 @@ namespace attest {
 
 /// Where a long job stands.
 struct ProgressState {
-  std::string label;           ///< what runs now
+  std::string label{};         ///< what runs now
   std::string unit = "cases";  ///< plural
   std::int64_t done = 0;
   std::int64_t total = 0;    ///< 0: not known

@@ -22,18 +22,18 @@ inline constexpr int record_schema_version = 1;
 /// One result. A record file holds one JSON object a line (JSONL); everything downstream reads
 /// records and recomputes nothing.
 struct Record {
-  std::string kind;             ///< which job made it: `verify`, `study`, ...
-  std::optional<Case> subject;  ///< what ran; nothing for a result about many cases
-  std::string verdict;          ///< name of a Verdict; empty when nothing was judged
-  std::map<std::string, std::string>
-      labels;  ///< words that are not numbers: law, executor, replay line
-  std::vector<Measurement> measurements;
-  Provenance provenance;
+  std::string kind{};             ///< which job made it: `verify`, `study`, ...
+  std::optional<Case> subject{};  ///< what ran; nothing for a result about many cases
+  std::string verdict{};          ///< name of a Verdict; empty when nothing was judged
+  /// Words that are not numbers: law, executor, replay line.
+  std::map<std::string, std::string> labels{};
+  std::vector<Measurement> measurements{};
+  Provenance provenance{};
 };
 
 /// One line without the newline. NaN and infinities, which JSON has no numbers for, become the
-/// strings "nan", "inf" and
-/// "-inf"; every other double reads back as the same bits. Bytes that are not UTF-8 are replaced.
+/// strings "nan", "inf" and "-inf"; every other double reads back as the same bits. Bytes that are
+/// not UTF-8 are replaced.
 [[nodiscard]] std::string to_json(const Record& record);
 /// Strict inverse: an unknown key, a missing key, a wrong type or another schema version throws
 /// InvalidInput that names `where` and the key.
