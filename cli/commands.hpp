@@ -1,0 +1,19 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "core/error.hpp"
+
+namespace attest {
+
+/// Set by the subcommand that the user chose; run after parsing.
+using Action = std::function<ExitCode()>;
+
+/// Each adds one subcommand with its options, help and examples; one file a subcommand.
+void add_verify_command(CLI::App& app, Action& action);
+void add_replay_command(CLI::App& app, Action& action);
+void add_list_command(CLI::App& app, Action& action);
+void add_doctor_command(CLI::App& app, Action& action);
+
+}  // namespace attest

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/commands.hpp"
+#include "core/error.hpp"
+
+namespace {
+
+int report(attest::ExitCode code, std::string_view kind, std::string_view message) {
+  fmt::print(stderr, "attest: {}{}\n", kind, message);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using attest::ExitCode;
+  CLI::App app{
+      "Attest: is an attention kernel right, how accurate is it, and why is it as fast as it is?"};
+  app.name("attest");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
+      "error, disk).\n"
+      "`attest test` builds and runs the test suite (a command of the launcher script).");
+  attest::Action action;
+  attest::add_verify_command(app, action);
+  attest::add_replay_command(app, action);
+  attest::add_list_command(app, action);
+  attest::add_doctor_command(app, action);
+  try {
+    app.parse(argc, argv);
+    return static_cast<int>(action());
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return report(
+        ExitCode::bad_input, "",
+        fmt::format("{} (attest --help lists the subcommands and their options)", error.what()));
+  } catch (const attest::InvalidInput& error) {
+    return report(ExitCode::bad_input, "", error.what());
+  } catch (const attest::MachineError& error) {
+    return report(ExitCode::machine, "", error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ExitCode::machine, "", "out of memory");
+  } catch (const std::exception& error) {
+    return report(ExitCode::verdict_failed, "internal error: ", error.what());
+  }
+}

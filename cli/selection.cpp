@@ -1,0 +1,44 @@
+#include "cli/selection.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+
+namespace attest {
+namespace {
+
+bool runs_here(const KernelInfo& kernel, const std::string& executor) {
+  if (executor != "auto") return name_of(kernel.executor) == executor;
+  if (kernel.executor == Executor::cpu) return true;
+  const bool has_gpu = why_unavailable(Executor::gpu).empty();
+  const bool on_gpu = has_gpu && find_kernel(kernel.name, Executor::gpu) != nullptr;
+  return on_gpu == (kernel.executor == Executor::gpu);
+}
+
+}  // namespace
+
+std::vector<const KernelInfo*> select_kernels(const std::string& glob,
+                                              const std::string& executor) {
+  if (executor != "auto" && executor != "gpu" && executor != "simt" && executor != "cpu") {
+    throw InvalidInput(fmt::format("--executor is '{}'; allowed: auto, gpu, simt, cpu", executor));
+  }
+  if (executor == "gpu") {
+    if (const std::string reason = why_unavailable(Executor::gpu); !reason.empty()) {
+      throw MachineError(fmt::format("--executor gpu: {}", reason));
+    }
+  }
+  const bool with_mutants = glob.find("mutant") != std::string::npos;
+  std::vector<const KernelInfo*> selected;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role == KernelRole::mutant && !with_mutants) continue;
+    if (matches_glob(kernel.name, glob) && runs_here(kernel, executor)) selected.push_back(&kernel);
+  }
+  if (selected.empty()) {
+    throw InvalidInput(fmt::format(
+        "--kernel '{}' matches no kernel on executor {}; see attest list kernels", glob, executor));
+  }
+  return selected;
+}
+
+}  // namespace attest

@@ -1,0 +1,79 @@
+#include "verify/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace attest {
+namespace {
+
+Shape index_of(const Shape& shape, std::int64_t position) {
+  Shape index{};
+  for (std::size_t axis = 4; axis-- > 0;) {
+    index[axis] = position % shape[axis];
+    position /= shape[axis];
+  }
+  return index;
+}
+
+}  // namespace
+
+bool within(double bound, double error) {
+  return error <= bound;
+}
+
+double error_over_bound(double got, double want, double bound) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (std::isnan(want)) return std::isnan(got) ? 0.0 : infinity;
+  if (got == want) return 0.0;
+  const double error = std::abs(got - want);
+  if (!std::isfinite(error) || !(bound > 0.0)) return infinity;
+  return error / bound;
+}
+
+Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
+                   const Tensor<double>& bound) {
+  Comparison result;
+  for (std::size_t i = 0; i < want.values().size(); ++i) {
+    const double limit = bound.values()[i];
+    const WorstElement here{.index = index_of(want.shape(), static_cast<std::int64_t>(i)),
+                            .got = got.values()[i],
+                            .want = want.values()[i],
+                            .bound = limit,
+                            .ratio = error_over_bound(got.values()[i], want.values()[i], limit)};
+    ++result.elements;
+    if (!std::isfinite(limit) && !std::isnan(here.want)) {
+      ++result.vacuous;
+      continue;
+    }
+    if (!(here.ratio <= result.worst.ratio) || result.elements == result.vacuous + 1) {
+      result.worst = here;
+    }
+  }
+  return result;
+}
+
+bool same_bits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+std::optional<WorstElement> first_difference(const Tensor<float>& got, const Tensor<float>& want) {
+  for (std::size_t i = 0; i < want.values().size(); ++i) {
+    if (same_bits(got.values()[i], want.values()[i])) continue;
+    return WorstElement{.index = index_of(want.shape(), static_cast<std::int64_t>(i)),
+                        .got = got.values()[i],
+                        .want = want.values()[i],
+                        .bound = 0.0,
+                        .ratio = std::numeric_limits<double>::infinity()};
+  }
+  return std::nullopt;
+}
+
+std::string to_string(const Shape& index) {
+  return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+}  // namespace attest

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/tensor.hpp"
+
+namespace attest {
+
+/// True only if the error is proven to be at most the bound: NaN on either side is false.
+[[nodiscard]] bool within(double bound, double error);
+
+/// |got - want| / bound, with 0 / 0 = 0. Equal infinities count as error 0, and so does NaN where
+/// NaN is wanted. A NaN or an infinity that is not wanted gives +infinity.
+[[nodiscard]] double error_over_bound(double got, double want, double bound);
+
+/// The worst element of a comparison.
+struct WorstElement {
+  Shape index{};
+  double got = 0, want = 0, bound = 0;
+  double ratio = 0;  ///< error over bound
+};
+
+struct Comparison {
+  WorstElement worst;         ///< among the elements whose bound is finite
+  std::int64_t elements = 0;  ///< compared
+  std::int64_t vacuous = 0;   ///< elements without a finite bound: nothing was decided about them
+  [[nodiscard]] bool is_within() const { return within(1.0, worst.ratio); }
+};
+
+/// Element by element; the tensors have the same shape.
+[[nodiscard]] Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
+                                 const Tensor<double>& bound);
+
+/// First element whose bits differ; NaN equals NaN whatever its payload, -0 differs from 0.
+[[nodiscard]] std::optional<WorstElement> first_difference(const Tensor<float>& got,
+                                                           const Tensor<float>& want);
+
+/// Equality of bits, with all NaNs equal.
+[[nodiscard]] bool same_bits(float a, float b);
+
+/// `[b, h, n, d]`
+[[nodiscard]] std::string to_string(const Shape& index);
+
+}  // namespace attest

@@ -1,0 +1,112 @@
+#include "verify/counterexample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no NaN and no infinity.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+std::string text_at(const Json& json, const std::string& key, const std::string& where) {
+  if (!json.contains(key) || !json.at(key).is_string()) {
+    throw InvalidInput(fmt::format("{}: key '{}' must be a string", where, key));
+  }
+  return json.at(key).get<std::string>();
+}
+
+Executor executor_from_name(const std::string& name, const std::string& where) {
+  for (const Executor executor : {Executor::cpu, Executor::simt, Executor::gpu}) {
+    if (name_of(executor) == name) return executor;
+  }
+  throw InvalidInput(fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, name));
+}
+
+}  // namespace
+
+std::filesystem::path write_counterexample(const std::filesystem::path& folder,
+                                           const Failure& failure, Executor executor,
+                                           const std::string& inputs_file) {
+  Json evidence = {{"what", failure.check.detail}};
+  if (failure.check.has_element) {
+    const WorstElement& worst = failure.check.worst;
+    evidence["element"] = failure.check.tensor + to_string(worst.index);
+    evidence["got"] = number(worst.got);
+    evidence["want"] = number(worst.want);
+    evidence["bound"] = number(worst.bound);
+  }
+  const Json json = {{"law", failure.law},
+                     {"executor", name_of(executor)},
+                     {"inputs_file", inputs_file},
+                     {"evidence", evidence},
+                     {"case", Json::parse(to_json(failure.the_case))}};
+  const std::filesystem::path path = folder / (file_key(failure.the_case) + ".json");
+  std::filesystem::path unfinished = path;
+  unfinished += ".tmp";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  {
+    std::ofstream file(unfinished);
+    file << json.dump(2) << '\n';
+    if (!file.flush()) {
+      throw MachineError(fmt::format("cannot write counterexample {}", unfinished.string()));
+    }
+  }
+  std::filesystem::rename(unfinished, path, error);
+  if (error) {
+    throw MachineError(
+        fmt::format("cannot write counterexample {}: {}", path.string(), error.message()));
+  }
+  return path;
+}
+
+Counterexample read_counterexample(const std::filesystem::path& path) {
+  const std::string where = path.string();
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw InvalidInput(
+        fmt::format("{}: not a file; attest verify writes counterexamples/<key>.json", where));
+  }
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw MachineError(fmt::format("cannot read {}", where));
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& parse_error) {
+    throw InvalidInput(fmt::format("{}: not JSON at byte {}; a counterexample is expected", where,
+                                   parse_error.byte));
+  }
+  constexpr std::array<std::string_view, 5> keys{"law", "executor", "inputs_file", "evidence",
+                                                 "case"};
+  if (!json.is_object() || !json.contains("case")) {
+    throw InvalidInput(
+        fmt::format("{}: not a counterexample; expected keys: {}", where, fmt::join(keys, ", ")));
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
+      throw InvalidInput(
+          fmt::format("{}: key '{}' is unknown; allowed: {}", where, key, fmt::join(keys, ", ")));
+    }
+  }
+  return {.law = text_at(json, "law", where),
+          .executor = executor_from_name(text_at(json, "executor", where), where),
+          .inputs_file = text_at(json, "inputs_file", where),
+          .the_case = case_from_json(json.at("case").dump(), where)};
+}
+
+}  // namespace attest

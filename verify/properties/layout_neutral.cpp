@@ -1,0 +1,20 @@
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+const PropertyRegistration registration{
+    {.name = "layout_neutral",
+     .statement = "strides, gaps and base offsets change no bit of the answer",
+     .cost = Property::Cost::more_launches,
+     .applies = [](Run& run) { return run.the_case().layouts != Layouts{}; },
+     .check =
+         [](Run& run) {
+           Case contiguous = run.the_case();
+           contiguous.layouts = {};
+           return check_same_bits(run.base().outputs, run.launch(contiguous, run.inputs()).outputs,
+                                  "the strided run differs from the contiguous one");
+         }}};
+
+}  // namespace
+}  // namespace attest

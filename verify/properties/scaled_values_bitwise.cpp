@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/random.hpp"
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+// The law is exact only where nothing underflows. V is first rounded to multiples of 2^-6 below
+// 2^7, and only rows whose logits span at most 20 count: weights are then above 2^-29, products
+// above 2^-35 with 24-bit spacing above 2^-59, and a rescale keeps that above 2^-88: far from
+// fp32's smallest normal, 2^-126.
+constexpr double value_step = 0x1p-6;
+constexpr double value_limit = 0x1p7;
+constexpr double largest_spread = 20.0;
+
+Inputs with_values(const Inputs& from, double factor) {
+  Inputs inputs = from;
+  for (float& value : inputs.v.values()) {
+    // Eight significand bits fit every format.
+    double x = std::clamp<double>(value, -value_limit, value_limit);
+    x = round_to(ElementType::bf16, std::nearbyint(x / value_step) * value_step);
+    value = static_cast<float>(x * factor);
+  }
+  return inputs;
+}
+
+/// Largest minus smallest visible logit of a row.
+double logit_spread(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                    std::int64_t n) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  const auto q = inputs.q.row(b, h, n);
+  for (std::int64_t j = 0; j < p.visible_keys(n); ++j) {
+    const auto k = inputs.k.row(b, p.kv_head_of(h), j);
+    double dot = 0;
+    for (std::size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * k[d];
+    low = std::min(low, p.scale * dot);
+    high = std::max(high, p.scale * dot);
+  }
+  return high - low;
+}
+
+const PropertyRegistration registration{
+    {.name = "scaled_values_bitwise",
+     .statement = "V times 2^k gives O times 2^k bit for bit, and the same LSE",
+     .cost = Property::Cost::more_launches,
+     .applies = [](Run& run) { return run.problem().key_len > 0; },
+     .check =
+         [](Run& run) {
+           const Problem& p = run.problem();
+           const auto exponent = 1 + random_below(run.the_case().inputs.seed, 81, 0, 6);
+           const double factor = std::ldexp(1.0, static_cast<int>(exponent));
+           const Launch once = run.launch(run.the_case(), with_values(run.inputs(), 1.0));
+           const Launch scaled = run.launch(run.the_case(), with_values(run.inputs(), factor));
+           const double min_normal = format_of(p.element_type).min_normal;
+           for (std::int64_t b = 0; b < p.batch; ++b) {
+             for (std::int64_t h = 0; h < p.query_heads; ++h) {
+               for (std::int64_t n = 0; n < p.query_len; ++n) {
+                 if (!within(largest_spread, logit_spread(p, run.inputs(), b, h, n))) continue;
+                 for (std::int64_t d = 0; d < p.head_dim; ++d) {
+                   const float base = once.outputs.o.at(b, h, n, d);
+                   // Below the output format's normal range the base is rounded more coarsely than
+                   // its multiple.
+                   if (base != 0.0F && std::abs(base) < min_normal) continue;
+                   const auto want = static_cast<float>(base * factor);
+                   const float got = scaled.outputs.o.at(b, h, n, d);
+                   if (same_bits(got, want)) continue;
+                   return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want},
+                                           "V was multiplied by a power of two, O was not");
+                 }
+               }
+             }
+           }
+           if (const auto difference = first_difference(scaled.outputs.lse, once.outputs.lse)) {
+             return Check::failed_at("LSE", *difference, "LSE depends on V");
+           }
+           return Check::passed();
+         }}};
+
+}  // namespace
+}  // namespace attest

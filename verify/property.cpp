@@ -1,0 +1,81 @@
+#include "verify/property.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+// A function-local static exists before the first registration, whatever the order of
+// initialisation.
+std::vector<Property>& registry() {
+  static std::vector<Property> properties;
+  return properties;
+}
+
+}  // namespace
+
+Check Check::failed(std::string detail) {
+  Check check;
+  check.status = Status::failed;
+  check.detail = std::move(detail);
+  return check;
+}
+
+Check Check::failed_at(std::string tensor, const WorstElement& worst, std::string detail) {
+  Check check = failed(std::move(detail));
+  check.has_element = true;
+  check.tensor = std::move(tensor);
+  check.worst = worst;
+  return check;
+}
+
+Check Check::inconclusive(std::string detail) {
+  Check check;
+  check.status = Status::inconclusive;
+  check.detail = std::move(detail);
+  return check;
+}
+
+Check check_of(std::string tensor, const Comparison& comparison, std::string_view failure) {
+  if (!comparison.is_within()) {
+    return Check::failed_at(std::move(tensor), comparison.worst, std::string(failure));
+  }
+  Check check;
+  if (comparison.vacuous > 0) {
+    check = Check::inconclusive(fmt::format("{} of {} elements of {} have no finite bound",
+                                            comparison.vacuous, comparison.elements, tensor));
+  }
+  check.has_element = comparison.elements > comparison.vacuous;
+  check.tensor = std::move(tensor);
+  check.worst = comparison.worst;
+  return check;
+}
+
+Check check_same_bits(const Outputs& got, const Outputs& want, std::string_view failure) {
+  if (const auto difference = first_difference(got.o, want.o)) {
+    return Check::failed_at("O", *difference, std::string(failure));
+  }
+  if (const auto difference = first_difference(got.lse, want.lse)) {
+    return Check::failed_at("LSE", *difference, std::string(failure));
+  }
+  return Check::passed();
+}
+
+PropertyRegistration::PropertyRegistration(Property property) {
+  std::vector<Property>& properties = registry();
+  const auto at = std::ranges::lower_bound(properties, property.name, {}, &Property::name);
+  properties.insert(at, std::move(property));
+}
+
+const std::vector<Property>& all_properties() {
+  return registry();
+}
+
+const Property* find_property(std::string_view name) {
+  const auto at = std::ranges::find(registry(), name, &Property::name);
+  return at == registry().end() ? nullptr : &*at;
+}
+
+}  // namespace attest

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verify/compare.hpp"
+#include "verify/run.hpp"
+
+namespace attest {
+
+/// What a property found in one case.
+struct Check {
+  enum class Status { passed, failed, inconclusive } status = Status::passed;
+  std::string detail;  ///< failed: one sentence; inconclusive: why nothing was decided
+  bool has_element = false;
+  std::string tensor;  ///< `O` or `LSE`, when an element is named
+  WorstElement worst;  ///< also of a passed bound: how much of it was used
+
+  [[nodiscard]] static Check passed() { return {}; }
+  [[nodiscard]] static Check failed(std::string detail);
+  [[nodiscard]] static Check failed_at(std::string tensor, const WorstElement& worst,
+                                       std::string detail);
+  [[nodiscard]] static Check inconclusive(std::string detail);
+};
+
+/// Passed, failed at the worst element, or inconclusive when elements had no finite bound; `worst`
+/// is filled in.
+[[nodiscard]] Check check_of(std::string tensor, const Comparison& comparison,
+                             std::string_view failure);
+/// Passed if all bits of O and LSE agree.
+[[nodiscard]] Check check_same_bits(const Outputs& got, const Outputs& want,
+                                    std::string_view failure);
+
+/// A law that every kernel must obey, in one file of verify/properties.
+struct Property {
+  std::string name;
+  std::string statement;  ///< the law in plain words
+  /// Laws that read the base launch cost nothing and are checked on every case. The others launch
+  /// again: each case draws one of them.
+  enum class Cost { base_launch, more_launches } cost = Cost::base_launch;
+  std::function<bool(Run&)> applies;  ///< may be empty: always
+  std::function<Check(Run&)> check;
+};
+
+struct PropertyRegistration {
+  explicit PropertyRegistration(Property property);
+};
+/// Sorted by name.
+[[nodiscard]] const std::vector<Property>& all_properties();
+/// nullptr when there is none.
+[[nodiscard]] const Property* find_property(std::string_view name);
+
+}  // namespace attest

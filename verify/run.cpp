@@ -1,0 +1,36 @@
+#include "verify/run.hpp"
+
+#include "core/input_family.hpp"
+
+namespace attest {
+
+const Inputs& Run::inputs() {
+  if (!inputs_) inputs_ = make_inputs(case_.problem, case_.inputs);
+  return *inputs_;
+}
+
+const Launch& Run::base() {
+  if (!base_) base_ = launch(case_, inputs());
+  return *base_;
+}
+
+const Answer& Run::answer() {
+  if (!answer_) answer_ = answer_to(case_.problem, case_.plan, inputs());
+  return *answer_;
+}
+
+Launch Run::launch(const Case& variation, const Inputs& inputs) {
+  (void)device_.take_findings();
+  Session session(kernel_, variation, inputs, device_);
+  session.launch();
+  Outputs outputs = session.read_outputs();
+  return {.outputs = std::move(outputs),
+          .memory = session.memory_report(),
+          .findings = device_.take_findings()};
+}
+
+Answer Run::answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs) const {
+  return exact_answer(problem, inputs, kernel_.precision(problem, plan));
+}
+
+}  // namespace attest

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/case.hpp"
+#include "core/device.hpp"
+#include "core/kernel.hpp"
+#include "core/session.hpp"
+#include "core/tensor.hpp"
+#include "cpu_reference/reference_f64.hpp"
+
+namespace attest {
+
+/// One launch of a kernel and all that was seen of it.
+struct Launch {
+  Outputs outputs;
+  MemoryReport memory;
+  std::vector<Finding> findings;
+};
+
+/// A case being verified. Inputs, the base launch and the exact answer are made on first use and
+/// kept, so that every property shares them.
+class Run {
+ public:
+  /// All arguments outlive the run.
+  Run(const KernelInfo& kernel, const Case& c, Device& device)
+      : kernel_(kernel), case_(c), device_(device) {}
+
+  [[nodiscard]] const KernelInfo& kernel() const { return kernel_; }
+  [[nodiscard]] const Case& the_case() const { return case_; }
+  [[nodiscard]] const Problem& problem() const { return case_.problem; }
+
+  [[nodiscard]] const Inputs& inputs();
+  /// The case as it is, launched once.
+  [[nodiscard]] const Launch& base();
+  /// Exact O and LSE of the case with the bounds of this kernel's PrecisionPlan.
+  [[nodiscard]] const Answer& answer();
+
+  /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule.
+  [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs);
+  [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan,
+                                 const Inputs& inputs) const;
+
+ private:
+  const KernelInfo& kernel_;
+  const Case& case_;
+  Device& device_;
+  std::optional<Inputs> inputs_;
+  std::optional<Launch> base_;
+  std::optional<Answer> answer_;
+};
+
+}  // namespace attest

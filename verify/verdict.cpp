@@ -1,0 +1,87 @@
+#include "verify/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/random.hpp"
+#include "core/registry.hpp"
+
+namespace attest {
+namespace {
+
+/// The laws to check, in order: those that read the base launch first.
+std::vector<const Property*> select(Run& run, const LawSelection& laws) {
+  std::vector<const Property*> cheap;
+  std::vector<const Property*> costly;
+  for (const Property& property : all_properties()) {
+    if (!matches_glob(property.name, laws.glob)) continue;
+    if (property.applies && !property.applies(run)) continue;
+    (property.cost == Property::Cost::base_launch ? cheap : costly).push_back(&property);
+  }
+  if (laws.every_law) {
+    cheap.insert(cheap.end(), costly.begin(), costly.end());
+  } else if (!costly.empty()) {
+    cheap.push_back(costly[static_cast<std::size_t>(random_below(
+        run.the_case().inputs.seed, 90, 0, static_cast<std::int64_t>(costly.size())))]);
+  }
+  return cheap;
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  constexpr std::array<std::string_view, 4> names{"passed", "failed", "inconclusive",
+                                                  "unsupported"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+CaseVerdict verify_case(Run& run, const LawSelection& laws) {
+  CaseVerdict verdict;
+  const Case& c = run.the_case();
+  if (const auto reason = why_unsupported(run.kernel(), c.problem, c.plan)) {
+    verdict.verdict = Verdict::unsupported;
+    verdict.inconclusive_reason = *reason;
+    return verdict;
+  }
+  for (const Property* property : select(run, laws)) {
+    const Check check = property->check(run);
+    verdict.checked_laws.push_back(property->name);
+    if (check.has_element && check.worst.bound > 0) {
+      double& worst =
+          check.tensor == "LSE" ? verdict.worst_lse_over_bound : verdict.worst_o_over_bound;
+      worst = std::max(worst, check.worst.ratio);
+    }
+    if (check.status == Check::Status::failed) {
+      verdict.verdict = Verdict::failed;
+      verdict.failure = Failure{.law = property->name, .the_case = c, .check = check};
+      return verdict;
+    }
+    if (check.status == Check::Status::inconclusive) {
+      verdict.verdict = Verdict::inconclusive;
+      verdict.inconclusive_reason = check.detail;
+    }
+  }
+  return verdict;
+}
+
+std::string describe(const Failure& failure, const KernelInfo& kernel) {
+  const Case& c = failure.the_case;
+  std::string text = fmt::format(
+      "  law      {}\n  kernel   {} on {}\n  problem  {}\n  plan     {}   layouts {}\n  inputs   "
+      "{} x{}{}, seed {}\n  what     {}\n",
+      failure.law, kernel.name, name_of(kernel.executor), to_string(c.problem), to_string(c.plan),
+      to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
+      c.inputs.round_to_integers ? " rounded to integers" : "", c.inputs.seed,
+      failure.check.detail);
+  if (failure.check.has_element) {
+    const WorstElement& worst = failure.check.worst;
+    text += fmt::format("  worst    {}{}: got {:.9g}, want {:.17g}, bound {:.3g}\n",
+                        failure.check.tensor, to_string(worst.index), worst.got, worst.want,
+                        worst.bound);
+  }
+  return text;
+}
+
+}  // namespace attest

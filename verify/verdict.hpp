@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/case.hpp"
+#include "core/kernel.hpp"
+#include "verify/property.hpp"
+
+namespace attest {
+
+/// What verification says of one case, or of a whole campaign of one kernel.
+enum class Verdict { passed, failed, inconclusive, unsupported };
+[[nodiscard]] std::string_view name_of(Verdict verdict);
+
+/// A law that a case broke.
+struct Failure {
+  std::string law;
+  Case the_case;
+  Check check;
+};
+
+/// All laws of one case.
+struct CaseVerdict {
+  Verdict verdict = Verdict::passed;
+  std::vector<std::string> checked_laws;
+  std::optional<Failure> failure;  ///< the first law that broke
+  double worst_o_over_bound = 0;   ///< error of O over its bound, worst element with a finite bound
+  double worst_lse_over_bound = 0;
+  std::string inconclusive_reason;
+};
+
+/// Which laws a case is checked against.
+struct LawSelection {
+  std::string glob = "*";
+  /// Each case checks all laws that need no further launch, and one drawn from those that do; true:
+  /// all of them.
+  bool every_law = false;
+};
+
+/// Checks the laws that apply to the run. A MachineError of the kernel's launch passes through.
+[[nodiscard]] CaseVerdict verify_case(Run& run, const LawSelection& laws);
+
+/// Several lines: law, kernel, problem, worst index, got, want, bound.
+[[nodiscard]] std::string describe(const Failure& failure, const KernelInfo& kernel);
+
+}  // namespace attest
