@@ -31,18 +31,17 @@
 #include "gpu/primitives/copy.cuh"
 #include "gpu/primitives/dot.cuh"
 #include "gpu/primitives/head_rows.cuh"
-#include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/online_softmax.cuh"
+#include "gpu/primitives/tile_launch.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {
 namespace {
 
-constexpr std::int64_t max_head_dim = 128;
-constexpr std::int64_t max_columns = 16;
+constexpr int max_columns = 16;
 
 template <int columns>
-__global__ void k3_sequence_parallel(Arguments a) {
+__global__ void __launch_bounds__(max_block_threads) k3_sequence_parallel(Arguments a) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -75,8 +74,7 @@ __global__ void k3_sequence_parallel(Arguments a) {
   const std::int64_t tile_visible = problem.visible_keys(last_query);  // later queries see more
 
   for (std::int64_t first_key = 0; first_key < tile_visible; first_key += Bc) {
-    const std::int64_t left = visible - first_key;
-    const int seen = static_cast<int>(left < 0 ? 0 : left < Bc ? left : Bc);
+    const int seen = keys_seen(visible, first_key, Bc);
 
     __syncthreads();  // (1)
     load_tile(x.k, first_key, Bc, D, K);
@@ -107,9 +105,7 @@ __global__ void k3_sequence_parallel(Arguments a) {
 
   __syncthreads();  // (6)
   if (!exists) return;
-  // A row without keys divides by 1 and gives 0. A row whose visible scores are all -inf gives 0 /
-  // 0: NaN, not a guess.
-  const float divisor = visible == 0 ? 1.0F : l[row];
+  const float divisor = divisor_of(l[row]);
 #pragma unroll
   for (int i = 0; i < columns; ++i) {
     const int c = col + i * Bc;
@@ -126,11 +122,9 @@ TileNeeds needs_of(const Problem& problem, const Plan& plan) {
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  if (problem.head_dim > max_head_dim) {
-    return "head_dim is " + std::to_string(problem.head_dim) + "; allowed: 1 to 128";
-  }
-  if (auto reason = why_tiles_do_not_fit(plan, [&] { return needs_of(problem, plan); }))
+  if (auto reason = why_tiles_do_not_fit(problem, plan, [&] { return needs_of(problem, plan); })) {
     return reason;
+  }
   if (ceil_div(problem.head_dim, plan.key_tile) > max_columns) {
     return "key_tile is " + std::to_string(plan.key_tile) + "; allowed: at least head_dim / 16";
   }
@@ -138,16 +132,13 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
 }
 
 void run(const Arguments& a, Device& device) {
-  const TileNeeds needs = needs_of(a.problem, a.plan);
   const std::int64_t columns = ceil_div(a.problem.head_dim, a.plan.key_tile);
   const auto kernel = columns <= 1   ? k3_sequence_parallel<1>
                       : columns <= 2 ? k3_sequence_parallel<2>
                       : columns <= 4 ? k3_sequence_parallel<4>
                       : columns <= 8 ? k3_sequence_parallel<8>
                                      : k3_sequence_parallel<max_columns>;
-  launch(kernel, dim3(static_cast<unsigned>(needs.grid_x)),
-         dim3(static_cast<unsigned>(needs.threads)),
-         static_cast<std::size_t>(needs.shared_floats) * sizeof(float), device, a);
+  launch_tiles(kernel, needs_of(a.problem, a.plan), a, device);
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {

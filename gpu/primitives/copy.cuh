@@ -27,4 +27,13 @@ inline __device__ void store_tile(const float* tile, const RowView<float>& to, s
   }
 }
 
+/// Writes `value` to every element of every row. All threads of the block take part; no barrier
+/// inside.
+inline __device__ void fill_rows(const RowView<float>& to, int columns, float value) {
+  const std::int64_t elements = to.count * columns;
+  for (std::int64_t e = threadIdx.x; e < elements; e += blockDim.x) {
+    to.row(e / columns)[e % columns] = value;
+  }
+}
+
 }  // namespace attest

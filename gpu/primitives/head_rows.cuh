@@ -15,12 +15,21 @@ struct RowView {
   std::int64_t count = 0;   ///< rows that exist: nothing past them may be touched
 
   __device__ T* row(std::int64_t n) const { return first + n * stride; }
+  __device__ RowView<const T> as_const() const { return {first, stride, count}; }
   /// How many of the `rows` rows from `begin` exist.
   __device__ int existing(std::int64_t begin, int rows) const {
     const std::int64_t left = count - begin;
     return left < rows ? static_cast<int>(left) : rows;
   }
 };
+
+/// How many of a tile's `tile` keys from `first_key` a row sees that sees the first `visible` keys.
+/// They are the tile's first ones, so loops that stop there touch neither masked keys nor keys past
+/// the end, NaN or not.
+inline __device__ int keys_seen(std::int64_t visible, std::int64_t first_key, int tile) {
+  const std::int64_t left = visible - first_key;
+  return left <= 0 ? 0 : left < tile ? static_cast<int>(left) : tile;
+}
 
 /// The four tensors of fp32 problems as one query head sees them.
 struct HeadRows {

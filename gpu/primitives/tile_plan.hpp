@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/host_device.hpp"
 #include "core/plan.hpp"
 #include "core/problem.hpp"
 
@@ -17,13 +18,16 @@ namespace attest {
 /// Shared memory that every GPU from sm_80 on gives a block on request: 99 KiB on sm_86, sm_89 and
 /// sm_120, 163 on sm_80, 227 on sm_90 [CUDA C++ Programming Guide, compute capabilities].
 inline constexpr std::int64_t portable_shared_bytes = 99 * 1024;
-inline constexpr std::int64_t max_block_threads = 1024;
+inline constexpr int max_block_threads = 1024;
 inline constexpr std::int64_t max_grid_x = (std::int64_t{1} << 31) - 1;
 inline constexpr std::int64_t max_grid_y = (std::int64_t{1} << 16) - 1;
 
 ATTEST_HOST_DEVICE constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
+
+/// Head dims that the tiled fp32 kernels claim.
+inline constexpr std::int64_t max_head_dim = 128;
 
 /// What a launch of a kernel with runtime tiles needs of the machine.
 struct TileNeeds {
@@ -33,15 +37,17 @@ struct TileNeeds {
   std::int64_t grid_y = 1;
 };
 
-/// A sentence when the tiles are no tiles, or when no GPU from sm_80 on is sure to hold them. Both
-/// tiles are at least 1 when `needs_of` is asked.
-inline std::optional<std::string> why_tiles_do_not_fit(const Plan& plan,
+/// A sentence when head_dim is too long, when the tiles are no tiles, or when no GPU from sm_80 on
+/// is sure to hold them. Both tiles are at least 1 when `needs_of` is asked.
+inline std::optional<std::string> why_tiles_do_not_fit(const Problem& problem, const Plan& plan,
                                                        const std::function<TileNeeds()>& needs_of) {
   const auto outside = [](const std::string& what, std::int64_t got, std::int64_t low,
                           std::int64_t high) {
     return what + " is " + std::to_string(got) + "; allowed: " + std::to_string(low) + " to " +
            std::to_string(high);
   };
+  if (problem.head_dim > max_head_dim)
+    return outside("head_dim", problem.head_dim, 1, max_head_dim);
   for (const auto& [name, tile] :
        {std::pair("query_tile", plan.query_tile), std::pair("key_tile", plan.key_tile)}) {
     if (tile < 1 || tile > max_block_threads) return outside(name, tile, 1, max_block_threads);
@@ -81,5 +87,15 @@ inline std::vector<Plan> tile_plans(
 inline std::int64_t tiled_normaliser_chain(const Problem& problem, const Plan& plan) {
   return std::min(plan.key_tile, problem.key_len) + ceil_div(problem.key_len, plan.key_tile);
 }
+
+/// Workspace for m and l of every row, one fp32 each.
+inline std::size_t row_state_bytes(const Problem& problem, const Plan&) {
+  return static_cast<std::size_t>(problem.rows()) * 2 * sizeof(float);
+}
+
+/// Roundings of one NormalisedStep (online_softmax.cuh) on its way to O, exponentials apart: keep,
+/// its product with O or that of add with the tile's sum, the addition, the IEEE division; 2^-24
+/// each.
+inline constexpr double normalised_step_error = 4 * 0x1p-24;
 
 }  // namespace attest

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/tile_plan.hpp"
+
+namespace attest {
+
+/// Launches with the grid, threads and shared memory of `needs`, which why_tiles_do_not_fit() has
+/// accepted.
+inline void launch_tiles(void (*kernel)(Arguments), const TileNeeds& needs, const Arguments& a,
+                         Device& device) {
+  launch(kernel, dim3(static_cast<unsigned>(needs.grid_x), static_cast<unsigned>(needs.grid_y)),
+         dim3(static_cast<unsigned>(needs.threads)),
+         static_cast<std::size_t>(needs.shared_floats) * sizeof(float), device, a);
+}
+
+}  // namespace attest
