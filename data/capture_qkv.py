@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Captures Q, K and V of real attention layers on real text and writes real_qkv.safetensors and manifest.json.
+
+    python3 data/capture_qkv.py            writes both files
+    python3 data/capture_qkv.py --check    captures again and compares with the committed file; exit code 1 if it differs
+
+What to install, and what the numbers are: data/README.md.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+from pathlib import Path
+
+# The order of a float64 sum depends on the BLAS kernel. Every x86-64 machine with AVX2 can run this one.
+os.environ.update(OPENBLAS_NUM_THREADS="1", OPENBLAS_CORETYPE="Haswell")
+
+import numpy as np
+from safetensors.numpy import load_file, save
+
+import minilm
+import smollm2
+from tensor_maths import softmax
+
+HERE = Path(__file__).resolve().parent
+TEXT, DATA, MANIFEST = (HERE / name for name in ("declaration.txt", "real_qkv.safetensors", "manifest.json"))
+# (layer, query heads, key heads): chosen from all layers for contrast; the manifest's statistics show it.
+MINILM_TOKENS, MINILM_LAYERS = 512, [(0, [2, 5, 7], [2, 5, 7]), (2, [0, 7, 11], [0, 7, 11]), (5, [0, 5, 8], [0, 5, 8])]
+SMOLLM2_TOKENS, SMOLLM2_LAYERS = 1024, [(0, [0, 1, 2], [0]), (16, [0, 1, 2], [0]), (18, [6, 7, 8], [2]), (29, [3, 4, 5], [1])]
+
+
+def real_text() -> str:
+    """The text with its line breaks inside paragraphs removed."""
+    paragraphs = re.split(r"\n\s*\n", TEXT.read_text(encoding="ascii").strip())
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def statistics(q: np.ndarray, k: np.ndarray, causal: bool) -> dict:
+    """What makes a layer easy or hard for a kernel, over all visible scores of all heads."""
+    largest, smallest, entropies, first_key = -math.inf, math.inf, [], []
+    for head in range(q.shape[0]):
+        scores = q[head] @ k[head * k.shape[0] // q.shape[0]].T / math.sqrt(q.shape[2])
+        if causal:
+            scores = np.where(np.tri(len(scores), dtype=bool), scores, -np.inf)
+        finite = scores[np.isfinite(scores)]
+        largest, smallest = max(largest, finite.max()), min(smallest, finite.min())
+        weights = softmax(scores)
+        entropies.append(-np.sum(weights * np.log(np.where(weights > 0, weights, 1)), axis=-1).mean())
+        first_key.append(weights[:, 0].mean())
+    return {"largest_logit": round(float(largest), 2), "smallest_logit": round(float(smallest), 2),
+            "mean_entropy_nat_by_head": [round(float(e), 2) for e in entropies],
+            "mean_weight_of_first_key_by_head": [round(float(w), 2) for w in first_key]}
+
+
+def capture() -> tuple[dict[str, np.ndarray], list[dict]]:
+    """Tensors by name, [heads, tokens, head_dim] in float32, and the manifest's entry of each model."""
+    text, tensors, entries = real_text(), {}, []
+    encoder, decoder = minilm.MiniLm(), smollm2.SmolLm2()
+    for prefix, module, model, limit, layers, causal in (
+            ("minilm", minilm, encoder, MINILM_TOKENS, MINILM_LAYERS, False),
+            ("smollm2", smollm2, decoder, SMOLLM2_TOKENS, SMOLLM2_LAYERS, True)):
+        ids = model.tokens(text, limit)
+        if len(ids) != limit:
+            sys.exit(f"error: {TEXT.name} gives {len(ids)} tokens of {prefix}, {limit} are needed")
+        hidden, captured = model.run(ids)
+        groups = []
+        for layer, query_heads, key_heads in layers:
+            q, k, v = captured[layer]
+            name = f"{prefix}.layer{layer}"
+            parts = {"q": q[query_heads], "k": k[key_heads], "v": v[key_heads]}
+            tensors |= {f"{name}.{part}": np.ascontiguousarray(x, dtype=np.float32) for part, x in parts.items()}
+            groups.append({"name": name, "layer": layer, "query_heads": query_heads, "key_heads": key_heads,
+                           **statistics(parts["q"], parts["k"], causal)})
+        entries.append({"model": module.MODEL, "package": module.PACKAGE, "version": module.VERSION,
+                        "licence": module.LICENCE, "weights_file": model.weights_file.name,
+                        "weights_sha256": sha256(model.weights_file), "mask": "causal" if causal else "none",
+                        "tokens": limit, "head_dim": tensors[f"{name}.q"].shape[2], "captured": module.CAPTURED,
+                        "groups": groups})
+        if causal:
+            chosen = model.next_token_probabilities(hidden)[np.arange(limit - 1), ids[1:]]
+            entries[-1]["perplexity_on_text"] = round(math.exp(-np.log(chosen).mean()), 2)
+    return tensors, entries
+
+
+def compare(old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> None:
+    """Says how far a capture that is not byte-identical is from the committed one."""
+    if old.keys() != new.keys():
+        print("different tensors:", *sorted(old.keys() ^ new.keys()))
+        return
+    for name in sorted(old):
+        if old[name].shape != new[name].shape:
+            print(f"{name}: shape {new[name].shape}, committed {old[name].shape}")
+        elif (differs := old[name] != new[name]).any():
+            ulps = (np.abs(old[name].astype(np.float64) - new[name]) / np.spacing(np.abs(old[name])))[differs]
+            print(f"{name}: {differs.sum()} of {differs.size} values differ, by at most {ulps.max():.0f} ulp")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare a new capture with the committed file")
+    check = parser.parse_args().check
+    tensors, entries = capture()
+    contents = save(tensors, metadata={"attest.layout": "HND"})
+    digest = hashlib.sha256(contents).hexdigest()
+    if check:
+        expected = json.loads(MANIFEST.read_text())["sha256"]
+        if sha256(DATA) != expected:
+            print(f"{DATA.name} is not the file that {MANIFEST.name} describes")
+            return 1
+        if digest != expected:
+            compare(load_file(DATA), tensors)
+            print(f"capture gives sha256 {digest}, {MANIFEST.name} says {expected}")
+            return 1
+        print(f"{DATA.name}: the capture gives the same {len(contents)} bytes")
+        return 0
+    DATA.write_bytes(contents)
+    manifest = {"file": DATA.name, "size_bytes": len(contents), "sha256": digest,
+                "made_by": "python3 data/capture_qkv.py", "element_type": "F32", "layout": "[heads, tokens, head_dim]",
+                "rounding": "computed in float64, rounded once to float32 to nearest even",
+                "text": {"file": TEXT.name, "sha256": sha256(TEXT),
+                         "what": "Declaration of Independence of the United States, 1776",
+                         "licence": "public domain (published 1776)",
+                         "source": "Debian package miscfiles 1.5+dfsg-4, us-declaration.gz"},
+                "models": entries}
+    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
+    print(f"{DATA.name}: {len(contents)} bytes, sha256 {digest}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
