@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Tests ./attest in a copy of the repository's skeleton, with stand-ins for cmake, ctest, apt-get and their like, so
+# that every path is walked in seconds and without network. Usage: launcher_test.sh REPOSITORY
+set -euo pipefail
+
+repository=$1
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+tree="$scratch/a tree with spaces"
+stubs=$scratch/stubs
+mkdir -p "$tree"/{core,cmake,experiments/results,.git/logs} "$stubs"
+cp -- "$repository/attest" "$tree/attest"
+cp -- "$repository/cmake/packages.txt" "$tree/cmake/packages.txt"
+echo 'int x;' >"$tree/core/a.cpp"
+echo ref >"$tree/.git/HEAD"
+touch "$tree/CMakeLists.txt" "$tree/CMakePresets.json"
+export CALLS=$scratch/calls INSTALLED=$scratch/installed WHO=$scratch/who BROKEN=$scratch/broken
+unset ATTEST_PRESET ATTEST_INSTALL ATTEST_GROUPS
+
+stub() { { echo '#!/usr/bin/env bash'; cat; } >"$stubs/$1"; chmod +x "$stubs/$1"; }
+stub cmake <<'E2'
+echo "cmake $*" >>"$CALLS"
+if [ "$1" = --preset ]; then mkdir -p "build/$2" && touch "build/$2/CMakeCache.txt"; exit; fi
+echo "[1/2] Building x"; sleep 0.2
+[ -e "$BROKEN" ] && { echo "a.cpp:1: error: it is broken"; exit 1; }
+mkdir -p "$2/bin"
+printf '#!/usr/bin/env bash\nprintf "<%%s>" ran "$@"\nexit 7\n' >"$2/bin/attest"
+chmod +x "$2/bin/attest"
+E2
+stub ctest <<'E2'
+echo "ctest $*" >>"$CALLS"; echo "100% tests passed"; [ ! -e "$BROKEN" ] || exit 8
+E2
+stub ninja </dev/null
+stub nproc <<<'echo 2'
+stub id <<<'cat "$WHO"'
+stub sudo <<<'exit 1'
+stub dpkg-query <<'E2'
+while [ $# -gt 3 ]; do if grep -qx "$4" "$INSTALLED"; then echo "ii :$4:amd64"; fi; shift; done; exit 1
+E2
+stub apt-get <<'E2'
+echo "apt-get $*" >>"$CALLS"
+case "$*" in *simulate*) exit 100 ;; *update*) exit 0 ;; esac
+for word in "$@"; do echo "$word" >>"$INSTALLED"; done
+E2
+export PATH=$stubs:$PATH
+
+failures=0
+passes=0
+check() {  # title, then a command that must succeed
+  local title=$1; shift
+  if "$@"; then passes=$((passes + 1)); else failures=$((failures + 1)); echo "FAILED: $title"; fi
+}
+run() {  # launcher arguments; sets status, out, err
+  : >"$CALLS"
+  status=0
+  "${launcher[@]}" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+  out=$(<"$scratch/out") err=$(<"$scratch/err")
+}
+is() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
+has() { [[ $1 == *"$2"* ]] || { echo "  '$2' is not in: $1"; return 1; }; }
+called() { grep -qF -- "$1" "$CALLS" || { echo "  not called: $1"; return 1; }; }
+not_called() { ! grep -F -- "$1" "$CALLS"; }
+later() { sleep 0.02; "$@"; }  # file times have a grain of some milliseconds
+
+launcher=("$tree/attest")
+echo 1000 >"$WHO"
+: >"$INSTALLED"
+
+run --help
+check "help needs no build" is "$status" 0
+check "help calls nothing" not_called cmake
+
+run verify
+check "a missing package that cannot be installed ends with 3" is "$status" 3
+check "it is said what is missing, by group" has "$err" "missing, compiler: g++"
+check "the line to run is printed" has "$err" "sudo apt-get install -y --no-install-recommends g++ cmake"
+check "style tools are not asked for" not_called clang-format
+check "nothing is built then" not_called cmake
+
+echo 0 >"$WHO"
+run verify "two words" ''
+check "the exit status is the program's" is "$status" 7
+check "arguments arrive whole" is "$out" "<ran><verify><two words><>"
+check "an unknown package makes apt update first" called "apt-get -o DPkg::Lock::Timeout=300 update"
+check "all packages are installed" called "install -y --no-install-recommends g++ cmake ninja-build"
+check "it configures with ninja" called "cmake --preset release -G Ninja"
+check "only the program is built" called "--target attest"
+
+start=$(date +%s%N)
+run verify
+milliseconds=$((($(date +%s%N) - start) / 1000000))
+check "unchanged sources: nothing is called" is "$(<"$CALLS")" ""
+check "unchanged sources: nothing is said" is "$err" ""
+# The promise is 200 ms; a loaded test machine gets some slack, a build (two seconds and more) does not fit.
+check "unchanged sources: it starts at once ($milliseconds ms)" [ "$milliseconds" -lt 1000 ]
+
+for change in "core/a.cpp" "core/new.cpp" "cmake/packages.txt" ".git/logs/HEAD" "attest"; do
+  later touch "$tree/$change"
+  run verify
+  check "a change of $change makes it build" called "cmake --build"
+  check "a change of $change does not configure again" not_called "cmake --preset"
+done
+later rm "$tree/core/new.cpp"
+run verify
+check "a file that goes makes it build" called "cmake --build"
+later touch "$tree/experiments/results/record.jsonl"
+run verify
+check "a new record does not" not_called cmake
+later touch "$tree/CMakePresets.json"
+run verify
+check "changed presets configure again, fresh" called "cmake --preset release --fresh"
+
+(cd / && ln -s "$tree/attest" "$scratch/link")
+launcher=("$scratch/link")
+run list
+check "a symbolic link runs the program" is "$out" "<ran><list>"
+check "a symbolic link finds the tree that is built" not_called cmake
+launcher=("$tree/attest")
+
+ATTEST_PRESET=asan run verify
+check "another preset has its own build" called "cmake --preset asan"
+ATTEST_PRESET=fast run verify
+check "an unknown preset is bad input" is "$status" 2
+check "an unknown preset is named with the allowed ones" has "$err" "'fast', but must be release, dev, cpu or asan"
+
+run test -R core
+check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
+check "test builds everything" not_called "--target"
+check "test passes" is "$status" 0
+run verify
+check "a build of everything serves a subcommand" not_called cmake
+
+touch "$BROKEN"
+run test
+check "a failed test gives 1" is "$status" 1
+later touch "$tree/core/a.cpp"
+run verify
+check "a failed build gives 3" is "$status" 3
+check "a failed build shows the error" has "$err" "a.cpp:1: error: it is broken"
+check "a failed build names the log" has "$err" "$tree/build/release/launcher.log"
+rm "$BROKEN"
+run verify
+check "the next call builds again" called "cmake --build"
+
+later touch "$tree/core/a.cpp"
+: >"$CALLS"
+"$tree/attest" one >"$scratch/one" 2>&1 || true &
+"$tree/attest" two >"$scratch/two" 2>&1 || true
+wait
+check "two calls at once build once" is "$(grep -c -- --build "$CALLS")" 1
+check "the first runs" has "$(<"$scratch/one")" "<ran><one>"
+check "the second runs" has "$(<"$scratch/two")" "<ran><two>"
+
+mv "$tree" "$scratch/moved"
+launcher=("$scratch/moved/attest")
+run verify
+check "a moved tree is configured afresh" called "cmake --preset release --fresh"
+
+: >"$INSTALLED"
+later touch "$scratch/moved/core/a.cpp"
+ATTEST_GROUPS=style run test
+check "a package group can be added" called clang-format-14
+: >"$INSTALLED"
+later touch "$scratch/moved/core/a.cpp"
+ATTEST_INSTALL=never run test
+check "installing can be refused" not_called apt-get
+
+echo "$passes passed, $failures failed"
+[ "$failures" -eq 0 ]
