@@ -1,0 +1,144 @@
+#include "cpu_reference/error_bound.hpp"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Accumulated error of `steps` steps that cost `step_error` each: k e / (1 - k e).
+double chain_error(double steps, double step_error) {
+  const double sum = steps * step_error;
+  return sum < 1 ? sum / (1 - sum) : infinity;
+}
+
+/// kappa: error of a sum of `terms` products relative to its absolute sum. `parts` sums are formed
+/// apart and added on.
+double accumulation_error(const Accumulation& how, double terms, double parts, double u) {
+  if (how.kind == Accumulation::Kind::fp32_fma) return chain_error(terms, u);
+  const double steps = std::ceil(terms / how.fused_terms) + (parts - 1);
+  return chain_error(steps, (how.fused_terms + 1) * std::exp2(-how.fraction_bits) + 2 * u);
+}
+
+/// -ln(1 - e): a factor within 1 +- e has a logarithm within this.
+double log_of(double relative_error) {
+  return relative_error < 1 ? -std::log1p(-relative_error) : infinity;
+}
+
+}  // namespace
+
+BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
+                               std::int64_t visible_keys, double max_abs_key,
+                               const Arithmetic& arithmetic) {
+  const double u = arithmetic.unit_roundoff;
+  const double n = static_cast<double>(visible_keys);
+  const double d = static_cast<double>(problem.head_dim);
+  const double scale = std::abs(static_cast<double>(problem.scale));
+  const double blocks = static_cast<double>(std::max<std::int64_t>(precision.blocks, 1));
+  const double splits = static_cast<double>(std::max<std::int64_t>(precision.splits, 1));
+  const double rounding = log_of(u);
+  // A quotient or a logarithm is rounded to fp32, so no declared error is below u.
+  const double division = std::max(precision.division_error, u);
+  const bool is_normalised = precision.rescale == Rescale::normalised_steps;
+  const bool is_split = splits > 1;
+
+  BoundConstants c{};
+  c.visible_keys = n;
+  c.shifts_by_maximum = precision.shifts_by_maximum;
+  c.divides_weights = precision.rescale == Rescale::none;
+  c.forms_weights_twice = precision.rescale == Rescale::none && blocks > 1;
+  c.max_finite = arithmetic.max_finite;
+
+  const double dot = accumulation_error(precision.score, d, 1, u);
+  c.score_relative = precision.scale_folded_into_q ? dot + u * (1 + dot) : dot;
+  if (precision.scale_after_dot) {
+    c.score_rounding = u;
+    c.score_relative += u * c.score_relative;  // the rounding of s_hat, not of s
+  }
+  const double tiny = arithmetic.min_subnormal;
+  c.score_absolute = d * tiny * scale + tiny;
+  if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (1 + max_abs_key);
+  if (!precision.scale_after_dot && !precision.scale_folded_into_q) c.largest_score = u;
+
+  // Strict moves of the maximum after a key's own exp: at later blocks, at the merge of splits,
+  // and, for steps that normalise within a tile first, from the tile's maximum to the running one.
+  double exps = 1;
+  if (precision.shifts_by_maximum) {
+    exps = std::min(blocks + (is_split ? 1 : 0) + (is_normalised ? 1 : 0), n - 1);
+  }
+  const ElementFormat& weights = format_of(precision.weight_format);
+  // The only weight of a one-key row is 1, which every format holds.
+  const bool rounds_weights =
+      precision.weight_format != ElementType::fp32 && (n > 1 || !c.shifts_by_maximum);
+  const double weight_rounding = rounds_weights ? log_of(weights.unit_roundoff) : 0;
+  c.exponent = exps * log_of(std::max(precision.exp.relative_error, u));
+  // The logarithm of 1 + e, e = argument_error x: -ln(1 - e) < 1.01 e below e = 0.01; above it the
+  // weight is lost.
+  c.argument = u + 1.01 * precision.exp.argument_error;
+  if (precision.sums_rounded_weights) c.exponent += weight_rounding;
+
+  // Numerator and normaliser: multiplications by the rescaling factors, then what each has for
+  // itself.
+  const double rescaling = exps * rounding;
+  double numerator =
+      rescaling + std::log1p(accumulation_error(precision.value, n, std::min(blocks, n), u));
+  double normaliser =
+      rescaling +
+      std::log1p(chain_error(std::min(static_cast<double>(precision.normaliser_chain), n - 1), u));
+  if (!precision.sums_rounded_weights) numerator += weight_rounding;
+  if (is_normalised) numerator += blocks * (3 * rounding + log_of(division));
+  if (is_split) {
+    numerator += (splits + 2) * rounding + log_of(division);
+    normaliser += (splits + 1) * rounding;
+  }
+  if (c.divides_weights) {
+    numerator += log_of(division);
+  } else {
+    c.division = division;
+  }
+  c.numerator = std::expm1(numerator);
+  c.normaliser = std::expm1(normaliser);
+
+  if (c.shifts_by_maximum) {
+    const double flushed = (exps + 1) * arithmetic.min_normal;
+    const double rounded = rounds_weights ? weights.min_subnormal / 2 : 0;
+    c.weight_absolute = flushed + rounded;
+    c.normaliser_absolute = flushed + (precision.sums_rounded_weights ? rounded : 0);
+    c.product_absolute = (n + exps + splits + 1) * tiny;
+  }
+
+  c.logarithm = std::max(precision.log_error, u);
+  c.rounding = u;
+  c.lse_absolute = tiny;
+  const ElementFormat& output = format_of(problem.element_type);
+  const bool rounds_output =
+      output.unit_roundoff > fp32_arithmetic.unit_roundoff && u == fp32_arithmetic.unit_roundoff;
+  // fp32 output: the division already rounded to it.
+  c.output_rounding = rounds_output ? output.unit_roundoff : 0;
+  c.output_absolute = (rounds_output ? output.min_subnormal : tiny) / 2 + tiny;
+  // From max + half an ulp on the result is infinity; half an ulp of the largest number is more
+  // than u / 2 of it.
+  c.output_max =
+      rounds_output ? output.max_finite * (1 + output.unit_roundoff / 2) : arithmetic.max_finite;
+  return c;
+}
+
+PrecisionPlan reference_plan(std::int64_t visible_keys) {
+  // Three passes over the scores, weights divided by the normaliser, then P V. The C library's exp
+  // and log are within one ulp, 2^-52. The score's roundings are one more than the plan's d:
+  // products are exact, and the scale is applied after the sum.
+  PrecisionPlan plan;
+  plan.exp = {"exp", 0x1p-52, 0};
+  plan.rescale = Rescale::none;
+  plan.normaliser_chain = visible_keys;
+  plan.division_error = 0x1p-52;
+  plan.log_error = 0x1p-52;
+  return plan;
+}
+
+BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
+                                   double max_abs_key) {
+  return bound_constants(reference_plan(visible_keys), problem, visible_keys, max_abs_key,
+                         fp64_arithmetic);
+}
+
+}  // namespace attest

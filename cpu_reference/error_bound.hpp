@@ -1,0 +1,214 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/precision_plan.hpp"
+#include "core/problem.hpp"
+
+namespace attest {
+
+/// How far a correct kernel may be from the exact answer: an upper bound computed before the kernel
+/// runs, from the roundings its PrecisionPlan names and from quantities of the exact answer.
+/// Derivation, for one query row that sees keys 1..n and one output column; hats are computed
+/// values, u = 2^-24, g(k) = k u / (1 - k u).
+///
+/// 1. Scores. s_j = scale q.k_j, A_j = |scale| sum_i |q_i k_ji|. The dot product of d terms errs by
+/// kappa(d) A_j, with
+///    kappa(d) = g(d) for fp32 in any order of summation: a term passes through at most d
+///    roundings. A tensor core aligns b products and the accumulator to the largest of them, cuts
+///    each of those b + 1 terms at F fraction bits and cuts the sum to fp32: a step costs e = (b +
+///    1) 2^-F + 2^-23 of the absolute sum so far, and k = ceil(d / b) steps cost k e / (1 - k e).
+///    Scaling afterwards adds u |s_hat_j|, a pre-scaled q adds u A_j. So |s_hat_j - s_j| <=
+///    delta_j.
+/// 2. Weights. The kernel holds e^(s_hat_j - m_b) for the running maximum m_b of its block, then
+/// multiplies by
+///    e^(m_b - m_b+1), and so on. Each difference is rounded (u times its size) and each exp errs
+///    by eps, plus a part that grows with its argument. The sizes telescope: |s_hat_j - m_b| + |m_b
+///    - m_b+1| + ... = m_hat - s_hat_j
+///    <= D_j := max_i (s_i + delta_i) - s_j + delta_j. Hence the final weights are e^(s_j - m_hat +
+///    h_j) with
+///      |h_j| <= H_j := delta_j + (u + argument_error) D_j + E eps.
+///    E counts exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1, and E =
+///    0 for a single key.
+/// 3. Softmax. With p_j the exact weights and sum_j p_j (v_j - O) = 0, the output of exact
+/// arithmetic on these weights is
+///      O' - O = sum_j p_j (e^h_j - 1) (v_j - O) / sum_j p_j e^h_j.
+///    (a) |O' - O| <= sum_j p_j (e^H_j - 1) |v_j - O| / sum_j p_j e^-H_j.
+///    (b) Adding a constant to all h_j changes nothing. Take -h_t for a key t: its own term
+///    vanishes, and H_j + H_t
+///        replaces H_j in the others: far smaller when t holds most of the weight.
+///    (c) O' is a convex combination of the v_j, so |O' - O| <= max_j |v_j - O|, whatever the h_j
+///    are. E1 is the least of (c) and the better of (a) and (b). p_j e^H_j is formed as e^(H_j - D)
+///    / L, so that a large H_j does no harm to a key of far smaller weight.
+/// 4. Sums. On weights p' = p e^h / sum, numerator terms carry (1 + eta_j), the normaliser 1 +
+/// zeta:
+///      |O_hat - O'| <= (Y W' + Z |O'|) / (1 - Z), and the division adds its own relative error.
+///    Y collects the rounding of P (unless l adds the rounded P: then numerator and normaliser
+///    share it and it belongs to H_j), kappa(n), products with the rescaling factors, extra
+///    divisions; Z collects g(h) and products with the rescaling factors. W' = sum p'_j |v_j| is at
+///    most W + E1 + 2 W G, G being the quotient of (a) or (b) without the factor |v_j - O|, and at
+///    most max_j |v_j|; |O'| is at most |O| + E1 and at most W'.
+/// 5. Underflow. A weight may lose up to 2^-126 at each exp (flushed to zero), and up to half a
+/// subnormal of P's format; a
+///    product up to 2^-150. The normaliser, whose largest weight is 1, is at least max(1, L e^(m -
+///    m_hat) sum p e^-H).
+/// 6. Output. Rounding to the output format: u_out |O_hat| and half its smallest subnormal.
+/// 7. LSE = m + ln L. The perturbed weights shift it by |ln sum_j p_j e^h_j| <= ln(1 + sum_j p_j
+/// (e^H_j - 1)); the
+///    normaliser, the logarithm and the last addition add -ln(1 - Z), log_error ln n and u |LSE|.
+/// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
+/// be proven then. What the unshifted form would lose to overflow or underflow is left out: its
+/// bound is that of an ideal kernel.
+
+/// The arithmetic between the points that a plan names.
+struct Arithmetic {
+  double unit_roundoff;
+  double min_normal;  ///< results below may be flushed to zero
+  double min_subnormal;
+  double max_finite;
+};
+inline constexpr Arithmetic fp32_arithmetic{0x1p-24, 0x1p-126, 0x1p-149, 0x1.fffffep127};
+inline constexpr Arithmetic fp64_arithmetic{0x1p-53, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023};
+
+/// What the bound of a row needs besides data. All are absolute or relative errors, none is
+/// negative.
+struct BoundConstants {
+  double visible_keys;         ///< n
+  double score_relative;       ///< delta_j per A_j
+  double score_rounding;       ///< delta_j per |s_j|
+  double score_absolute;       ///< delta_j from underflow
+  double argument;             ///< H_j per D_j
+  double exponent;             ///< constant part of H_j
+  double largest_score;        ///< H_j per max|s|, for kernels that scale inside the exponent
+  double numerator;            ///< Y
+  double normaliser;           ///< Z
+  double division;             ///< of the final normalisation
+  double weight_absolute;      ///< lost per weight in the numerator, the largest weight being 1
+  double normaliser_absolute;  ///< the same in the normaliser
+  double
+      product_absolute;  ///< lost by all products of a column together, the largest weight being 1
+  double logarithm;
+  double rounding;  ///< u, of the final addition in LSE
+  double lse_absolute;
+  double output_rounding;
+  double output_absolute;
+  double output_max;
+  double max_finite;
+  bool shifts_by_maximum;
+  bool forms_weights_twice;  ///< normaliser and numerator use separately computed weights
+  bool divides_weights;      ///< weights are normalised before P V
+};
+
+/// Constants of a row that sees `visible_keys` >= 1 keys whose elements are at most `max_abs_key`
+/// in magnitude.
+[[nodiscard]] BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
+                                             std::int64_t visible_keys, double max_abs_key,
+                                             const Arithmetic& arithmetic = fp32_arithmetic);
+
+/// The bound was evaluated with computed weights and sums. Their error is that of double
+/// arithmetic, at most 1e-8 of what the bound allows the kernel in the exponent and (n + d) 2^-50
+/// in the sums; these factors absorb it.
+inline constexpr double exponent_slack = 1 + 0x1p-20;
+inline constexpr double evaluation_slack = 1 + 0x1p-10;
+/// G above which (a) and (b) of step 3 are hardly better than (c) and are not evaluated.
+inline constexpr double largest_useful_growth = 8;
+/// max_j ln(p_j e^H_j) above which ln sum_j p_j e^H_j is bounded by that maximum plus ln n, as the
+/// sum could overflow.
+inline constexpr double largest_summed_exponent = 100;
+
+/// delta_j. Number: double or a multiprecision type, here and below.
+template <class Number>
+Number score_error(const BoundConstants& c, const Number& score, const Number& absolute_score) {
+  using std::abs;
+  return exponent_slack *
+         (c.score_relative * absolute_score + c.score_rounding * abs(score) + c.score_absolute);
+}
+
+/// H_j. `largest` is max_i (s_i + delta_i), `largest_magnitude` is max_i (|s_i| + delta_i).
+template <class Number>
+Number log_weight_error(const BoundConstants& c, const Number& score, const Number& delta,
+                        const Number& largest, const Number& largest_magnitude) {
+  using std::abs;
+  Number distance = largest - score + delta;
+  if (!c.shifts_by_maximum) distance = std::max<Number>(distance, abs(score) + delta);
+  return delta + exponent_slack *
+                     (c.argument * distance + c.exponent + c.largest_score * largest_magnitude);
+}
+
+/// What the columns of a row share.
+template <class Number>
+struct RowSummary {
+  Number growth;            ///< G
+  Number log_growth;        ///< bound of |ln sum_j p_j e^h_j|
+  Number normaliser_floor;  ///< lower bound of the computed normaliser, its largest weight being 1
+  Number twice_formed;  ///< sum_j p'_j (e^x_j - 1), x_j the log difference of two evaluations of a
+                        ///< weight; else 0
+  Number largest_magnitude;  ///< max_j (|s_j| + delta_j)
+};
+
+/// Relative error of the computed normaliser against the sum of the weights that the numerator
+/// uses.
+template <class Number>
+Number normaliser_error(const BoundConstants& c, const RowSummary<Number>& row) {
+  const Number lost = c.visible_keys * c.normaliser_absolute / row.normaliser_floor;
+  return (1 + c.normaliser) * (1 + lost) * (1 + row.twice_formed) - 1;
+}
+
+/// Of one element: exact O, W = sum p|v|, E1, sum |v_j| and max |v_j| over the visible keys.
+template <class Number>
+struct ElementTerms {
+  Number o, w, e1, v_abs_sum, v_abs_max;
+};
+
+/// Steps 4 and 5: distance of the computed output from O before it is rounded to the output format.
+template <class Number>
+Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
+                  const ElementTerms<Number>& e) {
+  using std::abs;
+  const Number infinity = std::numeric_limits<double>::infinity();
+  const Number z = normaliser_error(c, row);
+  if (!(z < 1)) return infinity;
+  const bool is_useful = row.growth <= largest_useful_growth;
+  const Number w =
+      is_useful ? std::min<Number>(e.w + e.e1 + 2 * e.w * row.growth, e.v_abs_max) : e.v_abs_max;
+  const Number o = std::min<Number>(abs(e.o) + e.e1, w);
+  if (!(c.visible_keys * w < c.max_finite)) return infinity;
+  const Number floor = c.divides_weights ? Number(1) : row.normaliser_floor;
+  const Number lost =
+      (c.weight_absolute * (1 + c.numerator) * e.v_abs_sum + c.product_absolute) / floor;
+  const Number sums = (c.numerator * w + lost + z * o) / (1 - z);
+  return evaluation_slack * (e.e1 + sums * (1 + c.division) + c.division * o);
+}
+
+/// Step 6: the bound of an element, given the bound before the last rounding.
+template <class Number>
+Number output_error(const BoundConstants& c, const Number& o, const Number& core) {
+  using std::abs;
+  const Number largest = abs(o) + core;
+  if (!(largest < c.output_max)) return std::numeric_limits<double>::infinity();
+  return core + c.output_rounding * largest + c.output_absolute;
+}
+
+/// Step 7.
+template <class Number>
+Number lse_error(const BoundConstants& c, const RowSummary<Number>& row, const Number& lse) {
+  using std::abs;
+  using std::log;
+  const Number z = normaliser_error(c, row);
+  if (!(z < 1)) return std::numeric_limits<double>::infinity();
+  const Number sum = row.log_growth - log(Number(1 - z));
+  const Number logarithm = c.logarithm * (log(Number(c.visible_keys)) + sum);
+  const Number before = sum + logarithm + c.largest_score * row.largest_magnitude;
+  return evaluation_slack * (before + c.rounding * (abs(lse) + before)) + c.lse_absolute;
+}
+
+/// The plan of the double reference itself: the same formula with u = 2^-53 gives its own error.
+[[nodiscard]] PrecisionPlan reference_plan(std::int64_t visible_keys);
+/// Those constants.
+[[nodiscard]] BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
+                                                 double max_abs_key);
+
+}  // namespace attest

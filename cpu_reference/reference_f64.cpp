@@ -1,0 +1,286 @@
+#include "cpu_reference/reference_f64.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "cpu_reference/error_bound.hpp"
+#include "cpu_reference/reference_f64_rows.hpp"
+
+namespace attest {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Keys and values of one kv head in double. Elements that are not finite are replaced by 0, so
+/// that a row that does not see them never meets them in 0 * NaN; the first key that holds one is
+/// kept.
+struct KeyValues {
+  Matrix k, abs_k, v, abs_v;
+  std::int64_t first_bad_key;
+  std::vector<std::int64_t> first_bad_value;  ///< by column
+  double max_abs_key = 0;
+};
+
+/// Copies [rows, columns] of a head, zeroing what is not finite; `on_bad(row, column)` is told.
+template <class OnBad>
+Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, std::int64_t first,
+                   std::int64_t rows, OnBad on_bad) {
+  Matrix copy(rows, tensor.shape()[3]);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto row = tensor.row(b, h, first + i);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const auto column = static_cast<std::int64_t>(c);
+      copy(i, column) = static_cast<double>(row[c]);
+      if (std::isfinite(row[c])) continue;
+      copy(i, column) = 0;
+      on_bad(i, column);
+    }
+  }
+  return copy;
+}
+
+KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std::int64_t b,
+                               std::int64_t kv_head) {
+  KeyValues kv;
+  const std::int64_t keys = problem.key_len;
+  kv.first_bad_key = keys;
+  kv.first_bad_value.assign(static_cast<std::size_t>(problem.head_dim), keys);
+  kv.k = finite_copy(inputs.k, b, kv_head, 0, keys, [&](std::int64_t j, std::int64_t) {
+    kv.first_bad_key = std::min(kv.first_bad_key, j);
+  });
+  kv.v = finite_copy(inputs.v, b, kv_head, 0, keys, [&](std::int64_t j, std::int64_t c) {
+    auto& first = kv.first_bad_value[static_cast<std::size_t>(c)];
+    first = std::min(first, j);
+  });
+  kv.abs_k = kv.k.cwiseAbs();
+  kv.abs_v = kv.v.cwiseAbs();
+  if (keys > 0) kv.max_abs_key = kv.abs_k.maxCoeff();
+  return kv;
+}
+
+/// Column statistics of the values that a row sees; grows with the number of visible keys.
+class VisibleValues {
+ public:
+  explicit VisibleValues(const KeyValues& kv)
+      : kv_(kv), lowest_(kv.v.cols()), highest_(kv.v.cols()), abs_sum_(kv.v.cols()) {
+    lowest_.setConstant(infinity);
+    highest_.setConstant(-infinity);
+    abs_sum_.setZero();
+  }
+  void grow_to(std::int64_t keys) {
+    for (; seen_ < keys; ++seen_) {
+      lowest_ = lowest_.min(kv_.v.row(seen_).array());
+      highest_ = highest_.max(kv_.v.row(seen_).array());
+      abs_sum_ += kv_.abs_v.row(seen_).array();
+    }
+  }
+  [[nodiscard]] double abs_sum(std::int64_t c) const { return abs_sum_(c); }
+  [[nodiscard]] double abs_max(std::int64_t c) const {
+    return std::max(std::abs(lowest_(c)), std::abs(highest_(c)));
+  }
+  /// max_j |v_j - o|
+  [[nodiscard]] double largest_distance(std::int64_t c, double o) const {
+    return std::max(highest_(c) - o, o - lowest_(c));
+  }
+
+ private:
+  using Columns = Eigen::Array<double, 1, Eigen::Dynamic>;
+  const KeyValues& kv_;
+  std::int64_t seen_ = 0;
+  Columns lowest_, highest_, abs_sum_;
+};
+
+std::span<double> span_of_row(Matrix& matrix, std::int64_t row, std::int64_t columns) {
+  return {matrix.data() + row * matrix.cols(), static_cast<std::size_t>(columns)};
+}
+
+/// Work of one thread: one block of query rows of one head at a time.
+class BlockSolver {
+ public:
+  BlockSolver(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+              Answer& answer)
+      : problem_(problem), inputs_(inputs), precision_(precision), answer_(answer) {}
+
+  void solve(const KeyValues& kv, std::int64_t b, std::int64_t h, std::int64_t first,
+             std::int64_t rows) {
+    const std::int64_t keys = problem_.visible_keys(first + rows - 1);
+    std::vector<bool> is_bad(static_cast<std::size_t>(rows), false);
+    const Matrix q = finite_copy(inputs_.q, b, h, first, rows, [&](std::int64_t i, std::int64_t) {
+      is_bad[static_cast<std::size_t>(i)] = true;
+    });
+    scores_.noalias() = q * kv.k.topRows(keys).transpose();
+    deviations_.noalias() = q.cwiseAbs() * kv.abs_k.topRows(keys).transpose();
+    scratch_.resize(4, keys);
+
+    std::vector<RowErrors> errors(static_cast<std::size_t>(rows));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t visible = problem_.visible_keys(first + i);
+      if (visible > 0) errors[static_cast<std::size_t>(i)] = weigh(kv, i, visible);
+      // Keys that the row does not see have no weight in the products of the whole block.
+      scores_.row(i).tail(keys - visible).setZero();
+    }
+    o_.noalias() = scores_ * kv.v.topRows(keys);
+    absolute_o_.noalias() = scores_ * kv.abs_v.topRows(keys);
+
+    VisibleValues values(kv);
+    std::vector<double> sums(static_cast<std::size_t>(problem_.head_dim));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t query = first + i;
+      const std::int64_t visible = problem_.visible_keys(query);
+      values.grow_to(visible);
+      if (visible == 0) {
+        fill_row(b, h, query, 0, 0);
+        answer_.lse.at(b, h, query, 0) = -infinity;
+      } else if (is_bad[static_cast<std::size_t>(i)] || visible > kv.first_bad_key) {
+        fill_row(b, h, query, nan, nan);
+      } else {
+        sum_deviations(span_of_row(deviations_, i, visible), kv.v.data(),
+                       span_of_row(o_, i, problem_.head_dim), sums);
+        finish(kv, values, errors[static_cast<std::size_t>(i)], sums, b, h, query, i);
+      }
+    }
+  }
+
+ private:
+  struct Constants {
+    BoundConstants kernel, own;
+  };
+  const Constants& constants(const KeyValues& kv, std::int64_t visible) {
+    if (!cached_ || cached_keys_ != visible || cached_max_ != kv.max_abs_key) {
+      cached_ = Constants{bound_constants(precision_, problem_, visible, kv.max_abs_key),
+                          reference_constants(problem_, visible, kv.max_abs_key)};
+      cached_keys_ = visible;
+      cached_max_ = kv.max_abs_key;
+    }
+    return *cached_;
+  }
+
+  RowErrors weigh(const KeyValues& kv, std::int64_t i, std::int64_t visible) {
+    const Constants& c = constants(kv, visible);
+    return weigh_row(c.kernel, c.own, problem_, precision_.scale_folded_into_q,
+                     {.scores = span_of_row(scores_, i, visible),
+                      .absolute = span_of_row(deviations_, i, visible),
+                      .weights = span_of_row(scratch_, 0, visible),
+                      .delta = span_of_row(scratch_, 1, visible),
+                      .log_error = span_of_row(scratch_, 2, visible),
+                      .phi = span_of_row(scratch_, 3, visible)});
+  }
+
+  void fill_row(std::int64_t b, std::int64_t h, std::int64_t query, double value, double error) {
+    for (auto* tensor : {&answer_.o, &answer_.lse})
+      std::ranges::fill(tensor->row(b, h, query), value);
+    for (auto* tensor :
+         {&answer_.o_bound, &answer_.lse_bound, &answer_.o_own_error, &answer_.lse_own_error}) {
+      std::ranges::fill(tensor->row(b, h, query), error);
+    }
+  }
+
+  void finish(const KeyValues& kv, const VisibleValues& values, const RowErrors& row,
+              const std::vector<double>& sums, std::int64_t b, std::int64_t h, std::int64_t query,
+              std::int64_t i) {
+    const std::int64_t visible = problem_.visible_keys(query);
+    const Constants& c = constants(kv, visible);
+    for (std::int64_t column = 0; column < problem_.head_dim; ++column) {
+      const double o = o_(i, column);
+      const double hull = values.largest_distance(column, o);
+      const double sum = sums[static_cast<std::size_t>(column)] / row.denominator;
+      ElementTerms<double> terms{.o = o,
+                                 .w = absolute_o_(i, column),
+                                 .e1 = row.own_share > 0 ? std::min(sum, hull) : hull,
+                                 .v_abs_sum = values.abs_sum(column),
+                                 .v_abs_max = values.abs_max(column)};
+      const double core = row.is_vacuous ? infinity : core_error(c.kernel, row.kernel, terms);
+      double bound = output_error(c.kernel, o, core);
+      const double own_sum = row.own_share > 0 ? row.own_share * sum : sum;
+      terms.e1 = row.own.growth <= largest_useful_growth ? std::min(own_sum, hull) : hull;
+      double own = core_error(c.own, row.own, terms) + c.own.output_absolute;
+      const bool is_bad = visible > kv.first_bad_value[static_cast<std::size_t>(column)];
+      answer_.o.at(b, h, query, column) = is_bad ? nan : o;
+      answer_.o_bound.at(b, h, query, column) = is_bad ? nan : bound + own;
+      answer_.o_own_error.at(b, h, query, column) = is_bad ? nan : own;
+    }
+    const double own = lse_error(c.own, row.own, row.lse);
+    const double bound = row.is_vacuous ? infinity : lse_error(c.kernel, row.kernel, row.lse);
+    answer_.lse.at(b, h, query, 0) = row.lse;
+    answer_.lse_bound.at(b, h, query, 0) = bound + own;
+    answer_.lse_own_error.at(b, h, query, 0) = own;
+  }
+
+  const Problem& problem_;
+  const Inputs& inputs_;
+  const PrecisionPlan& precision_;
+  Answer& answer_;
+  Matrix scores_, deviations_, o_, absolute_o_, scratch_;
+  std::optional<Constants> cached_;
+  std::int64_t cached_keys_ = 0;
+  double cached_max_ = 0;
+};
+
+void check_shape(const char* name, const Tensor<float>& tensor, const Shape& expected) {
+  const Shape& got = tensor.shape();
+  if (got == expected) return;
+  throw InvalidInput(fmt::format(
+      "exact_answer: {} has shape [{}, {}, {}, {}], but the problem needs [{}, {}, {}, {}]", name,
+      got[0], got[1], got[2], got[3], expected[0], expected[1], expected[2], expected[3]));
+}
+
+/// Rows that share the matrix products: enough for them to run from cache, few enough for the
+/// scores to stay there.
+std::int64_t rows_per_block(std::int64_t key_len) {
+  constexpr std::int64_t scores_in_cache = 1 << 15;
+  return std::clamp<std::int64_t>(scores_in_cache / std::max<std::int64_t>(key_len, 1), 16, 64);
+}
+
+}  // namespace
+
+Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+                    int threads) {
+  check_shape("q", inputs.q, query_shape(problem));
+  check_shape("k", inputs.k, key_shape(problem));
+  check_shape("v", inputs.v, key_shape(problem));
+  const Shape o_shape = query_shape(problem);
+  const Shape lse_shape{o_shape[0], o_shape[1], o_shape[2], 1};
+  Answer answer{Tensor<double>(o_shape),   Tensor<double>(lse_shape), Tensor<double>(o_shape),
+                Tensor<double>(lse_shape), Tensor<double>(o_shape),   Tensor<double>(lse_shape)};
+
+  std::vector<KeyValues> heads;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+      heads.push_back(load_keys_and_values(problem, inputs, b, h));
+    }
+  }
+  const std::int64_t block_rows = rows_per_block(problem.key_len);
+  const std::int64_t blocks = (problem.query_len + block_rows - 1) / block_rows;
+  const std::int64_t tasks = problem.batch * problem.query_heads * blocks;
+  std::atomic<std::int64_t> next{0};
+  const auto work = [&] {
+    BlockSolver solver(problem, inputs, precision, answer);
+    for (std::int64_t task = next++; task < tasks; task = next++) {
+      const std::int64_t head = task / blocks;
+      const std::int64_t b = head / problem.query_heads;
+      const std::int64_t h = head % problem.query_heads;
+      const std::int64_t first = task % blocks * block_rows;
+      const auto& kv =
+          heads[static_cast<std::size_t>(b * problem.kv_heads + problem.kv_head_of(h))];
+      solver.solve(kv, b, h, first, std::min(block_rows, problem.query_len - first));
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, tasks); ++t)
+    helpers.emplace_back(work);
+  work();
+  helpers.clear();  // joins
+  return answer;
+}
+
+}  // namespace attest
