@@ -1,0 +1,282 @@
+#include "cpu_reference/emulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <vector>
+
+#include "core/element_type.hpp"
+#include "core/error.hpp"
+#include "cpu_reference/emulation_product.hpp"
+#include "cpu_reference/online_softmax.hpp"
+
+namespace attest {
+namespace {
+
+constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+
+float rounded_to(ElementType type, float value) {
+  if (type == ElementType::fp32) return value;
+  return static_cast<float>(round_to(type, static_cast<double>(value)));
+}
+
+/// From a dot product to a weight: where the scale enters, which exponential, and in which unit the
+/// maximum is kept.
+class ScoreRule {
+ public:
+  ScoreRule(const PrecisionPlan& precision, float scale)
+      : exp_(exponential_named(precision.exp.name)),
+        factor_(exp_ == Exponential::exp2 ? scale * std::numbers::log2e_v<float> : scale),
+        scale_(std::abs(scale)),
+        folds_(precision.scale_folded_into_q),
+        fuses_(!precision.scale_after_dot && !precision.scale_folded_into_q) {
+    if (precision.scale_after_dot && precision.scale_folded_into_q) {
+      throw InvalidInput(
+          "scale_after_dot and scale_folded_into_q are both set; allowed: at most one");
+    }
+  }
+
+  /// The query that enters the dot product. With a negative scale the fused form turns the query's
+  /// sign (exact), so that the largest dot product is the largest score.
+  [[nodiscard]] std::vector<float> query(std::span<const float> q) const {
+    std::vector<float> result(q.begin(), q.end());
+    if (folds_) {
+      for (float& element : result) element *= factor_;
+    } else if (fuses_ && factor_ < 0) {
+      for (float& element : result) element = -element;
+    }
+    return result;
+  }
+
+  /// From dot products to the numbers whose maximum is tracked.
+  void finish_scores(std::span<float> x) const {
+    if (folds_ || fuses_) return;
+    for (float& element : x) element *= factor_;
+  }
+
+  [[nodiscard]] float weight(float score, float m) const {
+    if (!fuses_) return exponential(score - m);
+    const float factor = std::abs(factor_);
+    return exponential(std::fma(score, factor, -(m * factor)));
+  }
+
+  /// Factor for what was summed at maximum `from` when the maximum becomes `to`; 0 when nothing
+  /// was.
+  [[nodiscard]] float rescale(float from, float to) const {
+    if (from == minus_infinity) return 0;
+    return exponential(fuses_ ? (from - to) * std::abs(factor_) : from - to);
+  }
+
+  /// The maximum as a natural logarithm.
+  [[nodiscard]] float natural(float m) const {
+    if (fuses_) return m * scale_;
+    return exp_ == Exponential::exp2 ? m * std::numbers::ln2_v<float> : m;
+  }
+
+ private:
+  enum class Exponential { expf, fast_expf, exp2 };
+
+  static Exponential exponential_named(const std::string& name) {
+    if (name == library_expf().name) return Exponential::expf;
+    if (name == fast_expf().name) return Exponential::fast_expf;
+    if (name == exp2_folded().name) return Exponential::exp2;
+    throw InvalidInput(fmt::format("exponential '{}' cannot be emulated; allowed: '{}', '{}', '{}'",
+                                   name, library_expf().name, fast_expf().name,
+                                   exp2_folded().name));
+  }
+
+  [[nodiscard]] float exponential(float x) const {
+    switch (exp_) {
+      case Exponential::expf:
+        return std::exp(x);
+      case Exponential::fast_expf:
+        return std::exp2(x * std::numbers::log2e_v<float>);
+      case Exponential::exp2:
+        return std::exp2(x);
+    }
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+
+  Exponential exp_;
+  float factor_;
+  float scale_;  ///< |scale|
+  bool folds_, fuses_;
+};
+
+struct Partial {
+  float m = minus_infinity;
+  float l = 0;
+  std::vector<float> acc;  ///< normalised by l under Rescale::normalised_steps
+};
+
+void multiply(std::span<float> values, float factor) {
+  for (float& value : values) value *= factor;
+}
+
+/// One query row against one head of K and V.
+class RowReplay {
+ public:
+  RowReplay(const PrecisionPlan& precision, const ScoreRule& rule, ElementType input_type,
+            const ProductOperand& keys_transposed, const ProductOperand& values)
+      : precision_(precision),
+        rule_(rule),
+        input_type_(input_type),
+        keys_transposed_(keys_transposed),
+        values_(values) {}
+
+  /// Scores of keys [0, visible).
+  [[nodiscard]] std::vector<float> scores(std::span<const float> query,
+                                          std::int64_t visible) const {
+    // A query multiplied by the scale in fp32 no longer has the input's exponent range.
+    const ElementType type = precision_.scale_folded_into_q ? ElementType::fp32 : input_type_;
+    std::vector<float> result(static_cast<std::size_t>(visible), 0.0F);
+    accumulate_product(precision_.score, rule_.query(query), type, keys_transposed_, 0, result);
+    rule_.finish_scores(result);
+    return result;
+  }
+
+  /// Keys of `range` that are visible, tile by tile.
+  [[nodiscard]] Partial part(std::span<const float> scores, KeyRange range,
+                             std::int64_t tile) const {
+    Partial partial;
+    partial.acc.assign(static_cast<std::size_t>(values_.lanes()), 0.0F);
+    const std::int64_t end = std::min(range.end, static_cast<std::int64_t>(scores.size()));
+    const auto slice = [&](std::int64_t from, std::int64_t to) {
+      return scores.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from));
+    };
+    if (precision_.rescale == Rescale::none && range.begin < end) {
+      partial.m = maximum(slice(range.begin, end));
+    }
+    for (std::int64_t first = range.begin; first < end; first += tile) {
+      add_block(partial, slice(first, std::min(first + tile, end)), first);
+    }
+    return partial;
+  }
+
+  [[nodiscard]] Partial merged(std::span<const Partial> parts) const {
+    if (parts.size() == 1) return parts.front();
+    Partial sum;
+    sum.acc.assign(static_cast<std::size_t>(values_.lanes()), 0.0F);
+    for (const Partial& part : parts) sum.m = maximum(sum.m, part.m);
+    for (const Partial& part : parts) {
+      const float factor = rule_.rescale(part.m, sum.m);
+      const float share = factor * part.l;
+      const float weight = is_normalised() ? share : factor;
+      for (std::size_t c = 0; c < sum.acc.size(); ++c) {
+        sum.acc[c] = std::fma(weight, part.acc[c], sum.acc[c]);
+      }
+      sum.l += share;
+    }
+    if (is_normalised() && sum.l != 0.0F) {
+      for (float& element : sum.acc) element /= sum.l;
+    }
+    return sum;
+  }
+
+  /// Writes O rounded to the input's type; returns the LSE.
+  [[nodiscard]] float finish(const Partial& total, std::span<float> o) const {
+    const float lse = finish_row(rule_.natural(total.m), total.l, total.acc, o);
+    if (is_normalised()) std::copy(total.acc.begin(), total.acc.end(), o.begin());
+    for (float& element : o) element = rounded_to(input_type_, element);
+    return lse;
+  }
+
+ private:
+  [[nodiscard]] bool is_normalised() const {
+    return precision_.rescale == Rescale::normalised_steps;
+  }
+
+  void add_block(Partial& partial, std::span<const float> scores, std::int64_t first) const {
+    const float raised = maximum(partial.m, maximum(scores));
+    if (raised == minus_infinity) return;  // overflowed scores only: no key counts yet
+    if (precision_.rescale != Rescale::none) {
+      const float factor = rule_.rescale(partial.m, raised);
+      partial.m = raised;
+      partial.l *= factor;
+      multiply(partial.acc, is_normalised() ? partial.l : factor);
+    }
+    std::vector<float> weights;
+    for (const float score : scores) {
+      const float weight = rule_.weight(score, partial.m);
+      const float rounded = rounded_to(precision_.weight_format, weight);
+      partial.l += precision_.sums_rounded_weights ? rounded : weight;
+      weights.push_back(rounded);
+    }
+    accumulate_product(precision_.value, weights, precision_.weight_format, values_, first,
+                       partial.acc);
+    if (is_normalised()) {
+      for (float& element : partial.acc) element /= partial.l;
+    }
+  }
+
+  const PrecisionPlan& precision_;
+  const ScoreRule& rule_;
+  ElementType input_type_;
+  const ProductOperand& keys_transposed_;
+  const ProductOperand& values_;
+};
+
+/// [rows, columns] to [columns, rows].
+std::vector<float> transposed(std::span<const float> matrix, std::int64_t columns) {
+  const auto width = static_cast<std::size_t>(columns);
+  const std::size_t rows = matrix.size() / width;
+  std::vector<float> result(matrix.size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < width; ++c) result[c * rows + r] = matrix[r * width + c];
+  }
+  return result;
+}
+
+void check_plan(const Plan& plan) {
+  for (const PlanField& field : plan_fields) {
+    if (plan.*field.member < 0) {
+      throw InvalidInput(fmt::format("{} is {}; allowed: 0 (whole range) or more (emulated plan)",
+                                     field.name, plan.*field.member));
+    }
+  }
+}
+
+}  // namespace
+
+Outputs emulate(const Problem& problem, const Plan& plan, const PrecisionPlan& precision,
+                const Inputs& inputs) {
+  check_plan(plan);
+  const ScoreRule rule(precision, problem.scale);
+  const std::int64_t tile =
+      plan.key_tile > 0 ? plan.key_tile : std::max<std::int64_t>(problem.key_len, 1);
+  const std::int64_t splits = std::max<std::int64_t>(plan.key_splits, 1);
+  const auto head_size = static_cast<std::size_t>(problem.key_len * problem.head_dim);
+  const std::int64_t group = problem.query_heads / problem.kv_heads;
+
+  Outputs outputs{Tensor<float>(query_shape(problem)),
+                  Tensor<float>(Shape{problem.batch, problem.query_heads, problem.query_len, 1})};
+  for (std::int64_t kv = 0; kv < problem.batch * problem.kv_heads; ++kv) {
+    const std::size_t first = static_cast<std::size_t>(kv) * head_size;
+    const auto k = inputs.k.values().subspan(first, head_size);
+    const auto v = inputs.v.values().subspan(first, head_size);
+    const ProductOperand keys(transposed(k, problem.head_dim), problem.key_len,
+                              problem.element_type);
+    const ProductOperand values({v.begin(), v.end()}, problem.head_dim, problem.element_type);
+    const RowReplay replay(precision, rule, problem.element_type, keys, values);
+    const std::int64_t b = kv / problem.kv_heads;
+    const std::int64_t first_head = kv % problem.kv_heads * group;
+    for (std::int64_t h = first_head; h < first_head + group; ++h) {
+      for (std::int64_t n = 0; n < problem.query_len; ++n) {
+        const auto scores = replay.scores(inputs.q.row(b, h, n), problem.visible_keys(n));
+        std::vector<Partial> parts;
+        for (std::int64_t i = 0; i < splits; ++i) {
+          parts.push_back(replay.part(scores, split_range(problem.key_len, tile, splits, i), tile));
+        }
+        outputs.lse.at(b, h, n, 0) = replay.finish(replay.merged(parts), outputs.o.row(b, h, n));
+      }
+    }
+  }
+  return outputs;
+}
+
+}  // namespace attest

@@ -1,0 +1,56 @@
+// O4, one pass with O normalised at every block, merged maximum [claims O4, the form of S2 and S0;
+// FA1 Alg. 1].
+//
+//   m' = max(m, max of the block)        carry = l e^(m - m')         p_j = e^(s_j - m')
+//   l' = carry + sum p_j                 O' = (carry O + sum p_j v_j) / l'
+//
+// O is a finished answer for the keys seen so far after every block. The price is a multiplication
+// and a division of O per block, each with its rounding.
+
+#include <cmath>
+#include <limits>
+
+#include "core/registry.hpp"
+#include "cpu_reference/kernels/row_kernel.hpp"
+#include "cpu_reference/online_softmax.hpp"
+
+namespace attest {
+namespace {
+
+float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
+  float m = -std::numeric_limits<float>::infinity();
+  float l = 0;
+  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
+    const std::vector<float> s = row.scores(row.scale, begin, end);
+    const float raised = maximum(m, maximum(s));
+    const float carry = l * std::exp(m - raised);  // 0 in the first block, where m = -inf
+    m = raised;
+    l = carry;
+    for (float& element : o) element *= carry;
+    for (std::int64_t j = begin; j < end; ++j) {
+      const float weight = std::exp(s[static_cast<std::size_t>(j - begin)] - m);
+      l += weight;
+      row.add_value(weight, j, o);
+    }
+    for (float& element : o) element /= l;
+  });
+  return m + std::log(l);
+}
+
+PrecisionPlan precision(const Problem& problem, const Plan& plan) {
+  PrecisionPlan result = row_precision(problem);
+  result.rescale = Rescale::normalised_steps;
+  result.blocks = tile_count(problem.key_len, plan.key_tile);
+  return result;
+}
+
+const KernelRegistration registration(
+    row_kernel({.name = "o4_normalised_merged_max",
+                .summary = "O kept normalised after every key block, weights at the merged maximum",
+                .source = "claims O4 (S2 form)",
+                .precision = precision,
+                .plans = key_tile_plans},
+               attend));
+
+}  // namespace
+}  // namespace attest

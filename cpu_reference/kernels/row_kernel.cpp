@@ -1,0 +1,166 @@
+#include "cpu_reference/kernels/row_kernel.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/element_type.hpp"
+#include "cpu_reference/online_softmax_rows.hpp"
+
+namespace attest {
+namespace {
+
+Tensor<float> read_tensor(const void* data, const Shape& shape, const Strides& strides,
+                          ElementType type) {
+  Tensor<float> tensor(shape);
+  const std::size_t size = format_of(type).size_bytes;
+  const auto* bytes = static_cast<const std::byte*>(data);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const std::byte* from = bytes + strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size);
+        for (float& value : tensor.row(b, h, n)) {
+          std::uint32_t bits = 0;
+          std::memcpy(&bits, from, size);  // little-endian: the low bytes come first
+          value = decode(type, bits);
+          from += size;
+        }
+      }
+    }
+  }
+  return tensor;
+}
+
+void write_tensor(const Tensor<float>& tensor, void* data, const Strides& strides,
+                  ElementType type) {
+  const Shape& shape = tensor.shape();
+  const std::size_t size = format_of(type).size_bytes;
+  auto* bytes = static_cast<std::byte*>(data);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        std::byte* to = bytes + strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size);
+        for (const float value : tensor.row(b, h, n)) {
+          const auto rounded = static_cast<float>(round_to(type, static_cast<double>(value)));
+          const std::uint32_t bits = encode(type, rounded);
+          std::memcpy(to, &bits, size);
+          to += size;
+        }
+      }
+    }
+  }
+}
+
+/// K of one head, [key_len, head_dim] to [head_dim, key_len].
+std::vector<float> transposed(std::span<const float> keys, std::int64_t head_dim) {
+  const auto columns = static_cast<std::size_t>(head_dim);
+  const std::size_t rows = keys.size() / columns;
+  std::vector<float> result(keys.size());
+  for (std::size_t n = 0; n < rows; ++n) {
+    for (std::size_t d = 0; d < columns; ++d) result[d * rows + n] = keys[n * columns + d];
+  }
+  return result;
+}
+
+Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
+                    const RowAttention& attend) {
+  Outputs outputs{Tensor<float>(query_shape(p)),
+                  Tensor<float>(Shape{p.batch, p.query_heads, p.query_len, 1})};
+  const auto head_size = static_cast<std::size_t>(p.key_len * p.head_dim);
+  std::vector<float> keys;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const std::int64_t kv_head = p.kv_head_of(h);
+      const auto first = static_cast<std::size_t>(b * p.kv_heads + kv_head) * head_size;
+      if (h == 0 || kv_head != p.kv_head_of(h - 1)) {
+        keys = transposed(inputs.k.values().subspan(first, head_size), p.head_dim);
+      }
+      for (std::int64_t n = 0; n < p.query_len; ++n) {
+        const AttentionRow row{.query = inputs.q.row(b, h, n),
+                               .keys_transposed = keys.data(),
+                               .values = inputs.v.values().data() + first,
+                               .key_len = p.key_len,
+                               .visible = p.visible_keys(n),
+                               .scale = p.scale};
+        outputs.lse.at(b, h, n, 0) = attend(row, plan, outputs.o.row(b, h, n));
+      }
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<float> AttentionRow::scores(float factor, std::int64_t begin, std::int64_t end) const {
+  std::vector<float> result(static_cast<std::size_t>(end - begin), 0.0F);
+  multiply_accumulate(query, keys_transposed + begin, key_len, result);
+  for (float& score : result) score *= factor;
+  return result;
+}
+
+void AttentionRow::add_value(float weight, std::int64_t key, std::span<float> acc) const {
+  multiply_accumulate({&weight, 1}, value(key), 0, acc);
+}
+
+void for_each_tile(std::int64_t begin, std::int64_t end, std::int64_t tile,
+                   const std::function<void(std::int64_t, std::int64_t)>& visit) {
+  for (std::int64_t first = begin; first < end; first += tile) {
+    visit(first, std::min(first + tile, end));
+  }
+}
+
+std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend) {
+  return [attend = std::move(attend)](const Arguments& a, Device& /*device*/) {
+    const ElementType type = a.problem.element_type;
+    const Inputs inputs{read_tensor(a.q, query_shape(a.problem), a.q_strides, type),
+                        read_tensor(a.k, key_shape(a.problem), a.k_strides, type),
+                        read_tensor(a.v, key_shape(a.problem), a.v_strides, type)};
+    const Outputs outputs = attend(a.problem, a.plan, inputs);
+    write_tensor(outputs.o, a.o, a.o_strides, type);
+    std::copy(outputs.lse.values().begin(), outputs.lse.values().end(), a.lse);
+  };
+}
+
+KernelInfo row_kernel(KernelInfo kernel, RowAttention attend) {
+  kernel.executor = Executor::cpu;
+  kernel.element_types.assign(all_element_types().begin(), all_element_types().end());
+  kernel.masks.assign(all_masks().begin(), all_masks().end());
+  kernel.launch = cpu_launch(
+      [attend = std::move(attend)](const Problem& problem, const Plan& plan, const Inputs& inputs) {
+        return attend_rows(problem, plan, inputs, attend);
+      });
+  return kernel;
+}
+
+PrecisionPlan row_precision(const Problem& problem) {
+  PrecisionPlan precision;
+  precision.score = {.kind = Accumulation::Kind::fp32_fma};
+  precision.value = {.kind = Accumulation::Kind::fp32_fma};
+  precision.scale_after_dot = true;
+  precision.exp = library_expf();
+  precision.rescale = Rescale::deferred;
+  precision.normaliser_chain = std::max<std::int64_t>(problem.key_len, 1);
+  precision.division_error = fp32_roundoff;
+  precision.log_error = 2 * fp32_roundoff;
+  return precision;
+}
+
+ExpMethod exp2_of_scaled_difference() {
+  ExpMethod exp = exp2_folded();
+  exp.argument_error += fp32_roundoff;
+  return exp;
+}
+
+std::int64_t tile_count(std::int64_t key_len, std::int64_t tile) {
+  return std::max<std::int64_t>((key_len + tile - 1) / tile, 1);
+}
+
+std::vector<Plan> no_plan_choice(const Problem& /*problem*/) {
+  return {Plan{}};
+}
+
+std::vector<Plan> key_tile_plans(const Problem& /*problem*/) {
+  return {{.key_tile = 1}, {.key_tile = 3}, {.key_tile = 16}, {.key_tile = 64}};
+}
+
+}  // namespace attest

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/tensor.hpp"
+
+namespace attest {
+
+/// One query row and the keys it sees, decoded to fp32. Later keys exist in memory but must not be
+/// touched.
+struct AttentionRow {
+  std::span<const float> query;  ///< [head_dim]
+  const float* keys_transposed =
+      nullptr;                    ///< [head_dim, key_len]: a dot product runs down a column
+  const float* values = nullptr;  ///< [key_len, head_dim]
+  std::int64_t key_len = 0;       ///< of the problem
+  std::int64_t visible = 0;       ///< this row sees keys [0, visible)
+  float scale = 1;
+
+  /// fl(factor * q.k_j) of keys [begin, end): an fma chain of head_dim from 0, then one product.
+  [[nodiscard]] std::vector<float> scores(float factor, std::int64_t begin, std::int64_t end) const;
+  [[nodiscard]] std::vector<float> scores() const { return scores(scale, 0, visible); }
+
+  /// Value row of key j.
+  [[nodiscard]] const float* value(std::int64_t key) const {
+    return values + key * static_cast<std::int64_t>(query.size());
+  }
+  /// acc += weight * v_key, one fma an element.
+  void add_value(float weight, std::int64_t key, std::span<float> acc) const;
+};
+
+/// Calls visit(begin, end) for each block of at most `tile` keys of [begin, end), in order. tile
+/// >= 1.
+void for_each_tile(std::int64_t begin, std::int64_t end, std::int64_t tile,
+                   const std::function<void(std::int64_t, std::int64_t)>& visit);
+
+/// Fills o [head_dim] (in fp32, before the one rounding to the element type) and returns the LSE.
+using RowAttention =
+    std::function<float(const AttentionRow& row, const Plan& plan, std::span<float> o)>;
+
+/// The answer for whole tensors.
+using TensorAttention = std::function<Outputs(const Problem&, const Plan&, const Inputs&)>;
+
+/// A launch that decodes Q, K, V through their strides, calls `attend`, and rounds O once to the
+/// element type.
+[[nodiscard]] std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend);
+
+/// Completes `kernel` (name, summary, source, precision, plans, role are the caller's): runs on the
+/// CPU, all element types, all masks, rows one by one.
+[[nodiscard]] KernelInfo row_kernel(KernelInfo kernel, RowAttention attend);
+
+/// Roundings common to the row kernels: fp32 fma chains, s = fl(scale * dot), library expf, fp32
+/// weights, l summed key by key, one division (u) at the end, log within 1 ulp (2 u), one block, so
+/// that nothing is rescaled. Kernels change what differs.
+[[nodiscard]] PrecisionPlan row_precision(const Problem& problem);
+
+/// exp2_folded for kernels that rescale by 2^fl(fl(m - m') c): the product there is rounded as well
+/// as the difference, one u more than in the weights.
+[[nodiscard]] ExpMethod exp2_of_scaled_difference();
+
+/// Blocks that key_len keys make, at least 1.
+[[nodiscard]] std::int64_t tile_count(std::int64_t key_len, std::int64_t tile);
+
+/// The single Plan of kernels that have nothing to choose.
+[[nodiscard]] std::vector<Plan> no_plan_choice(const Problem& problem);
+/// One Plan for each key tile that straddles usual lengths: 1, 3, 16, 64.
+[[nodiscard]] std::vector<Plan> key_tile_plans(const Problem& problem);
+
+inline constexpr double fp32_roundoff = 0x1p-24;
+
+}  // namespace attest
