@@ -46,8 +46,8 @@ struct KernelInfo {
   Executor executor = Executor::cpu;
   KernelRole role = KernelRole::kernel;
   std::string killed_by{};  ///< mutants and negative controls: the law that must catch it
-  std::vector<ElementType> element_types;
-  std::vector<Mask> masks;
+  std::vector<ElementType> element_types{};
+  std::vector<Mask> masks{};
   bool is_deterministic = true;  ///< two launches give the same bits
 
   /// Which roundings a run performs.
@@ -60,7 +60,7 @@ struct KernelInfo {
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
-  std::function<void(const Arguments&, Device&)> launch;
+  std::function<void(const Arguments&, Device&)> launch{};
 };
 
 /// The whole question: element type and mask against the lists, then the kernel's own check. A
