@@ -122,8 +122,8 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .rescale = Rescale::normalised_steps,
           .blocks = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile)),
           .normaliser_chain = tiled_normaliser_chain(problem, plan),
-          .division_error = normalised_step_error,
-          .log_error = 0x1p-23};  // logf: 1 ulp
+          .division_error = 0x1p-24,  // one IEEE division a step
+          .log_error = 0x1p-23};      // logf: 1 ulp
 }
 
 const KernelRegistration registration{

@@ -93,9 +93,4 @@ inline std::size_t row_state_bytes(const Problem& problem, const Plan&) {
   return static_cast<std::size_t>(problem.rows()) * 2 * sizeof(float);
 }
 
-/// Roundings of one NormalisedStep (online_softmax.cuh) on its way to O, exponentials apart: keep,
-/// its product with O or that of add with the tile's sum, the addition, the IEEE division; 2^-24
-/// each.
-inline constexpr double normalised_step_error = 4 * 0x1p-24;
-
 }  // namespace attest

@@ -1,0 +1,121 @@
+#include "gpu/runtime/cuda_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "gpu/runtime/launch.hpp"
+#include "gpu/runtime/test_device.hpp"
+
+namespace attest {
+namespace {
+
+static_assert(!std::is_copy_constructible_v<Stream> &&
+              std::is_nothrow_move_constructible_v<Stream>);
+static_assert(!std::is_copy_constructible_v<Event> && std::is_nothrow_move_constructible_v<Event>);
+static_assert(!std::is_copy_constructible_v<DeviceBuffer<int>>);
+static_assert(std::is_nothrow_move_constructible_v<DeviceBuffer<int>>);
+
+std::vector<std::byte> pattern(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
+  return bytes;
+}
+
+TEST(DeviceBufferTest, EmptyBufferNeedsNoGpu) {
+  DeviceBuffer<float> buffer{0};
+  EXPECT_EQ(buffer.data(), nullptr);
+  EXPECT_NO_THROW(buffer.copy_from({}));
+}
+
+TEST(DeviceBufferTest, CopyOfAnotherSizeIsRefused) {
+  DeviceBuffer<float> buffer;
+  const std::vector<float> three(3);
+  EXPECT_THROW(buffer.copy_from(three), InvalidInput);
+}
+
+TEST(DeviceBufferTest, SizeBeyondTheAddressSpaceIsRefusedInsteadOfWrappingRound) {
+  EXPECT_THROW(DeviceBuffer<double>{std::numeric_limits<std::size_t>::max() / 4}, MachineError);
+}
+
+using GpuDeviceTest = OnGpu;
+
+TEST_F(GpuDeviceTest, UploadedBytesComeBackFromAnAlignedAddressOfTheirOwn) {
+  CudaDevice device;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{1 << 20}}) {
+    const BufferImage image{
+        .name = "x", .bytes = pattern(size), .accessible = {0, size}, .initialised = {}};
+    std::byte* const first = device.upload(image);
+    std::byte* const second = device.upload(image);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 256, 0U);
+    std::vector<std::byte> back(size);
+    device.download(first, back);
+    EXPECT_EQ(back, image.bytes) << size;
+    device.release(first);
+    device.release(second);
+  }
+}
+
+TEST_F(GpuDeviceTest, MovedBufferKeepsItsValuesAndLeavesNothingBehind) {
+  const std::vector<int> values{3, 1, 4, 1, 5};
+  DeviceBuffer<int> from{values.size()};
+  from.copy_from(values);
+  DeviceBuffer<int> to = std::move(from);
+  std::vector<int> back(values.size());
+  to.copy_to(back);
+  EXPECT_EQ(back, values);
+  EXPECT_EQ(from.data(), nullptr);  // NOLINT(bugprone-use-after-move): this is the promise
+  EXPECT_EQ(from.size(), 0U);
+}
+
+TEST_F(GpuDeviceTest, AllocationBeyondTheMemoryThrowsOneSentenceAndTheDeviceStaysUsable) {
+  CudaDevice device;
+  const auto too_much = static_cast<std::size_t>(device.info().memory_bytes) * 2;
+  EXPECT_THROW(DeviceBuffer<std::byte>{too_much}, MachineError);
+  EXPECT_NO_THROW(DeviceBuffer<std::byte>{1});
+}
+
+TEST_F(GpuDeviceTest, TimeIsPositiveAndGrowsWithTheWork) {
+  CudaDevice device;
+  const std::size_t size = std::size_t{256} << 20;
+  DeviceBuffer<std::byte> buffer{size};
+  const auto clear = [&](int times) {
+    return [&, times] {
+      for (int i = 0; i < times; ++i) {
+        ATTEST_CUDA_CHECK(cudaMemsetAsync(buffer.data(), i, size, device.stream().get()));
+      }
+    };
+  };
+  (void)device.time_ms(clear(1));
+  const double one = device.time_ms(clear(1));
+  EXPECT_GT(one, 0);
+  EXPECT_GT(device.time_ms(clear(16)), one);
+}
+
+TEST_F(GpuDeviceTest, LaunchBeyondTheDeviceIsRefusedWithASentenceBeforeItReachesTheDriver) {
+  CudaDevice device;
+  const auto refusal = [&](dim3 grid, dim3 block, std::size_t shared_bytes) -> std::string {
+    try {
+      launch_checked(nullptr, grid, block, shared_bytes, device, nullptr);
+    } catch (const CudaError&) {
+      return "reached the driver";
+    } catch (const MachineError& error) {
+      return error.what();
+    }
+    return "launched";
+  };
+  EXPECT_NE(refusal({0}, {32}, 0).find("grid.x is 0; "), std::string::npos);
+  EXPECT_NE(refusal({1, 65536}, {32}, 0).find("grid.y is 65536; "), std::string::npos);
+  EXPECT_NE(refusal({1}, {1025}, 0).find("threads of a block is 1025; "), std::string::npos);
+  const auto limit = static_cast<std::size_t>(device.info().shared_per_block_optin_bytes);
+  EXPECT_NE(refusal({1}, {32}, limit + 1).find("shared memory"), std::string::npos);
+  EXPECT_EQ(refusal({1}, {32}, 0), "reached the driver");  // a null kernel
+}
+
+}  // namespace
+}  // namespace attest
