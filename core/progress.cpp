@@ -71,7 +71,7 @@ std::string format_bar(const ProgressState& state, int width) {
   }
   line += facts(state);
   if (!state.label.empty()) {
-    const std::string with_label = line + "  " + state.label;
+    std::string with_label = line + "  " + state.label;
     if (with_label.size() <= columns) return with_label;
     // A few letters of a label tell nothing; then it is left out.
     constexpr std::size_t shortest = 8;
