@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/captured_inputs.hpp"
 #include "core/error.hpp"
 #include "core/registry.hpp"
 
@@ -39,6 +40,11 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob,
         "--kernel '{}' matches no kernel on executor {}; see attest list kernels", glob, executor));
   }
   return selected;
+}
+
+void load_captured_inputs(const std::string& user_file) {
+  add_real_inputs();
+  if (!user_file.empty()) add_captured_inputs(user_file, "file");
 }
 
 }  // namespace attest

@@ -23,11 +23,11 @@ struct InputSpec {
 
 /// All that is needed to rebuild a run bit for bit.
 struct Case {
-  std::string kernel;
-  Problem problem;
-  Plan plan;
-  Layouts layouts;
-  InputSpec inputs;
+  std::string kernel = {};
+  Problem problem = {};
+  Plan plan = {};
+  Layouts layouts = {};
+  InputSpec inputs = {};
   std::uint64_t schedule_seed =
       0;  ///< order in which the SIMT executor advances blocks and threads
 

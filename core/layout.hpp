@@ -37,7 +37,7 @@ struct TensorLayout {
 /// Independent layouts, because using one tensor's strides for another is a classic bug
 /// (FlagAttention#45).
 struct Layouts {
-  TensorLayout q, k, v, o;
+  TensorLayout q = {}, k = {}, v = {}, o = {};
 
   friend bool operator==(const Layouts&, const Layouts&) = default;
 };

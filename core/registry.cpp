@@ -46,6 +46,15 @@ KernelRegistration::KernelRegistration(KernelInfo kernel) {
   registry().is_sorted = false;
 }
 
+MutantRegistration::MutantRegistration(const Mutant& mutant, KernelInfo kernel) {
+  kernel.name = mutant.name;
+  kernel.summary = mutant.summary;
+  kernel.source = mutant.source;
+  kernel.role = KernelRole::mutant;
+  kernel.killed_by = mutant.killed_by;
+  KernelRegistration{std::move(kernel)};
+}
+
 DeviceRegistration::DeviceRegistration(DeviceFactory factory) {
   registry().devices.push_back(std::move(factory));
 }

@@ -15,6 +15,17 @@ namespace attest {
 struct KernelRegistration {
   explicit KernelRegistration(KernelInfo kernel);
 };
+/// What a planted bug adds to the kernel it was planted in (cmake/mutants.cmake).
+struct Mutant {
+  std::string name;
+  std::string summary;
+  std::string source;     ///< claim or zoo id
+  std::string killed_by;  ///< the law that must catch it
+};
+/// Takes the place of KernelRegistration in a mutated copy of a kernel's file.
+struct MutantRegistration {
+  MutantRegistration(const Mutant& mutant, KernelInfo kernel);
+};
 struct DeviceRegistration {
   explicit DeviceRegistration(DeviceFactory factory);
 };

@@ -1,0 +1,141 @@
+#include "core/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/host_memory_device.hpp"
+#include "core/input_family.hpp"
+
+namespace attest {
+namespace {
+
+Case strided_case(ElementType type) {
+  return {
+      .kernel = "test",
+      .problem = {.batch = 2,
+                  .query_heads = 4,
+                  .kv_heads = 2,
+                  .query_len = 3,
+                  .key_len = 5,
+                  .head_dim = 7,
+                  .element_type = type},
+      .layouts = {
+          .q = {DimOrder::bnhd, 3, 1}, .k = {DimOrder::bhnd, 1, 2}, .o = {DimOrder::bnhd, 5, 3}}};
+}
+
+std::int64_t place(const Strides& strides, std::int64_t b, std::int64_t h, std::int64_t n) {
+  return strides.offset(b, h, n);
+}
+
+/// A "kernel" that copies Q to O and the first element of each row to LSE: enough to see every
+/// element move.
+void copy_q(const Arguments& a) {
+  const Problem& p = a.problem;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t n = 0; n < p.query_len; ++n) {
+        const std::int64_t from = place(a.q_strides, b, h, n);
+        const std::int64_t to = place(a.o_strides, b, h, n);
+        const std::int64_t row = (b * p.query_heads + h) * p.query_len + n;
+        for (std::int64_t d = 0; d < p.head_dim; ++d) {
+          if (p.element_type == ElementType::fp32) {
+            static_cast<float*>(a.o)[to + d] = static_cast<const float*>(a.q)[from + d];
+          } else {
+            static_cast<std::uint16_t*>(a.o)[to + d] =
+                static_cast<const std::uint16_t*>(a.q)[from + d];
+          }
+        }
+        a.lse[row] = static_cast<float>(row);
+      }
+    }
+  }
+}
+
+/// Runs `body` as the kernel's launch and returns what the session saw.
+MemoryReport report_of(const Case& c, const std::function<void(const Arguments&)>& body,
+                       Outputs* outputs = nullptr) {
+  KernelInfo kernel;
+  kernel.name = "test";
+  kernel.workspace_bytes = [](const Problem&, const Plan&) { return std::size_t{64}; };
+  kernel.launch = [&](const Arguments& a, Device&) { body(a); };
+  HostMemoryDevice device;
+  const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+  Session session(kernel, c, inputs, device);
+  session.launch();
+  Outputs read = session.read_outputs();
+  if (outputs != nullptr) *outputs = std::move(read);
+  return session.memory_report();
+}
+
+TEST(Session, ACorrectKernelLeavesACleanReportAndItsValuesComeBack) {
+  for (const ElementType type : all_element_types()) {
+    const Case c = strided_case(type);
+    Outputs outputs;
+    const MemoryReport report = report_of(c, copy_q, &outputs);
+    EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
+                report.modified_inputs.empty());
+    const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+    EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+    EXPECT_EQ(outputs.lse.at(1, 3, 2, 0), 23.0F);
+  }
+}
+
+TEST(Session, AnElementLeftOutIsNamed) {
+  const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
+    copy_q(a);
+    // What poisoned memory holds before the launch.
+    const float poison = decode(ElementType::fp32, poison_bits(ElementType::fp32));
+    static_cast<float*>(a.o)[place(a.o_strides, 1, 2, 0) + 6] = poison;
+  });
+  ASSERT_EQ(report.unwritten_outputs.size(), 1U);
+  EXPECT_EQ(report.unwritten_outputs[0],
+            "1 elements of O were not written, the first is O[1, 2, 0, 6]");
+}
+
+TEST(Session, AKernelThatWritesNothingIsSeenInBothOutputs) {
+  Outputs outputs;
+  const MemoryReport report = report_of(
+      strided_case(ElementType::bf16), [](const Arguments&) {}, &outputs);
+  EXPECT_EQ(report.unwritten_outputs.size(), 2U);
+  for (const float value : outputs.o.values()) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST(Session, AWriteBeforeTheTensorAfterItOrIntoAGapIsSeen) {
+  const Case c = strided_case(ElementType::fp32);
+  const auto damages = [&](std::int64_t offset) {
+    const MemoryReport report = report_of(c, [&](const Arguments& a) {
+      copy_q(a);
+      static_cast<float*>(a.o)[offset] = 1.0F;
+    });
+    return report.damaged_guards.size();
+  };
+  const Shape shape = query_shape(c.problem);
+  EXPECT_EQ(damages(-1), 1U);
+  EXPECT_EQ(damages(span_of(shape, c.layouts.o)), 1U);
+  EXPECT_EQ(damages(c.problem.head_dim), 1U) << "the gap after the first row";
+  EXPECT_EQ(damages(0), 0U) << "an element is not a guard";
+}
+
+TEST(Session, AWriteIntoAnInputIsNamed) {
+  const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
+    copy_q(a);
+    const_cast<float*>(static_cast<const float*>(a.k))[place(a.k_strides, 1, 1, 4) + 6] += 1.0F;
+  });
+  ASSERT_EQ(report.modified_inputs.size(), 1U);
+  EXPECT_EQ(report.modified_inputs[0], "1 elements of K were changed, the first is K[1, 1, 4, 6]");
+}
+
+TEST(Session, EverythingAroundTheInputsIsNaN) {
+  (void)report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
+    copy_q(a);
+    const auto* q = static_cast<const float*>(a.q);
+    EXPECT_TRUE(std::isnan(q[-1]));
+    EXPECT_TRUE(std::isnan(q[a.problem.head_dim])) << "gap";
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(std::isnan(static_cast<const float*>(a.workspace)[i]));
+  });
+}
+
+}  // namespace
+}  // namespace attest
