@@ -1,0 +1,9 @@
+#pragma once
+
+#include "core/device.hpp"
+
+namespace attest {
+
+void launch_rotate(Device& device, int* values, int blocks, int threads, int rounds);
+
+}  // namespace attest

@@ -1,0 +1,202 @@
+#include "gpu/simt/block_runner.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "gpu/simt/finding_log.hpp"
+
+namespace attest::simt {
+
+constinit thread_local RunningThread running_thread;
+
+BlockRunner::BlockRunner()
+    : fibers_([](void* self) { static_cast<BlockRunner*>(self)->fiber_body(); }, this),
+      threads_(std::size_t{warp_size} * max_warps) {}
+
+void BlockRunner::begin(const Launch& launch) {
+  launch_ = &launch;
+  thread_count_ = launch.threads_per_block;
+  warp_count_ = (thread_count_ + warp_size - 1) / warp_size;
+  for (unsigned t = 0; t < thread_count_; ++t) {
+    const unsigned x = launch.block.x, y = launch.block.y;
+    threads_[t].index = {t % x, t / x % y, t / x / y};
+  }
+  running_ = &running_thread;
+  running_->global = launch.global;
+  running_->static_shared = shared_.static_part();
+  running_->shared_guards = shared_.with_guards();
+  running_->launch_start = launch.first_serial << serial_shift;
+  running_->block_size = launch.block;
+  running_->grid_size = launch.grid;
+  running_->runner = this;
+}
+
+void BlockRunner::end() {
+  *running_ = RunningThread{};
+  running_ = nullptr;
+}
+
+bool BlockRunner::run_block(std::uint64_t block_index) {
+  start_block(block_index);
+  make_current(0);  // any: the first pick replaces it
+  const bool any = pick_next();
+  if (any) {
+    current_fiber_ = &fibers_.take();
+    threads_[current_].fiber = current_fiber_;
+    switch_fiber(main_, *current_fiber_);
+  }
+  if (diverged_) fibers_.discard_running();
+  return !diverged_;
+}
+
+void BlockRunner::start_block(std::uint64_t block_index) {
+  const dim3 grid = launch_->grid;
+  running_->shared = shared_.dynamic(launch_->shared_bytes);
+  running_->block = {static_cast<unsigned>(block_index % grid.x),
+                     static_cast<unsigned>(block_index / grid.x % grid.y),
+                     static_cast<unsigned>(block_index / grid.x / grid.y)};
+  serial_stamp_ = (launch_->first_serial + block_index) << serial_shift;
+  running_->block_start = serial_stamp_;
+  extra_serials_.clear();
+  random_ = launch_->seed ^ (block_index * 0x9e3779b97f4a7c15U);
+  exited_count_ = 0;
+  diverged_ = false;
+  for (unsigned t = 0; t < thread_count_; ++t) threads_[t].fiber = nullptr;
+  for (unsigned w = 0; w < warp_count_; ++w) {
+    const unsigned lanes = std::min(warp_size, thread_count_ - w * warp_size);
+    warps_[w].ready = lanes == warp_size ? ~0U : (1U << lanes) - 1;
+    warps_[w].exited = ~warps_[w].ready;  // lanes that do not exist count as gone
+    warps_[w].at_barrier = 0;
+    warps_[w].meetings = 0;
+  }
+  interval_ = 0;
+  start_interval();
+}
+
+/// A new order of the warps, and stamps that say `after the barrier`.
+void BlockRunner::start_interval() {
+  for (unsigned w = 0; w < warp_count_; ++w) {
+    warps_[w].epoch = 0;
+    order_[w] = static_cast<std::uint8_t>(w);
+  }
+  for (unsigned w = warp_count_; w > 1; --w)
+    std::swap(order_[w - 1], order_[static_cast<std::size_t>(draw() % w)]);
+  order_position_ = 0;
+  running_->interval_start = serial_stamp_ | Stamp{interval_} << interval_shift;
+}
+
+/// SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]: cheap enough for every switch.
+std::uint64_t BlockRunner::draw() {
+  std::uint64_t z = random_ += 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31);
+}
+
+/// Moves to a thread that can advance. False when there is none: all have exited, or too few came
+/// to a barrier.
+bool BlockRunner::pick_next() {
+  for (;;) {
+    for (; order_position_ < warp_count_; ++order_position_) {
+      const unsigned warp = order_[order_position_];
+      const unsigned ready = warps_[warp].ready;
+      if (ready == 0) continue;
+      const int turn = static_cast<int>(draw() >> 59);
+      const unsigned lane =
+          static_cast<unsigned>(std::countr_zero(std::rotr(ready, turn)) + turn) % warp_size;
+      warps_[warp].ready &= ~(1U << lane);
+      make_current(warp * warp_size + lane);
+      return true;
+    }
+    if (exited_count_ == thread_count_ || !release_barrier()) return false;
+  }
+}
+
+/// Lets all threads pass if every one of them waits at the same __syncthreads.
+bool BlockRunner::release_barrier() {
+  bool same = exited_count_ == 0;
+  for (unsigned t = 0; same && t < thread_count_; ++t)
+    same = (warps_[t / warp_size].at_barrier >> t % warp_size & 1U) != 0 &&
+           threads_[t].line == threads_[0].line;
+  if (!same) {
+    report_divergence();
+    return false;
+  }
+  for (unsigned w = 0; w < warp_count_; ++w) {
+    warps_[w].ready = warps_[w].at_barrier;
+    warps_[w].at_barrier = 0;
+  }
+  barrier_result_ = barrier_count_;
+  barrier_count_ = 0;
+  if (interval_ ==
+      last_interval) {  // the stamp's counter is full: the block goes on under one more serial
+    interval_ = 0;
+    const std::uint64_t serial = launch_->next_serial->fetch_add(1, std::memory_order_relaxed);
+    extra_serials_.push_back(serial);
+    serial_stamp_ = serial << serial_shift;
+  } else {
+    ++interval_;
+  }
+  start_interval();
+  return true;
+}
+
+void BlockRunner::make_current(unsigned thread) {
+  current_ = thread;
+  running_->thread = threads_[thread].index;
+  running_->stamp = running_->interval_start |
+                    Stamp{warps_[thread / warp_size].epoch} << epoch_shift |
+                    Stamp{thread} << thread_shift;
+}
+
+/// Runs threads from their start; a thread that waits keeps the fiber, one that exits passes it on.
+void BlockRunner::fiber_body() {
+  for (;;) {
+    launch_->call.run(launch_->call.arguments);
+    Warp& warp = warps_[current_ / warp_size];
+    warp.exited |= 1U << current_ % warp_size;
+    ++exited_count_;
+    if (warp.meetings != 0) finish_meetings_without(warp);
+    Fiber& self = *current_fiber_;
+    if (!pick_next()) {  // ends run_block(); taken again, the fiber goes on with a thread of
+                         // another block
+      if (!diverged_) fibers_.give_back(self);
+      switch_fiber(self, main_);
+      continue;
+    }
+    Thread& next = threads_[current_];
+    if (next.fiber == nullptr) {
+      next.fiber = &self;
+    } else {
+      fibers_.give_back(self);
+      current_fiber_ = next.fiber;
+      switch_fiber(self, *next.fiber);
+    }
+  }
+}
+
+/// The current thread has put itself among the waiting; returns when it may go on.
+void BlockRunner::wait() {
+  const unsigned self = current_;
+  if (!pick_next()) {  // the block is abandoned and this fiber never continues from here
+    switch_fiber(*threads_[self].fiber, main_);
+    __builtin_unreachable();
+  }
+  if (current_ == self) return;
+  Thread& next = threads_[current_];
+  if (next.fiber == nullptr) next.fiber = &fibers_.take();
+  current_fiber_ = next.fiber;
+  switch_fiber(*threads_[self].fiber, *next.fiber);
+}
+
+int BlockRunner::sync_block(int predicate, const char* file, int line) {
+  Thread& thread = threads_[current_];
+  thread.file = file;
+  thread.line = line;
+  warps_[current_ / warp_size].at_barrier |= 1U << current_ % warp_size;
+  barrier_count_ += predicate != 0;
+  wait();
+  return barrier_result_;
+}
+
+}  // namespace attest::simt

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gpu/simt/execution.hpp"
+#include "gpu/simt/fiber.hpp"
+#include "gpu/simt/launch.hpp"
+#include "gpu/simt/running_thread.hpp"
+#include "gpu/simt/shared_memory.hpp"
+
+namespace attest::simt {
+
+class FindingLog;
+
+/// One call of launch(), shared by the OS threads that work on it.
+struct Launch {
+  KernelCall call;
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;
+  std::uint64_t block_count = 0;
+  unsigned threads_per_block = 0;
+  std::uint64_t seed = 0;          ///< of the schedule
+  std::uint64_t first_serial = 0;  ///< block i has serial first_serial + i
+  ShadowedMemory global;
+  FindingLog* findings = nullptr;
+  std::atomic<std::uint64_t>* next_serial = nullptr;
+  std::atomic<bool> abandoned = false;
+};
+
+/// Runs blocks, one after the other, on the OS thread that calls it: its CUDA threads are fibers,
+/// which switch where they wait for each other. Warps advance in an order drawn anew after every
+/// barrier, lanes of a warp in one drawn anew at every step; a warp runs until all its lanes wait
+/// for the block or have exited.
+class BlockRunner {
+ public:
+  BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Binds the calling OS thread to the launch, until end().
+  void begin(const Launch& launch);
+  /// False when the block could not finish because not all threads reached a barrier: that is then
+  /// a finding.
+  [[nodiscard]] bool run_block(std::uint64_t block_index);
+  void end();
+
+  // What the CUDA built-ins call, on the fiber of the current thread.
+  int sync_block(int predicate, const char* file, int line);
+  std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
+                              unsigned source, const char* file, int line);
+  [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
+  [[nodiscard]] const Launch& launch() const { return *launch_; }
+  void forget_shared_memory() { shared_.forget(); }
+
+ private:
+  static constexpr unsigned warp_size = 32;
+  static constexpr unsigned max_warps = 32;
+
+  struct Thread {
+    Fiber* fiber = nullptr;  ///< none: not started
+    uint3 index{};
+    unsigned source = 0;
+    std::uint64_t value = 0, result = 0;
+    const char* file = nullptr;  ///< where it waits
+    int line = 0;
+  };
+  /// Lanes that meet at one warp operation.
+  struct Meeting {
+    unsigned mask = 0, arrived = 0;
+    WarpOperation operation{};
+  };
+  struct Warp {
+    unsigned ready = 0, at_barrier = 0, exited = 0;
+    unsigned epoch = 0;
+    unsigned meetings = 0;
+    std::array<Meeting, warp_size> meeting;
+  };
+
+  void fiber_body();
+  void start_block(std::uint64_t block_index);
+  void start_interval();
+  [[nodiscard]] bool pick_next();
+  [[nodiscard]] bool release_barrier();
+  void make_current(unsigned thread);
+  void wait();
+  void finish(Warp& warp, unsigned meeting);
+  void exchange(const Meeting& meeting, Thread* lanes);
+  void finish_meetings_without(Warp& warp);
+  void report_divergence();
+  std::uint64_t draw();
+
+  RunningThread* running_ = nullptr;
+  const Launch* launch_ = nullptr;
+  SharedMemory shared_;
+  FiberPool fibers_;
+  Fiber main_;
+  Fiber* current_fiber_ = nullptr;
+
+  unsigned thread_count_ = 0, warp_count_ = 0, exited_count_ = 0;
+  unsigned current_ = 0;  ///< thread
+  unsigned order_position_ = 0;
+  std::array<std::uint8_t, max_warps> order_{};
+  std::array<Warp, max_warps> warps_;
+  std::vector<Thread> threads_;
+  std::uint64_t random_ = 0;
+  unsigned interval_ = 0;
+  Stamp serial_stamp_ = 0;
+  std::vector<std::uint64_t>
+      extra_serials_;  ///< of a block with more barriers than a stamp can count
+  int barrier_count_ = 0, barrier_result_ = 0;  ///< of sync_block's predicate
+  bool diverged_ = false;
+};
+
+}  // namespace attest::simt

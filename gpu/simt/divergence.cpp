@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/report.hpp"
+#include "gpu/simt/symbols.hpp"
+
+namespace attest::simt {
+
+/// No thread can advance and the barrier is not complete: says who waits where and who does not
+/// come.
+void BlockRunner::report_divergence() {
+  diverged_ = true;
+  // One thread of each place where threads wait, the most frequent place first.
+  struct Place {
+    std::string where;
+    unsigned thread, count;
+  };
+  std::vector<Place> places;
+  const auto note = [&](std::string where, unsigned thread) {
+    const auto same = std::find_if(places.begin(), places.end(),
+                                   [&](const Place& p) { return p.where == where; });
+    if (same == places.end())
+      places.push_back({std::move(where), thread, 1});
+    else
+      ++same->count;
+  };
+  const Thread* first_waiting = nullptr;
+  for (unsigned t = 0; t < thread_count_; ++t) {
+    const Warp& warp = warps_[t / warp_size];
+    const unsigned bit = 1U << t % warp_size;
+    if ((warp.exited & bit) != 0) {
+      note("has exited", t);
+      continue;
+    }
+    if (first_waiting == nullptr) first_waiting = &threads_[t];
+    note(fmt::format("waits at {} {}",
+                     (warp.at_barrier & bit) != 0 ? "__syncthreads" : "a warp operation",
+                     source_line(threads_[t].file, threads_[t].line)),
+         t);
+  }
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.count > b.count; });
+  std::string text;
+  for (const Place& place : places)
+    text += fmt::format(
+        "{}thread {}{} {}", text.empty() ? "" : ", ", format_index(threads_[place.thread].index),
+        place.count == 1 ? "" : fmt::format(" (one of {})", place.count), place.where);
+  const auto point = static_cast<ProgramPoint>(first_waiting == nullptr ? 0 : first_waiting->line);
+  if (launch_->findings->is_new("divergent barrier", point))
+    launch_->findings->add(
+        "divergent barrier",
+        fmt::format("{}, block {}: {}; the launch was abandoned",
+                    function_name(launch_->call.address), format_index(running_->block), text));
+}
+
+}  // namespace attest::simt

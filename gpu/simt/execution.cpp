@@ -1,0 +1,41 @@
+#include "gpu/simt/execution.hpp"
+
+#include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/running_thread.hpp"
+
+namespace attest::simt {
+
+uint3 thread_index() noexcept {
+  return running_thread.thread;
+}
+uint3 block_index() noexcept {
+  return running_thread.block;
+}
+dim3 block_size() noexcept {
+  return running_thread.block_size;
+}
+dim3 grid_size() noexcept {
+  return running_thread.grid_size;
+}
+void* dynamic_shared_memory() noexcept {
+  return reinterpret_cast<void*>(running_thread.shared.base);
+}
+unsigned lane_index() noexcept {
+  return running_thread.runner->lane();
+}
+unsigned active_mask() noexcept {
+  return 1U << running_thread.runner->lane();
+}
+
+void sync_block(const char* file, int line) {
+  running_thread.runner->sync_block(0, file, line);
+}
+int sync_block_count(int predicate, const char* file, int line) {
+  return running_thread.runner->sync_block(predicate, file, line);
+}
+std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
+                            unsigned source, const char* file, int line) {
+  return running_thread.runner->warp_exchange(operation, mask, value, source, file, line);
+}
+
+}  // namespace attest::simt

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/simt/cuda_vector_types.hpp"
+
+// What a running CUDA thread may ask of the executor. All of it is out of line, in files that are
+// compiled without hooks: what the executor does for a thread must not appear in the thread's
+// memory trace.
+namespace attest::simt {
+
+// A thread keeps its place for as long as its kernel runs, so repeated questions need only one
+// call.
+[[gnu::const]] uint3 thread_index() noexcept;
+[[gnu::const]] uint3 block_index() noexcept;
+[[gnu::const]] dim3 block_size() noexcept;
+[[gnu::const]] dim3 grid_size() noexcept;
+/// The block's dynamic shared memory, 256-byte aligned.
+[[gnu::const]] void* dynamic_shared_memory() noexcept;
+
+/// Waits for all threads of the block. `file` and `line` are where the kernel says so.
+void sync_block(const char* file, int line);
+/// The same; returns the number of threads whose `predicate` is nonzero.
+int sync_block_count(int predicate, const char* file, int line);
+
+enum class WarpOperation : std::uint8_t {
+  sync,       ///< orders memory; nothing is exchanged
+  shuffle,    ///< returns the value of lane `source`
+  ballot,     ///< returns a bit for every lane whose value is nonzero
+  match_any,  ///< returns the lanes that hold the same value
+  add,
+  min_signed,
+  min_unsigned,
+  max_signed,
+  max_unsigned,
+  bit_and,
+  bit_or,
+  bit_xor
+};
+/// Waits until every lane of `mask` that has not exited arrives with the same mask and operation,
+/// then exchanges. A lane that is not in the mask, or has exited, gives a pattern that no value
+/// explains.
+std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
+                            unsigned source, const char* file, int line);
+[[gnu::const]] unsigned lane_index() noexcept;
+/// Lanes of the warp that wait nowhere and have not exited: never more than the caller's own in
+/// this executor.
+unsigned active_mask() noexcept;
+
+/// Says that the thread is about to change [address, address + size) in one indivisible step.
+void before_atomic(const void* address, std::size_t size) noexcept;
+
+}  // namespace attest::simt

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "gpu/simt/running_thread.hpp"
+
+namespace attest::simt {
+
+/// The device's global memory: one reserved range of addresses in which buffers lie far apart, so
+/// that an access past the end of one does not land in another.
+class GlobalMemory {
+ public:
+  struct Buffer {
+    std::string name;
+    std::size_t size_bytes = 0;
+    ByteRange accessible;
+    std::vector<ByteRange> initialised;
+  };
+
+  GlobalMemory();
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+  ~GlobalMemory();
+
+  /// Throws MachineError when the range is full.
+  [[nodiscard]] std::byte* add(const BufferImage& image);
+  void remove(std::byte* buffer) noexcept;
+  [[nodiscard]] const ShadowedMemory& memory() const { return memory_; }
+  /// The buffer whose memory, guards included, holds the address, and its start; nullptr when there
+  /// is none.
+  [[nodiscard]] const Buffer* find(std::uintptr_t address, std::uintptr_t& start) const;
+  /// Makes every word that a kernel wrote look as if the host had written it.
+  void forget_blocks();
+
+ private:
+  void mark(std::uintptr_t start, const ByteRange& range, Stamp stamp);
+
+  ShadowedMemory memory_;
+  std::map<std::uintptr_t, Buffer> buffers_;
+};
+
+}  // namespace attest::simt

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "core/device.hpp"
+#include "gpu/simt/execution.hpp"
+
+namespace attest {
+
+inline constexpr Executor this_executor = Executor::simt;
+
+namespace simt {
+
+/// A kernel with its arguments bound: `run(arguments)` executes one thread.
+struct KernelCall {
+  void (*run)(const void* arguments);
+  const void* arguments;
+  const void* address;  ///< of the kernel: findings name it
+};
+
+/// Runs the whole grid and returns. Throws MachineError when sizes exceed what a GPU takes (grid
+/// 2^31 - 1 x 65535 x 65535, 1,024 threads a block, 227 KiB of shared memory), std::logic_error
+/// when `device` is not the executor's.
+void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+              Device& device);
+
+}  // namespace simt
+
+/// Runs `kernel` over the grid on the executor; arguments are converted to the kernel's parameter
+/// types and copied for every thread. Returns when all blocks have run; what went wrong inside is
+/// in device.take_findings().
+template <typename... P, typename... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, Device& device,
+            A... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A), "one argument for every parameter of the kernel");
+  using Bound = std::pair<void (*)(P...), std::tuple<P...>>;
+  const Bound bound{kernel, std::tuple<P...>(static_cast<P>(arguments)...)};
+  // Not hooked: copying the arguments is no memory access of the kernel.
+  const auto run = [](const void* opaque) __attribute__((no_sanitize("thread"))) {
+    const Bound& call = *static_cast<const Bound*>(opaque);
+    std::apply(call.first, call.second);
+  };
+  simt::run_grid({run, &bound, reinterpret_cast<const void*>(kernel)}, grid, block, shared_bytes,
+                 device);
+}
+
+/// The block's dynamic shared memory; 256-byte aligned and filled with NaN when the block starts.
+template <typename T>
+T* dynamic_shared() {
+  return static_cast<T*>(simt::dynamic_shared_memory());
+}
+
+}  // namespace attest

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/simt/cuda_vector_types.hpp"
+#include "gpu/simt/shadow.hpp"
+
+namespace attest::simt {
+
+class BlockRunner;
+
+/// Memory whose every 4-byte word has a Cell. Its start is aligned to 256 bytes.
+struct ShadowedMemory {
+  std::uintptr_t base = 0;
+  std::size_t size_bytes = 0;
+  Cell* cells = nullptr;
+  std::uint8_t* written_bytes =
+      nullptr;  ///< of words whose write stamp is `incomplete`: a bit a byte
+};
+
+/// What the hooks and the CUDA built-ins need to know about the thread that runs on this OS thread.
+/// Outside a block all sizes are 0, so that no access is checked.
+struct RunningThread {
+  ShadowedMemory shared;         ///< the part that the launch asked for
+  ShadowedMemory global;         ///< the device's whole arena
+  ShadowedMemory static_shared;  ///< this OS thread's thread-local variables
+  ShadowedMemory shared_guards;  ///< `shared` and what surrounds it
+  Stamp stamp = 0;               ///< of the thread now; bytes and tag are 0
+  Stamp launch_start = 0;        ///< stamps from here on were made by this launch
+  Stamp block_start = 0;
+  Stamp interval_start = 0;
+
+  uint3 thread{}, block{};
+  dim3 block_size, grid_size;
+  BlockRunner* runner = nullptr;
+};
+
+extern constinit thread_local RunningThread running_thread;
+
+}  // namespace attest::simt

@@ -1,0 +1,165 @@
+#include "gpu/simt/simt_device.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "core/registry.hpp"
+#include "fmt/format.h"
+#include "gpu/simt/shared_memory.hpp"
+
+namespace attest::simt {
+namespace {
+
+void check_sizes(dim3 grid, dim3 block, std::size_t shared_bytes) {
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads < 1 || block.x > 1024 || block.y > 1024 || block.z > 64 || threads > 1024)
+    throw MachineError(
+        fmt::format("a block of {} x {} x {} threads cannot be launched: at most 1024 x 1024 x 64 "
+                    "and 1,024 in all",
+                    block.x, block.y, block.z));
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffU || grid.y > 65535 ||
+      grid.z > 65535)
+    throw MachineError(fmt::format(
+        "a grid of {} x {} x {} blocks cannot be launched: at most 2147483647 x 65535 x 65535",
+        grid.x, grid.y, grid.z));
+  if (shared_bytes > max_shared_bytes)
+    throw MachineError(
+        fmt::format("{} bytes of shared memory a block cannot be launched: at most {} (227 KiB)",
+                    shared_bytes, max_shared_bytes));
+}
+
+/// Visits every block once: block = (start + i * stride) mod count with a stride prime to count.
+struct BlockOrder {
+  std::uint64_t start, stride, count;
+
+  BlockOrder(std::uint64_t seed, std::uint64_t blocks)
+      : start(random_bits(seed, 0, 0) % blocks),
+        stride(random_bits(seed, 0, 1) % blocks),
+        count(blocks) {
+    while (std::gcd(stride, count) != 1) stride = (stride + 1) % count;
+  }
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t i) const {
+    // Blocks of one launch fit into 27 bits (serials), so the product fits.
+    return (start + i * stride) % count;
+  }
+};
+
+void run_blocks(BlockRunner& runner, Launch& launch, const BlockOrder& order,
+                std::atomic<std::uint64_t>& next) {
+  runner.begin(launch);
+  for (;;) {
+    const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
+    if (i >= order.count || launch.abandoned.load(std::memory_order_relaxed)) break;
+    if (!runner.run_block(order(i))) launch.abandoned.store(true, std::memory_order_relaxed);
+  }
+  runner.end();
+}
+
+const DeviceRegistration registration{
+    DeviceFactory{Executor::simt, [] { return std::string(); },
+                  []() -> std::unique_ptr<Device> { return std::make_unique<SimtDevice>(); }}};
+
+}  // namespace
+
+SimtDevice::SimtDevice(int os_threads) : next_serial_(first_block_serial) {
+  if (os_threads < 1)
+    throw InvalidInput(
+        fmt::format("SIMT executor: {} OS threads; at least 1 is needed", os_threads));
+  for (int i = 0; i < os_threads; ++i) runners_.push_back(std::make_unique<BlockRunner>());
+}
+
+SimtDevice::~SimtDevice() = default;
+
+std::byte* SimtDevice::upload(const BufferImage& image) {
+  return memory_.add(image);
+}
+
+void SimtDevice::download(const std::byte* from, std::span<std::byte> to) {
+  std::memcpy(to.data(), from, to.size());
+}
+
+void SimtDevice::release(std::byte* buffer) noexcept {
+  memory_.remove(buffer);
+}
+
+double SimtDevice::time_ms(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+void SimtDevice::seed_schedule(std::uint64_t seed) {
+  seed_ = seed;
+  launches_since_seed_ = 0;
+}
+
+std::string SimtDevice::description() const {
+  return fmt::format("SIMT executor on {} OS thread{}, {} GiB of global memory with a shadow",
+                     runners_.size(), runners_.size() == 1 ? "" : "s",
+                     memory_.memory().size_bytes >> 30);
+}
+
+void SimtDevice::start_serials_anew() {
+  memory_.forget_blocks();
+  for (const auto& runner : runners_) runner->forget_shared_memory();
+  next_serial_ = first_block_serial;
+}
+
+void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes) {
+  check_sizes(grid, block, shared_bytes);
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  if (blocks > serial_limit / 2)
+    throw MachineError(fmt::format("{} blocks are too many for the SIMT executor: at most {}",
+                                   blocks, serial_limit / 2));
+  // Half of what is left is for blocks that need a second serial: a block would have to pass a
+  // trillion barriers.
+  if (next_serial_ + blocks > serial_limit * 3 / 4) start_serials_anew();
+
+  Launch launch;
+  launch.call = call;
+  launch.grid = grid;
+  launch.block = block;
+  launch.shared_bytes = shared_bytes;
+  launch.block_count = blocks;
+  launch.threads_per_block = block.x * block.y * block.z;
+  launch.seed = random_bits(seed_, 1, launches_since_seed_++);
+  launch.first_serial = next_serial_.fetch_add(blocks);
+  launch.global = memory_.memory();
+  launch.findings = &findings_;
+  launch.next_serial = &next_serial_;
+
+  const BlockOrder order(launch.seed, blocks);
+  std::atomic<std::uint64_t> next = 0;
+  const std::uint64_t helpers = std::min<std::uint64_t>(runners_.size(), blocks) - 1;
+  std::vector<std::exception_ptr> errors(helpers);
+  std::vector<std::thread> os_threads;
+  for (std::uint64_t h = 0; h < helpers; ++h)
+    os_threads.emplace_back([&, h] {
+      try {
+        run_blocks(*runners_[h + 1], launch, order, next);
+      } catch (...) {
+        errors[h] = std::current_exception();
+      }
+    });
+  run_blocks(*runners_[0], launch, order, next);
+  for (std::thread& thread : os_threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+              Device& device) {
+  auto* simt = dynamic_cast<SimtDevice*>(&device);
+  if (simt == nullptr)
+    throw std::logic_error("a kernel built for the SIMT executor was launched on another device");
+  simt->run_grid(call, grid, block, shared_bytes);
+}
+
+}  // namespace attest::simt

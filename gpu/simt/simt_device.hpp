@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/device.hpp"
+#include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/global_memory.hpp"
+
+namespace attest::simt {
+
+/// The SIMT executor as a device: global memory is an arena of host memory with a shadow, blocks
+/// run on OS threads.
+class SimtDevice final : public Device {
+ public:
+  /// `os_threads` >= 1: blocks of a launch that run at the same time. Throws MachineError without
+  /// address space.
+  explicit SimtDevice(int os_threads = 1);
+  ~SimtDevice() override;
+
+  [[nodiscard]] std::byte* upload(const BufferImage& image) override;
+  void download(const std::byte* from, std::span<std::byte> to) override;
+  void release(std::byte* buffer) noexcept override;
+  void synchronize() override {}
+  [[nodiscard]] double time_ms(const std::function<void()>& work) override;
+  void seed_schedule(std::uint64_t seed) override;
+  [[nodiscard]] std::vector<Finding> take_findings() override { return findings_.take(); }
+  [[nodiscard]] std::string description() const override;
+
+  void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes);
+
+ private:
+  void start_serials_anew();
+
+  FindingLog findings_;
+  GlobalMemory memory_;
+  std::vector<std::unique_ptr<BlockRunner>> runners_;
+  std::atomic<std::uint64_t> next_serial_;
+  std::uint64_t seed_ = 0, launches_since_seed_ = 0;
+};
+
+}  // namespace attest::simt

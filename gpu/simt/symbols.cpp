@@ -1,0 +1,89 @@
+#include "gpu/simt/symbols.hpp"
+
+#include <backtrace.h>
+#include <cxxabi.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "fmt/format.h"
+
+namespace attest::simt {
+namespace {
+
+void ignore_error(void*, const char*, int) {}
+
+backtrace_state* symbols() {
+  // The library keeps it for the life of the program and offers no way to free it.
+  static backtrace_state* const state = backtrace_create_state(nullptr, 1, ignore_error, nullptr);
+  return state;
+}
+
+/// Points are kept as distances from this address, so that 32 bits are enough wherever the program
+/// was loaded.
+std::uintptr_t anchor() {
+  return reinterpret_cast<std::uintptr_t>(&ignore_error);
+}
+
+std::string relative_to_repository(std::string_view file) {
+  constexpr std::string_view here = __FILE__, below = "gpu/simt/symbols.cpp";
+  const std::string_view root = here.substr(0, here.size() - below.size());
+  if (!root.empty() && file.substr(0, root.size()) == root)
+    return std::string(file.substr(root.size()));
+  return std::string(file.substr(file.rfind('/') + 1));
+}
+
+void erase_all(std::string& text, std::string_view part) {
+  for (std::size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
+}
+
+}  // namespace
+
+ProgramPoint program_point(const void* return_address) {
+  return static_cast<ProgramPoint>(reinterpret_cast<std::uintptr_t>(return_address) - anchor());
+}
+
+std::string source_line(const char* file, int line) {
+  return fmt::format("{}:{}", relative_to_repository(file), line);
+}
+
+std::string source_line(ProgramPoint point) {
+  if (point == 0 || symbols() == nullptr) return "an unknown line";
+  const auto distance = static_cast<std::int64_t>(static_cast<std::int32_t>(point));
+  const std::uintptr_t call = anchor() + static_cast<std::uintptr_t>(distance) - 1;
+  std::string result;
+  backtrace_pcinfo(
+      symbols(), call,
+      [](void* out, std::uintptr_t, const char* file, int line, const char*) {
+        if (file != nullptr) *static_cast<std::string*>(out) = source_line(file, line);
+        return 1;  // the innermost inlined function is enough
+      },
+      ignore_error, &result);
+  return result.empty() ? "an unknown line" : result;
+}
+
+std::string function_name(const void* address) {
+  std::string name;
+  if (symbols() != nullptr)
+    backtrace_syminfo(
+        symbols(), reinterpret_cast<std::uintptr_t>(address),
+        [](void* out, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
+          if (symbol != nullptr) *static_cast<std::string*>(out) = symbol;
+        },
+        ignore_error, &name);
+  if (name.empty()) return "kernel";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> readable(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (readable == nullptr) return name;
+  name = readable.get();
+  erase_all(name, "(anonymous namespace)::");
+  name = name.substr(0, name.find('('));
+  if (const std::size_t space = name.find(' '); space < name.find('<')) name.erase(0, space + 1);
+  erase_all(name, "attest::");
+  return name;
+}
+
+}  // namespace attest::simt

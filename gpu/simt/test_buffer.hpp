@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+
+namespace attest {
+
+/// Values on a device between guards of 64 bytes, for tests of the executor.
+template <typename T>
+class TestBuffer {
+ public:
+  enum class Contents { written, unwritten };
+
+  TestBuffer(Device& device, std::string name, std::vector<T> values,
+             Contents contents = Contents::written)
+      : device_(device), count_(values.size()) {
+    const std::size_t bytes = count_ * sizeof(T);
+    BufferImage image;
+    image.name = std::move(name);
+    image.bytes.resize(bytes + 2 * guard);
+    if (bytes > 0) std::memcpy(image.bytes.data() + guard, values.data(), bytes);
+    image.accessible = {guard, guard + bytes};
+    if (contents == Contents::written) image.initialised = {image.accessible};
+    start_ = device.upload(image);
+  }
+  TestBuffer(const TestBuffer&) = delete;
+  TestBuffer& operator=(const TestBuffer&) = delete;
+  ~TestBuffer() { device_.release(start_); }
+
+  [[nodiscard]] T* data() const { return reinterpret_cast<T*>(start_ + guard); }
+  [[nodiscard]] std::vector<T> read() const {
+    std::vector<T> values(count_);
+    device_.download(start_ + guard, std::as_writable_bytes(std::span<T>(values)));
+    return values;
+  }
+
+ private:
+  static constexpr std::size_t guard = 64;
+  Device& device_;
+  std::size_t count_;
+  std::byte* start_ = nullptr;
+};
+
+}  // namespace attest
