@@ -63,12 +63,12 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   // and, for steps that normalise within a tile first, from the tile's maximum to the running one.
   double exps = 1;
   if (precision.shifts_by_maximum) {
-    exps = std::min(blocks + (is_split ? 1 : 0) + (is_normalised ? 1 : 0), n - 1);
+    const double moves = blocks - 1 + (is_split ? 1 : 0) + (is_normalised ? 1 : 0);
+    exps = c.largest_score > 0 ? 1 + std::min(moves, n - 1) : std::min(1 + moves, n - 1);
   }
   const ElementFormat& weights = format_of(precision.weight_format);
-  // The only weight of a one-key row is 1, which every format holds.
-  const bool rounds_weights =
-      precision.weight_format != ElementType::fp32 && (n > 1 || !c.shifts_by_maximum);
+  // exps = 0: the row's only weight is 1, which every format holds.
+  const bool rounds_weights = precision.weight_format != ElementType::fp32 && exps > 0;
   const double weight_rounding = rounds_weights ? log_of(weights.unit_roundoff) : 0;
   c.exponent = exps * log_of(std::max(precision.exp.relative_error, u));
   // The logarithm of 1 + e, e = argument_error x: -ln(1 - e) < 1.01 e below e = 0.01; above it the

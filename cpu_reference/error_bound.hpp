@@ -31,8 +31,11 @@ namespace attest {
 ///    <= D_j := max_i (s_i + delta_i) - s_j + delta_j. Hence the final weights are e^(s_j - m_hat +
 ///    h_j) with
 ///      |h_j| <= H_j := delta_j + (u + argument_error) D_j + E eps.
-///    E counts exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1, and E =
-///    0 for a single key.
+///    E counts exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1, and
+///    E = 0 for a single key.
+///    A kernel that scales inside the exponent, e^fma(x_j, c, -fl(m_b c)), keeps the rounding of
+///    m_b c, up to g = u max|s_j|: H_j grows by it, E by one, and the largest weight is not 1 but
+///    within e^+-g.
 /// 3. Softmax. With p_j the exact weights and sum_j p_j (v_j - O) = 0, the output of exact
 /// arithmetic on these weights is
 ///      O' - O = sum_j p_j (e^h_j - 1) (v_j - O) / sum_j p_j e^h_j.
@@ -119,6 +122,9 @@ inline constexpr double largest_useful_growth = 8;
 /// sum could overflow.
 inline constexpr double largest_summed_exponent = 100;
 
+/// g of step 2 above which nothing is claimed: weights that far above 1 can overflow P's format.
+inline constexpr double largest_weight_exponent = 8;
+
 /// delta_j. Number: double or a multiprecision type, here and below.
 template <class Number>
 Number score_error(const BoundConstants& c, const Number& score, const Number& absolute_score) {
@@ -138,12 +144,24 @@ Number log_weight_error(const BoundConstants& c, const Number& score, const Numb
                      (c.argument * distance + c.exponent + c.largest_score * largest_magnitude);
 }
 
+/// Step 5: lower bound of the computed normaliser. `log_share` is ln L + m - m_hat at least, that
+/// is LSE - max_i (s_i + delta_i); `denominator` is sum_j p_j e^-H_j.
+template <class Number>
+Number normaliser_floor(const BoundConstants& c, const Number& largest_magnitude,
+                        const Number& log_share, const Number& denominator) {
+  using std::exp;
+  // The largest weight alone: 1, or e^-g with a factor for the error of its own exp.
+  const Number largest_weight =
+      c.largest_score > 0 ? exp(Number(-c.largest_score * largest_magnitude)) / 2 : Number(1);
+  return std::max<Number>(largest_weight, exp(log_share) * denominator);
+}
+
 /// What the columns of a row share.
 template <class Number>
 struct RowSummary {
   Number growth;            ///< G
   Number log_growth;        ///< bound of |ln sum_j p_j e^h_j|
-  Number normaliser_floor;  ///< lower bound of the computed normaliser, its largest weight being 1
+  Number normaliser_floor;  ///< lower bound of the computed normaliser
   Number twice_formed;  ///< sum_j p'_j (e^x_j - 1), x_j the log difference of two evaluations of a
                         ///< weight; else 0
   Number largest_magnitude;  ///< max_j (|s_j| + delta_j)
@@ -168,15 +186,18 @@ template <class Number>
 Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
                   const ElementTerms<Number>& e) {
   using std::abs;
+  using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
   const Number z = normaliser_error(c, row);
-  if (!(z < 1)) return infinity;
+  const Number weight_exponent = c.largest_score * row.largest_magnitude;
+  if (!(z < 1) || !(weight_exponent <= largest_weight_exponent)) return infinity;
   const bool is_useful = row.growth <= largest_useful_growth;
   const Number w =
       is_useful ? std::min<Number>(e.w + e.e1 + 2 * e.w * row.growth, e.v_abs_max) : e.v_abs_max;
   const Number o = std::min<Number>(abs(e.o) + e.e1, w);
-  if (!(c.visible_keys * w < c.max_finite)) return infinity;
-  const Number floor = c.divides_weights ? Number(1) : row.normaliser_floor;
+  if (!(c.visible_keys * w * exp(weight_exponent) < c.max_finite)) return infinity;
+  const Number floor =
+      c.divides_weights ? std::min<Number>(1, row.normaliser_floor) : row.normaliser_floor;
   const Number lost =
       (c.weight_absolute * (1 + c.numerator) * e.v_abs_sum + c.product_absolute) / floor;
   const Number sums = (c.numerator * w + lost + z * o) / (1 - z);
@@ -198,10 +219,13 @@ Number lse_error(const BoundConstants& c, const RowSummary<Number>& row, const N
   using std::abs;
   using std::log;
   const Number z = normaliser_error(c, row);
-  if (!(z < 1)) return std::numeric_limits<double>::infinity();
+  const Number largest_rounding = c.largest_score * row.largest_magnitude;
+  if (!(z < 1) || !(largest_rounding <= largest_weight_exponent)) {
+    return std::numeric_limits<double>::infinity();
+  }
   const Number sum = row.log_growth - log(Number(1 - z));
   const Number logarithm = c.logarithm * (log(Number(c.visible_keys)) + sum);
-  const Number before = sum + logarithm + c.largest_score * row.largest_magnitude;
+  const Number before = sum + logarithm + largest_rounding;
   return evaluation_slack * (before + c.rounding * (abs(lse) + before)) + c.lse_absolute;
 }
 

@@ -140,10 +140,10 @@ WeightErrors<Number> weight_errors(const std::vector<Number>& log_weights,
 }  // namespace oracle_detail
 
 /// Bound of a kernel that performs `precision`, for a row that oracle_row returned; infinite where
-/// nothing can be proven. Empty rows must be exact: 0.
+/// nothing can be proven, NaN where the answer is. Empty rows must be exact: 0.
 template <class Number>
 [[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Inputs& inputs,
-                                               std::int64_t b, std::int64_t h, std::int64_t query,
+                                               std::int64_t b, std::int64_t h,
                                                const OracleRow<Number>& row,
                                                const PrecisionPlan& precision) {
   using std::abs;
@@ -155,7 +155,10 @@ template <class Number>
   if (row.visible_keys == 0) return bound;
   const Number infinity = std::numeric_limits<Number>::infinity();
   const OracleBound<Number> vacuous{std::vector<Number>(columns, infinity), infinity};
-  if (!(abs(row.lse) < infinity)) return vacuous;
+  if (!(abs(row.lse) < infinity)) {
+    const Number nan = std::numeric_limits<Number>::quiet_NaN();
+    return {std::vector<Number>(columns, nan), nan};
+  }
 
   double max_abs_key = 0;
   for (const float k : inputs.k.values()) {
@@ -199,7 +202,7 @@ template <class Number>
       can_sum ? log(Number(1 + plain.sum)) : Number(top_exponent + log(Number(keys)));
   summary.largest_magnitude = magnitude;
   summary.normaliser_floor =
-      std::max<Number>(1, exp(Number(row.lse - largest)) * plain.denominator);
+      normaliser_floor<Number>(c, magnitude, row.lse - largest, plain.denominator);
   if (c.forms_weights_twice) {
     for (std::size_t j = 0; j < keys; ++j) {
       const Number twice = 2 * (log_error[j] - delta[j]);
@@ -209,6 +212,8 @@ template <class Number>
   }
 
   for (std::size_t column = 0; column < columns; ++column) {
+    bound.o[column] = row.o[column];  // stays where it is NaN
+    if (!(abs(row.o[column]) < infinity)) continue;
     Number sum = 0, hull = 0, v_abs_sum = 0, v_abs_max = 0;
     for (std::size_t j = 0; j < keys; ++j) {
       const Number v = inputs.v.at(b, problem.kv_head_of(h), static_cast<std::int64_t>(j),

@@ -111,7 +111,8 @@ Step3 perturb_weights(const BoundConstants& c, const RowBuffers& row, double lse
                            ? std::log1p(plain.sum)
                            : errors.top_exponent + std::log(static_cast<double>(row.scores.size()));
   summary.largest_magnitude = errors.magnitude;
-  summary.normaliser_floor = std::max(1.0, std::exp(lse - errors.top_score) * plain.denominator);
+  summary.normaliser_floor =
+      normaliser_floor(c, errors.magnitude, lse - errors.top_score, plain.denominator);
   if (c.forms_weights_twice) {
     for (std::size_t j = 0; j < row.scores.size(); ++j) {
       const double twice = 2 * (row.log_error[j] - row.delta[j]);
