@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/global_memory.hpp"
 
 namespace attest::simt {
 
@@ -22,7 +22,7 @@ void BlockRunner::begin(const Launch& launch) {
     threads_[t].index = {t % x, t / x % y, t / x / y};
   }
   running_ = &running_thread;
-  running_->global = launch.global;
+  running_->global = launch.memory->memory();
   running_->static_shared = shared_.static_part();
   running_->shared_guards = shared_.with_guards();
   running_->launch_start = launch.first_serial << serial_shift;
@@ -57,7 +57,9 @@ void BlockRunner::start_block(std::uint64_t block_index) {
                      static_cast<unsigned>(block_index / grid.x / grid.y)};
   serial_stamp_ = (launch_->first_serial + block_index) << serial_shift;
   running_->block_start = serial_stamp_;
-  extra_serials_.clear();
+  earlier_serials_.clear();
+  fenced_ = false;
+  acquired_ = 0;
   random_ = launch_->seed ^ (block_index * 0x9e3779b97f4a7c15U);
   exited_count_ = 0;
   diverged_ = false;
@@ -132,7 +134,7 @@ bool BlockRunner::release_barrier() {
       last_interval) {  // the stamp's counter is full: the block goes on under one more serial
     interval_ = 0;
     const std::uint64_t serial = launch_->next_serial->fetch_add(1, std::memory_order_relaxed);
-    extra_serials_.push_back(serial);
+    earlier_serials_.push_back(serial_of(serial_stamp_));
     serial_stamp_ = serial << serial_shift;
   } else {
     ++interval_;
@@ -187,6 +189,15 @@ void BlockRunner::wait() {
   if (next.fiber == nullptr) next.fiber = &fibers_.take();
   current_fiber_ = next.fiber;
   switch_fiber(*threads_[self].fiber, *next.fiber);
+}
+
+bool BlockRunner::is_own_serial(std::uint64_t serial) const {
+  return std::find(earlier_serials_.begin(), earlier_serials_.end(), serial) !=
+         earlier_serials_.end();
+}
+
+void BlockRunner::note_atomic() {
+  acquired_ = launch_->order.note_atomic(serial_of(serial_stamp_), fenced_);
 }
 
 int BlockRunner::sync_block(int predicate, const char* file, int line) {

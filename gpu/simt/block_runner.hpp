@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/simt/block_synchronisation.hpp"
 #include "gpu/simt/execution.hpp"
 #include "gpu/simt/fiber.hpp"
 #include "gpu/simt/launch.hpp"
@@ -16,6 +17,7 @@
 namespace attest::simt {
 
 class FindingLog;
+class GlobalMemory;
 
 /// One call of launch(), shared by the OS threads that work on it.
 struct Launch {
@@ -26,10 +28,11 @@ struct Launch {
   unsigned threads_per_block = 0;
   std::uint64_t seed = 0;          ///< of the schedule
   std::uint64_t first_serial = 0;  ///< block i has serial first_serial + i
-  ShadowedMemory global;
+  const GlobalMemory* memory = nullptr;
   FindingLog* findings = nullptr;
   std::atomic<std::uint64_t>* next_serial = nullptr;
   std::atomic<bool> abandoned = false;
+  mutable BlockSynchronisation order;
 };
 
 /// Runs blocks, one after the other, on the OS thread that calls it: its CUDA threads are fibers,
@@ -55,6 +58,13 @@ class BlockRunner {
                               unsigned source, const char* file, int line);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
+  /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
+  [[nodiscard]] bool is_own_serial(std::uint64_t serial) const;
+  void note_fence() { fenced_ = true; }
+  void note_atomic();
+  /// Number of the block's last atomic operation; 0: none.
+  [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
+
   void forget_shared_memory() { shared_.forget(); }
 
  private:
@@ -110,8 +120,9 @@ class BlockRunner {
   std::uint64_t random_ = 0;
   unsigned interval_ = 0;
   Stamp serial_stamp_ = 0;
-  std::vector<std::uint64_t>
-      extra_serials_;  ///< of a block with more barriers than a stamp can count
+  std::vector<std::uint64_t> earlier_serials_;  ///< when its barriers outgrew a stamp's counter
+  bool fenced_ = false;
+  std::uint64_t acquired_ = 0;
   int barrier_count_ = 0, barrier_result_ = 0;  ///< of sync_block's predicate
   bool diverged_ = false;
 };

@@ -76,7 +76,7 @@ inline unsigned atomicInc(unsigned* address, unsigned limit) {
                                      [=](unsigned old) { return old >= limit ? 0 : old + 1; });
 }
 
-// Fences order memory between blocks; a block's own threads run on one core and need none.
+// A block's own threads run on one core and need no fence from the machine.
 inline void __threadfence() {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }

@@ -27,6 +27,11 @@ unsigned active_mask() noexcept {
   return 1U << running_thread.runner->lane();
 }
 
+void memory_fence() noexcept {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  running_thread.runner->note_fence();
+}
+
 void sync_block(const char* file, int line) {
   running_thread.runner->sync_block(0, file, line);
 }

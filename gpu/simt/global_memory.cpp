@@ -97,6 +97,23 @@ const GlobalMemory::Buffer* GlobalMemory::find(std::uintptr_t address,
   return address < start + after->second.size_bytes ? &after->second : nullptr;
 }
 
+const GlobalMemory::Buffer* GlobalMemory::find_nearest(std::uintptr_t address,
+                                                       std::uintptr_t& start) const {
+  const Buffer* nearest = nullptr;
+  std::uintptr_t distance = ~std::uintptr_t{0};
+  for (const auto& [begin, buffer] : buffers_) {
+    const std::uintptr_t end = begin + buffer.size_bytes;
+    const std::uintptr_t here = address < begin ? begin - address
+                                : address < end ? 0
+                                                : address - end;
+    if (here >= distance) continue;
+    distance = here;
+    nearest = &buffer;
+    start = begin;
+  }
+  return nearest;
+}
+
 void GlobalMemory::forget_blocks() {
   for (const auto& [start, buffer] : buffers_) {
     const std::size_t first = (start - memory_.base) / 4, words = (buffer.size_bytes + 3) / 4;

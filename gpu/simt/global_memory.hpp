@@ -34,6 +34,8 @@ class GlobalMemory {
   /// The buffer whose memory, guards included, holds the address, and its start; nullptr when there
   /// is none.
   [[nodiscard]] const Buffer* find(std::uintptr_t address, std::uintptr_t& start) const;
+  /// The buffer itself, or the one that lies nearest to the address.
+  [[nodiscard]] const Buffer* find_nearest(std::uintptr_t address, std::uintptr_t& start) const;
   /// Makes every word that a kernel wrote look as if the host had written it.
   void forget_blocks();
 

@@ -1,30 +1,206 @@
-extern "C" {
-void __tsan_init() {}
-void __tsan_read1(void*) {}
-void __tsan_unaligned_read1(void*) {}
-void __tsan_read2(void*) {}
-void __tsan_unaligned_read2(void*) {}
-void __tsan_read4(void*) {}
-void __tsan_unaligned_read4(void*) {}
-void __tsan_read8(void*) {}
-void __tsan_unaligned_read8(void*) {}
-void __tsan_read16(void*) {}
-void __tsan_unaligned_read16(void*) {}
-void __tsan_read_range(void*, unsigned long) {}
-void __tsan_write1(void*) {}
-void __tsan_unaligned_write1(void*) {}
-void __tsan_write2(void*) {}
-void __tsan_unaligned_write2(void*) {}
-void __tsan_write4(void*) {}
-void __tsan_unaligned_write4(void*) {}
-void __tsan_write8(void*) {}
-void __tsan_unaligned_write8(void*) {}
-void __tsan_write16(void*) {}
-void __tsan_unaligned_write16(void*) {}
-void __tsan_write_range(void*, unsigned long) {}
-void __tsan_vptr_update(void**, void*) {}
-}
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/simt/access_check.hpp"
 #include "gpu/simt/execution.hpp"
+#include "gpu/simt/running_thread.hpp"
+
+// The functions that -fsanitize=thread makes the compiler call before every load and store of a
+// kernel. The sanitizer's own runtime is not linked. These are the innermost loop of the whole
+// executor: an access that is plainly fine costs two loads, a few comparisons and at most one store
+// of a stamp; everything else goes to access_check.cpp.
 namespace attest::simt {
-void before_atomic(const void*, std::size_t) noexcept {}
+namespace {
+
+constexpr Stamp who_and_when = ~(epoch_mask | all_bytes | tag_mask);
+
+/// Written by this block before its last barrier: serials agree, intervals do not, no byte is
+/// missing.
+bool before_barrier(Stamp s, Stamp now) {
+  return ((s ^ now) >> interval_shift) - 1 < last_interval;
+}
+bool same_thread(Stamp s, Stamp now) {
+  return ((s ^ now) & who_and_when) == 0;
+}
+bool same_interval(Stamp s, Stamp now) {
+  return ((s ^ now) & ~incomplete) >> interval_shift == 0;
+}
+
+/// `bytes` is in stamp position. True when the access is fine and recorded.
+template <Region region>
+[[gnu::always_inline]] inline bool read_quickly(const RunningThread& t, Cell& cell, Stamp bytes,
+                                                ProgramPoint point) {
+  const Stamp now = t.stamp, w = load(cell.write);
+  bool fine = before_barrier(w, now) || same_thread(w, now);
+  if constexpr (region == Region::global) fine = w - from_host < t.launch_start - from_host || fine;
+  if (!fine) [[unlikely]]
+    return false;
+  const Stamp r = load(cell.read);
+  if (((r ^ (now | bytes)) & ~tag_mask) == 0) return true;  // the same thread again
+  if constexpr (region == Region::global) {
+    if (r < t.launch_start) {
+      record_read(cell, now | bytes, point);
+      return true;
+    }
+    return (r & (all_bytes | tag_mask)) == (bytes | many_blocks);
+  } else {
+    if (!same_interval(r, now)) {
+      record_read(cell, now | bytes, point);
+      return true;
+    }
+    return (r & (all_bytes | tag_mask)) == (bytes | warps_of_a_block);
+  }
+}
+
+template <Region region>
+[[gnu::always_inline]] inline bool write_quickly(const RunningThread& t, Cell& cell, Stamp bytes,
+                                                 ProgramPoint point) {
+  const Stamp now = t.stamp, w = load(cell.write), r = load(cell.read);
+  const bool read_fine_here = (same_thread(r, now) && (r & tag_mask) == one_thread);
+  bool fine = false;
+  if constexpr (region == Region::global) {
+    // Bytes that nobody wrote before matter when this write leaves some of them so.
+    const Stamp oldest = bytes == all_bytes ? unwritten : from_host;
+    const bool write_fine =
+        w - oldest < t.launch_start - oldest || before_barrier(w, now) || same_thread(w, now);
+    const bool read_fine = r < t.launch_start || read_fine_here ||
+                           (before_barrier(r, now) && (r & tag_mask) != many_blocks);
+    fine = write_fine && read_fine;
+  } else {
+    const bool write_fine = bytes == all_bytes
+                                ? !same_interval(w, now) || same_thread(w & ~incomplete, now)
+                                : before_barrier(w, now) || same_thread(w, now);
+    fine = write_fine && (!same_interval(r, now) || read_fine_here);
+  }
+  if (!fine) [[unlikely]]
+    return false;
+  record_write(cell, now | bytes, point);
+  return true;
+}
+
+template <Access access, Region region, std::size_t size>
+[[gnu::always_inline]] inline void check_words(const RunningThread& t, Cell* cells,
+                                               std::uintptr_t offset, ProgramPoint point) {
+  for (std::uintptr_t at = offset & ~std::uintptr_t{3}; at < offset + size; at += 4) {
+    const unsigned bytes = size >= 4 ? 15U : ((1U << size) - 1) << offset % 4;
+    Cell& cell = cells[at / 4];
+    const Stamp in_place = Stamp{bytes} << bytes_shift;
+    const bool done = access == Access::read ? read_quickly<region>(t, cell, in_place, point)
+                                             : write_quickly<region>(t, cell, in_place, point);
+    if (!done) [[unlikely]]
+      check_word(t, region, at, bytes, access, point);
+  }
+}
+
+template <Access access, std::size_t size>
+[[gnu::always_inline]] inline void hook(const void* address, const void* caller) {
+  const RunningThread& t = running_thread;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  const ProgramPoint point = point_of(caller);
+  if (const std::uintptr_t shared = a - t.shared.base; shared < t.shared.size_bytes) {
+    if (a % size != 0) [[unlikely]]
+      return report_misaligned(a, size, access, point);
+    if (size > 4 && shared + size > t.shared.size_bytes) [[unlikely]]
+      return check_range(a, size, access, point);
+    return check_words<access, Region::shared, size>(t, t.shared.cells, shared, point);
+  }
+  if (const std::uintptr_t global = a - t.global.base; global < t.global.size_bytes) {
+    if (a % size != 0) [[unlikely]]
+      return report_misaligned(a, size, access, point);
+    return check_words<access, Region::global, size>(t, t.global.cells, global, point);
+  }
+  if (a - t.static_shared.base < t.static_shared.size_bytes ||
+      a - t.shared_guards.base < t.shared_guards.size_bytes)
+    check_range(a, size, access, point);
+}
+
+}  // namespace
 }  // namespace attest::simt
+
+using attest::simt::Access;
+using attest::simt::check_range;
+using attest::simt::hook;
+using attest::simt::point_of;
+
+#define ATTEST_HERE __builtin_return_address(0)
+#define ATTEST_HOOKS(size)                                                                        \
+  void __tsan_read##size(void* a) {                                                               \
+    hook<Access::read, size>(a, ATTEST_HERE);                                                     \
+  }                                                                                               \
+  void __tsan_write##size(void* a) {                                                              \
+    hook<Access::write, size>(a, ATTEST_HERE);                                                    \
+  }                                                                                               \
+  void __tsan_volatile_read##size(void* a) {                                                      \
+    hook<Access::read, size>(a, ATTEST_HERE);                                                     \
+  }                                                                                               \
+  void __tsan_volatile_write##size(void* a) {                                                     \
+    hook<Access::write, size>(a, ATTEST_HERE);                                                    \
+  }                                                                                               \
+  void __tsan_unaligned_read##size(void* a) {                                                     \
+    check_range(reinterpret_cast<std::uintptr_t>(a), size, Access::read, point_of(ATTEST_HERE));  \
+  }                                                                                               \
+  void __tsan_unaligned_write##size(void* a) {                                                    \
+    check_range(reinterpret_cast<std::uintptr_t>(a), size, Access::write, point_of(ATTEST_HERE)); \
+  }
+// Atomic operations of the standard library in a kernel's file: host code, such as shared_ptr.
+// Kernels use atomicAdd and its kin.
+#define ATTEST_ATOMIC_HOOKS(bits, Word)                                                            \
+  Word __tsan_atomic##bits##_load(const Word* a, int) {                                            \
+    return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                \
+  void __tsan_atomic##bits##_store(Word* a, Word v, int) {                                         \
+    __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                      \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_exchange(Word* a, Word v, int) {                                      \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_fetch_add(Word* a, Word v, int) {                                     \
+    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_fetch_sub(Word* a, Word v, int) {                                     \
+    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_fetch_and(Word* a, Word v, int) {                                     \
+    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_fetch_or(Word* a, Word v, int) {                                      \
+    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                              \
+  }                                                                                                \
+  Word __tsan_atomic##bits##_fetch_xor(Word* a, Word v, int) {                                     \
+    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                             \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_strong(Word* a, Word* expected, Word v, int, int) {   \
+    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_weak(Word* a, Word* expected, Word v, int, int) {     \
+    return __atomic_compare_exchange_n(a, expected, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
+  }
+
+extern "C" {
+ATTEST_HOOKS(1)
+ATTEST_HOOKS(2)
+ATTEST_HOOKS(4)
+ATTEST_HOOKS(8)
+ATTEST_HOOKS(16)
+ATTEST_ATOMIC_HOOKS(8, std::uint8_t)
+ATTEST_ATOMIC_HOOKS(16, std::uint16_t)
+ATTEST_ATOMIC_HOOKS(32, std::uint32_t)
+ATTEST_ATOMIC_HOOKS(64, std::uint64_t)
+void __tsan_read_range(void* a, unsigned long size) {
+  check_range(reinterpret_cast<std::uintptr_t>(a), size, Access::read, point_of(ATTEST_HERE));
+}
+void __tsan_write_range(void* a, unsigned long size) {
+  check_range(reinterpret_cast<std::uintptr_t>(a), size, Access::write, point_of(ATTEST_HERE));
+}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_atomic_thread_fence(int) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+void __tsan_atomic_signal_fence(int) {
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+void __tsan_init() {}
+}

@@ -131,7 +131,7 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   launch.threads_per_block = block.x * block.y * block.z;
   launch.seed = random_bits(seed_, 1, launches_since_seed_++);
   launch.first_serial = next_serial_.fetch_add(blocks);
-  launch.global = memory_.memory();
+  launch.memory = &memory_;
   launch.findings = &findings_;
   launch.next_serial = &next_serial_;
 

@@ -21,10 +21,11 @@ backtrace_state* symbols() {
   return state;
 }
 
-/// Points are kept as distances from this address, so that 32 bits are enough wherever the program
-/// was loaded.
-std::uintptr_t anchor() {
-  return reinterpret_cast<std::uintptr_t>(&ignore_error);
+/// The whole address of a return address's low half: no two places in a program are 2 GiB apart.
+std::uintptr_t complete(ProgramPoint point) {
+  const auto here = reinterpret_cast<std::uintptr_t>(&ignore_error);
+  const auto distance = static_cast<std::int32_t>(point - static_cast<ProgramPoint>(here));
+  return here + static_cast<std::uintptr_t>(std::int64_t{distance});
 }
 
 std::string relative_to_repository(std::string_view file) {
@@ -41,18 +42,13 @@ void erase_all(std::string& text, std::string_view part) {
 
 }  // namespace
 
-ProgramPoint program_point(const void* return_address) {
-  return static_cast<ProgramPoint>(reinterpret_cast<std::uintptr_t>(return_address) - anchor());
-}
-
 std::string source_line(const char* file, int line) {
   return fmt::format("{}:{}", relative_to_repository(file), line);
 }
 
 std::string source_line(ProgramPoint point) {
   if (point == 0 || symbols() == nullptr) return "an unknown line";
-  const auto distance = static_cast<std::int64_t>(static_cast<std::int32_t>(point));
-  const std::uintptr_t call = anchor() + static_cast<std::uintptr_t>(distance) - 1;
+  const std::uintptr_t call = complete(point) - 1;
   std::string result;
   backtrace_pcinfo(
       symbols(), call,

@@ -6,7 +6,6 @@
 
 namespace attest::simt {
 
-[[nodiscard]] ProgramPoint program_point(const void* return_address);
 /// `gpu/kernels/x.cu:42`, relative to the repository; `an unknown line` without debug information.
 [[nodiscard]] std::string source_line(ProgramPoint point);
 /// The same for a place known by file name and line.

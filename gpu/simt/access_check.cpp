@@ -1,0 +1,190 @@
+#include "gpu/simt/access_check.hpp"
+
+#include <algorithm>
+
+#include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/report.hpp"
+
+namespace attest::simt {
+namespace {
+
+const ShadowedMemory& memory_of(const RunningThread& thread, Region region) {
+  switch (region) {
+    case Region::shared:
+      return thread.shared;
+    case Region::static_shared:
+      return thread.static_shared;
+    default:
+      return thread.global;
+  }
+}
+
+/// One access against what its word remembers.
+class WordCheck {
+ public:
+  WordCheck(const RunningThread& thread, const AccessedWord& word)
+      : thread_(thread),
+        word_(word),
+        memory_(memory_of(thread, word.region)),
+        cell_(memory_.cells[word.offset / 4]),
+        write_(load(cell_.write)),
+        read_(load(cell_.read)) {}
+
+  void run() {
+    if (word_.region == Region::global && serial_of(write_) == 0) {
+      check_partly_accessible();
+      return;
+    }
+    if (word_.access != Access::write && (word_.bytes & ~written()) != 0)
+      report_unwritten(thread_, word_);
+    check_races();
+    if (word_.access == Access::read)
+      remember_read();
+    else
+      remember_write();
+  }
+
+ private:
+  [[nodiscard]] std::uint8_t& written_bytes() const {
+    return memory_.written_bytes[word_.offset / 4];
+  }
+  [[nodiscard]] bool is_own(Stamp s) const {
+    return serial_of(s) == serial_of(thread_.stamp) || thread_.runner->is_own_serial(serial_of(s));
+  }
+  [[nodiscard]] bool is_from_this_launch(Stamp s) const {
+    return word_.region == Region::global ? (s & ~incomplete) >= thread_.launch_start : is_own(s);
+  }
+
+  /// Bytes of the word that hold a value.
+  [[nodiscard]] unsigned written() const {
+    if (word_.region != Region::global && !is_own(write_)) return 0;
+    if ((write_ & incomplete) != 0) return written_bytes();
+    return serial_of(write_) == serial_of(unwritten) ? 0 : 15;
+  }
+
+  /// A word at the edge of a buffer, or beyond: the buffer's own record decides. Races are not seen
+  /// here.
+  void check_partly_accessible() {
+    if (!is_accessible(thread_, word_)) {
+      report_out_of_bounds(thread_, word_);
+      return;
+    }
+    std::uint8_t& bytes = written_bytes();
+    if (word_.access != Access::write && (word_.bytes & ~bytes) != 0)
+      report_unwritten(thread_, word_);
+    if (word_.access != Access::read) bytes |= static_cast<std::uint8_t>(word_.bytes);
+  }
+
+  /// Whether something orders an access that `s` stands for before this one. `by_other` says that
+  /// threads other than the one in the stamp made it too.
+  [[nodiscard]] bool is_ordered(Stamp s, Stamp readers) const {
+    if (!is_from_this_launch(s)) return true;
+    if (readers == many_blocks) return false;
+    if (!is_own(s))
+      return thread_.runner->launch().order.is_ordered(serial_of(s), thread_.runner->acquired());
+    if (interval_of(s) != interval_of(thread_.stamp)) return true;
+    if (readers == warps_of_a_block) return false;
+    if (readers == one_thread && thread_of(s) == thread_of(thread_.stamp)) return true;
+    if (warp_of(s) != warp_of(thread_.stamp)) return false;
+    // __syncwarp in between, or too many of them to tell.
+    return epoch_of(s) < epoch_of(thread_.stamp) || epoch_of(s) == last_epoch;
+  }
+
+  void check_races() {
+    const bool writes = word_.access == Access::write;
+    const bool plain = (write_ & tag_mask) == plain_write;
+    if ((bytes_of(write_) & word_.bytes) != 0 && (plain || writes) &&
+        !is_ordered(write_, one_thread)) {
+      report_race(thread_, word_, plain ? "wrote it" : "updated it atomically", write_, one_thread,
+                  cell_.write_point);
+      return;
+    }
+    if (writes && (bytes_of(read_) & word_.bytes) != 0 && !is_ordered(read_, read_ & tag_mask))
+      report_race(thread_, word_, "read it", read_, read_ & tag_mask, cell_.read_point);
+  }
+
+  void remember_write() {
+    Stamp stamp = thread_.stamp | Stamp{word_.bytes} << bytes_shift |
+                  (word_.access == Access::atomic ? atomic_write : plain_write);
+    const unsigned bytes = written() | word_.bytes;
+    if (bytes != 15) {
+      written_bytes() = static_cast<std::uint8_t>(bytes);
+      stamp |= incomplete;
+    }
+    record_write(cell_, stamp, word_.point);
+  }
+
+  /// One stamp stands for all readers: the first one stays, the tag says how far others are from
+  /// it. Reads of other bytes than those replace it: a race may then go unseen, but none is made
+  /// up.
+  void remember_read() {
+    const Stamp mine = thread_.stamp | Stamp{word_.bytes} << bytes_shift, tag = read_ & tag_mask;
+    if (!is_from_this_launch(read_) || bytes_of(read_) != word_.bytes) return replace(mine);
+    if (tag == many_blocks) return;
+    if (!is_own(read_)) return widen(many_blocks);
+    if (interval_of(read_) != interval_of(mine)) return replace(mine);
+    if (tag == warps_of_a_block) return;
+    if (warp_of(read_) != warp_of(mine)) return widen(warps_of_a_block);
+    if (epoch_of(read_) != epoch_of(mine)) return replace(mine);
+    if (thread_of(read_) != thread_of(mine)) widen(lanes_of_a_warp);
+  }
+  void replace(Stamp stamp) { record_read(cell_, stamp, word_.point); }
+  void widen(Stamp tag) { store(cell_.read, (read_ & ~tag_mask) | tag); }
+
+  const RunningThread& thread_;
+  const AccessedWord& word_;
+  const ShadowedMemory& memory_;
+  Cell& cell_;
+  Stamp write_, read_;
+};
+
+/// Where the address lies; false: not in device memory.
+bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& word) {
+  const auto within = [&](const ShadowedMemory& memory) {
+    word.offset = address - memory.base;
+    return word.offset < memory.size_bytes;
+  };
+  word.region = Region::shared;
+  if (within(thread.shared)) return true;
+  word.region = Region::global;
+  if (within(thread.global)) return true;
+  word.region = Region::static_shared;
+  return within(thread.static_shared);
+}
+
+}  // namespace
+
+void check_word(const RunningThread& thread, Region region, std::uintptr_t offset, unsigned bytes,
+                Access access, ProgramPoint point) {
+  const AccessedWord word{region, offset, bytes, access, point};
+  WordCheck(thread, word).run();
+}
+
+void check_range(std::uintptr_t address, std::size_t size, Access access, ProgramPoint point) {
+  const RunningThread& thread = running_thread;
+  if (thread.runner == nullptr) return;
+  for (const std::uintptr_t end = address + size; address < end;) {
+    const std::uintptr_t next = std::min(end, (address / 4 + 1) * 4);
+    AccessedWord word{Region::shared, 0, 0, access, point};
+    word.bytes = ((1U << (next - address)) - 1) << address % 4;
+    if (locate(thread, address, word)) {
+      word.offset &= ~std::uintptr_t{3};
+      WordCheck(thread, word).run();
+    } else if (address - thread.shared_guards.base < thread.shared_guards.size_bytes) {
+      word.offset = address - thread.shared.base;
+      report_out_of_bounds(thread, word);
+    }
+    address = next;
+  }
+}
+
+void before_atomic(const void* address, std::size_t size) noexcept {
+  if (running_thread.runner == nullptr) return;
+  const auto a = reinterpret_cast<std::uintptr_t>(address);
+  const ProgramPoint point = point_of(__builtin_return_address(0));
+  if (a % size != 0) report_misaligned(a, size, Access::atomic, point);
+  check_range(a, size, Access::atomic, point);
+  running_thread.runner->note_atomic();
+}
+
+}  // namespace attest::simt

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+namespace attest::simt {
+
+/// What orders blocks of one launch: fences and atomics. A block that passes a fence and then does
+/// an atomic has published what it wrote; a block that does an atomic later has seen it ("the last
+/// block adds up"). Which address the atomics touch is not asked, so a missing order may go unseen,
+/// but an existing one is never denied.
+class BlockSynchronisation {
+ public:
+  /// A block with this serial does an atomic operation. Returns the operation's number.
+  std::uint64_t note_atomic(std::uint64_t serial, bool after_fence) {
+    const std::uint64_t number = count_.fetch_add(1) + 1;
+    if (after_fence) {
+      const std::lock_guard lock(mutex_);
+      published_[serial] = number;
+    }
+    return number;
+  }
+  /// Whether a block whose last atomic was `acquired` comes after the block with this serial. 0: it
+  /// did none.
+  [[nodiscard]] bool is_ordered(std::uint64_t serial, std::uint64_t acquired) const {
+    if (acquired == 0) return false;
+    const std::lock_guard lock(mutex_);
+    const auto found = published_.find(serial);
+    return found != published_.end() && found->second < acquired;
+  }
+
+ private:
+  std::atomic<std::uint64_t> count_ = 0;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> published_;
+};
+
+}  // namespace attest::simt
