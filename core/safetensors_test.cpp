@@ -165,6 +165,7 @@ TEST(Safetensors, a_shape_must_be_whole_numbers_whose_product_fits) {
   EXPECT_TRUE(says(with_shape("[2305843009213693952]"), "more bytes than 2^63 - 1"));
   EXPECT_TRUE(says(with_shape("[2]"), "span 4 bytes; allowed: 8"));
   EXPECT_TRUE(says(with_shape("[0,9223372036854775807]"), "span 4 bytes; allowed: 0"));
+  EXPECT_TRUE(says(with_shape("[4294967296,4294967296,0]"), "span 4 bytes; allowed: 0"));
   EXPECT_EQ(with_shape("[1]"), "");
 }
 
