@@ -22,15 +22,15 @@ float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   float m = -std::numeric_limits<float>::infinity();
   float l = 0;
   std::vector<float> product(o.size());
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    const std::vector<float> s = row.scores(row.scale, begin, end);
+  const std::vector<float> scores = row.scores();
+  for (const auto& [first, s] : tiles_of(scores, plan.key_tile)) {
     const float tile_m = maximum(s);
     float tile_l = 0;
     product.assign(o.size(), 0.0F);
-    for (std::int64_t j = begin; j < end; ++j) {
-      const float weight = std::exp(s[static_cast<std::size_t>(j - begin)] - tile_m);
+    for (std::size_t j = 0; j < s.size(); ++j) {
+      const float weight = std::exp(s[j] - tile_m);
       tile_l += weight;
-      row.add_value(weight, j, product);
+      row.add_value(weight, first + static_cast<std::int64_t>(j), product);
     }
     const float raised = maximum(m, tile_m);
     const float carry = std::exp(m - raised) * l;  // 0 in the first block, where m = -inf
@@ -40,7 +40,7 @@ float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
     for (std::size_t c = 0; c < o.size(); ++c) {
       o[c] = std::fma(tile_factor, product[c], carry * o[c]) / l;
     }
-  });
+  }
   return m + std::log(l);
 }
 

@@ -20,20 +20,20 @@ namespace {
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   float m = -std::numeric_limits<float>::infinity();
   float l = 0;
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    const std::vector<float> s = row.scores(row.scale, begin, end);
+  const std::vector<float> scores = row.scores();
+  for (const auto& [first, s] : tiles_of(scores, plan.key_tile)) {
     const float raised = maximum(m, maximum(s));
     const float carry = l * std::exp(m - raised);  // 0 in the first block, where m = -inf
     m = raised;
     l = carry;
     for (float& element : o) element *= carry;
-    for (std::int64_t j = begin; j < end; ++j) {
-      const float weight = std::exp(s[static_cast<std::size_t>(j - begin)] - m);
+    for (std::size_t j = 0; j < s.size(); ++j) {
+      const float weight = std::exp(s[j] - m);
       l += weight;
-      row.add_value(weight, j, o);
+      row.add_value(weight, first + static_cast<std::int64_t>(j), o);
     }
     for (float& element : o) element /= l;
-  });
+  }
   return m + std::log(l);
 }
 

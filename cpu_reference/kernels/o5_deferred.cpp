@@ -14,9 +14,8 @@ namespace {
 
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   OnlineState state(static_cast<std::int64_t>(o.size()));
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    state.update(row.scores(row.scale, begin, end), row.value(begin));
-  });
+  const std::vector<float> scores = row.scores();
+  for (const auto& [first, s] : tiles_of(scores, plan.key_tile)) state.update(s, row.value(first));
   return state.finish(o);
 }
 

@@ -9,7 +9,6 @@
 // key of early rows: m_p = -inf and l_p = 0 add nothing. Several parts may be empty when there are
 // more of them than key tiles.
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -25,24 +24,22 @@ struct Part {
   std::vector<float> o;
 };
 
-Part attend_part(const AttentionRow& row, KeyRange keys, std::int64_t key_tile,
-                 std::size_t head_dim) {
+Part attend_part(const AttentionRow& row, std::span<const ScoreTile> tiles) {
+  const std::size_t head_dim = row.query.size();
   OnlineState state(static_cast<std::int64_t>(head_dim));
-  const std::int64_t end = std::min(keys.end, row.visible);
-  for_each_tile(keys.begin, end, key_tile, [&](std::int64_t first, std::int64_t last) {
-    state.update(row.scores(row.scale, first, last), row.value(first));
-  });
+  for (const auto& [first, s] : tiles) state.update(s, row.value(first));
   Part part{.m = state.m, .l = state.l, .o = std::vector<float>(head_dim)};
   static_cast<void>(state.finish(part.o));
   return part;
 }
 
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
+  const std::vector<float> scores = row.scores();
   std::vector<Part> parts;
   float m = -std::numeric_limits<float>::infinity();
   for (std::int64_t i = 0; i < plan.key_splits; ++i) {
     const KeyRange keys = split_range(row.key_len, plan.key_tile, plan.key_splits, i);
-    parts.push_back(attend_part(row, keys, plan.key_tile, o.size()));
+    parts.push_back(attend_part(row, tiles_of(scores, keys, plan.key_tile)));
     m = maximum(m, parts.back().m);
   }
   float l = 0;

@@ -1,4 +1,4 @@
-// O7, two-pass attention [claims O7]: Q K^T is computed twice, and no score is kept.
+// O7, two-pass attention [claims O7]: Q K^T is computed twice, and no score need be kept.
 //
 //   pass 1  m and l over key blocks, online
 //   pass 2  the scores again, p_j = e^(s_j - m) / l, O = sum p_j v_j
@@ -18,16 +18,15 @@ namespace {
 
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   OnlineState statistics;
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    statistics.update(row.scores(row.scale, begin, end), nullptr);
-  });
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    const std::vector<float> s = row.scores(row.scale, begin, end);
-    for (std::int64_t j = begin; j < end; ++j) {
-      const float weight = std::exp(s[static_cast<std::size_t>(j - begin)] - statistics.m);
-      row.add_value(weight / statistics.l, j, o);
-    }
-  });
+  const std::vector<float> first_pass = row.scores();
+  for (const auto& tile : tiles_of(first_pass, plan.key_tile)) {
+    statistics.update(tile.scores, nullptr);
+  }
+  const std::vector<float> s = row.scores();
+  for (std::int64_t j = 0; j < row.visible; ++j) {
+    const float weight = std::exp(s[static_cast<std::size_t>(j)] - statistics.m);
+    row.add_value(weight / statistics.l, j, o);
+  }
   return statistics.finish({});
 }
 

@@ -25,22 +25,22 @@ float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   float m = -std::numeric_limits<float>::infinity();
   float l = 0;
   std::vector<float> acc(o.size(), 0.0F);
-  for_each_tile(0, row.visible, plan.key_tile, [&](std::int64_t begin, std::int64_t end) {
-    const std::vector<float> x = row.scores(sign, begin, end);
+  const std::vector<float> scores = row.scores(sign);
+  for (const auto& [first, x] : tiles_of(scores, plan.key_tile)) {
     const float raised = maximum(m, maximum(x));
     if (raised != m) {  // true for NaN too, which must reach l and acc
       // Nothing is there to be rescaled in the first block; -inf times a zero scale would be NaN.
-      const float rescale = begin == 0 ? 0.0F : std::exp2((m - raised) * c);
+      const float rescale = first == 0 ? 0.0F : std::exp2((m - raised) * c);
       m = raised;
       l *= rescale;
       for (float& a : acc) a *= rescale;
     }
-    for (std::int64_t j = begin; j < end; ++j) {
-      const float weight = std::exp2(std::fma(x[static_cast<std::size_t>(j - begin)], c, -(m * c)));
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const float weight = std::exp2(std::fma(x[j], c, -(m * c)));
       l += weight;
-      row.add_value(weight, j, acc);
+      row.add_value(weight, first + static_cast<std::int64_t>(j), acc);
     }
-  });
+  }
   return finish_row(m * scale, l, acc, o);
 }
 

@@ -91,9 +91,9 @@ Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
 
 }  // namespace
 
-std::vector<float> AttentionRow::scores(float factor, std::int64_t begin, std::int64_t end) const {
-  std::vector<float> result(static_cast<std::size_t>(end - begin), 0.0F);
-  multiply_accumulate(query, keys_transposed + begin, key_len, result);
+std::vector<float> AttentionRow::scores(float factor) const {
+  std::vector<float> result(static_cast<std::size_t>(visible), 0.0F);
+  multiply_accumulate(query, keys_transposed, key_len, result);
   for (float& score : result) score *= factor;
   return result;
 }
@@ -102,11 +102,18 @@ void AttentionRow::add_value(float weight, std::int64_t key, std::span<float> ac
   multiply_accumulate({&weight, 1}, value(key), 0, acc);
 }
 
-void for_each_tile(std::int64_t begin, std::int64_t end, std::int64_t tile,
-                   const std::function<void(std::int64_t, std::int64_t)>& visit) {
-  for (std::int64_t first = begin; first < end; first += tile) {
-    visit(first, std::min(first + tile, end));
+std::vector<ScoreTile> tiles_of(std::span<const float> scores, KeyRange range, std::int64_t tile) {
+  std::vector<ScoreTile> tiles;
+  const std::int64_t end = std::min(range.end, static_cast<std::int64_t>(scores.size()));
+  for (std::int64_t first = range.begin; first < end; first += tile) {
+    const auto count = static_cast<std::size_t>(std::min(tile, end - first));
+    tiles.push_back({first, scores.subspan(static_cast<std::size_t>(first), count)});
   }
+  return tiles;
+}
+
+std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile) {
+  return tiles_of(scores, {0, static_cast<std::int64_t>(scores.size())}, tile);
 }
 
 std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend) {

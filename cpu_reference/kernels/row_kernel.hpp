@@ -7,6 +7,7 @@
 
 #include "core/kernel.hpp"
 #include "core/tensor.hpp"
+#include "cpu_reference/online_softmax.hpp"
 
 namespace attest {
 
@@ -21,9 +22,9 @@ struct AttentionRow {
   std::int64_t visible = 0;       ///< this row sees keys [0, visible)
   float scale = 1;
 
-  /// fl(factor * q.k_j) of keys [begin, end): an fma chain of head_dim from 0, then one product.
-  [[nodiscard]] std::vector<float> scores(float factor, std::int64_t begin, std::int64_t end) const;
-  [[nodiscard]] std::vector<float> scores() const { return scores(scale, 0, visible); }
+  /// fl(factor * q.k_j) of the visible keys: an fma chain of head_dim from 0, then one product.
+  [[nodiscard]] std::vector<float> scores(float factor) const;
+  [[nodiscard]] std::vector<float> scores() const { return scores(scale); }
 
   /// Value row of key j.
   [[nodiscard]] const float* value(std::int64_t key) const {
@@ -33,10 +34,18 @@ struct AttentionRow {
   void add_value(float weight, std::int64_t key, std::span<float> acc) const;
 };
 
-/// Calls visit(begin, end) for each block of at most `tile` keys of [begin, end), in order. tile
-/// >= 1.
-void for_each_tile(std::int64_t begin, std::int64_t end, std::int64_t tile,
-                   const std::function<void(std::int64_t, std::int64_t)>& visit);
+/// Scores of a block of keys; scores[i] belongs to key first + i.
+struct ScoreTile {
+  std::int64_t first = 0;
+  std::span<const float> scores;
+};
+
+/// The scores of keys [range.begin, range.end) that `scores` still covers, in tiles of `tile` >= 1
+/// keys.
+[[nodiscard]] std::vector<ScoreTile> tiles_of(std::span<const float> scores, KeyRange range,
+                                              std::int64_t tile);
+/// All of them.
+[[nodiscard]] std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile);
 
 /// Fills o [head_dim] (in fp32, before the one rounding to the element type) and returns the LSE.
 using RowAttention =
