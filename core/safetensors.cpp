@@ -119,8 +119,9 @@ std::vector<std::int64_t> read_numbers(const Json& value, std::string_view key,
 /// Bytes that the shape asks for. Throws when that does not fit in 63 bits.
 std::int64_t bytes_of(const SafetensorsEntry& entry, std::string_view where) {
   auto bytes = static_cast<std::int64_t>(format_of(entry.type).size_bytes);
+  // Before the product: [2^40, 2^40, 0] is legal and empty.
+  if (std::ranges::find(entry.shape, 0) != entry.shape.end()) return 0;
   for (const std::int64_t extent : entry.shape) {
-    if (extent == 0) return 0;
     if (__builtin_mul_overflow(bytes, extent, &bytes)) {
       reject(where, entry.name,
              fmt::format("shape [{}] has more bytes than 2^63 - 1", fmt::join(entry.shape, ", ")));
@@ -236,9 +237,14 @@ std::vector<float> Safetensors::values(const SafetensorsEntry& entry) const {
   std::vector<float> values(static_cast<std::size_t>(entry.size()));
   const std::size_t width = format_of(entry.type).size_bytes;
   const std::byte* from = bytes_.data() + data_begin_ + entry.begin;
+  // Little-endian, like every machine this runs on.
+  if (entry.type == ElementType::fp32) {
+    if (!values.empty()) std::memcpy(values.data(), from, values.size() * width);
+    return values;
+  }
   for (float& value : values) {
     std::uint32_t bits = 0;
-    std::memcpy(&bits, from, width);  // little-endian, like every machine this runs on
+    std::memcpy(&bits, from, width);
     value = decode(entry.type, bits);
     from += width;
   }
