@@ -126,7 +126,8 @@ bool is_supported(const KernelInfo& kernel, const Case& c) {
   }
   if (family.unsupported && family.unsupported(c.problem)) return false;
   if (why_unsupported(kernel, c.problem, c.plan)) return false;
-  return std::ranges::find(kernel.plans(c.problem), c.plan) != kernel.plans(c.problem).end();
+  const std::vector<Plan> plans = kernel.plans(c.problem);
+  return std::ranges::find(plans, c.plan) != plans.end();
 }
 
 /// Smaller values of a length, boldest first; those around a tile's edge are the likely culprits.

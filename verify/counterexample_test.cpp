@@ -1,0 +1,69 @@
+#include "verify/counterexample.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+class CounterexampleFile : public testing::Test {
+ protected:
+  CounterexampleFile() { std::filesystem::remove_all(folder_); }
+  ~CounterexampleFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string message_of(const std::string& text) {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "x.json") << text;
+    try {
+      (void)read_counterexample(folder_ / "x.json");
+    } catch (const InvalidInput& error) {
+      const std::string message = error.what();
+      return message.substr(message.find("x.json"));
+    }
+    return "accepted";
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / "attest_counterexample_test";
+  Failure failure_{
+      .law = "within_bound",
+      .the_case = {.kernel = "mutant/a b", .problem = {.key_len = 3}, .inputs = {.seed = 5}},
+      .check = Check::failed_at("O", {.got = std::numeric_limits<double>::quiet_NaN(), .want = 1},
+                                "outside")};
+};
+
+TEST_F(CounterexampleFile, ReadsBackAsItWasWrittenEvenWithNaNEvidence) {
+  const auto path = write_counterexample(folder_, failure_, Executor::simt, "my.safetensors");
+  const Counterexample read = read_counterexample(path);
+  EXPECT_EQ(read.law, "within_bound");
+  EXPECT_EQ(read.executor, Executor::simt);
+  EXPECT_EQ(read.inputs_file, "my.safetensors");
+  EXPECT_EQ(read.the_case, failure_.the_case);
+}
+
+TEST_F(CounterexampleFile, LeavesNoUnfinishedFileBehind) {
+  (void)write_counterexample(folder_, failure_, Executor::cpu, "");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().extension(), ".json");
+  }
+}
+
+TEST_F(CounterexampleFile, AFaultyFileGetsOneLine) {
+  EXPECT_EQ(message_of("[1"), "x.json: not JSON at byte 3; a counterexample is expected");
+  EXPECT_EQ(
+      message_of("[]"),
+      "x.json: not a counterexample; expected keys: law, executor, inputs_file, evidence, case");
+  EXPECT_EQ(message_of(R"({"case": {}, "low": 1})"),
+            "x.json: key 'low' is unknown; allowed: law, executor, inputs_file, evidence, case");
+  EXPECT_EQ(message_of(R"({"case": {}, "law": 3})"), "x.json: key 'law' must be a string");
+  EXPECT_EQ(message_of(R"({"case": {}, "law": "a", "executor": "tpu"})"),
+            "x.json: 'executor' is 'tpu'; allowed: cpu, simt, gpu");
+  EXPECT_THROW((void)read_counterexample(folder_ / "absent.json"), InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,134 @@
+#include "verify/generators.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/input_family.hpp"
+#include "core/registry.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& k3() {
+  return *find_kernel("k3_sequence_parallel", Executor::simt);
+}
+
+std::vector<Case> draws(std::uint64_t count) {
+  std::vector<Case> cases;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (const auto c = draw_case(k3(), {}, 1, i)) cases.push_back(*c);
+  }
+  return cases;
+}
+
+TEST(Generators, ACaseIsAPureFunctionOfSeedAndIndex) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(draw_case(k3(), {}, 7, i), draw_case(k3(), {}, 7, i));
+    EXPECT_NE(draw_case(k3(), {}, 7, i), draw_case(k3(), {}, 8, i));
+  }
+}
+
+TEST(Generators, EveryDrawIsAValidProblemThatTheKernelSupports) {
+  const std::vector<Case> cases = draws(300);
+  EXPECT_EQ(cases.size(), 300U);
+  for (const Case& c : cases) {
+    EXPECT_NO_THROW(validate(c.problem)) << to_string(c);
+    EXPECT_EQ(why_unsupported(k3(), c.problem, c.plan), std::nullopt) << to_string(c);
+  }
+}
+
+// Each of these hides a bug that nothing else shows. A feature that a default run does not reach is
+// a failure here.
+TEST(Generators, ADefaultRunReachesEveryFeature) {
+  const std::map<std::string, std::function<bool(const Case&)>> features{
+      {"query tail", [](const Case& c) { return c.problem.query_len % c.plan.query_tile != 0; }},
+      {"key tail", [](const Case& c) { return c.problem.key_len % c.plan.key_tile != 0; }},
+      {"whole key tiles",
+       [](const Case& c) {
+         return c.problem.key_len > 0 && c.problem.key_len % c.plan.key_tile == 0;
+       }},
+      {"one key past a tile",
+       [](const Case& c) {
+         return c.problem.key_len % c.plan.key_tile == 1 && c.problem.key_len > 1;
+       }},
+      {"one key short of a tile",
+       [](const Case& c) { return c.problem.key_len % c.plan.key_tile == c.plan.key_tile - 1; }},
+      {"one query", [](const Case& c) { return c.problem.query_len == 1; }},
+      {"one key", [](const Case& c) { return c.problem.key_len == 1; }},
+      {"no key", [](const Case& c) { return c.problem.key_len == 0; }},
+      {"more queries than keys",
+       [](const Case& c) { return c.problem.query_len > c.problem.key_len; }},
+      {"fewer queries than keys",
+       [](const Case& c) { return c.problem.query_len < c.problem.key_len; }},
+      {"tile larger than the keys",
+       [](const Case& c) { return c.plan.key_tile > c.problem.key_len; }},
+      {"several key tiles", [](const Case& c) { return c.problem.key_len > 3 * c.plan.key_tile; }},
+      {"group size 3",
+       [](const Case& c) { return c.problem.query_heads == 3 * c.problem.kv_heads; }},
+      {"group size 5",
+       [](const Case& c) { return c.problem.query_heads == 5 * c.problem.kv_heads; }},
+      {"several batches", [](const Case& c) { return c.problem.batch > 1; }},
+      {"head dim not a multiple of 8", [](const Case& c) { return c.problem.head_dim % 8 != 0; }},
+      {"head dim above 64", [](const Case& c) { return c.problem.head_dim > 64; }},
+      {"empty rows under a causal mask",
+       [](const Case& c) { return c.problem.key_len > 0 && c.problem.visible_keys(0) == 0; }},
+      {"negative scale", [](const Case& c) { return c.problem.scale < 0; }},
+      {"K and V in different layouts", [](const Case& c) { return !(c.layouts.k == c.layouts.v); }},
+      {"misaligned base", [](const Case& c) { return c.layouts.q.base_offset % 4 != 0; }},
+      {"gaps between rows", [](const Case& c) { return c.layouts.o.row_gap > 0; }},
+  };
+  std::map<std::string, int> reached;
+  std::map<std::string, int> families;
+  for (const Case& c : draws(400)) {
+    for (const auto& [name, holds] : features) reached[name] += holds(c) ? 1 : 0;
+    ++families[c.inputs.family];
+  }
+  for (const auto& [name, holds] : features) EXPECT_GT(reached[name], 0) << name;
+  for (const InputFamily& family : all_input_families())
+    EXPECT_GT(families[family.name], 0) << family.name;
+}
+
+TEST(Generators, EverySimplerCaseIsSupportedAndAnother) {
+  for (const Case& c : draws(40)) {
+    for (const Case& simpler : simpler_cases(k3(), c)) {
+      EXPECT_NE(simpler, c);
+      EXPECT_NO_THROW(validate(simpler.problem));
+      EXPECT_EQ(why_unsupported(k3(), simpler.problem, simpler.plan), std::nullopt);
+    }
+  }
+}
+
+TEST(Generators, ShrinkingEndsAtTheSmallestCaseThatStillFails) {
+  const auto fails = [](const Case& c) {
+    return c.problem.key_len >= 7 && c.problem.mask != Mask::none;
+  };
+  int shrunk = 0;
+  for (const Case& c : draws(60)) {
+    if (!fails(c)) continue;
+    ++shrunk;
+    const Problem p = shrink(k3(), c, fails, 1000).problem;
+    EXPECT_EQ(p.key_len, 7);
+    EXPECT_EQ(p.batch * p.query_heads * p.query_len * p.head_dim, 1) << to_string(p);
+  }
+  EXPECT_GT(shrunk, 10);
+}
+
+TEST(Generators, ShrinkingStopsAfterItsBudget) {
+  int calls = 0;
+  const auto fails = [&](const Case&) { return ++calls, true; };
+  (void)shrink(k3(), draws(1).front(), fails, 5);
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(Generators, AFamilyGlobThatMatchesNothingIsRefused) {
+  GeneratorOptions options;
+  options.families = "nothing*";
+  EXPECT_THROW((void)draw_case(k3(), options, 1, 0), InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest
