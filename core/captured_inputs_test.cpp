@@ -250,6 +250,16 @@ TEST(CapturedFamily, windows_reach_both_ends_and_often_the_first_token) {
   EXPECT_EQ(std::ranges::max_element(begins), begins.begin());
 }
 
+TEST(CapturedFamily, without_a_mask_queries_come_from_anywhere) {
+  std::set<std::int64_t> distances;
+  for_many_cases(small_family(), [&](const Inputs& inputs, const Problem& p) {
+    if (p.mask != Mask::none) return;
+    const auto key = std::get<2>(origin_of(inputs.k.at(0, 0, 0, 0), 1e4F, 2, 17, 4));
+    if (key == 0) distances.insert(std::get<2>(origin_of(inputs.q.at(0, 0, 0, 0), 0, 6, 13, 4)));
+  });
+  EXPECT_GT(distances.size(), 1U) << "all queries stand at one distance from the first key";
+}
+
 TEST(CapturedFamily, one_row_all_rows_and_no_keys_are_cases_too) {
   const InputFamily family = small_family();
   for (const auto& [query_len, key_len] : {std::pair{1, 1}, {13, 17}, {12, 16}, {1, 17}, {13, 0}}) {
