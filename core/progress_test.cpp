@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -142,15 +143,19 @@ TEST(Progress, finishing_twice_prints_once_and_nothing_follows) {
 }
 
 TEST(Progress, no_count_is_lost_between_threads) {
+  constexpr int thread_count = 4;
+  constexpr int steps = 100'000;  // long enough for the threads to meet
   Fixture fixture;
-  Progress progress({.total = 4000}, fixture.output(true));
+  Progress progress({.total = thread_count * steps}, fixture.output(false));
+  std::latch start(thread_count);
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&progress] {
-      for (int i = 0; i < 1000; ++i) progress.advance();
+  for (int t = 0; t < thread_count; ++t)
+    threads.emplace_back([&] {
+      start.arrive_and_wait();
+      for (int i = 0; i < steps; ++i) progress.advance();
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(progress.state().done, 4000);
+  EXPECT_EQ(progress.state().done, thread_count * steps);
 }
 
 }  // namespace
