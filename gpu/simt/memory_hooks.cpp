@@ -14,6 +14,8 @@ namespace {
 
 constexpr Stamp who_and_when = ~(epoch_mask | all_bytes | tag_mask);
 
+constexpr Stamp lane_mask = Stamp{31} << thread_shift, warp_mask = thread_mask & ~lane_mask;
+
 /// Written by this block before its last barrier: serials agree, intervals do not, no byte is
 /// missing.
 bool before_barrier(Stamp s, Stamp now) {
@@ -35,20 +37,31 @@ template <Region region>
   if constexpr (region == Region::global) fine = w - from_host < t.launch_start - from_host || fine;
   if (!fine) [[unlikely]]
     return false;
-  const Stamp r = load(cell.read);
-  if (((r ^ (now | bytes)) & ~tag_mask) == 0) return true;  // the same thread again
+  const Stamp r = load(cell.read), difference = r ^ (now | bytes);
+  if ((difference & ~(lane_mask | tag_mask)) ==
+      0) {  // a lane of the same warp was the last one to note here
+    if ((difference & lane_mask) != 0 && (r & tag_mask) == one_thread)
+      store(cell.read, r | lanes_of_a_warp);
+    return true;
+  }
+  const bool outdated = region == Region::global ? r < t.launch_start : !same_interval(r, now);
+  if (outdated) {
+    record_read(cell, now | bytes, point);
+    return true;
+  }
   if constexpr (region == Region::global) {
-    if (r < t.launch_start) {
+    if ((r & (all_bytes | tag_mask)) == (bytes | many_blocks)) return true;
+    if (before_barrier(r, now) && (r & tag_mask) != many_blocks) {
       record_read(cell, now | bytes, point);
       return true;
     }
-    return (r & (all_bytes | tag_mask)) == (bytes | many_blocks);
+    return false;
   } else {
-    if (!same_interval(r, now)) {
-      record_read(cell, now | bytes, point);
-      return true;
-    }
-    return (r & (all_bytes | tag_mask)) == (bytes | warps_of_a_block);
+    if ((difference & all_bytes) != 0) return false;
+    if ((r & tag_mask) == warps_of_a_block) return true;
+    if ((difference & warp_mask) == 0) return false;
+    store(cell.read, (r & ~tag_mask) | warps_of_a_block);
+    return true;
   }
 }
 
@@ -78,17 +91,26 @@ template <Region region>
   return true;
 }
 
+/// Offsets are multiples of `size`, so an access of 4 bytes or less lies in one word. The call of
+/// check_word() comes last there, where it costs the common path no saved registers.
 template <Access access, Region region, std::size_t size>
 [[gnu::always_inline]] inline void check_words(const RunningThread& t, Cell* cells,
                                                std::uintptr_t offset, ProgramPoint point) {
-  for (std::uintptr_t at = offset & ~std::uintptr_t{3}; at < offset + size; at += 4) {
-    const unsigned bytes = size >= 4 ? 15U : ((1U << size) - 1) << offset % 4;
+  const auto check = [&](std::uintptr_t at, unsigned bytes) __attribute__((always_inline)) {
     Cell& cell = cells[at / 4];
     const Stamp in_place = Stamp{bytes} << bytes_shift;
-    const bool done = access == Access::read ? read_quickly<region>(t, cell, in_place, point)
-                                             : write_quickly<region>(t, cell, in_place, point);
-    if (!done) [[unlikely]]
-      check_word(t, region, at, bytes, access, point);
+    return access == Access::read ? read_quickly<region>(t, cell, in_place, point)
+                                  : write_quickly<region>(t, cell, in_place, point);
+  };
+  if constexpr (size <= 4) {
+    const unsigned bytes = size == 4 ? 15U : ((1U << size) - 1) << offset % 4;
+    const std::uintptr_t at = size == 4 ? offset : offset & ~std::uintptr_t{3};
+    if (!check(at, bytes)) [[unlikely]]
+      return check_word(t, region, at, bytes, access, point);
+  } else {
+    for (std::size_t part = 0; part < size; part += 4)
+      if (!check(offset + part, 15U)) [[unlikely]]
+        check_word(t, region, offset + part, 15U, access, point);
   }
 }
 
