@@ -28,7 +28,7 @@ float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   const std::vector<float> scores = row.scores(sign);
   for (const auto& [first, x] : tiles_of(scores, plan.key_tile)) {
     const float raised = maximum(m, maximum(x));
-    if (raised != m) {  // true for NaN too, which must reach l and acc
+    if (raised != m) {
       // Nothing is there to be rescaled in the first block; -inf times a zero scale would be NaN.
       const float rescale = first == 0 ? 0.0F : std::exp2((m - raised) * c);
       m = raised;
