@@ -12,59 +12,66 @@ namespace attest {
 
 /// How far a correct kernel may be from the exact answer: an upper bound computed before the kernel
 /// runs, from the roundings its PrecisionPlan names and from quantities of the exact answer.
-/// Derivation, for one query row that sees keys 1..n and one output column; hats are computed
-/// values, u = 2^-24, g(k) = k u / (1 - k u).
+///
+/// Derivation, for one query row that sees keys 1..n and one output column. Hats are computed
+/// values, u = 2^-24, g(k) = k u / (1 - k u) bounds k roundings in a row.
 ///
 /// 1. Scores. s_j = scale q.k_j, A_j = |scale| sum_i |q_i k_ji|. The dot product of d terms errs by
-/// kappa(d) A_j, with
-///    kappa(d) = g(d) for fp32 in any order of summation: a term passes through at most d
-///    roundings. A tensor core aligns b products and the accumulator to the largest of them, cuts
-///    each of those b + 1 terms at F fraction bits and cuts the sum to fp32: a step costs e = (b +
-///    1) 2^-F + 2^-23 of the absolute sum so far, and k = ceil(d / b) steps cost k e / (1 - k e).
-///    Scaling afterwards adds u |s_hat_j|, a pre-scaled q adds u A_j. So |s_hat_j - s_j| <=
-///    delta_j.
-/// 2. Weights. The kernel holds e^(s_hat_j - m_b) for the running maximum m_b of its block, then
-/// multiplies by
-///    e^(m_b - m_b+1), and so on. Each difference is rounded (u times its size) and each exp errs
-///    by eps, plus a part that grows with its argument. The sizes telescope: |s_hat_j - m_b| + |m_b
-///    - m_b+1| + ... = m_hat - s_hat_j
-///    <= D_j := max_i (s_i + delta_i) - s_j + delta_j. Hence the final weights are e^(s_j - m_hat +
-///    h_j) with
+///    at most kappa(d) A_j. fp32: kappa(d) = g(d) in any order of summation, as no term passes
+///    through more than d roundings. A tensor core aligns b products and the accumulator to the
+///    largest of them, cuts these b + 1 terms at F fraction bits and cuts the sum to fp32; a step
+///    costs e = (b + 1) 2^-F + 2^-23 of the absolute sum so far, and k = ceil(d / b) steps cost
+///    k e / (1 - k e). Scaling afterwards adds u |s_hat_j|, a pre-scaled q adds u A_j. Together:
+///    |s_hat_j - s_j| <= delta_j.
+///
+/// 2. Weights. The kernel forms e^(s_hat_j - m_b) for the maximum m_b so far, then multiplies by
+///    e^(m_b - m_b+1) and so on. Each difference is rounded (u times its size), each exp errs by
+///    eps and by a part that grows with its argument. The sizes telescope:
+///      |s_hat_j - m_b| + |m_b - m_b+1| + ... = m_hat - s_hat_j
+///                                           <= D_j := max_i (s_i + delta_i) - s_j + delta_j.
+///    So the final weights are e^(s_j - m_hat + h_j) with
 ///      |h_j| <= H_j := delta_j + (u + argument_error) D_j + E eps.
-///    E counts exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1, and
-///    E = 0 for a single key.
+///    E counts the exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1.
 ///    A kernel that scales inside the exponent, e^fma(x_j, c, -fl(m_b c)), keeps the rounding of
-///    m_b c, up to g = u max|s_j|: H_j grows by it, E by one, and the largest weight is not 1 but
-///    within e^+-g.
-/// 3. Softmax. With p_j the exact weights and sum_j p_j (v_j - O) = 0, the output of exact
-/// arithmetic on these weights is
+///    m_b c, at most g = u max|s_j|: H_j grows by it and E by one, and the largest weight is not 1
+///    but within e^+-g.
+///
+/// 3. Softmax. With exact weights p_j, sum_j p_j (v_j - O) = 0, so exact arithmetic on the computed
+///    weights would give
 ///      O' - O = sum_j p_j (e^h_j - 1) (v_j - O) / sum_j p_j e^h_j.
 ///    (a) |O' - O| <= sum_j p_j (e^H_j - 1) |v_j - O| / sum_j p_j e^-H_j.
-///    (b) Adding a constant to all h_j changes nothing. Take -h_t for a key t: its own term
-///    vanishes, and H_j + H_t
-///        replaces H_j in the others: far smaller when t holds most of the weight.
-///    (c) O' is a convex combination of the v_j, so |O' - O| <= max_j |v_j - O|, whatever the h_j
-///    are. E1 is the least of (c) and the better of (a) and (b). p_j e^H_j is formed as e^(H_j - D)
-///    / L, so that a large H_j does no harm to a key of far smaller weight.
-/// 4. Sums. On weights p' = p e^h / sum, numerator terms carry (1 + eta_j), the normaliser 1 +
-/// zeta:
+///    (b) A constant added to all h_j changes nothing. Add -h_t for one key t: its own term
+///        vanishes, H_j + H_t replaces H_j in the others. Far smaller if t holds most of the
+///        weight.
+///    (c) O' is a convex combination of the v_j: |O' - O| <= max_j |v_j - O|, whatever the h_j.
+///    E1 is the least of (c) and the better of (a) and (b). p_j e^H_j is formed as e^(s_j - LSE +
+///    H_j), so that a large H_j does no harm to a key of far smaller weight.
+///
+/// 4. Sums. p' = p e^h / sum p e^h. Numerator terms carry 1 + y_j with |y_j| <= Y, the normaliser
+///    1 + z with |z| <= Z:
 ///      |O_hat - O'| <= (Y W' + Z |O'|) / (1 - Z), and the division adds its own relative error.
-///    Y collects the rounding of P (unless l adds the rounded P: then numerator and normaliser
-///    share it and it belongs to H_j), kappa(n), products with the rescaling factors, extra
-///    divisions; Z collects g(h) and products with the rescaling factors. W' = sum p'_j |v_j| is at
-///    most W + E1 + 2 W G, G being the quotient of (a) or (b) without the factor |v_j - O|, and at
-///    most max_j |v_j|; |O'| is at most |O| + E1 and at most W'.
-/// 5. Underflow. A weight may lose up to 2^-126 at each exp (flushed to zero), and up to half a
-/// subnormal of P's format; a
-///    product up to 2^-150. The normaliser, whose largest weight is 1, is at least max(1, L e^(m -
-///    m_hat) sum p e^-H).
-/// 6. Output. Rounding to the output format: u_out |O_hat| and half its smallest subnormal.
-/// 7. LSE = m + ln L. The perturbed weights shift it by |ln sum_j p_j e^h_j| <= ln(1 + sum_j p_j
-/// (e^H_j - 1)); the
-///    normaliser, the logarithm and the last addition add -ln(1 - Z), log_error ln n and u |LSE|.
+///    Y: kappa(n), the products with rescaling factors, extra divisions, and the rounding of P,
+///    unless l adds the rounded P: numerator and normaliser then share it, and it belongs to H_j.
+///    Z: g(h) for a chain of h additions, and the products with rescaling factors.
+///    W' = sum p'_j |v_j| is at most max_j |v_j| and at most W + E1 + 2 W G, where G is the
+///    quotient of (a) or (b) without the factor |v_j - O|. |O'| is at most W' and at most |O| + E1.
+///    A kernel that knows the maximum beforehand but built l online evaluates each weight twice:
+///    the two differ by at most x_j = 2 (H_j - delta_j) in the exponent, and Z grows by sum p'_j
+///    (e^x_j - 1).
+///
+/// 5. Underflow. A weight loses up to 2^-126 at each exp (flushed to zero), and half a subnormal of
+///    P's format; a product loses up to 2^-150. All relative to a normaliser of at least
+///    max(1, e^(LSE - max_i (s_i + delta_i)) sum_j p_j e^-H_j).
+///
+/// 6. Output. Rounding to its format: u_out |O_hat| and half the smallest subnormal.
+///
+/// 7. LSE = m + ln L. The weights shift it by |ln sum_j p_j e^h_j| <= ln sum_j p_j e^H_j;
+/// normaliser,
+///    logarithm and last addition add -ln(1 - Z), log_error ln l and u |LSE|.
+///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
-/// be proven then. What the unshifted form would lose to overflow or underflow is left out: its
-/// bound is that of an ideal kernel.
+/// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
+/// that of an ideal kernel.
 
 /// The arithmetic between the points that a plan names.
 struct Arithmetic {
@@ -191,11 +198,12 @@ Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
   const Number z = normaliser_error(c, row);
   const Number weight_exponent = c.largest_score * row.largest_magnitude;
   if (!(z < 1) || !(weight_exponent <= largest_weight_exponent)) return infinity;
+  const Number largest_weight = c.largest_score > 0 ? Number(exp(weight_exponent)) : Number(1);
   const bool is_useful = row.growth <= largest_useful_growth;
   const Number w =
       is_useful ? std::min<Number>(e.w + e.e1 + 2 * e.w * row.growth, e.v_abs_max) : e.v_abs_max;
   const Number o = std::min<Number>(abs(e.o) + e.e1, w);
-  if (!(c.visible_keys * w * exp(weight_exponent) < c.max_finite)) return infinity;
+  if (!(c.visible_keys * w * largest_weight < c.max_finite)) return infinity;
   const Number floor =
       c.divides_weights ? std::min<Number>(1, row.normaliser_floor) : row.normaliser_floor;
   const Number lost =

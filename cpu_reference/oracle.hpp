@@ -34,6 +34,21 @@ struct OracleRow {
   Number lse;                           ///< ln sum exp(s_j); -inf for an empty row
 };
 
+/// Terms summed by sign: their sum and their absolute sum for one addition a term.
+template <class Number>
+class SignedSums {
+ public:
+  template <class Term>
+  void add(const Term& term) {
+    (term < 0 ? negative_ : positive_) += term;
+  }
+  [[nodiscard]] Number total() const { return positive_ + negative_; }
+  [[nodiscard]] Number absolute() const { return positive_ - negative_; }
+
+ private:
+  Number positive_ = 0, negative_ = 0;
+};
+
 /// Row (b, h, query), h a query head. No tiling, no tricks. A NaN or infinity in q or in a visible
 /// k makes O and LSE NaN; one in a visible v makes its column of O NaN. Relative error of sums of
 /// like signs: about (n + d) epsilon.
@@ -58,16 +73,14 @@ template <class Number>
   bool is_finite = true;
   for (std::int64_t j = 0; j < row.visible_keys; ++j) {
     const auto k = inputs.k.row(b, kv_head, j);
-    Number dot = 0, absolute = 0;
+    SignedSums<Number> sums;
     for (std::size_t c = 0; c < columns; ++c) {
       is_finite = is_finite && std::isfinite(q[c]) && std::isfinite(k[c]);
       // 24 + 24 significant bits: the product is exact in double.
-      const double product = is_finite ? static_cast<double>(q[c]) * static_cast<double>(k[c]) : 0;
-      dot += product;
-      absolute += std::abs(product);
+      if (is_finite) sums.add(static_cast<double>(q[c]) * static_cast<double>(k[c]));
     }
-    row.scores.push_back(problem.scale * dot);
-    row.absolute_scores.push_back(std::abs(problem.scale) * absolute);
+    row.scores.push_back(problem.scale * sums.total());
+    row.absolute_scores.push_back(std::abs(problem.scale) * sums.absolute());
   }
   if (!is_finite) {
     row.o.assign(columns, nan);
@@ -83,15 +96,21 @@ template <class Number>
     normaliser += row.weights.back();
   }
   row.lse = maximum + log(normaliser);
+  std::vector<SignedSums<Number>> sums(columns);
   for (std::size_t j = 0; j < row.weights.size(); ++j) {
     row.weights[j] /= normaliser;
     const auto v = inputs.v.row(b, kv_head, static_cast<std::int64_t>(j));
     for (std::size_t c = 0; c < columns; ++c) {
-      if (!std::isfinite(v[c])) row.o[c] = nan;
-      const Number product = row.weights[j] * (std::isfinite(v[c]) ? v[c] : 0.0F);
-      row.o[c] += product;
-      row.absolute_o[c] += abs(product);
+      if (std::isfinite(v[c])) {
+        sums[c].add(row.weights[j] * v[c]);
+      } else {
+        row.o[c] = nan;
+      }
     }
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    row.o[c] += sums[c].total();  // stays NaN
+    row.absolute_o[c] = sums[c].absolute();
   }
   return row;
 }
