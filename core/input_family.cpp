@@ -62,8 +62,9 @@ Inputs normal(const Problem& problem, const InputSpec& spec) {
 /// a little noise on K.
 template <typename LogitOf>
 Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf& logit_of) {
-  const double root =
-      std::sqrt(1.0 / (std::abs(problem.scale) * static_cast<double>(problem.head_dim)));
+  // A scale of 0 makes every logit 0 whatever Q and K are.
+  const double size = problem.scale == 0.0F ? 1.0 : std::abs(problem.scale);
+  const double root = std::sqrt(1.0 / (size * static_cast<double>(problem.head_dim)));
   const double sign = problem.scale < 0 ? -1.0 : 1.0;
   return {.q = filled(query_shape(problem), [=](const Place&) { return root; }),
           .k = filled(key_shape(problem),
@@ -315,6 +316,8 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
     if (const auto reason = family.unsupported(problem)) throw InvalidInput(*reason);
   }
   Inputs inputs = family.make(problem, spec);
+  // Host values are fp32 already.
+  if (problem.element_type == ElementType::fp32 && !spec.round_to_integers) return inputs;
   const double limit = format_of(problem.element_type).max_finite;
   for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
     for (float& value : tensor->values()) {

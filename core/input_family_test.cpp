@@ -48,6 +48,17 @@ TEST(InputFamily, EveryValueIsFiniteAndRepresentableInEveryFormat) {
   }
 }
 
+TEST(InputFamily, AScaleOfZeroStillGivesFiniteValues) {
+  Problem p = problem;
+  p.scale = 0.0F;
+  for (const InputFamily& family : all_input_families()) {
+    if (!family.head_dims.empty()) continue;
+    const Inputs inputs =
+        make_inputs(p, {.family = family.name, .magnitude = family.magnitudes.back()});
+    for (const float value : inputs.k.values()) ASSERT_TRUE(std::isfinite(value)) << family.name;
+  }
+}
+
 TEST(InputFamily, TheSameSpecGivesTheSameValuesAndAnotherSeedOthers) {
   const auto values = [](std::uint64_t seed) {
     const Inputs inputs = make_inputs(problem, {.family = "outliers", .seed = seed});

@@ -102,7 +102,9 @@ TEST(Campaign, AKernelThatSupportsNothingIsNotCalledPassed) {
   picky.unsupported = [](const Problem&, const Plan&) {
     return std::optional<std::string>("never");
   };
-  const KernelResult result = run_campaign({&picky}, {.cases_per_kernel = 3}).front();
+  CampaignOptions options;
+  options.cases_per_kernel = 3;
+  const KernelResult result = run_campaign({&picky}, options).front();
   EXPECT_EQ(result.verdict(), Verdict::unsupported);
   EXPECT_FALSE(result.is_as_expected());
 }

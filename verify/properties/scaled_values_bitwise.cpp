@@ -64,7 +64,7 @@ const PropertyRegistration registration{
                    const float base = once.outputs.o.at(b, h, n, d);
                    // Below the output format's normal range the base is rounded more coarsely than
                    // its multiple.
-                   if (base != 0.0F && std::abs(base) < min_normal) continue;
+                   if (std::abs(base) < min_normal) continue;
                    const auto want = static_cast<float>(base * factor);
                    const float got = scaled.outputs.o.at(b, h, n, d);
                    if (same_bits(got, want)) continue;
