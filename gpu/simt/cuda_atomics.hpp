@@ -78,7 +78,7 @@ inline unsigned atomicInc(unsigned* address, unsigned limit) {
 
 // A block's own threads run on one core and need no fence from the machine.
 inline void __threadfence() {
-  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  attest::simt::memory_fence();
 }
 inline void __threadfence_block() {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);

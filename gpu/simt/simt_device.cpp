@@ -67,7 +67,7 @@ const DeviceRegistration registration{
 
 }  // namespace
 
-SimtDevice::SimtDevice(int os_threads) : next_serial_(first_block_serial) {
+SimtDevice::SimtDevice(int os_threads, std::uint64_t first_serial) : next_serial_(first_serial) {
   if (os_threads < 1)
     throw InvalidInput(
         fmt::format("SIMT executor: {} OS threads; at least 1 is needed", os_threads));

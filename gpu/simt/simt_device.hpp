@@ -16,9 +16,10 @@ namespace attest::simt {
 /// run on OS threads.
 class SimtDevice final : public Device {
  public:
-  /// `os_threads` >= 1: blocks of a launch that run at the same time. Throws MachineError without
-  /// address space.
-  explicit SimtDevice(int os_threads = 1);
+  /// `os_threads` >= 1: blocks of a launch that run at the same time. `first_serial` is the number
+  /// of the first block; tests of the counter's end start it high. Throws InvalidInput,
+  /// MachineError without address space.
+  explicit SimtDevice(int os_threads = 1, std::uint64_t first_serial = first_block_serial);
   ~SimtDevice() override;
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;

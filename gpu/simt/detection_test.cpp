@@ -1,0 +1,178 @@
+#include "gpu/simt/detection_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "gpu/simt/simt_device.hpp"
+#include "gpu/simt/test_buffer.hpp"
+
+namespace attest {
+namespace {
+
+/// `gpu/simt/detection_test.cu:N` for the line that carries the mark.
+std::string marked_line(const std::string& mark) {
+  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/gpu/simt/detection_test.cu");
+  int number = 1;
+  for (std::string line; std::getline(file, line); ++number)
+    if (line.ends_with("mark: " + mark))
+      return "gpu/simt/detection_test.cu:" + std::to_string(number);
+  return "mark not found";
+}
+
+std::string text_of(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& f : findings) text += f.kind + ": " + f.message + "\n";
+  return text;
+}
+
+std::vector<Finding> run(simt::SimtDevice& device, const DetectionCase& c, bool planted,
+                         std::uint64_t seed) {
+  const auto count = static_cast<std::size_t>(2 * c.blocks * c.threads);
+  const TestBuffer<float> values(device, "values", std::vector<float>(count, 1.0F));
+  const TestBuffer<unsigned> counter(device, "counter", {0});
+  device.seed_schedule(seed);
+  c.launch(device, values.data(), counter.data(), planted, c.blocks, c.threads);
+  return device.take_findings();
+}
+
+class Detection : public testing::TestWithParam<DetectionCase> {};
+
+TEST_P(Detection, plantedBugIsFoundUnderEverySchedule) {
+  simt::SimtDevice device;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const std::vector<Finding> findings = run(device, GetParam(), true, seed);
+    ASSERT_FALSE(findings.empty()) << "seed " << seed;
+    for (const Finding& f : findings) {
+      EXPECT_EQ(f.kind, GetParam().kind) << f.message;
+      for (const std::string& mark : GetParam().lines)
+        EXPECT_NE(f.message.find(marked_line(mark)), std::string::npos)
+            << f.message << "\nlacks " << marked_line(mark);
+    }
+  }
+}
+
+TEST_P(Detection, correctTwinIsSilentUnderEverySchedule) {
+  for (const int os_threads : {1, 3}) {
+    simt::SimtDevice device(os_threads);
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const std::vector<Finding> findings = run(device, GetParam(), false, seed);
+      ASSERT_TRUE(findings.empty()) << "seed " << seed << "\n" << text_of(findings);
+    }
+  }
+}
+
+TEST_P(Detection, correctLaunchAfterAPlantedBugIsSilent) {
+  simt::SimtDevice device;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    ASSERT_FALSE(run(device, GetParam(), true, seed).empty());
+    const std::vector<Finding> findings = run(device, GetParam(), false, seed);
+    ASSERT_TRUE(findings.empty()) << text_of(findings);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, Detection, testing::ValuesIn(detection_cases()),
+                         [](const auto& instance) { return instance.param.name; });
+
+const DetectionCase& named(const std::string& name) {
+  for (const DetectionCase& c : detection_cases())
+    if (c.name == name) return c;
+  throw std::logic_error(name);
+}
+
+TEST(RaceReport, namesKernelBothLinesBothThreadsAndThePlace) {
+  for (const std::string name : {"write_then_read", "read_then_write"}) {
+    simt::SimtDevice device;
+    const std::vector<Finding> findings = run(device, named(name), true, 3);
+    // Which of the two lines comes second depends on the schedule; both are named.
+    for (const Finding& f : findings) {
+      EXPECT_NE(f.message.find(name + ", block ("), std::string::npos) << f.message;
+      EXPECT_NE(f.message.find(marked_line(name + "_reads")), std::string::npos) << f.message;
+      EXPECT_NE(f.message.find(marked_line(name + "_writes")), std::string::npos) << f.message;
+      EXPECT_NE(f.message.find("shared memory, byte "), std::string::npos) << f.message;
+      const std::size_t first = f.message.find("thread (");
+      EXPECT_NE(f.message.find("thread (", first + 1), std::string::npos) << f.message;
+    }
+  }
+}
+
+TEST(OutOfBounds, byOneElementNamesTheBufferAndTheByte) {
+  simt::SimtDevice device;
+  const std::vector<Finding> findings = run(device, named("past_the_end"), true, 0);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].message.find("buffer values, byte 528 of 528"), std::string::npos)
+      << findings[0].message;
+}
+
+TEST(Findings, sameSeedGivesTheSameReport) {
+  for (const DetectionCase& c : detection_cases()) {
+    simt::SimtDevice first, second;
+    EXPECT_EQ(text_of(run(first, c, true, 11)), text_of(run(second, c, true, 11))) << c.name;
+  }
+}
+
+TEST(Findings, areHandedOutOnce) {
+  simt::SimtDevice device;
+  EXPECT_FALSE(run(device, named("two_writers"), true, 0).empty());
+  EXPECT_TRUE(device.take_findings().empty());
+}
+
+using Halves = TestBuffer<unsigned short>;
+
+TEST(HalfWords, twoThreadsMayWriteTheHalvesOfAWordButNotTheSameHalf) {
+  simt::SimtDevice device;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Halves values(device, "values", std::vector<unsigned short>(64),
+                        Halves::Contents::unwritten);
+    device.seed_schedule(seed);
+    launch_halves(device, values.data(), 32, false);
+    EXPECT_EQ(text_of(device.take_findings()), "");
+    EXPECT_EQ(values.read(), std::vector<unsigned short>(64, 1));
+    launch_halves(device, values.data(), 32, true);
+    EXPECT_EQ(text_of(device.take_findings()).substr(0, 9), "data race");
+  }
+}
+
+/// Elements 1, 2, 4, 5, 7 of 9 hold values, and the first one starts in the middle of a word.
+struct Gaps {
+  explicit Gaps(Device& d) : device(d) {
+    BufferImage image;
+    image.name = "k";
+    image.bytes.resize(64);
+    image.accessible = {10, 28};
+    image.initialised = {{12, 16}, {18, 22}, {24, 26}};
+    start = device.upload(image);
+  }
+  ~Gaps() { device.release(start); }
+  [[nodiscard]] unsigned short* element(int i) const {
+    return reinterpret_cast<unsigned short*>(start + 10) + i;
+  }
+  Device& device;
+  std::byte* start;
+};
+
+TEST(Gaps, readingOneIsFoundToTheHalfWordAndReadingBesideItIsNot) {
+  simt::SimtDevice device;
+  for (int i = -1; i <= 9; ++i) {
+    const Gaps gaps(device);
+    launch_copy_half(device, gaps.element(0), i, 8);
+    const bool holds = i == 1 || i == 2 || i == 4 || i == 5 || i == 7;
+    const std::string want = i < 0 || i > 8 ? "out of bounds" : holds ? "" : "uninitialised read";
+    const std::vector<Finding> findings = device.take_findings();
+    EXPECT_EQ(findings.empty() ? "" : findings[0].kind, want) << i << " " << text_of(findings);
+  }
+}
+
+TEST(Gaps, whatAKernelWroteMayBeRead) {
+  simt::SimtDevice device;
+  for (int i = 0; i <= 8; ++i) {
+    const Gaps gaps(device);
+    launch_copy_half(device, gaps.element(0), 1, i);
+    launch_copy_half(device, gaps.element(0), i, i);
+    EXPECT_EQ(text_of(device.take_findings()), "") << i;
+  }
+}
+
+}  // namespace
+}  // namespace attest
