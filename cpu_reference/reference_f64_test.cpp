@@ -137,6 +137,35 @@ TEST(ReferenceF64, OwnErrorIsAFewRoundoffsATermAndNoMore) {
   }
 }
 
+TEST(ReferenceF64, OwnErrorIsNearlyReachedWhereFewRoundingsDecide) {
+  double worst = 0;
+  for (const std::int64_t keys : {2, 3}) {
+    for (const double size : {10.0, 100.0}) {
+      const Problem problem{.query_len = 400, .key_len = keys, .head_dim = 1, .scale = 0.3F};
+      const Inputs inputs = normal_inputs(problem, size);
+      const Answer answer = exact_answer(problem, inputs, plan_for(problem));
+      const Certificate certificate = certify_rows(problem, inputs, answer, 1, 400);
+      EXPECT_TRUE(certificate.holds());
+      worst = std::max(worst, certificate.worst_o_ratio);
+    }
+  }
+  // One score has 3 roundings and the estimate counts 6 for the pair, times a share of up to 3.
+  EXPECT_GT(worst, 1.0 / 18);
+}
+
+TEST(ReferenceF64, BoundIncludesTheOwnErrorHoweverLarge) {
+  // Scores of 1e20 leave double no correct digit in a weight: both errors are then the spread of
+  // the values.
+  const Problem problem{.query_len = 5, .key_len = 20, .head_dim = 16};
+  const Inputs inputs = normal_inputs(problem, 1e20);
+  const Answer answer = exact_answer(problem, inputs, plan_for(problem));
+  for (std::int64_t i = 0; i < answer.o.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_GT(answer.o_own_error.values()[at], 0.01);
+    EXPECT_GT(answer.o_bound.values()[at], 1.9 * answer.o_own_error.values()[at]);
+  }
+}
+
 TEST(ReferenceF64, BoundIsThatOfTheOracle) {
   std::vector<Problem> problems = odd_problems();
   for (std::size_t i = 0; i < problems.size(); ++i) {
