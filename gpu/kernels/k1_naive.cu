@@ -1,27 +1,28 @@
-// K1, naive [S3 kernel 1; FA1 Alg. 1]: the paper's loops with one thread a row, nothing done for
-// the hardware. The bottom of the ladder: right, and slow for reasons that K2 to K6 remove one by
-// one.
+// K1, naive [S3 kernel 1; FA1 Alg. 1]: the paper's loops with one thread a row and nothing done for
+// the hardware. The bottom of the ladder: right, and slow for reasons that K2 to K6 remove.
 //
-// Idea       One block a (batch, head), Br threads. The outer loop holds a K and V tile; for it,
-// thread t handles queries t,
-//            t + Br, ... all alone: scores, maximum, sum, and an update of its row of O in global
-//            memory, column by column. Every thread copies whole rows, so neighbouring lanes read D
-//            floats apart: uncoalesced.
-// Resident   shared: Q [Br, D]; K, V [Bc, D]; S [Br, Bc], overwritten by P. Unpadded.
-//            global: O, normalised after every step; m, l of all rows in the workspace. All three
-//            are initialised here.
-// Legend     Br, Bc query_tile, key_tile; D head_dim; S scores; P weights exp(S - tile_m); m
-// running maximum, l sum of
-//            exp(S - m); tile_m, tile_l the same of one tile; seen: keys of the tile that the row
-//            sees, its first ones.
-// Masking    Rows visit only their `seen` keys: neither a masked key nor the unloaded end of a tile
-// is ever read. Tiles
-//            above the diagonal are skipped, for a row or for all.
-// Barriers   (1) K and V are complete before they are read; (2) all have read them before the next
-// tile overwrites them.
-//            Rows of Q, S, O, m and l belong to one thread from first to last.
-// Limits     fp32; what why_tiles_do_not_fit() says. S3 needs Br = Bc; here a thread copies as many
-// rows as it takes.
+// Idea
+//   One block of Br threads a (batch, head). The outer loop holds a K and V tile; for it, thread t
+//   handles queries t, t + Br, ... all alone: scores, maximum, sum, and the update of its row of O
+//   in global memory, column by column. A thread copies whole rows, so neighbouring lanes read
+//   D floats apart: uncoalesced.
+// Resident
+//   shared     Q [Br, D]; K, V [Bc, D]; S [Br, Bc], overwritten by P. Unpadded.
+//   global     O, normalised after every step; m, l of all rows in the workspace. All three are
+//              initialised here: they arrive holding anything, NaN too.
+// Legend
+//   Br, Bc query_tile, key_tile; D head_dim; S scores; tile_m maximum of the tile's scores;
+//   P weights exp(S - tile_m); tile_l their sum; m, l the same of all tiles so far;
+//   seen: keys of the tile that the row sees, its first ones; s, p, q, o: the thread's own row.
+// Masking
+//   Rows visit only their `seen` keys: neither a masked key nor the unloaded end of a tile is ever
+//   read. Tiles above the diagonal are skipped, row by row and, at the end, for the whole block.
+// Barriers
+//   (1) K and V are complete before they are read
+//   (2) all have read them before the next tile overwrites them
+//   Rows of Q, S, O, m and l belong to one thread from first to last and need none.
+// Limits
+//   fp32; what why_tiles_do_not_fit() says. S3 needs Br = Bc; here a thread copies several rows.
 #include <algorithm>
 
 #include "core/kernel.hpp"

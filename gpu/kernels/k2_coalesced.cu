@@ -1,32 +1,33 @@
 // K2, coalesced [S3 kernel 2; FA1 Alg. 1]: K1's loops, but a block has a thread for every score,
 // and all threads copy tiles together, neighbours taking neighbouring floats.
 //
-// Idea       One block a head. The outer loop holds a K and V tile, the inner one passes all
-// queries by, so O, m and l
-//            go to global memory and back once a key tile: that traffic, and B * H blocks only, is
-//            what K3 removes. Thread t makes score (t / Bc, t % Bc), then columns t % Bc, t % Bc +
-//            Bc, ... of row t / Bc of O.
-// Resident   shared: Q, O [Br, D]; K, V [Bc, D]; S [Br, Bc], overwritten by P; m, l [Br]. Unpadded.
-//            global: O, normalised after every step; m, l of all rows in the workspace. All three
-//            are initialised here.
-// Legend     Br, Bc query_tile, key_tile; D head_dim; S scores; P weights exp(S - tile_m); m
-// running maximum, l sum of
-//            exp(S - m); tile_m, tile_l the same of one tile; seen: keys of the tile that the row
-//            sees, its first ones.
-// Masking    Rows visit only their `seen` keys: neither a masked key nor the unloaded end of a tile
-// is ever read. Pairs of
-//            tiles without a visible key are skipped. Rows past the last query see no key.
-// Barriers   (1) the whole of O, m and l is initialised before threads read what others wrote
-//            (2) Q, O, m, l and, for a new key tile, K and V are complete before they are read
-//            (3) a row of S is complete before its maximum is taken: its threads may sit in two
-//            warps (4) all have taken the maximum before P overwrites S (5) a row of P is complete
-//            before it is summed and multiplied by V (6) O is complete before it is stored in
-//            another order; all have read Q, K, V, P, m and l before the next
-//                tile overwrites them; the row's new m and l are in global memory before another
-//                thread reads them
-//            O needs no barrier from its store to the next load: a thread loads what it stored
-//            itself.
-// Limits     fp32; what why_tiles_do_not_fit() says.
+// Idea
+//   One block a head. The outer loop holds a K and V tile, the inner one passes all queries by, so
+//   O, m and l travel to global memory and back once a key tile. That traffic, and having only
+//   B * H blocks, is what K3 removes. Thread t makes score (t / Bc, t % Bc) of a tile, then columns
+//   t % Bc, t % Bc + Bc, ... of row t / Bc of O.
+// Resident
+//   shared     Q, O [Br, D]; K, V [Bc, D]; S [Br, Bc], overwritten by P; m, l [Br]. Unpadded.
+//   global     O, normalised after every step; m, l of all rows in the workspace. All three are
+//              initialised here: they arrive holding anything, NaN too.
+// Legend
+//   Br, Bc query_tile, key_tile; D head_dim; S scores; tile_m maximum of the tile's scores;
+//   P weights exp(S - tile_m); tile_l their sum; m, l the same of all tiles so far;
+//   seen: keys of the tile that the thread's row sees, always its first ones.
+// Masking
+//   Rows visit only their `seen` keys: neither a masked key nor the unloaded end of a tile is ever
+//   read. Pairs of tiles above the diagonal are skipped. Rows past the last query see no key.
+// Barriers
+//   (1) O, m and l of the head are initialised before threads read what others wrote
+//   (2) Q, O, m, l and, for a new key tile, K and V are complete before they are read
+//   (3) a row of S is complete before its maximum is taken: its threads may sit in two warps
+//   (4) all have taken the maximum before P overwrites S
+//   (5) a row of P is complete before it is summed and multiplied by V
+//   (6) O is complete before it is stored in another order; all have read Q, K, V, P, m and l
+//       before the next tile overwrites them; m and l reach global memory before others read them
+//   From its store to its next load O needs none: a thread loads what it stored itself.
+// Limits
+//   fp32; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
 #include "core/kernel.hpp"

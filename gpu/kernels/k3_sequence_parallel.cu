@@ -1,29 +1,31 @@
-// K3, sequence parallel [S3 kernel 3; FA2 Alg. 1]: one block an output tile, so that a single long
-// head fills the GPU.
+// K3, sequence parallel [S3 kernel 3; FA2 Alg. 1]: a block makes one tile of O, so that a single
+// long head fills the GPU.
 //
-// Idea       The loop over keys is inside the block: O never leaves it until it is finished and is
-// written once.
-//            Thread t makes score (t / Bc, t % Bc) of a tile, then columns t % Bc, t % Bc + Bc, ...
-//            of row t / Bc of O.
-// Resident   shared: Q tile [Br, D] for the whole loop; K and V tiles [Bc, D] in turn; S [Br, Bc],
-// overwritten by P;
-//            m, l [Br]. Unpadded: reading K by columns conflicts on every bank, which is K5's
-//            lesson. registers: O, unnormalised. global: nothing but the inputs and the one write
-//            of O and LSE.
-// Legend     Br, Bc query_tile, key_tile; D head_dim; S scores; P weights exp(S - m); m running
-// maximum, l sum of P
-//            under m; seen: keys of this tile that the thread's row sees, always the first ones.
-// Masking    Rows visit only their `seen` keys of a tile, so neither a masked key nor the unloaded
-// end of a tile is ever
-//            read, and tiles that no row sees are not visited. Rows past the last query see no key.
-// Barriers   (1) all have read K, V and P of the previous tile before they are overwritten
-//            (2) K, V and, the first time, Q, m and l are complete before they are read
-//            (3) a row of S is complete before its maximum is taken: its threads may sit in two
-//            warps (4) all have read S and the old m before P and the new m overwrite them (5) a
-//            row of P is complete before it is summed and multiplied by V (6) l and m are complete
-//            before the whole row reads them
-// Limits     fp32; head_dim up to 128 and at most 16 columns a thread; what why_tiles_do_not_fit()
-// says.
+// Idea
+//   The loop over keys is inside the block: O stays there until it is finished and is written once.
+//   Thread t makes score (t / Bc, t % Bc) of a tile, then columns t % Bc, t % Bc + Bc, ... of row
+//   t / Bc of O.
+// Resident
+//   shared     Q [Br, D] for the whole loop; K, V [Bc, D] in turn; S [Br, Bc], overwritten by P;
+//              m, l [Br]. Unpadded: threads of a warp read rows of K that are D floats apart, and
+//              for D = 64 all of them hit one bank. Padding is K5's step.
+//   registers  O, not normalised
+//   global     nothing but the inputs and the one write of O and LSE
+// Legend
+//   Br, Bc query_tile, key_tile; D head_dim; S scores; m running maximum; P weights exp(S - m);
+//   l sum of exp(S - m); seen: keys of the tile that the thread's row sees, always its first ones.
+// Masking
+//   Rows visit only their `seen` keys, so neither a masked key nor the unloaded end of a tile is
+//   ever read. Tiles above the diagonal are not visited. Rows past the last query see no key.
+// Barriers
+//   (1) all have read K, V and P of the previous tile before they are overwritten
+//   (2) K, V and, the first time, Q, m and l are complete before they are read
+//   (3) a row of S is complete before its maximum is taken: its threads may sit in two warps
+//   (4) all have read S and the old m before P and the new m overwrite them
+//   (5) a row of P is complete before it is summed and multiplied by V
+//   (6) l and m are complete before the whole row reads them
+// Limits
+//   fp32; at most 16 columns of O a thread; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
 #include "core/kernel.hpp"
