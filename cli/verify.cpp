@@ -47,9 +47,14 @@ std::chrono::duration<double> parse_duration(const std::string& text) {
   return std::chrono::duration<double>(value * factor);
 }
 
-std::string_view outcome(const KernelResult& result) {
-  if (result.kernel->role == KernelRole::kernel) return name_of(result.verdict());
-  return result.is_as_expected() ? "killed, as it must be" : "NOT KILLED";
+std::string outcome(const KernelResult& result) {
+  if (result.kernel->role != KernelRole::kernel) {
+    const bool is_control = result.kernel->role == KernelRole::negative_control;
+    return fmt::format("{}{}", result.is_as_expected() ? "killed, as it must be" : "NOT KILLED",
+                       is_control ? " (negative control)" : "");
+  }
+  if (result.inconclusive == 0 || result.failure) return std::string(name_of(result.verdict()));
+  return fmt::format("{}, {} inconclusive", name_of(result.verdict()), result.inconclusive);
 }
 
 void print_table(const std::vector<KernelResult>& results) {
@@ -61,11 +66,10 @@ void print_table(const std::vector<KernelResult>& results) {
     const auto ratio = [&](double worst) {
       return result.failure ? std::string("-") : fmt::format("{:.3f}", worst);
     };
-    fmt::print("{:<28} {:<5} {:>6} {:>5} {:>7} {:>9} {:>9}  {}{}\n", result.kernel->name,
+    fmt::print("{:<28} {:<5} {:>6} {:>5} {:>7} {:>9} {:>9}  {}\n", result.kernel->name,
                name_of(result.kernel->executor), result.cases, result.checks.size(), checks,
                ratio(result.worst_o_over_bound), ratio(result.worst_lse_over_bound),
-               outcome(result),
-               result.kernel->role == KernelRole::negative_control ? " (negative control)" : "");
+               outcome(result));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/random.hpp"
 #include "core/registry.hpp"
@@ -77,9 +78,10 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
       failure.check.detail);
   if (failure.check.has_element) {
     const WorstElement& worst = failure.check.worst;
+    // abs: the sign of a NaN says nothing.
+    const double got = std::isnan(worst.got) ? std::abs(worst.got) : worst.got;
     text += fmt::format("  worst    {}{}: got {:.9g}, want {:.17g}, bound {:.3g}\n",
-                        failure.check.tensor, to_string(worst.index), worst.got, worst.want,
-                        worst.bound);
+                        failure.check.tensor, to_string(worst.index), got, worst.want, worst.bound);
   }
   return text;
 }
