@@ -22,6 +22,12 @@ int main(int argc, char** argv) {
   app.name("attest");
   app.require_subcommand(1);
   app.footer(
+      "Examples:\n"
+      "  attest verify                          property-test every kernel that runs here\n"
+      "  attest verify --kernel 'k3*' --for 60s\n"
+      "  attest replay out/counterexamples/<key>.json\n"
+      "  attest list properties\n"
+      "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
       "error, disk).\n"
       "`attest test` builds and runs the test suite (a command of the launcher script).");

@@ -10,6 +10,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "core/input_family.hpp"
 #include "core/progress.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
@@ -127,6 +128,12 @@ ExitCode verify(VerifyOptions options) {
       })) {
     throw InvalidInput(fmt::format("--property '{}' matches no law; see attest list properties",
                                    options.campaign.laws.glob));
+  }
+  if (std::ranges::none_of(all_input_families(), [&](const InputFamily& family) {
+        return matches_glob(family.name, options.campaign.generator.families);
+      })) {
+    throw InvalidInput(fmt::format("--family '{}' matches no input family; see attest list inputs",
+                                   options.campaign.generator.families));
   }
   RecordWriter records(options.out / "verify.jsonl");
 
