@@ -1,9 +1,10 @@
 #pragma once
 
-// The two homes of a kernel: nvcc compiles it for the GPU, the host compiler for the SIMT executor. Both sides define
-//   launch(kernel, grid, block, shared_bytes, device, args...)   check sizes on the host, launch, check for errors
-//   dynamic_shared<T>()                                          the block's dynamic shared memory, 16-byte aligned
-//   this_executor                                                what to register the kernel for
+// The two homes of a kernel: nvcc compiles it for the GPU, the host compiler for the SIMT executor.
+// Both sides define
+//   launch(kernel, grid, block, shared_bytes, device, args...)   check sizes on the host, launch,
+//   check for errors dynamic_shared<T>()                                          the block's
+//   dynamic shared memory, 16-byte aligned this_executor what to register the kernel for
 #ifdef __CUDACC__
 #include "gpu/runtime/launch.hpp"
 #else
