@@ -65,9 +65,8 @@ namespace attest {
 ///
 /// 6. Output. Rounding to its format: u_out |O_hat| and half the smallest subnormal.
 ///
-/// 7. LSE = m + ln L. The weights shift it by |ln sum_j p_j e^h_j| <= ln sum_j p_j e^H_j;
-/// normaliser,
-///    logarithm and last addition add -ln(1 - Z), log_error ln l and u |LSE|.
+/// 7. LSE = m + ln L. The weights shift it by |ln sum_j p_j e^h_j| <= ln sum_j p_j e^H_j. The
+///    normaliser adds -ln(1 - Z), the logarithm log_error ln l, the last addition u |LSE|.
 ///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
