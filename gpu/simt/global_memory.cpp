@@ -47,7 +47,7 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
     throw MachineError(fmt::format(
         "buffer {} of {} bytes does not fit into the SIMT executor's {} GiB of global memory",
         image.name, size, memory_.size_bytes >> 30));
-  std::memcpy(reinterpret_cast<void*>(start), image.bytes.data(), size);
+  std::copy(image.bytes.begin(), image.bytes.end(), reinterpret_cast<std::byte*>(start));
   mark(start, image.accessible, unwritten);
   for (const ByteRange& range : image.initialised) mark(start, range, from_host);
   buffers_[start] = {image.name, size, image.accessible, image.initialised};

@@ -42,16 +42,16 @@ inline constexpr std::uint64_t interval_of(Stamp s) {
   return (s & ~incomplete) >> interval_shift;  // with the serial: names one interval of one block
 }
 inline constexpr unsigned epoch_of(Stamp s) {
-  return (s & epoch_mask) >> epoch_shift;
+  return static_cast<unsigned>((s & epoch_mask) >> epoch_shift);
 }
 inline constexpr unsigned thread_of(Stamp s) {
-  return (s & thread_mask) >> thread_shift;
+  return static_cast<unsigned>((s & thread_mask) >> thread_shift);
 }
 inline constexpr unsigned warp_of(Stamp s) {
   return thread_of(s) / 32;
 }
 inline constexpr unsigned bytes_of(Stamp s) {
-  return (s >> bytes_shift) & 15U;
+  return static_cast<unsigned>(s >> bytes_shift) & 15U;
 }
 
 /// Where in the program an access was: low half of the return address. 0 when unknown.

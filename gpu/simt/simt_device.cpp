@@ -1,7 +1,7 @@
 #include "gpu/simt/simt_device.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <numeric>
 #include <stdexcept>
@@ -81,7 +81,7 @@ std::byte* SimtDevice::upload(const BufferImage& image) {
 }
 
 void SimtDevice::download(const std::byte* from, std::span<std::byte> to) {
-  std::memcpy(to.data(), from, to.size());
+  std::copy_n(from, to.size(), to.begin());
 }
 
 void SimtDevice::release(std::byte* buffer) noexcept {
