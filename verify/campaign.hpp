@@ -15,7 +15,7 @@
 namespace attest {
 
 struct CampaignOptions {
-  std::int64_t cases_per_kernel = 200;
+  std::int64_t cases_per_kernel = 500;
   std::optional<std::chrono::duration<double>> time_limit;  ///< replaces cases_per_kernel
   std::uint64_t seed = 1;
   int jobs = 1;
