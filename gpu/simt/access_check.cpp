@@ -184,7 +184,11 @@ void before_atomic(const void* address, std::size_t size) noexcept {
   const ProgramPoint point = point_of(__builtin_return_address(0));
   if (a % size != 0) report_misaligned(a, size, Access::atomic, point);
   check_range(a, size, Access::atomic, point);
-  running_thread.runner->note_atomic();
+  running_thread.runner->before_atomic();
+}
+
+void after_atomic() noexcept {
+  if (running_thread.runner != nullptr) running_thread.runner->after_atomic();
 }
 
 }  // namespace attest::simt

@@ -196,10 +196,6 @@ bool BlockRunner::is_own_serial(std::uint64_t serial) const {
          earlier_serials_.end();
 }
 
-void BlockRunner::note_atomic() {
-  acquired_ = launch_->order.note_atomic(serial_of(serial_stamp_), fenced_);
-}
-
 int BlockRunner::sync_block(int predicate, const char* file, int line) {
   Thread& thread = threads_[current_];
   thread.file = file;

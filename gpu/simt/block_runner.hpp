@@ -61,8 +61,11 @@ class BlockRunner {
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
   [[nodiscard]] bool is_own_serial(std::uint64_t serial) const;
   void note_fence() { fenced_ = true; }
-  void note_atomic();
-  /// Number of the block's last atomic operation; 0: none.
+  void before_atomic() {
+    if (fenced_) launch_->order.publish(serial_of(serial_stamp_));
+  }
+  void after_atomic() { acquired_ = launch_->order.see(); }
+  /// What the block saw at its last atomic operation; 0: it did none.
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
 
   void forget_shared_memory() { shared_.forget(); }

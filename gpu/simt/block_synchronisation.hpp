@@ -13,15 +13,17 @@ namespace attest::simt {
 /// but an existing one is never denied.
 class BlockSynchronisation {
  public:
-  /// A block with this serial does an atomic operation. Returns the operation's number.
-  std::uint64_t note_atomic(std::uint64_t serial, bool after_fence) {
-    const std::uint64_t number = count_.fetch_add(1) + 1;
-    if (after_fence) {
-      const std::lock_guard lock(mutex_);
-      published_[serial] = number;
-    }
-    return number;
+  // Numbers are drawn before a block's operation when it publishes and after it when it sees: so
+  // whenever one operation precedes another, the publisher's number is the smaller one, on any
+  // number of OS threads.
+  /// A block with this serial has passed a fence and is about to do an atomic operation.
+  void publish(std::uint64_t serial) {
+    const std::lock_guard lock(mutex_);
+    published_[serial] = count_.fetch_add(1) + 1;
   }
+  /// A block has done an atomic operation. Returns what is_ordered() wants to know of it.
+  [[nodiscard]] std::uint64_t see() { return count_.fetch_add(1) + 1; }
+
   /// Whether a block whose last atomic was `acquired` comes after the block with this serial. 0: it
   /// did none.
   [[nodiscard]] bool is_ordered(std::uint64_t serial, std::uint64_t acquired) const {

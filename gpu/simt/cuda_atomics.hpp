@@ -25,6 +25,7 @@ template <typename T, typename Update>
                                       std::bit_cast<Word>(update(std::bit_cast<T>(old))), false,
                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
+  after_atomic();
   return std::bit_cast<T>(old);
 }
 

@@ -50,6 +50,8 @@ unsigned active_mask() noexcept;
 
 /// Says that the thread is about to change [address, address + size) in one indivisible step.
 void before_atomic(const void* address, std::size_t size) noexcept;
+/// Says that it has done so.
+void after_atomic() noexcept;
 
 /// Says that what the thread wrote so far is visible to other blocks that learn of it.
 void memory_fence() noexcept;

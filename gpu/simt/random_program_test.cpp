@@ -31,9 +31,10 @@ Program draw_program(std::uint64_t seed, bool with_updates) {
   p.instructions.assign(count, {Step::nothing, 0});
   std::vector<Step> common(static_cast<std::size_t>(p.steps), Step::nothing);
   for (Step& step : common) {
-    const int kind = draw(4);
+    const int kind = draw(5);
     if (kind == 0) step = Step::sync_block;
     if (kind == 1) step = Step::sync_warp;
+    if (kind == 2) step = Step::meet_warp;
   }
   for (std::size_t i = 0; i < count; ++i) {
     Instruction& now = p.instructions[i];

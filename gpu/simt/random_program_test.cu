@@ -18,6 +18,7 @@ __global__ void run_program(const Instruction* program, int steps, int* global, 
     if (now.step == Step::read) sum += words[now.word];
     if (now.step == Step::write) words[now.word] = thread;
     if (now.step == Step::update) atomicAdd(words + now.word, 1);
+    if (now.step == Step::meet_warp) sum += __shfl_sync(0xffffffffU, sum, 0);
     if (now.step == Step::sync_warp) __syncwarp();
     if (now.step == Step::sync_block) __syncthreads();
   }

@@ -4,8 +4,9 @@
 
 namespace attest {
 
-/// What a thread does in one step of a random program. `sync_*` steps are the same for all threads.
-enum class Step : int { nothing, read, write, update, sync_warp, sync_block };
+/// What a thread does in one step of a random program. Steps that wait are the same for all
+/// threads. meet_warp is a shuffle: lanes wait for each other, but memory is not ordered.
+enum class Step : int { nothing, read, write, update, meet_warp, sync_warp, sync_block };
 
 /// One step of one thread: `word` is the element of the small array that it touches.
 struct Instruction {

@@ -93,9 +93,8 @@ TEST(SimtDevice, aBlockMayPassMoreBarriersThanAStampCounts) {
 }
 
 TEST(SimtDevice, goesOnWhenBlockSerialsAreUsedUp) {
-  // The first launches end just below the limit at which serials start anew, the later ones behind
-  // it.
-  simt::SimtDevice device(1, simt::serial_limit / 4 * 3 - 20);
+  // Five serials a launch, two launches a call: they start anew between the launches of one call.
+  simt::SimtDevice device(1, simt::serial_limit / 4 * 3 - 15);
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(rotate(device, 5, 2, 3), (std::vector<int>{1, 0, 3, 2, 5, 4, 7, 6, 9, 8}));
     EXPECT_TRUE(device.take_findings().empty());

@@ -99,6 +99,22 @@ TEST(WarpOperations, areNotHeldUpByLanesThatDoNotExistOrHaveExited) {
   EXPECT_EQ(out.read()[36].sum, std::accumulate(values.begin() + 32, values.end(), 0));
 }
 
+TEST(WarpOperations, goOnWithTheLanesThatRemain) {
+  simt::SimtDevice device;
+  for (int stay = 1; stay <= 32; ++stay) {
+    const TestBuffer<unsigned> out(device, "votes", std::vector<unsigned>(3 * 64));
+    device.seed_schedule(static_cast<std::uint64_t>(stay));
+    launch_vote_of_the_rest(device, out.data(), stay, 3);
+    const std::vector<unsigned> votes = out.read();
+    for (std::size_t i = 0; i < votes.size(); ++i) {
+      const bool stays = static_cast<int>(i % 32) < stay;
+      ASSERT_EQ(votes[i], stays ? 0xffffffffU >> (32 - stay) : 0U)
+          << "lane " << i << " of " << stay;
+    }
+    ASSERT_TRUE(device.take_findings().empty());
+  }
+}
+
 TEST(Atomics, giveWhatALoopGivesOnAnyNumberOfOsThreads) {
   for (const int os_threads : {1, 2, 4}) {
     simt::SimtDevice device(os_threads);

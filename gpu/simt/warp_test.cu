@@ -45,6 +45,11 @@ __global__ void split_warp(int* values, int split, int rounds) {
   values[i] = value;
 }
 
+__global__ void vote_of_the_rest(unsigned* votes, int stay) {
+  if (static_cast<int>(threadIdx.x) % warpSize >= stay) return;
+  votes[blockIdx.x * blockDim.x + threadIdx.x] = __ballot_sync(everyone, 1);
+}
+
 __global__ void atomics(const int* values, int* sums) {
   const int value = values[blockIdx.x * blockDim.x + threadIdx.x];
   atomicAdd(sums, value);
@@ -73,6 +78,9 @@ void launch_look(Device& device, const int* values, WarpView* views, int blocks,
 void launch_split_warp(Device& device, int* values, int threads, int split, int rounds) {
   launch(split_warp, dim3(1), dim3(static_cast<unsigned>(threads)), 0, device, values, split,
          rounds);
+}
+void launch_vote_of_the_rest(Device& device, unsigned* votes, int stay, int blocks) {
+  launch(vote_of_the_rest, dim3(static_cast<unsigned>(blocks)), dim3(64), 0, device, votes, stay);
 }
 void launch_atomics(Device& device, const int* values, int* sums, int blocks, int threads) {
   launch(atomics, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)), 0,
