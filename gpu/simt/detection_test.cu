@@ -62,6 +62,17 @@ __global__ void neighbour_lanes(float* values, unsigned*, bool planted) {
   values[id()] = other + tile[thread() ^ 1];  // mark: neighbour_lanes
 }
 
+/// Two lanes read what one of them then changes; the shuffle between makes both reads come first.
+__global__ void lane_overwrites(float* values, unsigned*, bool planted) {
+  float* tile = dynamic_shared<float>();
+  if (thread() == 0) tile[0] = 1.0F;
+  __syncwarp();
+  const float read = tile[0];
+  values[id()] = __shfl_xor_sync(0xffffffffU, read, 1);
+  if (!planted) __syncwarp();
+  if (thread() == 0) tile[0] = 2.0F;  // mark: lane_overwrites
+}
+
 __global__ void static_tile(float* values, unsigned*, bool planted) {
   __shared__ float tile[1024];
   tile[thread()] = 0.0F;
@@ -202,6 +213,7 @@ const std::vector<DetectionCase>& detection_cases() {
       {"broadcast_in_a_warp", race, {}, 1, 32, run<broadcast_then_write>},
       {"two_writers", race, {"two_writers"}, 1, 64, run<two_writers>},
       {"neighbour_lanes", race, {}, 1, 64, run<neighbour_lanes>},
+      {"lane_overwrites", race, {"lane_overwrites"}, 1, 2, run<lane_overwrites>},
       {"static_tile", race, {}, 1, 65, run<static_tile>},
       {"static_never_written",
        unwritten,

@@ -99,6 +99,20 @@ TEST(WarpOperations, areNotHeldUpByLanesThatDoNotExistOrHaveExited) {
   EXPECT_EQ(out.read()[36].sum, std::accumulate(values.begin() + 32, values.end(), 0));
 }
 
+TEST(WarpOperations, orderMemoryHoweverOftenTheyAreCalled) {
+  simt::SimtDevice device;
+  for (const int rounds : {1, 31, 32, 33, 200}) {  // a stamp counts 63 of them
+    const TestBuffer<int> out(device, "values", std::vector<int>(66));
+    device.seed_schedule(static_cast<std::uint64_t>(rounds));
+    launch_warp_rounds(device, out.data(), rounds, 66);
+    const std::vector<int> got = out.read();
+    for (int t = 0; t < 66; ++t)
+      ASSERT_EQ(got[static_cast<std::size_t>(t)], rounds * (rounds - 1) / 2 + rounds * (t ^ 1));
+    const std::vector<Finding> findings = device.take_findings();
+    ASSERT_TRUE(findings.empty()) << findings.front().message;
+  }
+}
+
 TEST(WarpOperations, goOnWithTheLanesThatRemain) {
   simt::SimtDevice device;
   for (int stay = 1; stay <= 32; ++stay) {

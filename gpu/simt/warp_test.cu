@@ -45,6 +45,19 @@ __global__ void split_warp(int* values, int split, int rounds) {
   values[i] = value;
 }
 
+__global__ void warp_rounds(int* values, int rounds) {
+  int* tile = dynamic_shared<int>();
+  const int thread = static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int r = 0; r < rounds; ++r) {
+    tile[thread] = r + thread;
+    __syncwarp();
+    sum += tile[thread ^ 1];
+    __syncwarp();
+  }
+  values[thread] = sum;
+}
+
 __global__ void vote_of_the_rest(unsigned* votes, int stay) {
   if (static_cast<int>(threadIdx.x) % warpSize >= stay) return;
   votes[blockIdx.x * blockDim.x + threadIdx.x] = __ballot_sync(everyone, 1);
@@ -78,6 +91,10 @@ void launch_look(Device& device, const int* values, WarpView* views, int blocks,
 void launch_split_warp(Device& device, int* values, int threads, int split, int rounds) {
   launch(split_warp, dim3(1), dim3(static_cast<unsigned>(threads)), 0, device, values, split,
          rounds);
+}
+void launch_warp_rounds(Device& device, int* values, int rounds, int threads) {
+  launch(warp_rounds, dim3(1), dim3(static_cast<unsigned>(threads)),
+         static_cast<std::size_t>(threads) * sizeof(int), device, values, rounds);
 }
 void launch_vote_of_the_rest(Device& device, unsigned* votes, int stay, int blocks) {
   launch(vote_of_the_rest, dim3(static_cast<unsigned>(blocks)), dim3(64), 0, device, votes, stay);

@@ -19,6 +19,9 @@ void launch_look(Device& device, const int* values, WarpView* views, int blocks,
 /// Lanes below `split` of every warp rotate their values among themselves `rounds` times, the
 /// others do it twice as often.
 void launch_split_warp(Device& device, int* values, int threads, int split, int rounds);
+/// values[thread] = sum over rounds r of r + (thread ^ 1), handed over through shared memory with
+/// __syncwarp alone.
+void launch_warp_rounds(Device& device, int* values, int rounds, int threads);
 /// Lanes from `stay` on exit; the others vote with the whole warp and write the votes, in blocks of
 /// 64 threads.
 void launch_vote_of_the_rest(Device& device, unsigned* votes, int stay, int blocks);
