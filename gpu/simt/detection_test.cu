@@ -63,10 +63,14 @@ __global__ void neighbour_lanes(float* values, unsigned*, bool planted) {
 }
 
 /// Two lanes read what one of them then changes; the shuffle between makes both reads come first.
+template <bool after_barrier>  // which decides whether the hook or the full check handles the reads
 __global__ void lane_overwrites(float* values, unsigned*, bool planted) {
   float* tile = dynamic_shared<float>();
   if (thread() == 0) tile[0] = 1.0F;
-  __syncwarp();
+  if (after_barrier)
+    __syncthreads();
+  else
+    __syncwarp();
   const float read = tile[0];
   values[id()] = __shfl_xor_sync(0xffffffffU, read, 1);
   if (!planted) __syncwarp();
@@ -213,7 +217,18 @@ const std::vector<DetectionCase>& detection_cases() {
       {"broadcast_in_a_warp", race, {}, 1, 32, run<broadcast_then_write>},
       {"two_writers", race, {"two_writers"}, 1, 64, run<two_writers>},
       {"neighbour_lanes", race, {}, 1, 64, run<neighbour_lanes>},
-      {"lane_overwrites", race, {"lane_overwrites"}, 1, 2, run<lane_overwrites>},
+      {"lane_overwrites_after_barrier",
+       race,
+       {"lane_overwrites"},
+       1,
+       2,
+       run<lane_overwrites<true>>},
+      {"lane_overwrites_after_syncwarp",
+       race,
+       {"lane_overwrites"},
+       1,
+       2,
+       run<lane_overwrites<false>>},
       {"static_tile", race, {}, 1, 65, run<static_tile>},
       {"static_never_written",
        unwritten,
