@@ -1,6 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "fmt/format.h"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/report.hpp"

@@ -1,5 +1,6 @@
 #include "gpu/simt/fiber.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <boost/context/detail/fcontext.hpp>
@@ -7,7 +8,6 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "fmt/format.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

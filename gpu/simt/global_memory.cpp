@@ -1,12 +1,12 @@
 #include "gpu/simt/global_memory.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
-#include "fmt/format.h"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {

@@ -1,8 +1,9 @@
 #include "gpu/simt/report.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 
-#include "fmt/format.h"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/global_memory.hpp"

@@ -1,5 +1,6 @@
 #include "gpu/simt/shared_memory.hpp"
 
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
 
@@ -7,7 +8,6 @@
 #include <cstring>
 
 #include "core/error.hpp"
-#include "fmt/format.h"
 
 namespace attest::simt {
 namespace {

@@ -1,5 +1,7 @@
 #include "gpu/simt/simt_device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -10,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/registry.hpp"
-#include "fmt/format.h"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {

@@ -2,13 +2,12 @@
 
 #include <backtrace.h>
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
-
-#include "fmt/format.h"
 
 namespace attest::simt {
 namespace {
