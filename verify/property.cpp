@@ -63,6 +63,19 @@ Check check_same_bits(const Outputs& got, const Outputs& want, std::string_view 
   return Check::passed();
 }
 
+Check check_rows(const Problem& problem,
+                 const std::function<Check(std::int64_t, std::int64_t, std::int64_t)>& check_row) {
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      for (std::int64_t n = 0; n < problem.query_len; ++n) {
+        Check check = check_row(b, h, n);
+        if (check.status != Check::Status::passed) return check;
+      }
+    }
+  }
+  return Check::passed();
+}
+
 PropertyRegistration::PropertyRegistration(Property property) {
   std::vector<Property>& properties = registry();
   const auto at = std::ranges::lower_bound(properties, property.name, {}, &Property::name);

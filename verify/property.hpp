@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ struct Check {
 /// Passed if all bits of O and LSE agree.
 [[nodiscard]] Check check_same_bits(const Outputs& got, const Outputs& want,
                                     std::string_view failure);
+
+/// Asks `check_row(b, h, n)` about every query row until one has not passed, and returns that
+/// answer.
+[[nodiscard]] Check check_rows(
+    const Problem& problem,
+    const std::function<Check(std::int64_t b, std::int64_t h, std::int64_t n)>& check_row);
 
 /// A law that every kernel must obey, in one file of verify/properties.
 struct Property {

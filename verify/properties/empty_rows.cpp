@@ -21,27 +21,22 @@ const PropertyRegistration registration{
        const Problem& problem = run.problem();
        const Outputs& outputs = run.base().outputs;
        constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-       for (std::int64_t b = 0; b < problem.batch; ++b) {
-         for (std::int64_t h = 0; h < problem.query_heads; ++h) {
-           for (std::int64_t n = 0; n < problem.query_len; ++n) {
-             if (problem.visible_keys(n) > 0) continue;
-             const float lse = outputs.lse.at(b, h, n, 0);
-             if (lse != minus_infinity) {
-               return Check::failed_at("LSE",
-                                       {.index = {b, h, n, 0}, .got = lse, .want = minus_infinity},
-                                       "LSE of an empty row is not -infinity");
-             }
-             for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-               const float o = outputs.o.at(b, h, n, d);
-               if (o != 0.0F) {
-                 return Check::failed_at("O", {.index = {b, h, n, d}, .got = o, .want = 0.0},
-                                         "O of an empty row is not 0");
-               }
-             }
-           }
+       return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+         if (problem.visible_keys(n) > 0) return Check::passed();
+         const float lse = outputs.lse.at(b, h, n, 0);
+         if (lse != minus_infinity) {
+           return Check::failed_at("LSE",
+                                   {.index = {b, h, n, 0}, .got = lse, .want = minus_infinity},
+                                   "LSE of an empty row is not -infinity");
          }
-       }
-       return Check::passed();
+         for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+           const float o = outputs.o.at(b, h, n, d);
+           if (o == 0.0F) continue;
+           return Check::failed_at("O", {.index = {b, h, n, d}, .got = o, .want = 0.0},
+                                   "O of an empty row is not 0");
+         }
+         return Check::passed();
+       });
      }}};
 
 }  // namespace

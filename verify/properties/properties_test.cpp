@@ -139,6 +139,26 @@ TEST(Properties, ASwallowedNaNIsCaught) {
   });
 }
 
+TEST(Properties, ANaNOfOneValueThatSpreadsOverItsRowIsCaught) {
+  const Sabotage spread = [](const Arguments& a) {
+    for (std::int64_t row = 0; row < a.problem.query_len; ++row) {
+      float* const o = o_row(a, 0, 0, row);
+      const bool any =
+          std::any_of(o, o + a.problem.head_dim, [](float x) { return std::isnan(x); });
+      if (any) std::fill(o, o + a.problem.head_dim, std::nanf(""));
+    }
+  };
+  // The case's seed decides whether the NaN goes to Q, K or V and to which head.
+  int caught = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Case c = plain_case();
+    c.inputs.seed = seed;
+    EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+    caught += verdict_of("nan_stays_in_its_rows", c, spread) == Verdict::failed ? 1 : 0;
+  }
+  EXPECT_GT(caught, 0);
+}
+
 TEST(Properties, AResultThatDependsOnThePlanBeyondTheBoundsIsCaught) {
   expect_caught("plan_invariance", [](const Arguments& a) {
     o_row(a, 0, 2, 8)[5] += 1e-3F * static_cast<float>(a.plan.key_tile);
