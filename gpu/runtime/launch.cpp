@@ -18,6 +18,18 @@ void require_within(std::string_view what, std::int64_t got, std::int64_t low, s
   }
 }
 
+/// Lets the kernel use all the dynamic shared memory there is. Not only what one launch needs: the
+/// setting belongs to the process, and another thread's launch may need more.
+void allow_all_shared_memory(const void* kernel, const DeviceInfo& device) {
+  cudaFuncAttributes attributes{};
+  ATTEST_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  const std::int64_t left =
+      device.shared_per_block_optin_bytes - static_cast<std::int64_t>(attributes.sharedSizeBytes);
+  if (attributes.maxDynamicSharedSizeBytes == left) return;
+  ATTEST_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         static_cast<int>(left)));
+}
+
 }  // namespace
 
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
@@ -33,8 +45,7 @@ void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t share
                  static_cast<std::int64_t>(shared_bytes), 0, info.shared_per_block_optin_bytes,
                  info);
   if (static_cast<std::int64_t>(shared_bytes) > info.shared_per_block_bytes) {
-    ATTEST_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(shared_bytes)));
+    allow_all_shared_memory(kernel, info);
   }
   ATTEST_CUDA_CHECK(
       cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, gpu.stream().get()));
