@@ -31,9 +31,8 @@ ExitCode replay(const std::string& path) {
     fmt::print("reproduced\n{}", describe(*verdict.failure, *kernel));
     return ExitCode::verdict_failed;
   }
-  fmt::print("not reproduced: {} {} the law {} in\n  {}\n", kernel->name,
-             verdict.verdict == Verdict::passed ? "obeys" : name_of(verdict.verdict), example.law,
-             to_string(example.the_case));
+  fmt::print("not reproduced: {} is now {} under the law {} in\n  {}\n", kernel->name,
+             name_of(verdict.verdict), example.law, to_string(example.the_case));
   if (!verdict.inconclusive_reason.empty()) fmt::print("  {}\n", verdict.inconclusive_reason);
   return ExitCode::passed;
 }

@@ -45,6 +45,22 @@ TEST(Compare, TheWorstElementIsNamedAndElementsWithoutBoundAreCounted) {
   EXPECT_EQ(comparison.elements, 12);
 }
 
+// Two plans may both overflow, one to NaN: the other's result is then wanted to be NaN, with no
+// bound.
+TEST(Compare, WithoutAFiniteBoundNothingIsDecidedNotEvenAboutNaN) {
+  const Tensor<double> want({1, 1, 1, 1}, nan);
+  const Comparison no_bound =
+      compare(Tensor<float>({1, 1, 1, 1}, 0.0F), want, Tensor<double>({1, 1, 1, 1}, inf));
+  EXPECT_EQ(no_bound.vacuous, 1);
+  EXPECT_TRUE(no_bound.is_within());
+  // The reference marks a row that sees a NaN by a NaN bound: there NaN is demanded.
+  EXPECT_FALSE(compare(Tensor<float>({1, 1, 1, 1}, 0.0F), want, Tensor<double>({1, 1, 1, 1}, nan))
+                   .is_within());
+  EXPECT_FALSE(compare(Tensor<float>({1, 1, 1, 1}, 0.0F), Tensor<double>({1, 1, 1, 1}, 1.0),
+                       Tensor<double>({1, 1, 1, 1}, nan))
+                   .is_within());
+}
+
 TEST(Compare, BitsDifferForSignedZerosButNotForNaNPayloads) {
   EXPECT_FALSE(same_bits(0.0F, -0.0F));
   EXPECT_TRUE(same_bits(std::nanf("1"), -std::nanf("2")));
