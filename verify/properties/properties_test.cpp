@@ -173,6 +173,25 @@ TEST(Properties, AnAdditiveErrorTooSmallForTheBoundIsCaughtByScaledValues) {
   expect_caught("scaled_values_bitwise", sabotage);
 }
 
+// Cases where a correct kernel once broke this law: O is rounded up to the smallest normal number
+// of fp16, and weights far from 1 because the bound is infinite.
+TEST(Properties, ScaledValuesAreExactOnlyAboveTheSmallestNormalAndWhereThereIsABound) {
+  Case edge;
+  edge.kernel = "emulated_fma";
+  edge.problem = {.key_len = 33, .head_dim = 64, .element_type = ElementType::fp16, .scale = 0.3F};
+  edge.plan.key_tile = 16;
+  edge.inputs = {.family = "all_negative", .seed = 14376995495844912514ULL, .magnitude = 200};
+  Case huge;
+  huge.kernel = "o8_exp2_skip_rescale";
+  huge.problem = {.key_len = 1, .head_dim = 16, .scale = default_scale(16)};
+  huge.plan.key_tile = 1;
+  huge.inputs = {.family = "equal_huge_logits", .magnitude = 1e9};
+  for (const Case& c : {edge, huge}) {
+    EXPECT_EQ(verdict_of("scaled_values_bitwise", c, [](const Arguments&) {}), Verdict::passed)
+        << to_string(c);
+  }
+}
+
 TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
   const std::vector<std::string> covered{"within_bound",           "lse_within_bound",
                                          "guards_untouched",       "outputs_written",
