@@ -192,6 +192,19 @@ TEST(Properties, ScaledValuesAreExactOnlyAboveTheSmallestNormalAndWhereThereIsAB
   }
 }
 
+// All weights of this row vanish, as they may where the bound is infinite: its NaN cannot arrive.
+TEST(Properties, ANaNMayGetLostInARowWithoutABound) {
+  Case c;
+  c.kernel = "emulated_fma";
+  c.problem = {.key_len = 3, .head_dim = 4, .scale = default_scale(4)};
+  c.plan.key_tile = 16;
+  c.inputs = {.family = "huge_logits",
+              .seed = 11460983319809722276ULL,
+              .magnitude = 4e9,
+              .round_to_integers = true};
+  EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+}
+
 TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
   const std::vector<std::string> covered{"within_bound",           "lse_within_bound",
                                          "guards_untouched",       "outputs_written",
