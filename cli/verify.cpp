@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -87,7 +88,8 @@ void print_failures(const std::vector<KernelResult>& results, const VerifyOption
   }
 }
 
-Record record_of(const KernelResult& result, const VerifyOptions& options, double seconds) {
+Record record_of(const KernelResult& result, const VerifyOptions& options, double seconds,
+                 const Provenance& provenance) {
   Record record;
   record.kind = "verify";
   record.verdict = name_of(result.verdict());
@@ -114,8 +116,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
     record.labels["law"] = result.failure->law;
     record.labels["what"] = result.failure->check.detail;
   }
-  const std::unique_ptr<Device> device = make_device(result.kernel->executor);
-  record.provenance = current_provenance(device->description());
+  record.provenance = provenance;
   return record;
 }
 
@@ -147,7 +148,7 @@ ExitCode verify(VerifyOptions options) {
       state.total = options.campaign.cases_per_kernel * static_cast<std::int64_t>(kernels.size());
     }
     Progress progress(state);
-    options.campaign.on_progress = [&](std::int64_t, std::int64_t) { progress.advance(); };
+    options.campaign.on_case_done = [&] { progress.advance(); };
     results = run_campaign(kernels, options.campaign);
   }
   const double seconds =
@@ -157,12 +158,17 @@ ExitCode verify(VerifyOptions options) {
   std::int64_t cases = 0;
   std::int64_t certified = 0;
   double worst_certificate = 0;
+  std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : results) {
     as_expected = as_expected && result.is_as_expected();
     cases += result.cases;
     certified += result.certified_rows;
     worst_certificate = std::max(worst_certificate, result.worst_certificate);
-    const Record record = record_of(result, options, seconds);
+    const Executor executor = result.kernel->executor;
+    if (!provenances.contains(executor)) {
+      provenances[executor] = current_provenance(make_device(executor)->description());
+    }
+    const Record record = record_of(result, options, seconds, provenances[executor]);
     records.write(record);
     if (options.prints_json) fmt::print("{}\n", to_json(record));
   }

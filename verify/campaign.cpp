@@ -75,7 +75,7 @@ class Campaign {
         if (task >= total_tasks()) break;
         const auto count = static_cast<std::int64_t>(kernels_.size());
         run_task(static_cast<std::size_t>(task % count), task / count, devices);
-        if (options_.on_progress) options_.on_progress(++done_, total_tasks());
+        if (options_.on_case_done) options_.on_case_done();
       }
       shrink_failures(devices);
     } catch (...) {
@@ -175,7 +175,6 @@ class Campaign {
   std::vector<KernelResult> results_;
   std::mutex mutex_;
   std::atomic<std::int64_t> next_task_ = 0;
-  std::atomic<std::int64_t> done_ = 0;
   std::atomic<std::size_t> next_shrink_ = 0;
   std::atomic<int> finished_workers_ = 0;
   std::atomic<bool> stop_ = false;

@@ -22,8 +22,7 @@ struct CampaignOptions {
   GeneratorOptions generator;
   LawSelection laws;
   int shrink_calls = 400;
-  std::function<void(std::int64_t done, std::int64_t total)>
-      on_progress;  ///< called from any thread
+  std::function<void()> on_case_done;  ///< called from any thread
 };
 
 /// What a campaign found about one kernel.

@@ -6,9 +6,8 @@ namespace attest {
 namespace {
 
 /// Batch and heads in reverse; query heads keep their key/value head.
-template <typename Tensor>
-Tensor reversed(const Tensor& from) {
-  Tensor to(from.shape());
+Tensor<float> reversed(const Tensor<float>& from) {
+  Tensor<float> to(from.shape());
   const Shape shape = from.shape();
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
