@@ -37,7 +37,8 @@ ExitCode list(const std::string& what) {
   if (all || what == "properties") {
     fmt::print("properties\n");
     for (const Property& property : all_properties()) {
-      fmt::print("  {:<24} {}\n", property.name, property.statement);
+      fmt::print("  {:<24} {:<11} {}\n", property.name, name_of(property.layer),
+                 property.statement);
     }
   }
   if (all || what == "inputs") {

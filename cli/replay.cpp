@@ -33,7 +33,7 @@ ExitCode replay(const std::string& path) {
   }
   fmt::print("not reproduced: {} is now {} under the law {} in\n  {}\n", kernel->name,
              name_of(verdict.verdict), example.law, to_string(example.the_case));
-  if (!verdict.inconclusive_reason.empty()) fmt::print("  {}\n", verdict.inconclusive_reason);
+  if (!verdict.reason.empty()) fmt::print("  {}\n", verdict.reason);
   return ExitCode::passed;
 }
 

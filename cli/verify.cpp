@@ -55,8 +55,8 @@ std::string outcome(const KernelResult& result) {
     return fmt::format("{}{}", result.is_as_expected() ? "killed, as it must be" : "NOT KILLED",
                        is_control ? " (negative control)" : "");
   }
-  if (result.inconclusive == 0 || result.failure) return std::string(name_of(result.verdict()));
-  return fmt::format("{}, {} inconclusive", name_of(result.verdict()), result.inconclusive);
+  if (result.vacuous == 0 || result.failure) return std::string(name_of(result.verdict()));
+  return fmt::format("{}, {} vacuous", name_of(result.verdict()), result.vacuous);
 }
 
 void print_table(const std::vector<KernelResult>& results) {
@@ -99,7 +99,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
                    {"seed", std::to_string(options.campaign.seed)}};
   record.measurements = {
       {"cases", static_cast<double>(result.cases), "1"},
-      {"inconclusive_cases", static_cast<double>(result.inconclusive), "1"},
+      {"vacuous_cases", static_cast<double>(result.vacuous), "1"},
       {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
       {"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"},
       {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},

@@ -134,8 +134,8 @@ class Campaign {
     for (const std::string& law : verdict.checked_laws) ++result.checks[law];
     result.certified_rows += certificate.rows;
     result.worst_certificate = std::max(result.worst_certificate, worst_ratio(certificate));
-    if (verdict.verdict == Verdict::inconclusive && result.inconclusive++ == 0) {
-      result.inconclusive_reason = verdict.inconclusive_reason;
+    if (verdict.verdict == Verdict::vacuous && result.vacuous++ == 0) {
+      result.vacuous_reason = verdict.reason;
     }
     if (verdict.failure && (!result.failure || index < result.failing_case)) {
       result.failure = verdict.failure;
@@ -192,7 +192,7 @@ bool KernelResult::is_as_expected() const {
 Verdict KernelResult::verdict() const {
   if (failure) return Verdict::failed;
   if (cases == 0) return Verdict::unsupported;
-  return cases == inconclusive ? Verdict::inconclusive : Verdict::passed;
+  return cases == vacuous ? Verdict::vacuous : Verdict::passed;
 }
 
 std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,

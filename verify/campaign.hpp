@@ -29,8 +29,8 @@ struct CampaignOptions {
 struct KernelResult {
   const KernelInfo* kernel = nullptr;
   std::int64_t cases = 0;
-  std::int64_t inconclusive = 0;
-  std::string inconclusive_reason;               ///< of the first such case
+  std::int64_t vacuous = 0;
+  std::string vacuous_reason;                    ///< of the first such case
   std::int64_t not_drawn = 0;                    ///< draws the kernel does not support
   std::map<std::string, std::int64_t> checks;    ///< by law
   std::map<std::string, std::int64_t> families;  ///< cases by input family

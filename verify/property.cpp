@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace attest {
 namespace {
@@ -31,9 +32,9 @@ Check Check::failed_at(std::string tensor, const WorstElement& worst, std::strin
   return check;
 }
 
-Check Check::inconclusive(std::string detail) {
+Check Check::vacuous(std::string detail) {
   Check check;
-  check.status = Status::inconclusive;
+  check.status = Status::vacuous;
   check.detail = std::move(detail);
   return check;
 }
@@ -44,8 +45,8 @@ Check check_of(std::string tensor, const Comparison& comparison, std::string_vie
   }
   Check check;
   if (comparison.vacuous > 0) {
-    check = Check::inconclusive(fmt::format("{} of {} elements of {} have no finite bound",
-                                            comparison.vacuous, comparison.elements, tensor));
+    check = Check::vacuous(fmt::format("{} of {} elements of {} have no finite bound",
+                                       comparison.vacuous, comparison.elements, tensor));
   }
   check.has_element = comparison.elements > comparison.vacuous;
   check.tensor = std::move(tensor);
@@ -74,6 +75,11 @@ Check check_rows(const Problem& problem,
     }
   }
   return Check::passed();
+}
+
+std::string_view name_of(Layer layer) {
+  constexpr std::array<std::string_view, 3> names{"exact", "bound", "statistics"};
+  return names[static_cast<std::size_t>(layer)];
 }
 
 PropertyRegistration::PropertyRegistration(Property property) {

@@ -13,8 +13,8 @@ namespace attest {
 
 /// What a property found in one case.
 struct Check {
-  enum class Status { passed, failed, inconclusive } status = Status::passed;
-  std::string detail;  ///< failed: one sentence; inconclusive: why nothing was decided
+  enum class Status { passed, failed, vacuous } status = Status::passed;
+  std::string detail;  ///< failed: one sentence; vacuous: why nothing was decided
   bool has_element = false;
   std::string tensor;  ///< `O` or `LSE`, when an element is named
   WorstElement worst;  ///< also of a passed bound: how much of it was used
@@ -23,10 +23,10 @@ struct Check {
   [[nodiscard]] static Check failed(std::string detail);
   [[nodiscard]] static Check failed_at(std::string tensor, const WorstElement& worst,
                                        std::string detail);
-  [[nodiscard]] static Check inconclusive(std::string detail);
+  [[nodiscard]] static Check vacuous(std::string detail);
 };
 
-/// Passed, failed at the worst element, or inconclusive when elements had no finite bound; `worst`
+/// Passed, failed at the worst element, or vacuous when elements had no finite bound; `worst`
 /// is filled in.
 [[nodiscard]] Check check_of(std::string tensor, const Comparison& comparison,
                              std::string_view failure);
@@ -40,6 +40,14 @@ struct Check {
     const Problem& problem,
     const std::function<Check(std::int64_t b, std::int64_t h, std::int64_t n)>& check_row);
 
+/// The three layers of a verdict, from the one that needs no number to the one that needs many.
+enum class Layer {
+  exact,      ///< bits, memory, defects: no tolerance at all
+  bound,      ///< error against the bound that follows from the declared roundings
+  statistics  ///< distribution of the errors, for what a worst-case bound cannot see
+};
+[[nodiscard]] std::string_view name_of(Layer layer);
+
 /// A law that every kernel must obey, in one file of verify/properties.
 struct Property {
   std::string name;
@@ -47,6 +55,7 @@ struct Property {
   /// Laws that read the base launch cost nothing and are checked on every case. The others launch
   /// again: each case draws one of them.
   enum class Cost { base_launch, more_launches } cost = Cost::base_launch;
+  Layer layer = Layer::exact;
   std::function<bool(Run&)> applies;  ///< may be empty: always
   std::function<Check(Run&)> check;
 };

@@ -17,7 +17,7 @@ std::vector<const Property*> select(Run& run, const LawSelection& laws) {
   std::vector<const Property*> cheap;
   std::vector<const Property*> costly;
   for (const Property& property : all_properties()) {
-    if (!matches_glob(property.name, laws.glob)) continue;
+    if (!matches_glob(property.name, laws.glob) || !laws.layers.contains(property.layer)) continue;
     if (property.applies && !property.applies(run)) continue;
     (property.cost == Property::Cost::base_launch ? cheap : costly).push_back(&property);
   }
@@ -33,8 +33,8 @@ std::vector<const Property*> select(Run& run, const LawSelection& laws) {
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::array<std::string_view, 4> names{"passed", "failed", "inconclusive",
-                                                  "unsupported"};
+  constexpr std::array<std::string_view, 6> names{"passed",      "failed",  "vacuous",
+                                                  "unsupported", "crashed", "timed_out"};
   return names[static_cast<std::size_t>(verdict)];
 }
 
@@ -43,7 +43,7 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
   const Case& c = run.the_case();
   if (const auto reason = why_unsupported(run.kernel(), c.problem, c.plan)) {
     verdict.verdict = Verdict::unsupported;
-    verdict.inconclusive_reason = *reason;
+    verdict.reason = *reason;
     return verdict;
   }
   for (const Property* property : select(run, laws)) {
@@ -59,9 +59,9 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
       verdict.failure = Failure{.law = property->name, .the_case = c, .check = check};
       return verdict;
     }
-    if (check.status == Check::Status::inconclusive) {
-      verdict.verdict = Verdict::inconclusive;
-      verdict.inconclusive_reason = check.detail;
+    if (check.status == Check::Status::vacuous) {
+      verdict.verdict = Verdict::vacuous;
+      verdict.reason = check.detail;
     }
   }
   return verdict;

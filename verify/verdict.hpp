@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,14 @@
 namespace attest {
 
 /// What verification says of one case, or of a whole campaign of one kernel.
-enum class Verdict { passed, failed, inconclusive, unsupported };
+enum class Verdict {
+  passed,
+  failed,
+  vacuous,  ///< some elements have no finite bound: nothing was decided about them
+  unsupported,
+  crashed,   ///< the process that ran the kernel died
+  timed_out  ///< or did not answer in time
+};
 [[nodiscard]] std::string_view name_of(Verdict verdict);
 
 /// A law that a case broke.
@@ -29,12 +37,13 @@ struct CaseVerdict {
   std::optional<Failure> failure;  ///< the first law that broke
   double worst_o_over_bound = 0;   ///< error of O over its bound, worst element with a finite bound
   double worst_lse_over_bound = 0;
-  std::string inconclusive_reason;
+  std::string reason;
 };
 
 /// Which laws a case is checked against.
 struct LawSelection {
   std::string glob = "*";
+  std::set<Layer> layers{Layer::exact, Layer::bound, Layer::statistics};
   /// Each case checks all laws that need no further launch, and one drawn from those that do; true:
   /// all of them.
   bool every_law = false;

@@ -26,6 +26,7 @@ const PropertyRegistration registration{
      .statement = "if V is one constant per head, O is that constant whatever the logits, within "
                   "the roundings of the weighted mean",
      .cost = Property::Cost::more_launches,
+     .layer = Layer::bound,
      .applies = {},
      .check = [](Run& run) {
        const Inputs inputs = with_constant_values(run, run.inputs());

@@ -6,6 +6,7 @@ namespace {
 const PropertyRegistration registration{
     {.name = "lse_within_bound",
      .statement = "every LSE is within the bound that follows from the declared roundings",
+     .layer = Layer::bound,
      .applies = {},
      .check = [](Run& run) {
        const Answer& answer = run.answer();

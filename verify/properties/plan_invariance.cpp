@@ -33,6 +33,7 @@ const PropertyRegistration registration{
     {.name = "plan_invariance",
      .statement = "two plans agree within the sum of their bounds",
      .cost = Property::Cost::more_launches,
+     .layer = Layer::bound,
      .applies = [](Run& run) { return !other_plans(run).empty(); },
      .check =
          [](Run& run) {

@@ -6,6 +6,7 @@ namespace {
 const PropertyRegistration registration{
     {.name = "within_bound",
      .statement = "every element of O is within the bound that follows from the declared roundings",
+     .layer = Layer::bound,
      .applies = {},
      .check = [](Run& run) {
        const Answer& answer = run.answer();
