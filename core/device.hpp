@@ -56,6 +56,9 @@ class Device {
   virtual void seed_schedule(std::uint64_t /*seed*/) {}
   /// Defects since the last call. Always empty on devices that cannot see them.
   [[nodiscard]] virtual std::vector<Finding> take_findings() { return {}; }
+  /// The cudaStream_t in which everything happens, for kernels from outside; null where there is
+  /// none.
+  [[nodiscard]] virtual void* native_stream() const { return nullptr; }
   /// One line: model, memory, driver.
   [[nodiscard]] virtual std::string description() const = 0;
 };

@@ -17,6 +17,13 @@ class MachineError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A kernel under test says that it failed, for a problem that it claims to support: a verdict
+/// about the kernel, not about the machine.
+class KernelError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Exit codes of every subcommand.
 enum class ExitCode : int { passed = 0, verdict_failed = 1, bad_input = 2, machine = 3 };
 

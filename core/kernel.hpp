@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "core/case.hpp"
 #include "core/device.hpp"
 #include "core/element_type.hpp"
 #include "core/layout.hpp"
+#include "core/layout_needs.hpp"
 #include "core/mask.hpp"
 #include "core/plan.hpp"
 #include "core/precision_plan.hpp"
@@ -49,6 +51,7 @@ struct KernelInfo {
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
   bool is_deterministic = true;  ///< two launches give the same bits
+  LayoutNeeds layout_needs{};    ///< generators draw only layouts that fit
 
   /// Which roundings a run performs.
   std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
@@ -60,6 +63,8 @@ struct KernelInfo {
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
+  /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
+  /// does.
   std::function<void(const Arguments&, Device&)> launch{};
 };
 
@@ -67,5 +72,7 @@ struct KernelInfo {
 /// sentence, or nothing.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
                                                          const Problem& problem, const Plan& plan);
+/// The same, and the case's layouts against the kernel's needs.
+[[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c);
 
 }  // namespace attest

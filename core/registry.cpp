@@ -59,6 +59,13 @@ DeviceRegistration::DeviceRegistration(DeviceFactory factory) {
   registry().devices.push_back(std::move(factory));
 }
 
+void add_kernel(KernelInfo kernel) {
+  if (std::ranges::find(all_kernels(), kernel.name, &KernelInfo::name) != all_kernels().end()) {
+    throw InvalidInput(fmt::format("a kernel named '{}' exists already", kernel.name));
+  }
+  KernelRegistration{std::move(kernel)};
+}
+
 const std::vector<KernelInfo>& all_kernels() {
   Registry& r = registry();
   if (!r.is_sorted) {
@@ -123,6 +130,13 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
     return fmt::format("{} has no mask {}", kernel.name, name_of(problem.mask));
   }
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
+}
+
+std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c) {
+  if (auto reason = why_unsupported(kernel, c.problem, c.plan)) return reason;
+  const auto reason = why_layouts_do_not_fit(kernel.layout_needs, c.problem, c.layouts);
+  if (!reason) return std::nullopt;
+  return fmt::format("{}: {}", kernel.name, *reason);
 }
 
 }  // namespace attest

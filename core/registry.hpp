@@ -30,6 +30,11 @@ struct DeviceRegistration {
   explicit DeviceRegistration(DeviceFactory factory);
 };
 
+/// Registers a kernel that arrives at run time, from a plugin. References into all_kernels() that
+/// were taken before are void. Throws InvalidInput when a kernel of that name exists, on whatever
+/// executor.
+void add_kernel(KernelInfo kernel);
+
 /// All kernels, sorted by name, then executor. Throws std::logic_error if two share both.
 [[nodiscard]] const std::vector<KernelInfo>& all_kernels();
 /// nullptr when there is none.

@@ -113,7 +113,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
       p.query_heads = p.kv_heads = 1;
     }
   }
-  c.layouts = draw_layouts();
+  c.layouts = fitted(kernel.layout_needs, p, draw_layouts());
   c.inputs = {.family = family.name,
               .seed = *gen::arbitrary<std::uint64_t>(),
               .magnitude = *gen::elementOf(family.magnitudes),
@@ -129,7 +129,7 @@ bool is_supported(const KernelInfo& kernel, const Case& c) {
     return false;
   }
   if (family.unsupported && family.unsupported(c.problem)) return false;
-  if (why_unsupported(kernel, c.problem, c.plan)) return false;
+  if (why_unsupported(kernel, c)) return false;
   const std::vector<Plan> plans = kernel.plans(c.problem);
   return std::ranges::find(plans, c.plan) != plans.end();
 }
@@ -170,6 +170,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
   const auto add = [&](const auto& change) {
     Case simpler = c;
     change(simpler);
+    simpler.layouts = fitted(kernel.layout_needs, simpler.problem, simpler.layouts);
     if (!(simpler == c) && is_supported(kernel, simpler)) candidates.push_back(std::move(simpler));
   };
   add([](Case& s) { s.problem.batch = s.problem.query_heads = s.problem.kv_heads = 1; });

@@ -130,5 +130,21 @@ TEST(Generators, AFamilyGlobThatMatchesNothingIsRefused) {
   EXPECT_THROW((void)draw_case(k3(), options, 1, 0), InvalidInput);
 }
 
+TEST(Generators, AKernelThatNeedsAlignedStridesGetsDrawnAndShrunkCasesThatHaveThem) {
+  KernelInfo kernel = k3();
+  kernel.layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16};
+  int strided = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto c = draw_case(kernel, {}, 5, i);
+    ASSERT_TRUE(c);
+    EXPECT_FALSE(why_layouts_do_not_fit(kernel.layout_needs, c->problem, c->layouts));
+    strided += c->layouts.k.row_gap > 0 ? 1 : 0;
+    for (const Case& simpler : simpler_cases(kernel, *c)) {
+      EXPECT_FALSE(why_layouts_do_not_fit(kernel.layout_needs, simpler.problem, simpler.layouts));
+    }
+  }
+  EXPECT_GT(strided, 20) << "not only contiguous tensors are left";
+}
+
 }  // namespace
 }  // namespace attest

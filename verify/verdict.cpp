@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "core/random.hpp"
 #include "core/registry.hpp"
 
@@ -30,6 +31,15 @@ std::vector<const Property*> select(Run& run, const LawSelection& laws) {
   return cheap;
 }
 
+/// A kernel that refuses what it claims to support has broken the law that was about to be checked.
+Check checked(const Property& property, Run& run) {
+  try {
+    return property.check(run);
+  } catch (const KernelError& error) {
+    return {.status = Check::Status::failed, .detail = error.what()};
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -41,13 +51,13 @@ std::string_view name_of(Verdict verdict) {
 CaseVerdict verify_case(Run& run, const LawSelection& laws) {
   CaseVerdict verdict;
   const Case& c = run.the_case();
-  if (const auto reason = why_unsupported(run.kernel(), c.problem, c.plan)) {
+  if (const auto reason = why_unsupported(run.kernel(), c)) {
     verdict.verdict = Verdict::unsupported;
     verdict.reason = *reason;
     return verdict;
   }
   for (const Property* property : select(run, laws)) {
-    const Check check = property->check(run);
+    const Check check = checked(*property, run);
     verdict.checked_laws.push_back(property->name);
     if (check.has_element && check.worst.bound > 0) {
       double& worst =

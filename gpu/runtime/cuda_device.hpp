@@ -21,6 +21,7 @@ class CudaDevice final : public Device {
   void release(std::byte* buffer) noexcept override;
   void synchronize() override { stream_.synchronize(); }
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
+  [[nodiscard]] void* native_stream() const override { return stream_.get(); }
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
   [[nodiscard]] const Stream& stream() const { return stream_; }

@@ -7,7 +7,12 @@ const PropertyRegistration registration{
     {.name = "layout_neutral",
      .statement = "strides, gaps and base offsets change no bit of the answer",
      .cost = Property::Cost::more_launches,
-     .applies = [](Run& run) { return run.the_case().layouts != Layouts{}; },
+     .applies =
+         [](Run& run) {
+           Case contiguous = run.the_case();
+           contiguous.layouts = {};
+           return contiguous != run.the_case() && !why_unsupported(run.kernel(), contiguous);
+         },
      .check =
          [](Run& run) {
            Case contiguous = run.the_case();

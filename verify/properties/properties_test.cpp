@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 
+#include "core/error.hpp"
+#include "core/error.hpp"
 #include "core/host_memory_device.hpp"
 #include "core/registry.hpp"
 #include "verify/verdict.hpp"
@@ -203,6 +205,10 @@ TEST(Properties, ANaNMayGetLostInARowWithoutABound) {
               .magnitude = 4e9,
               .round_to_integers = true};
   EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+}
+
+TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportIsCaught) {
+  expect_caught("within_bound", [](const Arguments&) { throw KernelError("out of registers"); });
 }
 
 TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
