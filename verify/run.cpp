@@ -1,10 +1,13 @@
 #include "verify/run.hpp"
 
+#include <exception>
+
 #include "core/input_family.hpp"
 
 namespace attest {
 
 const Inputs& Run::inputs() {
+  const InPhase phase(clock_, Phase::inputs);
   if (!inputs_) inputs_ = make_inputs(case_.problem, case_.inputs);
   return *inputs_;
 }
@@ -20,16 +23,27 @@ const Answer& Run::answer() {
 }
 
 Launch Run::launch(const Case& variation, const Inputs& inputs) {
+  const InPhase phase(clock_, Phase::launch);
   (void)device_.take_findings();
   Session session(kernel_, variation, inputs, device_);
-  session.launch();
-  Outputs outputs = session.read_outputs();
+  Outputs outputs;
+  try {
+    session.launch();
+    outputs = session.read_outputs();
+  } catch (const KernelError&) {
+    throw;  // a sentence of the kernel, which is well
+  } catch (const std::exception& error) {
+    throw KernelFault(error.what());
+  } catch (...) {
+    throw KernelFault("the kernel threw something that is not an exception");
+  }
   return {.outputs = std::move(outputs),
           .memory = session.memory_report(),
           .findings = device_.take_findings()};
 }
 
-Answer Run::answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs) const {
+Answer Run::answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs) {
+  const InPhase phase(clock_, Phase::reference);
   return exact_answer(problem, inputs, kernel_.precision(problem, plan));
 }
 

@@ -5,10 +5,12 @@
 
 #include "core/case.hpp"
 #include "core/device.hpp"
+#include "core/error.hpp"
 #include "core/kernel.hpp"
 #include "core/session.hpp"
 #include "core/tensor.hpp"
 #include "cpu_reference/reference_f64.hpp"
+#include "verify/phase.hpp"
 
 namespace attest {
 
@@ -19,17 +21,27 @@ struct Launch {
   std::vector<Finding> findings;
 };
 
+/// A kernel threw, or its launch failed. What its device is worth afterwards is not known.
+class KernelFault : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
 /// A case being verified. Inputs, the base launch and the exact answer are made on first use and
 /// kept, so that every property shares them.
 class Run {
  public:
-  /// All arguments outlive the run.
-  Run(const KernelInfo& kernel, const Case& c, Device& device)
-      : kernel_(kernel), case_(c), device_(device) {}
+  /// All arguments outlive the run. `clock` may be null.
+  Run(const KernelInfo& kernel, const Case& c, Device& device, PhaseClock* clock = nullptr)
+      : kernel_(kernel),
+        case_(c),
+        device_(device),
+        clock_(clock != nullptr ? *clock : own_clock_) {}
 
   [[nodiscard]] const KernelInfo& kernel() const { return kernel_; }
   [[nodiscard]] const Case& the_case() const { return case_; }
   [[nodiscard]] const Problem& problem() const { return case_.problem; }
+  [[nodiscard]] PhaseClock& clock() { return clock_; }
 
   [[nodiscard]] const Inputs& inputs();
   /// The case as it is, launched once.
@@ -37,15 +49,17 @@ class Run {
   /// Exact O and LSE of the case with the bounds of this kernel's PrecisionPlan.
   [[nodiscard]] const Answer& answer();
 
-  /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule.
+  /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
+  /// KernelFault with the error of a launch that failed.
   [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs);
-  [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan,
-                                 const Inputs& inputs) const;
+  [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs);
 
  private:
   const KernelInfo& kernel_;
   const Case& case_;
   Device& device_;
+  PhaseClock own_clock_;
+  PhaseClock& clock_;
   std::optional<Inputs> inputs_;
   std::optional<Launch> base_;
   std::optional<Answer> answer_;

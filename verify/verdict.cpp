@@ -36,7 +36,7 @@ Check checked(const Property& property, Run& run) {
   try {
     return property.check(run);
   } catch (const KernelError& error) {
-    return {.status = Check::Status::failed, .detail = error.what()};
+    return Check::failed(error.what());
   }
 }
 
@@ -57,6 +57,7 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
     return verdict;
   }
   for (const Property* property : select(run, laws)) {
+    run.clock().set_law(property->name);
     const Check check = checked(*property, run);
     verdict.checked_laws.push_back(property->name);
     if (check.has_element && check.worst.bound > 0) {

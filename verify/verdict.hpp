@@ -23,11 +23,12 @@ enum class Verdict {
 };
 [[nodiscard]] std::string_view name_of(Verdict verdict);
 
-/// A law that a case broke.
+/// A law that a case broke, or a kernel that gave no answer.
 struct Failure {
-  std::string law;
+  std::string law;  ///< without an answer: the law being checked, `*` if none was
   Case the_case;
   Check check;
+  Verdict kind = Verdict::failed;  ///< or crashed, timed_out
 };
 
 /// All laws of one case.
@@ -49,7 +50,7 @@ struct LawSelection {
   bool every_law = false;
 };
 
-/// Checks the laws that apply to the run. A MachineError of the kernel's launch passes through.
+/// Checks the laws that apply to the run. A KernelFault passes through.
 [[nodiscard]] CaseVerdict verify_case(Run& run, const LawSelection& laws);
 
 /// Several lines: law, kernel, problem, worst index, got, want, bound.

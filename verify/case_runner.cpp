@@ -1,0 +1,34 @@
+#include "verify/case_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/registry.hpp"
+
+namespace attest {
+
+CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) {
+  PhaseClock clock(note_);
+  clock.set_law("");
+  std::unique_ptr<Device>& device = devices_[task.executor];
+  if (!device) device = make_device(task.executor);
+  Run run(kernel, task.the_case, *device, &clock);
+  CaseAnswer answer{.verdict = verify_case(run, task.laws)};
+  if (task.certify && answer.verdict.verdict != Verdict::unsupported) {
+    (void)run.answer();
+    const InPhase phase(clock, Phase::certify);
+    answer.certificate = certify_rows(run.problem(), run.inputs(), run.answer(), *task.certify, 1);
+    if (!answer.certificate.holds()) {
+      throw std::logic_error(fmt::format(
+          "the f64 reference differs from the oracle by {:.3g} times its own error estimate, in {}",
+          std::max(answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio),
+          to_string(task.the_case)));
+    }
+  }
+  answer.seconds = clock.times();
+  return answer;
+}
+
+}  // namespace attest

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string_view>
+
+namespace attest {
+
+/// What is being done about a case.
+enum class Phase {
+  draw,       ///< Problem, Plan, layouts and seeds
+  inputs,     ///< values of Q, K and V
+  launch,     ///< the kernel, with its buffers prepared, poisoned and read back
+  reference,  ///< the exact answer and the bound
+  laws,       ///< comparing, and making variations of a case
+  certify     ///< rows of the reference against the oracle
+};
+inline constexpr std::array<std::string_view, 6> phase_names{"draw",      "inputs", "launch",
+                                                             "reference", "laws",   "certify"};
+using PhaseTimes = std::array<double, phase_names.size()>;  ///< seconds, by Phase
+
+/// What a process does right now, readable from outside when it dies or does not answer. Lives in
+/// memory that two processes share, and a kernel gone wild may write to it: readers check all.
+struct ActivityNote {
+  std::atomic<int> phase = 0;
+  std::array<char, 60> law{};  ///< being checked; ends with 0
+};
+
+/// Adds up the time spent in each phase of one case. Phases nest: the inner one gets the time.
+class PhaseClock {
+ public:
+  /// Follows the phases in `note` as well, unless it is null.
+  explicit PhaseClock(ActivityNote* note = nullptr) : note_(note) {}
+
+  Phase enter(Phase phase) {
+    const auto now = std::chrono::steady_clock::now();
+    times_[static_cast<std::size_t>(phase_)] += std::chrono::duration<double>(now - since_).count();
+    since_ = now;
+    const Phase before = phase_;
+    phase_ = phase;
+    if (note_ != nullptr) note_->phase = static_cast<int>(phase);
+    return before;
+  }
+  void set_law(std::string_view law) {
+    if (note_ == nullptr) return;
+    const std::size_t size = law.copy(note_->law.data(), note_->law.size() - 1);
+    note_->law[size] = '\0';
+  }
+  [[nodiscard]] PhaseTimes times() {
+    (void)enter(phase_);
+    return times_;
+  }
+
+ private:
+  ActivityNote* note_;
+  PhaseTimes times_{};
+  Phase phase_ = Phase::laws;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+/// In a phase until the end of the scope.
+class InPhase {
+ public:
+  InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}
+  InPhase(const InPhase&) = delete;
+  InPhase& operator=(const InPhase&) = delete;
+  ~InPhase() { (void)clock_.enter(before_); }
+
+ private:
+  PhaseClock& clock_;
+  Phase before_;
+};
+
+}  // namespace attest
