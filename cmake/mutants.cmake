@@ -29,8 +29,10 @@ function(attest_read_mutant file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} code)
   attest_replace_once("${correct}" "${planted}")
-  attest_replace_once("const KernelRegistration registration{"
-    "const MutantRegistration registration{{\"mutant/${name}\", \"${summary}\", \"${claim}\", \"${killed_by}\"},")
+  string(REGEX MATCH "const KernelRegistration registration[({]" begin "${code}")
+  string(REGEX REPLACE ".*(.)$" "\\1" bracket "${begin}")
+  attest_replace_once("${begin}"
+    "const MutantRegistration registration${bracket}{\"mutant/${name}\", \"${summary}\", \"${claim}\", \"${killed_by}\"},")
   get_filename_component(extension ${source} EXT)
   set(out ${PROJECT_BINARY_DIR}/mutants/${name}${extension})
   set(generated "#line 1 \"${kernel}\"\n${code}")

@@ -47,7 +47,8 @@ struct KernelInfo {
   std::string source;   ///< paper key or claim id
   Executor executor = Executor::cpu;
   KernelRole role = KernelRole::kernel;
-  std::string killed_by{};  ///< mutants and negative controls: the law that must catch it
+  std::string killed_by{};   ///< mutants and negative controls: the law that must catch it
+  std::string planted_in{};  ///< mutants: the kernel that is right
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
   bool is_deterministic = true;  ///< two launches give the same bits

@@ -47,6 +47,7 @@ KernelRegistration::KernelRegistration(KernelInfo kernel) {
 }
 
 MutantRegistration::MutantRegistration(const Mutant& mutant, KernelInfo kernel) {
+  kernel.planted_in = kernel.name;
   kernel.name = mutant.name;
   kernel.summary = mutant.summary;
   kernel.source = mutant.source;
