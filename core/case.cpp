@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json layout_json(const TensorLayout& layout) {
-  return {{"order", layout.order == DimOrder::bhnd ? "bhnd" : "bnhd"},
-          {"row_gap", layout.row_gap},
-          {"base_offset", layout.base_offset}};
+  return {{"order", name_of(layout.order)},    {"row_gap", layout.row_gap},
+          {"base_offset", layout.base_offset}, {"plane_gap", layout.plane_gap},
+          {"outer_gap", layout.outer_gap},     {"lone_stride", layout.lone_stride}};
 }
 
 /// One JSON object with every access checked; `path` names it in messages.
@@ -85,18 +85,6 @@ class Object {
   std::string_view where_;
 };
 
-TensorLayout layout_from(const Json& json, const std::string& path, std::string_view where) {
-  const Object object(json, path, where, {"order", "row_gap", "base_offset"});
-  const std::string order = object.text("order");
-  if (order != "bhnd" && order != "bnhd") {
-    throw InvalidInput(
-        fmt::format("{}: 'order' in {} is '{}'; allowed: bhnd, bnhd", where, path, order));
-  }
-  return {.order = order == "bhnd" ? DimOrder::bhnd : DimOrder::bnhd,
-          .row_gap = object.integer("row_gap", 0, 1 << 20),
-          .base_offset = object.integer("base_offset", 0, 1 << 20)};
-}
-
 /// Puts the file's name before a message that does not know it.
 template <typename Call>
 auto with_place(std::string_view where, const Call& call) {
@@ -107,6 +95,19 @@ auto with_place(std::string_view where, const Call& call) {
     if (message.starts_with(where)) throw;
     throw InvalidInput(fmt::format("{}: {}", where, message));
   }
+}
+
+TensorLayout layout_from(const Json& json, const std::string& path, std::string_view where) {
+  const Object object(json, path, where,
+                      {"order", "row_gap", "base_offset", "plane_gap", "outer_gap", "lone_stride"});
+  constexpr std::int64_t near = 1 << 20;
+  constexpr std::int64_t far = std::int64_t{1} << 34;
+  return {.order = with_place(where, [&] { return dim_order_from_name(object.text("order")); }),
+          .row_gap = object.integer("row_gap", 0, near),
+          .base_offset = object.integer("base_offset", 0, near),
+          .plane_gap = object.integer("plane_gap", 0, near),
+          .outer_gap = object.integer("outer_gap", 0, far),
+          .lone_stride = object.integer("lone_stride", 0, far)};
 }
 
 Problem problem_from(const Json& json, std::string_view where) {

@@ -21,7 +21,12 @@ Case a_case() {
                       .element_type = ElementType::bf16,
                       .scale = 0.1F},
           .plan = {.query_tile = 16, .key_tile = 8},
-          .layouts = {.q = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bhnd, 0, 7}},
+          .layouts = {.q = {DimOrder::bnhd, 3, 1},
+                      .k = {.order = DimOrder::nhbd,
+                            .plane_gap = 5,
+                            .lone_stride = std::int64_t{1} << 33},
+                      .v = {.outer_gap = std::int64_t{1} << 31},
+                      .o = {DimOrder::bhnd, 0, 7}},
           .inputs = {.family = "huge_logits",
                      .seed = ~0ULL,
                      .magnitude = 1e10,
@@ -65,6 +70,13 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
             "file.json: key 'headdim' is unknown in problem; allowed: batch, query_heads, "
             "kv_heads, query_len, "
             "key_len, head_dim, mask, element_type, scale");
+  EXPECT_EQ(message_of(with("\"nhbd\"", "\"dhnb\"")),
+            "file.json: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");
+  EXPECT_EQ(message_of(with("\"outer_gap\": 2147483648", "\"outer_gap\": -1")),
+            "file.json: 'outer_gap' is -1; allowed: an integer from 0 to 17179869184");
+  EXPECT_EQ(message_of(with("\"outer_gap\"", "\"batch_gap\"")),
+            "file.json: key 'batch_gap' is unknown in layouts.q; allowed: order, row_gap, "
+            "base_offset, plane_gap, outer_gap, lone_stride");
   EXPECT_EQ(message_of(with("\"kernel\": \"k3\",", "")),
             "file.json: key 'kernel' is missing in the case");
   EXPECT_EQ(message_of(with("\"seed\": 18446744073709551615", "\"seed\": -1")),

@@ -19,14 +19,25 @@ struct ByteRange {
   std::size_t begin = 0, end = 0;
 };
 
-/// Host picture of one device buffer. Only `accessible` belongs to the kernel: the rest are guards.
-/// Only `initialised` holds values; reading any other byte is a defect that the SIMT executor
-/// reports.
+/// Host picture of one device buffer. Huge strides put the elements of a tensor gigabytes apart, so
+/// the picture consists of pieces; what lies between two of them is address space that belongs to
+/// nobody, and devices that can do so never give it memory.
 struct BufferImage {
-  std::string name;
-  std::vector<std::byte> bytes;
-  ByteRange accessible;
-  std::vector<ByteRange> initialised;
+  /// Ranges count from the start of the buffer. Only `accessible` belongs to the kernel: the rest
+  /// are guards. Only `initialised` holds values; reading any other byte is a defect that the SIMT
+  /// executor reports.
+  struct Piece {
+    std::size_t begin = 0;  ///< where `bytes` lie in the buffer
+    std::vector<std::byte> bytes = {};
+    ByteRange accessible = {};
+    std::vector<ByteRange> initialised = {};
+  };
+  std::string name = {};
+  std::vector<Piece> pieces = {};  ///< ascending, none overlaps another
+
+  [[nodiscard]] std::size_t size_bytes() const {
+    return pieces.empty() ? 0 : pieces.back().begin + pieces.back().bytes.size();
+  }
 };
 
 /// A defect that the executor saw while the kernel ran: a data race, an access out of bounds, a
@@ -44,10 +55,14 @@ class Device {
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
-  /// Copies the image over; the returned address is that of bytes[0] and is aligned to 256 bytes.
+  /// Copies the pieces over; the returned address is that of the buffer's byte 0 and is aligned to
+  /// 256 bytes. Throws MachineError when there is no room.
   [[nodiscard]] virtual std::byte* upload(const BufferImage& image) = 0;
   virtual void download(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void release(std::byte* buffer) noexcept = 0;
+  /// Leaves NaN wherever a kernel might find what an earlier one left behind: in shared memory,
+  /// which no launch clears. Sessions call it before every launch that is judged.
+  virtual void poison_scratch() {}
   /// Waits for launched work; a failed launch throws MachineError.
   virtual void synchronize() = 0;
   /// Milliseconds that `work` took on the device.

@@ -1,11 +1,16 @@
 #include "core/host_memory_device.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
 #include <thread>
+
+#include "core/error.hpp"
 
 namespace attest {
 namespace {
@@ -15,8 +20,24 @@ constexpr std::align_val_t alignment{256};
 }  // namespace
 
 std::byte* HostMemoryDevice::upload(const BufferImage& image) {
-  auto* buffer = static_cast<std::byte*>(::operator new(image.bytes.size(), alignment));
-  std::memcpy(buffer, image.bytes.data(), image.bytes.size());
+  const std::size_t size = image.size_bytes();
+  std::byte* buffer = nullptr;
+  if (image.pieces.size() <= 1) {
+    buffer = static_cast<std::byte*>(::operator new(size, alignment));
+  } else {
+    void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) {
+      throw MachineError(fmt::format(
+          "cannot reserve {} bytes of address space for {}: {}; a limit (ulimit -v) may be set",
+          size, image.name, std::strerror(errno)));
+    }
+    buffer = static_cast<std::byte*>(mapped);
+    mapped_[buffer] = size;
+  }
+  for (const BufferImage::Piece& piece : image.pieces) {
+    std::ranges::copy(piece.bytes, buffer + piece.begin);
+  }
   return buffer;
 }
 
@@ -25,7 +46,13 @@ void HostMemoryDevice::download(const std::byte* from, std::span<std::byte> to) 
 }
 
 void HostMemoryDevice::release(std::byte* buffer) noexcept {
-  ::operator delete(buffer, alignment);
+  const auto mapped = mapped_.find(buffer);
+  if (mapped == mapped_.end()) {
+    ::operator delete(buffer, alignment);
+    return;
+  }
+  munmap(buffer, mapped->second);
+  mapped_.erase(mapped);
 }
 
 double HostMemoryDevice::time_ms(const std::function<void()>& work) {

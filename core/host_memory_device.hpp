@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <string>
+
 #include "core/device.hpp"
 
 namespace attest {
 
-/// Ordinary host memory: where CPU kernels run. Work is finished when a launch returns.
+/// Ordinary host memory: where CPU kernels run. Work is finished when a launch returns. Of a buffer
+/// in pieces only what is touched takes memory; what lies between them reads as 0.
 class HostMemoryDevice final : public Device {
  public:
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
@@ -13,6 +18,9 @@ class HostMemoryDevice final : public Device {
   void synchronize() override {}
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
   [[nodiscard]] std::string description() const override;
+
+ private:
+  std::map<std::byte*, std::size_t> mapped_;  ///< sizes of the buffers in pieces
 };
 
 }  // namespace attest

@@ -6,19 +6,11 @@
 
 #include "core/case.hpp"
 #include "core/device.hpp"
+#include "core/guarded_buffer.hpp"
 #include "core/kernel.hpp"
 #include "core/tensor.hpp"
 
 namespace attest {
-
-/// What a launch did to memory besides writing its answer. Each list holds sentences; empty means
-/// clean.
-struct MemoryReport {
-  std::vector<std::string>
-      damaged_guards;  ///< bytes outside the tensors, or in the gaps of their strides, changed
-  std::vector<std::string> unwritten_outputs;  ///< elements of O or LSE that still hold the poison
-  std::vector<std::string> modified_inputs;    ///< Q, K or V changed
-};
 
 /// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
 /// buffer between guards, gaps of the strides filled with NaN.
@@ -30,6 +22,7 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
+  /// Poisons the device's scratch memory, then launches.
   void launch();
   /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN.
   [[nodiscard]] Outputs read_outputs();
@@ -40,19 +33,12 @@ class Session {
 
  private:
   struct Buffer {
-    BufferImage image;
-    Shape shape{};
-    Strides strides;
-    std::size_t first = 0;  ///< byte of element (0, 0, 0, 0)
-    std::size_t element_size = 0;
-    bool is_output = false;
+    GuardedBuffer guarded;
     std::byte* device = nullptr;
   };
-  /// `values` is null for outputs.
-  [[nodiscard]] static Buffer make_buffer(std::string name, const Shape& shape,
-                                          const TensorLayout& layout, ElementType type,
-                                          const Tensor<float>* values);
-  void check_buffer(const Buffer& buffer, const std::vector<std::byte>& now);
+  void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
+           ElementType type, const Tensor<float>* values);
+  void release() noexcept;
 
   const KernelInfo& kernel_;
   Device& device_;

@@ -118,6 +118,50 @@ TEST(Session, AWriteBeforeTheTensorAfterItOrIntoAGapIsSeen) {
   EXPECT_EQ(damages(0), 0U) << "an element is not a guard";
 }
 
+/// Batch entries of Q and O 2^31 elements apart, and a stride of 2^33 that nothing may multiply.
+Case far_case() {
+  Case c = strided_case(ElementType::fp32);
+  c.layouts.q.outer_gap = std::int64_t{1} << 31;
+  c.layouts.q.order = DimOrder::bhnd;
+  c.layouts.o = {.order = DimOrder::bnhd, .row_gap = 1, .outer_gap = std::int64_t{1} << 31};
+  c.layouts.k.lone_stride = std::int64_t{1} << 33;
+  return c;
+}
+
+TEST(Session, ElementsBeyond2To31AreReachedWithoutTouchingTheGigabytesBetweenThem) {
+  const Case c = far_case();
+  Outputs outputs;
+  std::int64_t farthest = 0;
+  const auto launch = [&](const Arguments& a) {
+    farthest = place(a.o_strides, 1, 3, 2);
+    copy_q(a);
+  };
+  const MemoryReport report = report_of(c, launch, &outputs);
+  EXPECT_GT(farthest, std::int64_t{1} << 31);
+  EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
+              report.modified_inputs.empty());
+  const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+  EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+}
+
+TEST(Session, GuardsAroundFarElementsAreChecked) {
+  for (const std::int64_t beside : {-1, 7 /* the gap after the first row */}) {
+    const MemoryReport report = report_of(far_case(), [&](const Arguments& a) {
+      copy_q(a);
+      static_cast<float*>(a.o)[place(a.o_strides, 1, 0, 0) + beside] = 1.0F;
+    });
+    EXPECT_EQ(report.damaged_guards.size(), 1U) << beside;
+  }
+  const MemoryReport unwritten = report_of(far_case(), [](const Arguments& a) {
+    Arguments first_batch = a;
+    first_batch.problem.batch = 1;
+    copy_q(first_batch);
+  });
+  ASSERT_FALSE(unwritten.unwritten_outputs.empty());
+  EXPECT_EQ(unwritten.unwritten_outputs[0],
+            "84 elements of O were not written, the first is O[1, 0, 0, 0]");
+}
+
 TEST(Session, AWriteIntoAnInputIsNamed) {
   const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
     copy_q(a);

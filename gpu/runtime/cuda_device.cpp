@@ -23,9 +23,11 @@ CudaDevice::CudaDevice(int ordinal) : info_(select_device(ordinal)) {}
 
 std::byte* CudaDevice::upload(const BufferImage& image) {
   // An empty image still needs an address of its own, by which it is released.
-  DeviceBuffer<std::byte> buffer{std::max<std::size_t>(image.bytes.size(), 1)};
-  ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer.data(), image.bytes.data(), image.bytes.size(),
-                                    cudaMemcpyHostToDevice, stream_.get()));
+  DeviceBuffer<std::byte> buffer{std::max<std::size_t>(image.size_bytes(), 1)};
+  for (const BufferImage::Piece& piece : image.pieces) {
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer.data() + piece.begin, piece.bytes.data(),
+                                      piece.bytes.size(), cudaMemcpyHostToDevice, stream_.get()));
+  }
   stream_.synchronize();
   std::byte* const address = buffer.data();
   buffers_.emplace(address, std::move(buffer));

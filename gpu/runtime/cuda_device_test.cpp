@@ -55,15 +55,14 @@ TEST_F(GpuDeviceTest, UploadedBytesComeBackFromAnAlignedAddressOfTheirOwn) {
   CudaDevice device;
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{1 << 20}}) {
-    const BufferImage image{
-        .name = "x", .bytes = pattern(size), .accessible = {0, size}, .initialised = {}};
+    const BufferImage image{.name = "x", .pieces = {{.bytes = pattern(size)}}};
     std::byte* const first = device.upload(image);
     std::byte* const second = device.upload(image);
     EXPECT_NE(first, second);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 256, 0U);
     std::vector<std::byte> back(size);
     device.download(first, back);
-    EXPECT_EQ(back, image.bytes) << size;
+    EXPECT_EQ(back, image.pieces[0].bytes) << size;
     device.release(first);
     device.release(second);
   }

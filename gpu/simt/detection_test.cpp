@@ -137,12 +137,11 @@ TEST(HalfWords, twoThreadsMayWriteTheHalvesOfAWordButNotTheSameHalf) {
 /// Elements 1, 2, 4, 5, 7 of 9 hold values, and the first one starts in the middle of a word.
 struct Gaps {
   explicit Gaps(Device& d) : device(d) {
-    BufferImage image;
-    image.name = "k";
-    image.bytes.resize(64);
-    image.accessible = {10, 28};
-    image.initialised = {{12, 16}, {18, 22}, {24, 26}};
-    start = device.upload(image);
+    BufferImage::Piece piece;
+    piece.bytes.resize(64);
+    piece.accessible = {10, 28};
+    piece.initialised = {{12, 16}, {18, 22}, {24, 26}};
+    start = device.upload({.name = "k", .pieces = {piece}});
   }
   ~Gaps() { device.release(start); }
   [[nodiscard]] unsigned short* element(int i) const {

@@ -12,7 +12,9 @@
 namespace attest::simt {
 namespace {
 
-constexpr std::size_t arena_bytes = std::size_t{16} << 30;
+// Address space, not memory: a tensor whose elements lie beyond 2^31 of them takes 8 GiB, and as
+// much again on both sides.
+constexpr std::size_t arena_bytes = std::size_t{32} << 30;
 constexpr std::size_t alignment = 256;
 constexpr std::size_t smallest_gap = std::size_t{1} << 20;
 
@@ -21,6 +23,26 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 }
 
 }  // namespace
+
+bool GlobalMemory::Buffer::is_accessible(std::size_t byte) const {
+  return std::ranges::any_of(parts, [byte](const Part& part) {
+    return byte >= part.accessible.begin && byte < part.accessible.end;
+  });
+}
+
+ByteRange GlobalMemory::Buffer::accessible() const {
+  if (parts.empty()) return {};
+  return {parts.front().accessible.begin, parts.back().accessible.end};
+}
+
+template <typename Visit>
+void GlobalMemory::for_each_part(std::uintptr_t start, const Buffer& buffer,
+                                 const Visit& visit) const {
+  const std::size_t offset = start - memory_.base;
+  for (const Part& part : buffer.parts) {
+    visit((offset + part.extent.begin) / 4, (offset + part.extent.end + 3) / 4);
+  }
+}
 
 GlobalMemory::GlobalMemory() {
   const auto base = reinterpret_cast<std::uintptr_t>(map_lazily(arena_bytes));
@@ -33,7 +55,7 @@ GlobalMemory::~GlobalMemory() {
 }
 
 std::byte* GlobalMemory::add(const BufferImage& image) {
-  const std::size_t size = image.bytes.size();
+  const std::size_t size = image.size_bytes();
   // Before and after each buffer lies at least its own size.
   const std::size_t gap = round_up(std::max(size, smallest_gap), smallest_gap);
   std::uintptr_t start = memory_.base + gap;
@@ -47,10 +69,14 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
     throw MachineError(fmt::format(
         "buffer {} of {} bytes does not fit into the SIMT executor's {} GiB of global memory",
         image.name, size, memory_.size_bytes >> 30));
-  std::copy(image.bytes.begin(), image.bytes.end(), reinterpret_cast<std::byte*>(start));
-  mark(start, image.accessible, unwritten);
-  for (const ByteRange& range : image.initialised) mark(start, range, from_host);
-  buffers_[start] = {image.name, size, image.accessible, image.initialised};
+  Buffer& buffer = buffers_[start];
+  buffer = {image.name, size, {}};
+  for (const BufferImage::Piece& piece : image.pieces) {
+    std::ranges::copy(piece.bytes, reinterpret_cast<std::byte*>(start + piece.begin));
+    mark(start, piece.accessible, unwritten);
+    for (const ByteRange& range : piece.initialised) mark(start, range, from_host);
+    buffer.parts.push_back({{piece.begin, piece.begin + piece.bytes.size()}, piece.accessible});
+  }
   return reinterpret_cast<std::byte*>(start);
 }
 
@@ -82,9 +108,10 @@ void GlobalMemory::remove(std::byte* buffer) noexcept {
   const auto start = reinterpret_cast<std::uintptr_t>(buffer);
   const auto found = buffers_.find(start);
   if (found == buffers_.end()) return;
-  const std::size_t words = (found->second.size_bytes + 3) / 4, first = (start - memory_.base) / 4;
-  std::fill_n(memory_.cells + first, words, Cell{});
-  std::memset(memory_.written_bytes + first, 0, words);
+  for_each_part(start, found->second, [&](std::size_t first, std::size_t last) {
+    std::fill_n(memory_.cells + first, last - first, Cell{});
+    std::memset(memory_.written_bytes + first, 0, last - first);
+  });
   buffers_.erase(found);
 }
 
@@ -116,13 +143,14 @@ const GlobalMemory::Buffer* GlobalMemory::find_nearest(std::uintptr_t address,
 
 void GlobalMemory::forget_blocks() {
   for (const auto& [start, buffer] : buffers_) {
-    const std::size_t first = (start - memory_.base) / 4, words = (buffer.size_bytes + 3) / 4;
-    for (std::size_t word = first; word < first + words; ++word) {
-      Cell& cell = memory_.cells[word];
-      if (serial_of(cell.write) >= first_block_serial)
-        cell.write = from_host | (cell.write & incomplete);
-      cell.read = 0;
-    }
+    for_each_part(start, buffer, [&](std::size_t first, std::size_t last) {
+      for (std::size_t word = first; word < last; ++word) {
+        Cell& cell = memory_.cells[word];
+        if (serial_of(cell.write) >= first_block_serial)
+          cell.write = from_host | (cell.write & incomplete);
+        cell.read = 0;
+      }
+    });
   }
 }
 

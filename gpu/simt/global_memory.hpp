@@ -15,11 +15,18 @@ namespace attest::simt {
 /// that an access past the end of one does not land in another.
 class GlobalMemory {
  public:
+  /// A piece of a buffer: the bytes that exist, guards included, and those that are the kernel's.
+  struct Part {
+    ByteRange extent, accessible;
+  };
   struct Buffer {
     std::string name;
     std::size_t size_bytes = 0;
-    ByteRange accessible;
-    std::vector<ByteRange> initialised;
+    std::vector<Part> parts;
+
+    [[nodiscard]] bool is_accessible(std::size_t byte) const;
+    /// Where the accessible bytes begin and end, from the first part to the last.
+    [[nodiscard]] ByteRange accessible() const;
   };
 
   GlobalMemory();
@@ -41,6 +48,9 @@ class GlobalMemory {
 
  private:
   void mark(std::uintptr_t start, const ByteRange& range, Stamp stamp);
+  /// Calls visit(first word, one past the last) for each part of the buffer at `start`.
+  template <typename Visit>
+  void for_each_part(std::uintptr_t start, const Buffer& buffer, const Visit& visit) const;
 
   ShadowedMemory memory_;
   std::map<std::uintptr_t, Buffer> buffers_;

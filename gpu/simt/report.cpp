@@ -24,10 +24,10 @@ std::string describe_place(const RunningThread& thread, const AccessedWord& word
   std::uintptr_t start = 0;
   const GlobalMemory::Buffer* buffer = thread.runner->launch().memory->find_nearest(address, start);
   if (buffer == nullptr) return fmt::format("global address {:#x}", address);
-  const auto position = static_cast<std::ptrdiff_t>(address - start) -
-                        static_cast<std::ptrdiff_t>(buffer->accessible.begin);
-  return fmt::format("buffer {}, byte {} of {}", buffer->name, position,
-                     buffer->accessible.end - buffer->accessible.begin);
+  const auto [begin, end] = buffer->accessible();
+  const auto position =
+      static_cast<std::ptrdiff_t>(address - start) - static_cast<std::ptrdiff_t>(begin);
+  return fmt::format("buffer {}, byte {} of {}", buffer->name, position, end - begin);
 }
 
 std::string where(const RunningThread& thread) {
@@ -67,9 +67,7 @@ bool is_accessible(const RunningThread& thread, const AccessedWord& word) {
   const GlobalMemory::Buffer* buffer = thread.runner->launch().memory->find(address, start);
   if (buffer == nullptr) return false;
   for (unsigned byte = 0; byte < 4; ++byte) {
-    const std::size_t position = address + byte - start;
-    if ((word.bytes >> byte & 1U) != 0 &&
-        (position < buffer->accessible.begin || position >= buffer->accessible.end))
+    if ((word.bytes >> byte & 1U) != 0 && !buffer->is_accessible(address + byte - start))
       return false;
   }
   return true;

@@ -42,16 +42,15 @@ TEST(SimtDevice, buffersKeepTheirBytesAndAreAligned) {
   for (int round = 0; round < 2;
        ++round) {  // the second one finds the places of the first one free
     for (const std::size_t size : {0U, 1U, 255U, 256U, 5000000U}) {
-      BufferImage image;
-      image.name = "b";
+      BufferImage::Piece piece;
       for (std::size_t i = 0; i < size; ++i)
-        image.bytes.push_back(static_cast<std::byte>(i * 7 + size));
-      image.accessible = {0, size};
-      std::byte* at = device.upload(image);
+        piece.bytes.push_back(static_cast<std::byte>(i * 7 + size));
+      piece.accessible = {0, size};
+      std::byte* at = device.upload({.name = "b", .pieces = {piece}});
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 256, 0U);
       std::vector<std::byte> back(size);
       device.download(at, back);
-      EXPECT_EQ(back, image.bytes);
+      EXPECT_EQ(back, piece.bytes);
       addresses.push_back(at);
     }
     for (std::byte* at : addresses) device.release(at);

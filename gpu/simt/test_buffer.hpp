@@ -20,13 +20,12 @@ class TestBuffer {
              Contents contents = Contents::written)
       : device_(device), count_(values.size()) {
     const std::size_t bytes = count_ * sizeof(T);
-    BufferImage image;
-    image.name = std::move(name);
-    image.bytes.resize(bytes + 2 * guard);
-    if (bytes > 0) std::memcpy(image.bytes.data() + guard, values.data(), bytes);
-    image.accessible = {guard, guard + bytes};
-    if (contents == Contents::written) image.initialised = {image.accessible};
-    start_ = device.upload(image);
+    BufferImage::Piece piece;
+    piece.bytes.resize(bytes + 2 * guard);
+    if (bytes > 0) std::memcpy(piece.bytes.data() + guard, values.data(), bytes);
+    piece.accessible = {guard, guard + bytes};
+    if (contents == Contents::written) piece.initialised = {piece.accessible};
+    start_ = device.upload({.name = std::move(name), .pieces = {std::move(piece)}});
   }
   TestBuffer(const TestBuffer&) = delete;
   TestBuffer& operator=(const TestBuffer&) = delete;
