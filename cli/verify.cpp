@@ -26,6 +26,7 @@ struct VerifyOptions {
   std::string executor = "auto";
   std::string inputs_file;
   std::string time_limit;
+  std::string lengths = to_string(LengthWeights{});
   std::filesystem::path out = "out";
   bool prints_json = false;
   CampaignOptions campaign;
@@ -111,6 +112,11 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   for (const auto& [family, count] : result.families) {
     record.measurements.push_back({"cases." + family, static_cast<double>(count), "1"});
   }
+  for (const Feature& feature : all_features()) {
+    const auto found = result.coverage.find(feature.name);
+    const std::int64_t count = found == result.coverage.end() ? 0 : found->second;
+    record.measurements.push_back({"feature." + feature.name, static_cast<double>(count), "1"});
+  }
   if (result.failure) {
     record.subject = result.failure->the_case;
     record.labels["law"] = result.failure->law;
@@ -122,6 +128,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
 
 ExitCode verify(VerifyOptions options) {
   if (!options.time_limit.empty()) options.campaign.time_limit = parse_duration(options.time_limit);
+  options.campaign.generator.lengths = length_weights_from(options.lengths);
   load_captured_inputs(options.inputs_file);
   const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, options.executor);
   if (std::ranges::none_of(all_properties(), [&](const Property& property) {
@@ -158,10 +165,12 @@ ExitCode verify(VerifyOptions options) {
   std::int64_t cases = 0;
   std::int64_t certified = 0;
   double worst_certificate = 0;
+  Coverage coverage;
   std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : results) {
     as_expected = as_expected && result.is_as_expected();
     cases += result.cases;
+    for (const auto& [feature, count] : result.coverage) coverage[feature] += count;
     certified += result.certified_rows;
     worst_certificate = std::max(worst_certificate, result.worst_certificate);
     const Executor executor = result.kernel->executor;
@@ -179,6 +188,7 @@ ExitCode verify(VerifyOptions options) {
         "\n{} cases in {}; the f64 reference was certified by the oracle on {} rows (worst {:.3f} "
         "of its own error estimate)\n",
         cases, format_duration(seconds), certified, worst_certificate);
+    fmt::print("{}", to_string(coverage));
     fmt::print("records appended to {}\n", records.path().string());
     fmt::print("{}\n", as_expected ? "PASSED" : "FAILED");
   }
@@ -216,6 +226,21 @@ void add_verify_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--max-len", campaign.generator.max_len, "largest query and key length drawn")
       ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command
+      ->add_option("--lengths", options->lengths,
+                   "how often each kind of length is drawn, KIND:WEIGHT separated by commas")
+      ->capture_default_str();
+  command->add_option("--max-head-dim", campaign.generator.max_head_dim, "largest head_dim drawn")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--max-batch", campaign.generator.max_batch, "largest batch drawn, to 3")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str();
+  command
+      ->add_option("--max-heads", campaign.generator.max_query_heads,
+                   "most query heads drawn, to 28")
+      ->check(CLI::Range(1, 28))
       ->capture_default_str();
   command->add_option(
       "--inputs", options->inputs_file,

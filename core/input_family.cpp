@@ -6,65 +6,30 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/input_fill.hpp"
 #include "core/random.hpp"
+#include "core/value_families.hpp"
 
 namespace attest {
 namespace {
 
-// Streams of core/random.hpp: one a tensor, further ones for choices a family makes.
-enum Stream : std::uint64_t { stream_q, stream_k, stream_v, stream_choice, stream_outlier };
-
-/// Where an element sits. `index` is its position in the contiguous tensor: the counter of its
-/// random numbers.
-struct Place {
-  std::int64_t b, h, n, d;
-  std::uint64_t index;
-};
-
-/// A tensor whose value at each place is value(place).
-template <typename Value>
-Tensor<float> filled(const Shape& shape, const Value& value) {
-  Tensor<float> tensor(shape);
-  std::uint64_t index = 0;
-  for (std::int64_t b = 0; b < shape[0]; ++b) {
-    for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t n = 0; n < shape[2]; ++n) {
-        for (std::int64_t d = 0; d < shape[3]; ++d, ++index) {
-          tensor.values()[index] = static_cast<float>(value(Place{b, h, n, d, index}));
-        }
-      }
-    }
-  }
-  return tensor;
-}
-
-Tensor<float> normals(const Shape& shape, std::uint64_t seed, Stream stream, double size = 1.0,
-                      double mean = 0.0) {
-  return filled(
-      shape, [=](const Place& at) { return mean + size * random_normal(seed, stream, at.index); });
-}
-
-/// The same number for all elements of a (batch, head), different between heads: an index map error
-/// shows.
-double per_head(std::uint64_t seed, Stream stream, const Place& at) {
-  return random_normal(seed, stream, static_cast<std::uint64_t>(at.b * 1000003 + at.h));
-}
-
-/// Unshifted N(0, 1) queries, keys and values; logits then have standard deviation `magnitude` at
-/// the default scale.
+/// Unshifted N(0, 1) queries, keys and values.
 Inputs normal(const Problem& problem, const InputSpec& spec) {
-  return {.q = normals(query_shape(problem), spec.seed, stream_q, spec.magnitude),
-          .k = normals(key_shape(problem), spec.seed, stream_k),
-          .v = normals(key_shape(problem), spec.seed, stream_v)};
+  return normals_with_logits(problem, spec.seed, spec.magnitude);
+}
+
+/// |scale|, or 1 where it makes every logit 0, or nearly so, whatever Q and K are.
+double logit_scale(const Problem& problem) {
+  const double size = std::abs(problem.scale);
+  return size < 1e-6 ? 1.0 : size;
 }
 
 /// Keys k_j = a_j e with a constant positive query q = e, so that the logit of key j is about a_j;
 /// a little noise on K.
 template <typename LogitOf>
 Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf& logit_of) {
-  // A scale of 0 makes every logit 0 whatever Q and K are.
-  const double size = problem.scale == 0.0F ? 1.0 : std::abs(problem.scale);
-  const double root = std::sqrt(1.0 / (size * static_cast<double>(problem.head_dim)));
+  const double root =
+      std::sqrt(1.0 / (logit_scale(problem) * static_cast<double>(problem.head_dim)));
   const double sign = problem.scale < 0 ? -1.0 : 1.0;
   return {.q = filled(query_shape(problem), [=](const Place&) { return root; }),
           .k = filled(key_shape(problem),
@@ -76,13 +41,13 @@ Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf&
 }
 
 Inputs zero_q(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
+  Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
   inputs.q = Tensor<float>(query_shape(problem));
   return inputs;
 }
 
 Inputs constant_q(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
+  Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
   inputs.q = filled(query_shape(problem), [&](const Place& at) {
     return spec.magnitude * per_head(spec.seed, stream_q, at);
   });
@@ -109,6 +74,22 @@ Inputs all_negative(const Problem& problem, const InputSpec& spec) {
     return -spec.magnitude *
            (1.0 + 0.1 * random_uniform(spec.seed, stream_choice, static_cast<std::uint64_t>(at.n)));
   });
+}
+
+/// N(0, 1) logits moved down by `magnitude`: the first dimension of Q and K holds nothing but the
+/// shift, so that the others keep their differences.
+Inputs negative_shift(const Problem& problem, const InputSpec& spec) {
+  Inputs inputs = normals_with_logits(problem, spec.seed, 1.0);
+  const double root = std::sqrt(spec.magnitude / logit_scale(problem));
+  const double sign = problem.scale < 0 ? 1.0 : -1.0;
+  const auto put_first = [&](Tensor<float>& tensor, double value) {
+    tensor = filled(tensor.shape(), [&, from = tensor](const Place& at) {
+      return at.d == 0 ? value : from.values()[at.index];
+    });
+  };
+  put_first(inputs.q, root);
+  put_first(inputs.k, sign * root);
+  return inputs;
 }
 
 Inputs dominant_key(const Problem& problem, const InputSpec& spec) {
@@ -151,36 +132,16 @@ Inputs huge_logits(const Problem& problem, const InputSpec& spec) {
 /// One large logit for every pair: x c and the rounded m c must agree (PyTorch#121558).
 Inputs equal_huge_logits(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude);
-  Inputs inputs = normal(problem, spec);
+  Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
   inputs.q = filled(query_shape(problem), [=](const Place&) { return root; });
   inputs.k = filled(key_shape(problem), [=](const Place&) { return root; });
-  return inputs;
-}
-
-Inputs constant_v(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
-  inputs.v = filled(key_shape(problem),
-                    [&](const Place& at) { return per_head(spec.seed, stream_v, at); });
-  return inputs;
-}
-
-Inputs one_hot_v(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
-  inputs.v = filled(key_shape(problem),
-                    [&](const Place& at) { return at.n % problem.head_dim == at.d ? 1.0 : 0.0; });
-  return inputs;
-}
-
-Inputs positive_v(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
-  inputs.v = normals(key_shape(problem), spec.seed, stream_v, 0.1, 1.0);
   return inputs;
 }
 
 /// Only the last quarter of the head dims is non-zero (triton#621: the first 64 dims were all that
 /// counted).
 Inputs late_dims(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = normal(problem, spec);
+  Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
   const std::int64_t first = problem.head_dim - (problem.head_dim + 3) / 4;
   for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
     *tensor = filled(tensor->shape(), [&, source = *tensor](const Place& at) {
@@ -247,8 +208,13 @@ std::vector<InputFamily>& families() {
        {}},
       {"all_negative",
        "all logits below -magnitude: shows zero padding and finite sentinels",
-       {10, 200, 2e10},
+       {10, 200, 6e4, 2e10},
        all_negative,
+       {}},
+      {"negative_shift",
+       "N(0, 1) logits moved down by `magnitude`: a finite sentinel above them empties the row",
+       {50, 6e4, 5e5},
+       negative_shift,
        {}},
       {"dominant_key", "one key far above the others", {10, 30, 100}, dominant_key, {}},
       {"sink", "the first key takes most of the mass, the others are flat", {3, 8}, sink, {}},
@@ -269,7 +235,27 @@ std::vector<InputFamily>& families() {
        constant_v,
        {}},
       {"one_hot_v", "V one-hot by key: O shows the weights themselves", {1, 8}, one_hot_v, {}},
-      {"positive_v", "V near 1: errors of the denominator do not average out", {1}, positive_v, {}},
+      {"positive_v",
+       "V near `magnitude`: errors of the denominator do not average out; sums over keys overflow "
+       "fp16",
+       {1, 1e3, 6e4},
+       positive_v,
+       {}},
+      {"key_index_v",
+       "V is the number of its key: O shows which keys were read",
+       {1},
+       key_index_v,
+       {}},
+      {"alternating_v",
+       "V is +magnitude and -magnitude in turn: a lost or doubled key does not average out",
+       {1, 3e4},
+       alternating_v,
+       {}},
+      {"scaled_v",
+       "V times a power of two of its own for every head: another head's V shows",
+       {1},
+       scaled_v,
+       {}},
       {"late_dims", "only the last quarter of the head dims is non-zero", {1}, late_dims, {}},
       {"outliers",
        "FlashAttention-3's mix: N(0, 1) + N(0, 100) Bernoulli(0.001)",

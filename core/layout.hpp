@@ -31,6 +31,9 @@ enum class DimOrder : int { bhnd, bnhd, hbnd, hnbd, nbhd, nhbd };
 /// Position in a Shape (0 batch, 1 head, 2 row) of the slowest dimension.
 [[nodiscard]] int slowest_dim(DimOrder order);
 
+/// Offsets from here on do not fit into 32 bits.
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 31;
+
 /// Where the elements of one tensor lie. Changes no answer; the gaps are filled with NaN and must
 /// survive a launch.
 struct TensorLayout {

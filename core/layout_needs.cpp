@@ -74,6 +74,8 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
     }
     const std::int64_t row_step = elements_of(needs.stride_alignment_bytes, size);
     layout.row_gap = round_up(problem.head_dim + layout.row_gap, row_step) - problem.head_dim;
+    layout.plane_gap = round_up(layout.plane_gap, row_step);
+    layout.outer_gap = round_up(layout.outer_gap, row_step);
   }
   return layouts;
 }

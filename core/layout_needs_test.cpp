@@ -7,9 +7,11 @@ namespace attest {
 namespace {
 
 TensorLayout any_layout() {
-  return {.order = *rc::gen::element(DimOrder::bhnd, DimOrder::bnhd),
+  return {.order = *rc::gen::element(DimOrder::bhnd, DimOrder::bnhd, DimOrder::nhbd),
           .row_gap = *rc::gen::inRange<std::int64_t>(0, 20),
-          .base_offset = *rc::gen::inRange<std::int64_t>(0, 20)};
+          .base_offset = *rc::gen::inRange<std::int64_t>(0, 20),
+          .plane_gap = *rc::gen::inRange<std::int64_t>(0, 20),
+          .outer_gap = *rc::gen::inRange<std::int64_t>(0, 20)};
 }
 
 Problem any_problem() {

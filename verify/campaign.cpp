@@ -131,6 +131,7 @@ class Campaign {
                      const Certificate& certificate, std::int64_t index) {
     ++result.cases;
     ++result.families[c.inputs.family];
+    for (const std::string& feature : features_of(*result.kernel, c)) ++result.coverage[feature];
     for (const std::string& law : verdict.checked_laws) ++result.checks[law];
     result.certified_rows += certificate.rows;
     result.worst_certificate = std::max(result.worst_certificate, worst_ratio(certificate));

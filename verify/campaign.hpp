@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/kernel.hpp"
+#include "verify/coverage.hpp"
 #include "verify/generators.hpp"
 #include "verify/verdict.hpp"
 
@@ -34,6 +35,7 @@ struct KernelResult {
   std::int64_t not_drawn = 0;                    ///< draws the kernel does not support
   std::map<std::string, std::int64_t> checks;    ///< by law
   std::map<std::string, std::int64_t> families;  ///< cases by input family
+  Coverage coverage;                             ///< cases by feature
   double worst_o_over_bound = 0;
   double worst_lse_over_bound = 0;
   std::int64_t certified_rows = 0;  ///< rows of the f64 reference recomputed by the oracle

@@ -16,10 +16,19 @@ namespace {
 // much again on both sides.
 constexpr std::size_t arena_bytes = std::size_t{32} << 30;
 constexpr std::size_t alignment = 256;
+constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t smallest_gap = std::size_t{1} << 20;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
+}
+
+/// Gives the pages that hold the range back; they read as 0 from then on. Nothing else may lie in
+/// them.
+void give_back(void* first, std::size_t size_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(first) / page_bytes * page_bytes;
+  const auto end = reinterpret_cast<std::uintptr_t>(first) + size_bytes;
+  madvise(reinterpret_cast<void*>(begin), round_up(end - begin, page_bytes), MADV_DONTNEED);
 }
 
 }  // namespace
@@ -108,6 +117,15 @@ void GlobalMemory::remove(std::byte* buffer) noexcept {
   const auto start = reinterpret_cast<std::uintptr_t>(buffer);
   const auto found = buffers_.find(start);
   if (found == buffers_.end()) return;
+  if (found->second.parts.size() > 1) {
+    // Pieces lie at other addresses in every case: kept, their pages would add up to gigabytes.
+    const std::size_t first = (start - memory_.base) / 4, words = found->second.size_bytes / 4 + 1;
+    give_back(buffer, found->second.size_bytes);
+    give_back(memory_.cells + first, words * sizeof(Cell));
+    give_back(memory_.written_bytes + first, words);
+    buffers_.erase(found);
+    return;
+  }
   for_each_part(start, found->second, [&](std::size_t first, std::size_t last) {
     std::fill_n(memory_.cells + first, last - first, Cell{});
     std::memset(memory_.written_bytes + first, 0, last - first);

@@ -1,0 +1,66 @@
+#include "verify/coverage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/registry.hpp"
+#include "verify/campaign.hpp"
+
+namespace attest {
+namespace {
+
+/// What a run with default options draws for the kernel.
+Coverage default_coverage(const KernelInfo& kernel) {
+  const CampaignOptions defaults;
+  Coverage coverage;
+  for (std::int64_t i = 0; i < defaults.cases_per_kernel; ++i) {
+    const auto c =
+        draw_case(kernel, defaults.generator, defaults.seed, static_cast<std::uint64_t>(i));
+    if (!c) continue;
+    for (const std::string& name : features_of(kernel, *c)) ++coverage[name];
+  }
+  return coverage;
+}
+
+TEST(Coverage, TheDefaultRunOfAllKernelsReachesEveryFeature) {
+  Coverage coverage;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role != KernelRole::kernel) continue;
+    for (const auto& [name, count] : default_coverage(kernel)) coverage[name] += count;
+  }
+  for (const std::string& name : unreached(coverage)) ADD_FAILURE() << name << " is never reached";
+}
+
+// Of each kind of kernel one: what it can reach at all, its own 500 cases reach.
+TEST(Coverage, TheCasesOfOneKernelReachEveryFeatureThatItCanHave) {
+  const std::set<std::string> of_splits{"key splits, the last with a tail",
+                                        "more key splits than tiles",
+                                        "key splits that a row sees nothing of"};
+  const std::set<std::string> of_16_bits{"base pointer aligned to 2 bytes"};
+  const KernelInfo* tiled = find_kernel("k3_sequence_parallel", Executor::simt);
+  ASSERT_NE(tiled, nullptr);
+  for (const std::string& name : unreached(default_coverage(*tiled))) {
+    EXPECT_TRUE(of_splits.contains(name) || of_16_bits.contains(name)) << name;
+  }
+}
+
+TEST(Coverage, FeaturesHaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Feature& feature : all_features()) {
+    EXPECT_TRUE(names.insert(feature.name).second) << feature.name;
+  }
+}
+
+TEST(Coverage, AFeatureThatNoCaseHasIsNamedInTheText) {
+  Coverage coverage;
+  for (const Feature& feature : all_features()) coverage[feature.name] = 7;
+  EXPECT_TRUE(unreached(coverage).empty());
+  coverage.erase("one query");
+  EXPECT_EQ(unreached(coverage), std::vector<std::string>{"one query"});
+  EXPECT_NE(to_string(coverage).find("not reached: one query\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest

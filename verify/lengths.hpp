@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+/// How often each kind of length is drawn: weights of any sum.
+struct LengthWeights {
+  std::int64_t tile_edges = 6;  ///< a multiple of the plan's tile, one less or one more
+  std::int64_t one = 1;
+  std::int64_t primes = 2;  ///< 2, 3, 5, ... 131
+  std::int64_t uniform = 3;
+  std::int64_t mod128 = 1;  ///< 64 mod 128, or a few beside a multiple of 128
+  std::int64_t zero = 1;    ///< of keys only: a problem has at least one query
+
+  friend bool operator==(const LengthWeights&, const LengthWeights&) = default;
+};
+
+/// Every kind with its name: text, errors and the generator go through this list.
+struct LengthKind {
+  std::string_view name;
+  std::int64_t LengthWeights::*weight;
+};
+inline constexpr std::array<LengthKind, 6> length_kinds{{{"tile-edges", &LengthWeights::tile_edges},
+                                                         {"one", &LengthWeights::one},
+                                                         {"primes", &LengthWeights::primes},
+                                                         {"uniform", &LengthWeights::uniform},
+                                                         {"mod128", &LengthWeights::mod128},
+                                                         {"zero", &LengthWeights::zero}}};
+
+/// `tile-edges:6,one:1`: kinds that are not named get 0. Throws InvalidInput for an unknown or
+/// repeated kind, for a weight that is no number from 0 to 1000, and when no length of a query
+/// could be drawn.
+[[nodiscard]] LengthWeights length_weights_from(std::string_view text);
+[[nodiscard]] std::string to_string(const LengthWeights& weights);
+
+/// A length of at most max_len, drawn around `tile`. Inside rc::gen::exec only: it draws from
+/// RapidCheck. Never 0 unless `weights.zero` is positive.
+[[nodiscard]] std::int64_t draw_length(const LengthWeights& weights, std::int64_t tile,
+                                       std::int64_t max_len);
+
+}  // namespace attest

@@ -1,0 +1,119 @@
+#include "verify/shrinking.hpp"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/input_family.hpp"
+
+namespace attest {
+namespace {
+
+/// Smaller values of a length, boldest first; those around a tile's edge are the likely culprits.
+std::vector<std::int64_t> smaller_lengths(std::int64_t length, std::int64_t tile,
+                                          std::int64_t least) {
+  std::vector<std::int64_t> smaller;
+  for (const std::int64_t candidate : {least, std::int64_t{1}, std::int64_t{2}, tile + 1, tile,
+                                       2 * tile + 1, length / 2, length - length / 4, length - 1}) {
+    if (candidate >= least && candidate < length) smaller.push_back(candidate);
+  }
+  std::ranges::sort(smaller);
+  const auto repeated = std::ranges::unique(smaller);
+  smaller.erase(repeated.begin(), repeated.end());
+  return smaller;
+}
+
+}  // namespace
+
+bool can_run(const KernelInfo& kernel, const Case& c) {
+  const InputFamily& family = input_family(c.inputs.family);
+  if (!family.head_dims.empty() &&
+      std::ranges::find(family.head_dims, c.problem.head_dim) == family.head_dims.end()) {
+    return false;
+  }
+  if (family.unsupported && family.unsupported(c.problem)) return false;
+  if (why_unsupported(kernel, c)) return false;
+  const std::vector<Plan> plans = kernel.plans(c.problem);
+  return std::ranges::find(plans, c.plan) != plans.end();
+}
+
+std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
+  std::vector<Case> candidates;
+  const auto add = [&](const auto& change) {
+    Case simpler = c;
+    change(simpler);
+    simpler.layouts = fitted(kernel.layout_needs, simpler.problem, simpler.layouts);
+    if (!(simpler == c) && can_run(kernel, simpler)) candidates.push_back(std::move(simpler));
+  };
+  add([](Case& s) { s.problem.batch = s.problem.query_heads = s.problem.kv_heads = 1; });
+  add([](Case& s) { s.problem.batch = 1; });
+  add([](Case& s) { s.problem.query_heads = s.problem.kv_heads = 1; });
+  add([](Case& s) {
+    s.problem.query_heads = s.problem.query_heads / s.problem.kv_heads;
+    s.problem.kv_heads = 1;
+  });
+  add([](Case& s) { s.problem.query_heads = s.problem.kv_heads; });
+  add([](Case& s) { s.layouts = {}; });
+  for (const std::int64_t length : smaller_lengths(c.problem.query_len, c.plan.query_tile, 1)) {
+    add([&](Case& s) { s.problem.query_len = length; });
+    add([&](Case& s) { s.problem.query_len = s.problem.key_len = length; });
+  }
+  for (const std::int64_t length : smaller_lengths(c.problem.key_len, c.plan.key_tile, 0)) {
+    add([&](Case& s) { s.problem.key_len = length; });
+  }
+  for (const std::int64_t head_dim : {1, 2, 4, 8, 16, 32, 64}) {
+    if (head_dim >= c.problem.head_dim) break;
+    add([&](Case& s) {
+      const bool is_default = s.problem.scale == default_scale(s.problem.head_dim);
+      s.problem.head_dim = head_dim;
+      if (is_default) s.problem.scale = default_scale(head_dim);
+    });
+  }
+  add([](Case& s) { s.problem.mask = Mask::none; });
+  add([](Case& s) { s.problem.element_type = ElementType::fp32; });
+  add([](Case& s) { s.problem.scale = default_scale(s.problem.head_dim); });
+  for (const Plan& plan : kernel.plans(c.problem)) {
+    if (plan == c.plan) break;  // plans are listed smallest first
+    add([&](Case& s) { s.plan = plan; });
+  }
+  for (const std::string_view family : {"zero_q", "sparse_integers", "normal"}) {
+    if (c.inputs.family == family) break;
+    add([&](Case& s) {
+      s.inputs.family = family;
+      s.inputs.magnitude = 1;
+    });
+  }
+  add([](Case& s) { s.inputs.round_to_integers = true; });
+  for (const double factor : {0.01, 0.1, 0.5, 0.8}) {
+    if (c.inputs.magnitude * factor < 1) continue;
+    add([&](Case& s) { s.inputs.magnitude = std::round(s.inputs.magnitude * factor); });
+  }
+  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+    add([&](Case& s) { s.layouts.*tensor = {}; });
+  }
+  add([](Case& s) { s.schedule_seed = 0; });
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
+    if (c.inputs.seed <= seed) break;
+    add([&](Case& s) { s.inputs.seed = seed; });
+  }
+  return candidates;
+}
+
+Case shrink(const KernelInfo& kernel, const Case& c, const std::function<bool(const Case&)>& fails,
+            int max_calls) {
+  rc::Shrinkable<Case> smallest = rc::shrinkable::shrinkRecur(
+      c, [&](const Case& parent) { return rc::seq::fromContainer(simpler_cases(kernel, parent)); });
+  rc::Seq<rc::Shrinkable<Case>> children = smallest.shrinks();
+  while (max_calls > 0) {
+    const rc::Maybe<rc::Shrinkable<Case>> child = children.next();
+    if (!child) break;
+    --max_calls;
+    if (!fails(child->value())) continue;
+    smallest = *child;
+    children = smallest.shrinks();
+  }
+  return smallest.value();
+}
+
+}  // namespace attest
