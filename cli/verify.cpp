@@ -231,6 +231,9 @@ void add_verify_command(CLI::App& app, Action& action) {
       ->add_option("--lengths", options->lengths,
                    "how often each kind of length is drawn, KIND:WEIGHT separated by commas")
       ->capture_default_str();
+  command->add_flag("--far-on-gpu", campaign.generator.far_elements_on_gpu,
+                    "draw tensors that span more than 2^31 elements on a GPU too: 8 GiB of its "
+                    "memory for each job");
   command->add_option("--max-head-dim", campaign.generator.max_head_dim, "largest head_dim drawn")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -62,5 +62,43 @@ TEST(Coverage, AFeatureThatNoCaseHasIsNamedInTheText) {
   EXPECT_NE(to_string(coverage).find("not reached: one query\n"), std::string::npos);
 }
 
+/// The kernel with every stride cut to 32 bits, as an `int` in its code would do.
+KernelInfo with_32_bit_strides(const KernelInfo& kernel) {
+  KernelInfo narrow = kernel;
+  narrow.launch = [&kernel](const Arguments& a, Device& device) {
+    Arguments cut = a;
+    for (Strides Arguments::*tensor : {&Arguments::q_strides, &Arguments::k_strides,
+                                       &Arguments::v_strides, &Arguments::o_strides}) {
+      Strides& strides = cut.*tensor;
+      for (std::int64_t* stride : {&strides.batch, &strides.head, &strides.row}) {
+        *stride = static_cast<std::int32_t>(*stride);
+      }
+    }
+    kernel.launch(cut, device);
+  };
+  return narrow;
+}
+
+Verdict verdict_of(const KernelInfo& kernel, const Case& c) {
+  const auto device = make_device(Executor::simt);
+  Run run(kernel, c, *device);
+  return verify_case(run, {}).verdict;
+}
+
+TEST(Coverage, OnlyElementsBeyond2To31ShowAKernelThatKeepsStridesIn32Bits) {
+  const KernelInfo& k3 = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const KernelInfo narrow = with_32_bit_strides(k3);
+  Case c{.kernel = k3.name,
+         .problem = {.batch = 2, .query_len = 5, .key_len = 9, .head_dim = 16},
+         .plan = {.query_tile = 8, .key_tile = 8}};
+  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+    c.layouts = {};
+    EXPECT_EQ(verdict_of(narrow, c), Verdict::passed);
+    (c.layouts.*tensor).outer_gap = far_elements;
+    EXPECT_EQ(verdict_of(k3, c), Verdict::passed);
+    EXPECT_EQ(verdict_of(narrow, c), Verdict::failed);
+  }
+}
+
 }  // namespace
 }  // namespace attest

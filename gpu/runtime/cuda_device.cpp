@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/registry.hpp"
+#include "gpu/runtime/poison.hpp"
 
 namespace attest {
 namespace {
@@ -42,6 +43,11 @@ void CudaDevice::download(const std::byte* from, std::span<std::byte> to) {
 
 void CudaDevice::release(std::byte* buffer) noexcept {
   buffers_.erase(buffer);
+}
+
+void CudaDevice::poison_scratch() {
+  ATTEST_CUDA_CHECK(
+      launch_poison(info_.multiprocessors, info_.shared_per_block_optin_bytes, stream_.get()));
 }
 
 double CudaDevice::time_ms(const std::function<void()>& work) {

@@ -19,6 +19,8 @@ class CudaDevice final : public Device {
   /// Waits for launched work first; `from` may point into a buffer. Throws CudaError.
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;
+  /// Shared memory of all multiprocessors that are not busy with another stream becomes NaN.
+  void poison_scratch() override;
   void synchronize() override { stream_.synchronize(); }
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
   [[nodiscard]] void* native_stream() const override { return stream_.get(); }

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "gpu/runtime/launch.hpp"
+#include "gpu/runtime/launch_test.hpp"
 #include "gpu/runtime/test_device.hpp"
 
 namespace attest {
@@ -66,6 +68,32 @@ TEST_F(GpuDeviceTest, UploadedBytesComeBackFromAnAlignedAddressOfTheirOwn) {
     device.release(first);
     device.release(second);
   }
+}
+
+TEST_F(GpuDeviceTest, SharedMemoryThatALaunchHasNotWrittenHoldsNaNAfterPoisoning) {
+  CudaDevice device;
+  constexpr int words = 40 * 1024 / 4;
+  const int blocks = device.info().multiprocessors;
+  DeviceBuffer<unsigned> seen{static_cast<std::size_t>(blocks) * words};
+  device.poison_scratch();
+  launch_copy_unwritten_shared(seen.data(), blocks, words, device);
+  device.synchronize();
+  std::vector<unsigned> values(seen.size());
+  seen.copy_to(values);
+  EXPECT_EQ(std::ranges::count(values, 0xffffffffU), std::ssize(values));
+}
+
+TEST_F(GpuDeviceTest, PiecesOfABufferLieWhereTheImageSaysAndNothingIsCopiedBetweenThem) {
+  CudaDevice device;
+  constexpr std::size_t far = std::size_t{5} << 30;
+  const BufferImage image{
+      .name = "far",
+      .pieces = {{.begin = 0, .bytes = pattern(100)}, {.begin = far, .bytes = pattern(300)}}};
+  std::byte* const buffer = device.upload(image);
+  std::vector<std::byte> back(300);
+  device.download(buffer + far, back);
+  EXPECT_EQ(back, image.pieces[1].bytes);
+  device.release(buffer);
 }
 
 TEST_F(GpuDeviceTest, MovedBufferKeepsItsValuesAndLeavesNothingBehind) {

@@ -1,0 +1,68 @@
+#include "verify/lengths.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "verify/generators.hpp"
+
+namespace attest {
+namespace {
+
+std::string refusal_of(std::string_view text) {
+  try {
+    (void)length_weights_from(text);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Lengths, WeightsReadBackFromTheirText) {
+  EXPECT_EQ(length_weights_from(to_string(LengthWeights{})), LengthWeights{});
+  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0}));
+}
+
+TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
+  const std::string allowed =
+      "; allowed: KIND:WEIGHT separated by commas, weights 0 to 1000, kinds tile-edges, one, "
+      "primes, uniform, mod128, zero";
+  EXPECT_EQ(refusal_of("ones:1"), "--lengths 'ones:1': 'ones' is no kind of length" + allowed);
+  EXPECT_EQ(refusal_of("one"), "--lengths 'one': 'one' has no weight" + allowed);
+  EXPECT_EQ(refusal_of("one:-1"), "--lengths 'one:-1': '-1' is no weight" + allowed);
+  EXPECT_EQ(refusal_of("one:1x"), "--lengths 'one:1x': '1x' is no weight" + allowed);
+  EXPECT_EQ(refusal_of("one:1,one:2"),
+            "--lengths 'one:1,one:2': 'one' stands there twice" + allowed);
+  EXPECT_EQ(refusal_of("one:1,"), "--lengths 'one:1,': '' is no kind of length" + allowed);
+  EXPECT_EQ(refusal_of("zero:1"),
+            "--lengths 'zero:1': no kind of length that queries can have has a weight" + allowed);
+}
+
+TEST(Lengths, OnlyKindsWithAWeightAreDrawnAndLimitsAreKept) {
+  const KernelInfo& k3 = *find_kernel("k3_sequence_parallel", Executor::simt);
+  GeneratorOptions options;
+  options.lengths = length_weights_from("mod128:1");
+  options.max_len = 256;
+  options.max_batch = 1;
+  options.max_query_heads = 1;
+  options.max_head_dim = 16;
+  int drawn = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto c = draw_case(k3, options, 3, i);
+    if (!c || c->inputs.family == "negative_shift") continue;  // often one key
+    ++drawn;
+    const std::int64_t r = c->problem.key_len % 128;
+    EXPECT_TRUE(r == 64 || r == 2 || r == 8 || r == 120 || r == 126 || c->problem.key_len == 1 ||
+                c->problem.key_len == options.max_len)
+        << c->problem.key_len;
+    EXPECT_EQ(c->problem.batch * c->problem.query_heads, 1);
+    EXPECT_LE(c->problem.head_dim, 16);
+    EXPECT_LE(c->problem.query_len, 256);
+  }
+  EXPECT_GT(drawn, 50);
+}
+
+}  // namespace
+}  // namespace attest
