@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "cli/verify_large.hpp"
 #include "core/input_family.hpp"
 #include "core/progress.hpp"
 #include "core/record.hpp"
@@ -29,6 +30,8 @@ struct VerifyOptions {
   std::string lengths = to_string(LengthWeights{});
   std::filesystem::path out = "out";
   bool prints_json = false;
+  bool is_large = false;
+  bool has_cases = false;  ///< --cases was given
   CampaignOptions campaign;
 };
 
@@ -143,6 +146,13 @@ ExitCode verify(VerifyOptions options) {
     throw InvalidInput(fmt::format("--family '{}' matches no input family; see attest list inputs",
                                    options.campaign.generator.families));
   }
+  if (options.is_large) {
+    LargeOptions large;
+    large.seed = options.campaign.seed;
+    large.families = options.campaign.generator.families;
+    if (options.has_cases) large.cases_per_kernel = options.campaign.cases_per_kernel;
+    return verify_large(kernels, large, options.out, options.inputs_file);
+  }
   RecordWriter records(options.out / "verify.jsonl");
 
   const auto start = std::chrono::steady_clock::now();
@@ -216,9 +226,15 @@ void add_verify_command(CLI::App& app, Action& action) {
       "check all laws on every case instead of one drawn law that needs more launches");
   command->add_option("--family", campaign.generator.families, "glob over input families")
       ->capture_default_str();
-  command->add_option("--cases", campaign.cases_per_kernel, "cases per kernel")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->capture_default_str();
+  CLI::Option* const cases =
+      command->add_option("--cases", campaign.cases_per_kernel, "cases per kernel")
+          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+          ->capture_default_str();
+  command->add_flag(
+      "--large", options->is_large,
+      "long sequences up to 131,072 with few heads, 4 cases per kernel unless --cases "
+      "says otherwise, in this process: every element where there is a GPU reference, "
+      "64 sampled rows otherwise; kernels too slow for it are left out by name");
   command->add_option("--for", options->time_limit, "run this long instead: 60s, 5m, 1h");
   command->add_option("--seed", campaign.seed, "seed of the campaign")->capture_default_str();
   command->add_option("--jobs", campaign.jobs, "cases run at the same time")
@@ -258,7 +274,10 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --family real --executor simt     real activations on the SIMT executor\n"
       "  attest verify --inputs my.safetensors --family file\n"
       "  attest verify --kernel 'mutant/*'               the planted bugs: all must be killed");
-  command->callback([options, &action] { action = [options] { return verify(*options); }; });
+  command->callback([options, cases, &action] {
+    options->has_cases = cases->count() > 0;
+    action = [options] { return verify(*options); };
+  });
 }
 
 }  // namespace attest

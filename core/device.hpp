@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attest {
@@ -58,6 +59,18 @@ class Device {
   /// Copies the pieces over; the returned address is that of the buffer's byte 0 and is aligned to
   /// 256 bytes. Throws MachineError when there is no room.
   [[nodiscard]] virtual std::byte* upload(const BufferImage& image) = 0;
+  /// `bytes` bytes for the harness itself, values undefined: no guards, no copy from the host.
+  [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) {
+    BufferImage::Piece piece{.bytes = std::vector<std::byte>(bytes), .accessible = {0, bytes}};
+    return upload({.name = "scratch", .pieces = {std::move(piece)}});
+  }
+  /// The same, filled with `values`.
+  [[nodiscard]] virtual std::byte* upload_values(std::span<const std::byte> values) {
+    BufferImage::Piece piece{.bytes = {values.begin(), values.end()},
+                             .accessible = {0, values.size()},
+                             .initialised = {{0, values.size()}}};
+    return upload({.name = "values", .pieces = {std::move(piece)}});
+  }
   virtual void download(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void release(std::byte* buffer) noexcept = 0;
   /// Leaves NaN wherever a kernel might find what an earlier one left behind: in shared memory,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/host_device.hpp"
 #include "core/precision_plan.hpp"
 #include "core/problem.hpp"
 
@@ -133,7 +134,8 @@ inline constexpr double largest_weight_exponent = 8;
 
 /// delta_j. Number: double or a multiprecision type, here and below.
 template <class Number>
-Number score_error(const BoundConstants& c, const Number& score, const Number& absolute_score) {
+ATTEST_HOST_DEVICE Number score_error(const BoundConstants& c, const Number& score,
+                                      const Number& absolute_score) {
   using std::abs;
   return exponent_slack *
          (c.score_relative * absolute_score + c.score_rounding * abs(score) + c.score_absolute);
@@ -141,8 +143,9 @@ Number score_error(const BoundConstants& c, const Number& score, const Number& a
 
 /// H_j. `largest` is max_i (s_i + delta_i), `largest_magnitude` is max_i (|s_i| + delta_i).
 template <class Number>
-Number log_weight_error(const BoundConstants& c, const Number& score, const Number& delta,
-                        const Number& largest, const Number& largest_magnitude) {
+ATTEST_HOST_DEVICE Number log_weight_error(const BoundConstants& c, const Number& score,
+                                           const Number& delta, const Number& largest,
+                                           const Number& largest_magnitude) {
   using std::abs;
   Number distance = largest - score + delta;
   if (!c.shifts_by_maximum) distance = std::max<Number>(distance, abs(score) + delta);
@@ -153,8 +156,8 @@ Number log_weight_error(const BoundConstants& c, const Number& score, const Numb
 /// Step 5: lower bound of the computed normaliser. `log_share` is ln L + m - m_hat at least, that
 /// is LSE - max_i (s_i + delta_i); `denominator` is sum_j p_j e^-H_j.
 template <class Number>
-Number normaliser_floor(const BoundConstants& c, const Number& largest_magnitude,
-                        const Number& log_share, const Number& denominator) {
+ATTEST_HOST_DEVICE Number normaliser_floor(const BoundConstants& c, const Number& largest_magnitude,
+                                           const Number& log_share, const Number& denominator) {
   using std::exp;
   // The largest weight alone: 1, or e^-g with a factor for the error of its own exp.
   const Number largest_weight =
@@ -176,7 +179,7 @@ struct RowSummary {
 /// Relative error of the computed normaliser against the sum of the weights that the numerator
 /// uses.
 template <class Number>
-Number normaliser_error(const BoundConstants& c, const RowSummary<Number>& row) {
+ATTEST_HOST_DEVICE Number normaliser_error(const BoundConstants& c, const RowSummary<Number>& row) {
   const Number lost = c.visible_keys * c.normaliser_absolute / row.normaliser_floor;
   return (1 + c.normaliser) * (1 + lost) * (1 + row.twice_formed) - 1;
 }
@@ -189,8 +192,8 @@ struct ElementTerms {
 
 /// Steps 4 and 5: distance of the computed output from O before it is rounded to the output format.
 template <class Number>
-Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
-                  const ElementTerms<Number>& e) {
+ATTEST_HOST_DEVICE Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
+                                     const ElementTerms<Number>& e) {
   using std::abs;
   using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
@@ -213,7 +216,8 @@ Number core_error(const BoundConstants& c, const RowSummary<Number>& row,
 
 /// Step 6: the bound of an element, given the bound before the last rounding.
 template <class Number>
-Number output_error(const BoundConstants& c, const Number& o, const Number& core) {
+ATTEST_HOST_DEVICE Number output_error(const BoundConstants& c, const Number& o,
+                                       const Number& core) {
   using std::abs;
   const Number largest = abs(o) + core;
   if (!(largest < c.output_max)) return std::numeric_limits<double>::infinity();
@@ -222,7 +226,8 @@ Number output_error(const BoundConstants& c, const Number& o, const Number& core
 
 /// Step 7.
 template <class Number>
-Number lse_error(const BoundConstants& c, const RowSummary<Number>& row, const Number& lse) {
+ATTEST_HOST_DEVICE Number lse_error(const BoundConstants& c, const RowSummary<Number>& row,
+                                    const Number& lse) {
   using std::abs;
   using std::log;
   const Number z = normaliser_error(c, row);

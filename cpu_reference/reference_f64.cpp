@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "cpu_reference/error_bound.hpp"
 #include "cpu_reference/reference_f64_rows.hpp"
+#include "cpu_reference/row_terms.hpp"
 
 namespace attest {
 namespace {
@@ -193,21 +194,17 @@ class BlockSolver {
     for (std::int64_t column = 0; column < problem_.head_dim; ++column) {
       const double o = o_(i, column);
       const double hull = values.largest_distance(column, o);
-      const double sum = sums[static_cast<std::size_t>(column)] / row.denominator;
-      ElementTerms<double> terms{.o = o,
-                                 .w = absolute_o_(i, column),
-                                 .e1 = row.own_share > 0 ? std::min(sum, hull) : hull,
-                                 .v_abs_sum = values.abs_sum(column),
-                                 .v_abs_max = values.abs_max(column)};
-      const double core = row.is_vacuous ? infinity : core_error(c.kernel, row.kernel, terms);
-      double bound = output_error(c.kernel, o, core);
-      const double own_sum = row.own_share > 0 ? row.own_share * sum : sum;
-      terms.e1 = row.own.growth <= largest_useful_growth ? std::min(own_sum, hull) : hull;
-      double own = core_error(c.own, row.own, terms) + c.own.output_absolute;
+      const ElementErrors errors =
+          element_errors(c.kernel, c.own, row, sums[static_cast<std::size_t>(column)], hull,
+                         {.o = o,
+                          .w = absolute_o_(i, column),
+                          .e1 = 0,
+                          .v_abs_sum = values.abs_sum(column),
+                          .v_abs_max = values.abs_max(column)});
       const bool is_bad = visible > kv.first_bad_value[static_cast<std::size_t>(column)];
       answer_.o.at(b, h, query, column) = is_bad ? nan : o;
-      answer_.o_bound.at(b, h, query, column) = is_bad ? nan : bound + own;
-      answer_.o_own_error.at(b, h, query, column) = is_bad ? nan : own;
+      answer_.o_bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
+      answer_.o_own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
     }
     const double own = lse_error(c.own, row.own, row.lse);
     const double bound = row.is_vacuous ? infinity : lse_error(c.kernel, row.kernel, row.lse);
@@ -243,11 +240,15 @@ std::int64_t rows_per_block(std::int64_t key_len) {
 
 }  // namespace
 
-Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
-                    int threads) {
+void check_inputs(const Problem& problem, const Inputs& inputs) {
   check_shape("q", inputs.q, query_shape(problem));
   check_shape("k", inputs.k, key_shape(problem));
   check_shape("v", inputs.v, key_shape(problem));
+}
+
+Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+                    int threads) {
+  check_inputs(problem, inputs);
   const Shape o_shape = query_shape(problem);
   const Shape lse_shape{o_shape[0], o_shape[1], o_shape[2], 1};
   Answer answer{Tensor<double>(o_shape),   Tensor<double>(lse_shape), Tensor<double>(o_shape),

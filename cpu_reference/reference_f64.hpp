@@ -28,6 +28,9 @@ struct Answer {
 [[nodiscard]] Answer exact_answer(const Problem& problem, const Inputs& inputs,
                                   const PrecisionPlan& precision, int threads = 1);
 
+/// Throws InvalidInput if a tensor does not have the problem's shape.
+void check_inputs(const Problem& problem, const Inputs& inputs);
+
 /// Comparison of sampled rows with the 113-bit oracle.
 struct Certificate {
   std::int64_t rows = 0;  ///< rows compared; fewer than asked for only when the problem has none

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu_reference/row_terms.hpp"
+
 // The binary runs on any x86-64: the loader picks the widest version that the machine has. They
 // differ only in the order of sums of bound quantities, which evaluation_slack covers.
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
@@ -16,27 +18,6 @@ namespace attest {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Below, e^h - 1 and e^-h are summed as series: no cancellation, and the compiler can vectorise
-/// them.
-constexpr double short_series = 0x1p-5;
-
-/// e^h - 1 for 0 <= h < short_series, relative error below h^6 / 5040.
-double small_growth(double h) {
-  return h * (1 + h / 2 * (1 + h / 3 * (1 + h / 4 * (1 + h / 5 * (1 + h / 6)))));
-}
-
-/// A lower bound of e^-h for 0 <= h < short_series, short of it by at most h^4 / 24.
-double small_decay(double h) {
-  return 1 - h * (1 - h / 2 * (1 - h / 3));
-}
-
-/// e^log_p e^a (e^b - 1), in the exponent where e^a or e^b could overflow.
-double weight_change(double log_p, double a, double b) {
-  if (b < short_series) return std::exp(log_p + a) * small_growth(b);
-  if (b < 1) return std::exp(log_p + a) * std::expm1(b);
-  return std::exp(log_p + a + b) - std::exp(log_p + a);
-}
-
 /// Sum and denominator of candidate (a) or (b) of step 3.
 struct Candidate {
   double sum = 0, denominator = 0;
@@ -136,15 +117,6 @@ Step3 perturb_weights(const BoundConstants& c, const RowBuffers& row, double lse
     }
   }
   return result;
-}
-
-/// A share a such that H_j of the reference is at most a H_j of the kernel, for every key.
-/// Then e^(a H) - 1 <= a (e^H - 1), as e^x - 1 is convex and 0 at 0.
-double share_of(const BoundConstants& own, const BoundConstants& kernel) {
-  const double score = (own.score_relative + own.score_rounding) / kernel.score_relative;
-  const double argument = own.argument / kernel.argument;
-  const double exponent = own.exponent > 0 ? own.exponent / kernel.exponent : 0;
-  return std::max({score, argument, exponent});
 }
 
 }  // namespace

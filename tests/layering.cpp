@@ -38,6 +38,8 @@ const std::vector<Layer>& layers() {
       {"gpu/primitives", {"core"}, {}},
       {"gpu/kernels", {"core", "gpu/primitives"}, {}},
       {"gpu/peers", {"core", "gpu/primitives", "gpu/runtime"}, {}},
+      // Kernels that judge instead of being judged: they share the reference's formulas.
+      {"gpu/reference", {"core", "cpu_reference", "gpu/primitives"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"include", {}, {}},

@@ -24,15 +24,6 @@ bool within(double bound, double error) {
   return error <= bound;
 }
 
-double error_over_bound(double got, double want, double bound) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (std::isnan(want)) return std::isnan(got) ? 0.0 : infinity;
-  if (got == want) return 0.0;
-  const double error = std::abs(got - want);
-  if (!std::isfinite(error) || !(bound > 0.0)) return infinity;
-  return error / bound;
-}
-
 Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
                    const Tensor<double>& bound) {
   Comparison result;

@@ -5,16 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "core/error_ratio.hpp"
 #include "core/tensor.hpp"
 
 namespace attest {
 
 /// True only if the error is proven to be at most the bound: NaN on either side is false.
 [[nodiscard]] bool within(double bound, double error);
-
-/// |got - want| / bound, with 0 / 0 = 0. Equal infinities count as error 0, and so does NaN where
-/// NaN is wanted. A NaN or an infinity that is not wanted gives +infinity.
-[[nodiscard]] double error_over_bound(double got, double want, double bound);
 
 /// The worst element of a comparison.
 struct WorstElement {

@@ -1,6 +1,7 @@
 #include "gpu/runtime/cuda_device.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "core/registry.hpp"
 #include "gpu/runtime/poison.hpp"
@@ -23,15 +24,28 @@ const DeviceRegistration registration{
 CudaDevice::CudaDevice(int ordinal) : info_(select_device(ordinal)) {}
 
 std::byte* CudaDevice::upload(const BufferImage& image) {
-  // An empty image still needs an address of its own, by which it is released.
-  DeviceBuffer<std::byte> buffer{std::max<std::size_t>(image.size_bytes(), 1)};
+  std::byte* const buffer = allocate(image.size_bytes());
   for (const BufferImage::Piece& piece : image.pieces) {
-    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer.data() + piece.begin, piece.bytes.data(),
-                                      piece.bytes.size(), cudaMemcpyHostToDevice, stream_.get()));
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer + piece.begin, piece.bytes.data(), piece.bytes.size(),
+                                      cudaMemcpyHostToDevice, stream_.get()));
   }
   stream_.synchronize();
+  return buffer;
+}
+
+std::byte* CudaDevice::allocate(std::size_t bytes) {
+  // An empty buffer still needs an address of its own, by which it is released.
+  DeviceBuffer<std::byte> buffer{std::max<std::size_t>(bytes, 1)};
   std::byte* const address = buffer.data();
   buffers_.emplace(address, std::move(buffer));
+  return address;
+}
+
+std::byte* CudaDevice::upload_values(std::span<const std::byte> values) {
+  std::byte* const address = allocate(values.size());
+  ATTEST_CUDA_CHECK(cudaMemcpyAsync(address, values.data(), values.size(), cudaMemcpyHostToDevice,
+                                    stream_.get()));
+  stream_.synchronize();
   return address;
 }
 

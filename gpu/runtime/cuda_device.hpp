@@ -16,6 +16,8 @@ class CudaDevice final : public Device {
   explicit CudaDevice(int ordinal = 0);
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
+  [[nodiscard]] std::byte* upload_values(std::span<const std::byte> values) override;
   /// Waits for launched work first; `from` may point into a buffer. Throws CudaError.
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;

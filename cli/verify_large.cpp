@@ -1,0 +1,84 @@
+#include "cli/verify_large.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "core/progress.hpp"
+#include "core/record.hpp"
+#include "core/registry.hpp"
+#include "verify/counterexample.hpp"
+
+namespace attest {
+namespace {
+
+Record record_of(const LargeResult& result, const LargeOptions& options) {
+  Record record;
+  record.kind = "verify_large";
+  record.verdict = result.failure ? "failed" : result.cases == 0 ? "unsupported" : "passed";
+  record.labels = {{"kernel", result.kernel->name},
+                   {"executor", std::string(name_of(result.kernel->executor))},
+                   {"seed", std::to_string(options.seed)}};
+  if (!result.left_out.empty()) record.labels["left_out"] = result.left_out;
+  record.measurements = {
+      {"cases", static_cast<double>(result.cases), "1"},
+      {"longest", static_cast<double>(result.longest), "1"},
+      {"rows", static_cast<double>(result.rows), "1"},
+      {"checked_rows", static_cast<double>(result.checked_rows), "1"},
+      {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
+      {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
+      {"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"}};
+  if (result.failure) {
+    record.subject = result.failure->the_case;
+    record.labels["law"] = result.failure->law;
+    record.labels["what"] = result.failure->check.detail;
+  }
+  record.provenance = current_provenance(make_device(result.kernel->executor)->description());
+  return record;
+}
+
+}  // namespace
+
+ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOptions options,
+                      const std::filesystem::path& out, const std::string& inputs_file) {
+  RecordWriter records(out / "verify.jsonl");
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<LargeResult> results;
+  {
+    Progress progress({.label = "long sequences", .unit = "cases"});
+    options.on_case_done = [&] { progress.advance(); };
+    results = run_large(kernels, options);
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  bool passed = true;
+  std::int64_t cases = 0;
+  fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", "kernel", "on", "cases",
+             "longest", "rows", "checked", "O/bound", "LSE/bound", "verdict");
+  for (const LargeResult& result : results) {
+    records.write(record_of(result, options));
+    cases += result.cases;
+    if (result.failure) {
+      passed = false;
+      const auto path = write_counterexample(out / "counterexamples", *result.failure,
+                                             result.kernel->executor, inputs_file);
+      fmt::print("\nFAILED, shrunk:\n{}  replay   ./attest replay {}\n\n",
+                 describe(*result.failure, *result.kernel), path.string());
+    }
+    fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9} {:>9.3f} {:>9.3f}  {}\n", result.kernel->name,
+               name_of(result.kernel->executor), result.cases, result.longest, result.rows,
+               result.checked_rows, result.worst_o_over_bound, result.worst_lse_over_bound,
+               result.failure            ? "failed"
+               : result.left_out.empty() ? "passed"
+                                         : "left out: " + result.left_out);
+  }
+  fmt::print("\n{} cases in {}\nrecords appended to {}\n", cases, format_duration(seconds),
+             records.path().string());
+  // Nothing checked is nothing proven.
+  if (cases == 0)
+    throw InvalidInput("--large: no kernel of --kernel is fast enough on this machine");
+  fmt::print("{}\n", passed ? "PASSED" : "FAILED");
+  return passed ? ExitCode::passed : ExitCode::verdict_failed;
+}
+
+}  // namespace attest

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "verify/large.hpp"
+
+namespace attest {
+
+/// `attest verify --large`: runs, prints the table, writes records and counterexamples below `out`.
+[[nodiscard]] ExitCode verify_large(const std::vector<const KernelInfo*>& kernels,
+                                    LargeOptions options, const std::filesystem::path& out,
+                                    const std::string& inputs_file);
+
+}  // namespace attest

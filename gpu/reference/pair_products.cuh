@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/primitives/launch.cuh"
+
+namespace attest {
+
+// Sums over one index of pairs (x, y), in double, two sums at a time. A thread keeps 8 rows x 4
+// columns of both in registers: 64 sums for 12 values read from shared memory at each step, so the
+// FP64 units are the limit. Elements outside the matrices count as 0.
+
+inline constexpr int tile_rows = 64, tile_columns = 64, tile_depth = 16;
+inline constexpr int tile_threads = 128;
+inline constexpr int thread_rows = 8, thread_columns = 4;
+/// One double more than a tile's rows: threads that store a column of the tile hit different banks.
+inline constexpr int row_pitch = tile_rows + 1, column_pitch = tile_columns + 1;
+inline constexpr std::size_t tile_shared_bytes =
+    sizeof(double) * tile_depth * (row_pitch + column_pitch);
+
+/// Rows and columns of the result that this thread holds.
+struct ThreadTile {
+  int first_row, first_column;
+  __device__ ThreadTile()
+      : first_row(static_cast<int>(threadIdx.x) / 16 * thread_rows),
+        first_column(static_cast<int>(threadIdx.x) % 16) {}
+  __device__ int row(int i) const { return first_row + i; }
+  /// Neighbouring threads hold neighbouring columns.
+  __device__ int column(int j) const { return first_column + 16 * j; }
+};
+
+/// step(x, y, i, j) for every k in [0, depth), in ascending order. x(row, k) and y(k, column) load
+/// from global memory and give 0 outside their matrices. `y_is_transposed`: consecutive k are
+/// neighbours in memory, not consecutive columns. All threads of the block take part.
+///
+/// Barriers: (1) all have read the previous tiles; (2) the new tiles are complete.
+template <bool y_is_transposed, typename X, typename Y, typename Step>
+__device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const Step& step) {
+  double* const xs = dynamic_shared<double>();  // [depth][rows]
+  double* const ys = xs + tile_depth * row_pitch;
+  const ThreadTile mine;
+  const int t = static_cast<int>(threadIdx.x);
+  for (std::int64_t first = 0; first < depth; first += tile_depth) {
+    __syncthreads();  // (1)
+    for (int e = t; e < tile_rows * tile_depth; e += tile_threads) {
+      const int k = e % tile_depth, row = e / tile_depth;
+      xs[k * row_pitch + row] = first + k < depth ? x(row, first + k) : 0.0;
+    }
+    for (int e = t; e < tile_columns * tile_depth; e += tile_threads) {
+      const int k = y_is_transposed ? e % tile_depth : e / tile_columns;
+      const int column = y_is_transposed ? e / tile_depth : e % tile_columns;
+      ys[k * column_pitch + column] = first + k < depth ? y(first + k, column) : 0.0;
+    }
+    __syncthreads();  // (2)
+#pragma unroll 4
+    for (int k = 0; k < tile_depth; ++k) {
+      double xk[thread_rows], yk[thread_columns];
+#pragma unroll
+      for (int i = 0; i < thread_rows; ++i) xk[i] = xs[k * row_pitch + mine.row(i)];
+#pragma unroll
+      for (int j = 0; j < thread_columns; ++j) yk[j] = ys[k * column_pitch + mine.column(j)];
+#pragma unroll
+      for (int i = 0; i < thread_rows; ++i) {
+#pragma unroll
+        for (int j = 0; j < thread_columns; ++j) step(xk[i], yk[j], i, j);
+      }
+    }
+  }
+}
+
+/// Two sums for each of a thread's elements.
+struct TwoSums {
+  double first[thread_rows][thread_columns] = {}, second[thread_rows][thread_columns] = {};
+};
+
+}  // namespace attest
