@@ -18,9 +18,11 @@ void list_kernels(bool mutants) {
     for (const ElementType type : kernel.element_types) {
       formats += fmt::format("{}{}", formats.empty() ? "" : ",", format_of(type).name);
     }
-    fmt::print("  {:<28} {:<5} {:<15} {}{}\n", kernel.name, name_of(kernel.executor), formats,
+    const std::string unavailable = kernel.unavailable ? kernel.unavailable() : "";
+    fmt::print("  {:<28} {:<5} {:<15} {}{}{}\n", kernel.name, name_of(kernel.executor), formats,
                kernel.summary,
-               kernel.killed_by.empty() ? "" : fmt::format(" [must fail {}]", kernel.killed_by));
+               kernel.killed_by.empty() ? "" : fmt::format(" [must fail {}]", kernel.killed_by),
+               unavailable.empty() ? "" : fmt::format(" [unavailable: {}]", unavailable));
   }
 }
 

@@ -31,10 +31,19 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob,
   }
   const bool with_mutants = glob.find("mutant") != std::string::npos;
   std::vector<const KernelInfo*> selected;
+  std::string unavailable;
   for (const KernelInfo& kernel : all_kernels()) {
     if (kernel.role == KernelRole::mutant && !with_mutants) continue;
-    if (matches_glob(kernel.name, glob) && runs_here(kernel, executor)) selected.push_back(&kernel);
+    if (!matches_glob(kernel.name, glob) || !runs_here(kernel, executor)) continue;
+    if (const std::string reason = kernel.unavailable ? kernel.unavailable() : "";
+        !reason.empty()) {
+      unavailable = fmt::format("kernel {} cannot run on this machine: {}", kernel.name, reason);
+      fmt::print(stderr, "attest: {}\n", unavailable);
+      continue;
+    }
+    selected.push_back(&kernel);
   }
+  if (selected.empty() && !unavailable.empty()) throw MachineError(unavailable);
   if (selected.empty()) {
     throw InvalidInput(fmt::format(
         "--kernel '{}' matches no kernel on executor {}; see attest list kernels", glob, executor));

@@ -52,7 +52,13 @@ struct KernelInfo {
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
   bool is_deterministic = true;  ///< two launches give the same bits
-  LayoutNeeds layout_needs{};    ///< generators draw only layouts that fit
+  /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
+  /// that multiply a hidden value by a weight of 0 cannot claim it.
+  bool ignores_hidden_nan = true;
+  LayoutNeeds layout_needs{};  ///< generators draw only layouts that fit
+  /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
+  /// missing, say. May be empty: its executor is all it needs.
+  std::function<std::string()> unavailable{};
 
   /// Which roundings a run performs.
   std::function<PrecisionPlan(const Problem&, const Plan&)> precision;

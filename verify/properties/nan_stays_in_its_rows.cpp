@@ -52,7 +52,8 @@ const PropertyRegistration registration{
      .statement = "a NaN in Q, K or V makes NaN of the rows that see it (of its column, in V) and "
                   "changes no other bit",
      .cost = Property::Cost::more_launches,
-     .applies = [](Run& run) { return run.problem().key_len > 0; },
+     .applies =
+         [](Run& run) { return run.kernel().ignores_hidden_nan && run.problem().key_len > 0; },
      .check =
          [](Run& run) {
            const Problem& p = run.problem();

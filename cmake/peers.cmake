@@ -1,0 +1,23 @@
+# Libraries of others as kernels (gpu/peers). Sets ATTEST_HAS_CUDNN_PEER: needs nvcc's toolkit with cuDNN's headers, and
+# the headers of the cuDNN frontend, which `./attest install peers` fetches. The library itself is opened at run time.
+set(ATTEST_HAS_CUDNN_PEER OFF)
+set(missing "")
+if(NOT ATTEST_HAS_CUDA)
+  set(missing "no CUDA toolkit")
+else()
+  find_path(ATTEST_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  # Not cached: the headers may arrive between two configurations, or leave.
+  unset(ATTEST_CUDNN_FRONTEND_INCLUDE CACHE)
+  find_path(ATTEST_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${PROJECT_SOURCE_DIR}/build/peers/include)
+  if(NOT ATTEST_CUDNN_INCLUDE)
+    set(missing "cudnn_graph.h is not in the CUDA toolkit's include folder")
+  elseif(NOT ATTEST_CUDNN_FRONTEND_INCLUDE)
+    set(missing "no headers of the cuDNN frontend; run ./attest install peers")
+  endif()
+endif()
+if(missing)
+  message(STATUS "Peer cudnn_sdpa: left out, ${missing}")
+else()
+  set(ATTEST_HAS_CUDNN_PEER ON)
+  message(STATUS "Peer cudnn_sdpa: ${ATTEST_CUDNN_FRONTEND_INCLUDE}")
+endif()

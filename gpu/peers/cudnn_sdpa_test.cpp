@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/input_family.hpp"
+#include "core/registry.hpp"
+#include "core/session.hpp"
+#include "gpu/peers/cudnn_library.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& kernel() {
+  return *find_kernel("cudnn_sdpa", Executor::gpu);
+}
+
+TEST(CudnnSdpa, says_what_it_cannot_run_in_a_sentence) {
+  Problem problem{.head_dim = 64, .element_type = ElementType::fp16, .scale = 0.125F};
+  EXPECT_EQ(kernel().unsupported(problem, {}), std::nullopt);
+  for (const std::int64_t head_dim : {4, 63, 65, 264}) {
+    Problem odd = problem;
+    odd.head_dim = head_dim;
+    EXPECT_TRUE(kernel().unsupported(odd, {})) << head_dim;
+  }
+  Problem no_keys = problem;
+  no_keys.key_len = 0;
+  EXPECT_TRUE(kernel().unsupported(no_keys, {}));
+  Problem empty_rows = problem;
+  empty_rows.mask = Mask::causal_bottom_right;
+  empty_rows.query_len = 2;
+  EXPECT_TRUE(kernel().unsupported(empty_rows, {}));
+}
+
+TEST(CudnnSdpaDeathTest, a_missing_library_makes_it_unavailable_and_the_reason_names_the_variable) {
+  // In a process of its own: the library is opened once.
+  EXPECT_EXIT(
+      {
+        setenv("ATTEST_CUDNN", "/nowhere/libcudnn.so.9", 1);
+        std::fputs(kernel().unavailable().c_str(), stderr);
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "ATTEST_CUDNN");
+}
+
+/// O of one launch of [1, 2, 3, 64] on values that the scale matters for.
+Outputs launch(float scale, Device& device) {
+  Case c;
+  c.problem = {.query_heads = 2,
+               .kv_heads = 1,
+               .query_len = 3,
+               .key_len = 5,
+               .head_dim = 64,
+               .element_type = ElementType::bf16,
+               .scale = scale};
+  Session session(kernel(), c, make_inputs(c.problem, c.inputs), device);
+  session.launch();
+  return session.read_outputs();
+}
+
+TEST(GpuCudnnSdpa, a_cached_plan_is_not_used_for_another_scale) {
+  for (const std::string& reason : {why_unavailable(Executor::gpu), kernel().unavailable()}) {
+    if (!reason.empty()) GTEST_SKIP() << reason;
+  }
+  const auto device = make_device(Executor::gpu);
+  const Outputs small = launch(0.125F, *device);
+  const Outputs large = launch(0.5F, *device);
+  const Outputs again = launch(0.125F, *device);
+  bool differs = false;
+  for (std::size_t i = 0; i < small.lse.values().size(); ++i) {
+    EXPECT_EQ(small.lse.values()[i], again.lse.values()[i]);
+    differs = differs || small.lse.values()[i] != large.lse.values()[i];
+  }
+  EXPECT_TRUE(differs) << "the same LSE for two scales";
+}
+
+}  // namespace
+}  // namespace attest
