@@ -155,6 +155,10 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
     (p.query_len > p.key_len ? p.query_len : p.key_len) /= 2;
     if (std::max(p.query_len, p.key_len) < options.min_len) return std::nullopt;
   }
+  // Gaps that put a few rows 2^31 elements apart would put a hundred thousand nowhere.
+  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+    (c->layouts.*tensor).plane_gap = (c->layouts.*tensor).outer_gap = 0;
+  }
   const InputFamily& family = input_family(c->inputs.family);
   if (family.unsupported && family.unsupported(p)) return std::nullopt;
   if (why_unsupported(kernel, *c)) return std::nullopt;
@@ -171,6 +175,7 @@ std::optional<double> speed_of(const KernelInfo& kernel, const LargeOptions& opt
     c->problem.query_len = c->problem.key_len = probe_len;
     c->problem.mask = kernel.masks.front();
     c->inputs = {};
+    c->layouts = {};
     if (why_unsupported(kernel, *c)) continue;
     Session session(kernel, *c, make_inputs(c->problem, c->inputs), device);
     const auto start = std::chrono::steady_clock::now();
