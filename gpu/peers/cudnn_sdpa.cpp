@@ -37,7 +37,10 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
     return outside("head_dim", problem.head_dim, "multiples of 8 up to 256");
   }
   if (problem.key_len == 0) return outside("key_len", 0, "at least 1");
-  if (problem.scale == 0) return "scale is 0; cuDNN returns NaN for it (README.md, finding 1)";
+  if (!(problem.scale > 0)) {
+    return "scale is " + std::to_string(problem.scale) +
+           "; cuDNN is right for positive ones only (gpu/peers/README.md, finding 1)";
+  }
   if (problem.mask == Mask::causal_bottom_right && problem.query_len > problem.key_len) {
     return outside(
         "query_len", problem.query_len,
