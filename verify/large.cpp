@@ -200,10 +200,11 @@ LargeCheck check_large(const KernelInfo& kernel, const Case& c, Device& device,
   session.launch();
   const Outputs outputs = session.read_outputs();
   const MemoryReport& memory = session.memory_report();
-  for (const auto* list :
-       {&memory.damaged_guards, &memory.unwritten_outputs, &memory.modified_inputs}) {
+  for (const auto& [law, list] : {std::pair("guards_untouched", &memory.damaged_guards),
+                                  std::pair("outputs_written", &memory.unwritten_outputs),
+                                  std::pair("inputs_unmodified", &memory.modified_inputs)}) {
     if (list->empty()) continue;
-    result.failure = Failure{.law = "memory", .the_case = c, .check = Check::failed(list->front())};
+    result.failure = Failure{.law = law, .the_case = c, .check = Check::failed(list->front())};
     return result;
   }
   for (const Finding& finding : device.take_findings()) {
