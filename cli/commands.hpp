@@ -13,6 +13,7 @@ using Action = std::function<ExitCode()>;
 /// Each adds one subcommand with its options, help and examples; one file a subcommand.
 void add_verify_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
+void add_mutants_command(CLI::App& app, Action& action);
 void add_list_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_worker_command(CLI::App& app, Action& action);

@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "cli/selection.hpp"
+#include "core/error.hpp"
+#include "core/progress.hpp"
+#include "core/provenance.hpp"
+#include "core/registry.hpp"
+#include "verify/kill_matrix.hpp"
+
+namespace attest {
+namespace {
+
+struct MutantsOptions {
+  std::filesystem::path out = "out";
+  KillMatrixOptions matrix;
+};
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw MachineError(fmt::format("cannot write {}", path.string()));
+}
+
+void print_table(const KillMatrix& matrix) {
+  fmt::print("\n{:<38}", "mutant");
+  constexpr std::array<std::string_view, matrix_columns> heads{"FA 2x",  "cuDNN", "xForm", "KBench",
+                                                               "FlashI", "exact", "bound", "stat"};
+  for (const std::string_view head : heads) fmt::print(" {:>6}", head);
+  fmt::print("  named law\n");
+  const auto row = [](const std::string& name, const auto& cell, std::string_view last) {
+    fmt::print("{:<38}", name);
+    for (std::size_t column = 0; column < matrix_columns; ++column) {
+      fmt::print(" {:>6}", cell(column));
+    }
+    fmt::print("  {}\n", last);
+  };
+  for (std::size_t i = 0; i < matrix.mutants.size(); ++i) {
+    const MatrixRow& mutant = matrix.mutants[i];
+    row(
+        mutant.kernel->name, [&](std::size_t c) { return mutant.columns[c].kills; },
+        matrix.campaign[i].is_as_expected() ? mutant.kernel->killed_by : "NOT KILLED");
+  }
+  fmt::print("\n");
+  row(
+      fmt::format("killed, of {}", matrix.mutants.size()),
+      [&](std::size_t c) {
+        return std::ranges::count_if(matrix.mutants,
+                                     [&](const MatrixRow& m) { return m.is_killed_by(c); });
+      },
+      "");
+  row(
+      "killed on N(0, 1) only",
+      [&](std::size_t c) {
+        if (c >= peer_columns) return std::string("-");
+        return fmt::format("{}", std::ranges::count_if(matrix.mutants, [&](const MatrixRow& m) {
+                             return m.on_normal[c].kills > 0;
+                           }));
+      },
+      "");
+  std::int64_t cases = 0;
+  for (const MatrixRow& kernel : matrix.correct) cases += kernel.cases;
+  row(
+      fmt::format("false alarms, of {} cases", cases),
+      [&](std::size_t c) {
+        std::int64_t alarms = 0;
+        for (const MatrixRow& kernel : matrix.correct) alarms += kernel.columns[c].rejected;
+        return alarms;
+      },
+      "");
+}
+
+ExitCode run_mutants(MutantsOptions options) {
+  load_captured_inputs("");
+  const auto start = std::chrono::steady_clock::now();
+  KillMatrix matrix;
+  {
+    Progress progress({.label = "planted bugs", .unit = "cases"});
+    options.matrix.on_case_done = [&] { progress.advance(); };
+    matrix = make_kill_matrix(options.matrix);
+  }
+  matrix.options.on_case_done = {};
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Provenance provenance = current_provenance("");
+  const std::filesystem::path markdown = options.out / "kill_matrix.md";
+  const std::filesystem::path json = options.out / "kill_matrix.json";
+  write_file(markdown, to_markdown(matrix, provenance));
+  write_file(json, to_json(matrix, provenance));
+  print_table(matrix);
+  fmt::print("\n{} in {}; written to {} and {}\n{}\n", "kill matrix", format_duration(seconds),
+             markdown.string(), json.string(), matrix.is_as_expected() ? "PASSED" : "FAILED");
+  return matrix.is_as_expected() ? ExitCode::passed : ExitCode::verdict_failed;
+}
+
+}  // namespace
+
+void add_mutants_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "mutants", "Judge the judge: planted bugs against our laws and other projects' rules");
+  const auto options = std::make_shared<MutantsOptions>();
+  KillMatrixOptions& matrix = options->matrix;
+  matrix.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  command->add_option("--kernel", matrix.kernels, "glob over mutants")->capture_default_str();
+  command->add_option("--cases", matrix.cases, "cases of each mutant")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--normal-cases", matrix.normal_cases,
+                   "further cases of each on N(0, 1), for the rules of other projects")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--seed", matrix.seed, "seed of the cases")->capture_default_str();
+  command->add_option("--jobs", matrix.jobs, "cases run at the same time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "folder for kill_matrix.md and kill_matrix.json")
+      ->capture_default_str();
+  command->footer(
+      "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "
+      "the bug.\n"
+      "Exit code 0: our laws kill every mutant, each names a law that does, and no correct kernel "
+      "is "
+      "rejected.\n"
+      "Examples:\n"
+      "  attest mutants\n"
+      "  attest mutants --kernel 'mutant/z2*' --cases 200");
+  command->callback([options, &action] { action = [options] { return run_mutants(*options); }; });
+}
+
+}  // namespace attest

@@ -1,0 +1,235 @@
+#include "verify/kill_matrix.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "verify/generators.hpp"
+#include "verify/peer_rules.hpp"
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+/// What all rules say of one case: true is a rejection.
+struct Judgement {
+  std::array<bool, matrix_columns> rejected{};
+  std::vector<std::string> laws;
+};
+
+std::size_t column_of(Layer layer) {
+  return peer_columns + static_cast<std::size_t>(layer);
+}
+
+void ask_peers(Run& run, Judgement& judgement) {
+  const FrameworkAnswers framework = framework_answers(run.problem(), run.inputs());
+  const PeerCase peer_case{run.problem(), run.the_case().plan, run.base().outputs, framework};
+  for (std::size_t i = 0; i < peer_columns; ++i) {
+    judgement.rejected[i] = !peer_rules()[i].accepts(peer_case);
+  }
+}
+
+/// Layer by layer, so that each is asked whatever the others say. As in a campaign, every law that
+/// reads the base launch is checked, and one drawn from those that launch again.
+void ask_laws(Run& run, Judgement& judgement) {
+  for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
+    const CaseVerdict verdict = verify_case(run, {.layers = {layer}});
+    if (!verdict.failure) continue;
+    judgement.rejected[column_of(layer)] = true;
+    judgement.laws.push_back(verdict.failure->law);
+  }
+}
+
+/// A case as the peers' own tests would choose its values.
+Case with_usual_input(Case c) {
+  c.problem.scale = default_scale(c.problem.head_dim);
+  c.layouts = {};
+  c.inputs.magnitude = 1;
+  return c;
+}
+
+/// A correct kernel, the cases drawn for it, and what was said of it in each.
+struct Host {
+  const KernelInfo* kernel = nullptr;
+  std::vector<std::optional<Case>> cases;
+  std::vector<Judgement> judgements;
+};
+
+class Judge {
+ public:
+  explicit Judge(const KillMatrixOptions& options) : options_(options) {}
+
+  KillMatrix run() {
+    choose_kernels();
+    const auto all = options_.cases + options_.normal_cases;
+    parallel(static_cast<std::int64_t>(hosts_.size()) * all, [&](std::int64_t task, Devices& d) {
+      Host& host = hosts_[static_cast<std::size_t>(task / all)];
+      const auto i = static_cast<std::size_t>(task % all);
+      host.cases[i] = draw(*host.kernel, task % all);
+      if (host.cases[i]) host.judgements[i] = judge(*host.kernel, *host.cases[i], task % all, d);
+      count(row_of(matrix_.correct, *host.kernel), host, i, host.judgements[i], nullptr);
+    });
+    parallel(static_cast<std::int64_t>(matrix_.mutants.size()) * all,
+             [&](std::int64_t task, Devices& d) {
+               MatrixRow& row = matrix_.mutants[static_cast<std::size_t>(task / all)];
+               const auto i = static_cast<std::size_t>(task % all);
+               const Host& host = host_of(*row.kernel);
+               if (!host.cases[i]) return;
+               Case c = *host.cases[i];
+               c.kernel = row.kernel->name;
+               count(row, host, i, judge(*row.kernel, c, task % all, d), &host.judgements[i]);
+             });
+    judge_by_named_laws();
+    matrix_.options = options_;
+    return std::move(matrix_);
+  }
+
+ private:
+  using Devices = std::map<Executor, std::unique_ptr<Device>>;
+
+  void choose_kernels() {
+    for (const KernelInfo& kernel : all_kernels()) {
+      if (kernel.role != KernelRole::mutant || !matches_glob(kernel.name, options_.kernels)) {
+        continue;
+      }
+      matrix_.mutants.push_back({.kernel = &kernel});
+      const KernelInfo* host = find_kernel(kernel.planted_in, kernel.executor);
+      if (std::ranges::find(hosts_, host, &Host::kernel) != hosts_.end()) continue;
+      const auto all = static_cast<std::size_t>(options_.cases + options_.normal_cases);
+      hosts_.push_back({.kernel = host,
+                        .cases = std::vector<std::optional<Case>>(all),
+                        .judgements = std::vector<Judgement>(all)});
+      matrix_.correct.push_back({.kernel = host});
+    }
+    if (matrix_.mutants.empty()) {
+      throw InvalidInput(fmt::format("--kernel '{}' matches no mutant; see attest list mutants",
+                                     options_.kernels));
+    }
+  }
+
+  [[nodiscard]] const Host& host_of(const KernelInfo& mutant) const {
+    return *std::ranges::find(hosts_, find_kernel(mutant.planted_in, mutant.executor),
+                              &Host::kernel);
+  }
+
+  static MatrixRow& row_of(std::vector<MatrixRow>& rows, const KernelInfo& kernel) {
+    return *std::ranges::find(rows, &kernel, &MatrixRow::kernel);
+  }
+
+  [[nodiscard]] bool is_usual(std::int64_t index) const { return index >= options_.cases; }
+
+  [[nodiscard]] std::optional<Case> draw(const KernelInfo& kernel, std::int64_t index) const {
+    GeneratorOptions generator;
+    if (!is_usual(index)) {
+      return draw_case(kernel, generator, options_.seed, static_cast<std::uint64_t>(index));
+    }
+    generator.families = "normal";
+    const auto c = draw_case(kernel, generator, options_.seed, static_cast<std::uint64_t>(index));
+    return c ? std::optional(with_usual_input(*c)) : std::nullopt;
+  }
+
+  [[nodiscard]] Judgement judge(const KernelInfo& kernel, const Case& c, std::int64_t index,
+                                Devices& devices) const {
+    std::unique_ptr<Device>& device = devices[kernel.executor];
+    if (!device) device = make_device(kernel.executor);
+    Run run(kernel, c, *device);
+    Judgement judgement;
+    try {
+      ask_peers(run, judgement);
+      if (!is_usual(index)) ask_laws(run, judgement);
+    } catch (const KernelFault&) {
+      judgement.rejected.fill(true);  // any test program would have ended here
+    }
+    return judgement;
+  }
+
+  /// `correct` is what the rules say of the kernel without the bug; null for that kernel itself.
+  void count(MatrixRow& row, const Host& host, std::size_t i, const Judgement& judgement,
+             const Judgement* correct) {
+    const std::scoped_lock lock(mutex_);
+    if (options_.on_case_done) options_.on_case_done();
+    if (!host.cases[i]) return;
+    const bool usual = is_usual(static_cast<std::int64_t>(i));
+    ++(usual ? row.normal_cases : row.cases);
+    for (std::size_t column = 0; column < matrix_columns; ++column) {
+      if (!judgement.rejected[column] || (usual && column >= peer_columns)) continue;
+      Tally& tally = usual ? row.on_normal[column] : row.columns[column];
+      ++tally.rejected;
+      if (correct != nullptr && correct->rejected[column]) continue;
+      ++tally.kills;
+      ++tally.families[host.cases[i]->inputs.family];
+    }
+    for (const std::string& law : judgement.laws) ++row.laws[law];
+  }
+
+  /// Calls work(task, devices of the thread) for every task, on `jobs` threads.
+  template <typename Work>
+  void parallel(std::int64_t tasks, const Work& work) {
+    std::atomic<std::int64_t> next = 0;
+    std::exception_ptr error;
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < std::max(1, options_.jobs); ++i) {
+      threads.emplace_back([&] {
+        Devices devices;
+        try {
+          for (std::int64_t task = next++; task < tasks; task = next++) work(task, devices);
+        } catch (...) {
+          const std::scoped_lock lock(mutex_);
+          if (!error) error = std::current_exception();
+          next = tasks;
+        }
+      });
+    }
+    threads.clear();
+    if (error) std::rethrow_exception(error);
+  }
+
+  void judge_by_named_laws() {
+    std::vector<const KernelInfo*> kernels;
+    for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
+    CampaignOptions campaign;
+    campaign.cases_per_kernel = std::max<std::int64_t>(options_.cases, 1);
+    campaign.seed = options_.seed;
+    campaign.jobs = options_.jobs;
+    campaign.shrink_calls = options_.shrink_calls;
+    matrix_.campaign = run_campaign(kernels, campaign);
+  }
+
+  const KillMatrixOptions& options_;
+  KillMatrix matrix_;
+  std::vector<Host> hosts_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+std::string_view column_name(std::size_t column) {
+  constexpr std::array<std::string_view, 3> ours{"exact laws", "bound", "statistics"};
+  return column < peer_columns ? peer_rules()[column].name : ours[column - peer_columns];
+}
+
+bool MatrixRow::is_killed_by_us() const {
+  return std::any_of(columns.begin() + peer_columns, columns.end(),
+                     [](const Tally& tally) { return tally.kills > 0; });
+}
+
+bool KillMatrix::is_as_expected() const {
+  return std::ranges::all_of(mutants, &MatrixRow::is_killed_by_us) &&
+         std::ranges::none_of(correct, &MatrixRow::is_killed_by_us) &&
+         std::ranges::all_of(campaign, &KernelResult::is_as_expected);
+}
+
+KillMatrix make_kill_matrix(const KillMatrixOptions& options) {
+  (void)all_kernels();  // sorts on first use: not something for several threads
+  return Judge(options).run();
+}
+
+}  // namespace attest

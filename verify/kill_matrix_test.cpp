@@ -1,0 +1,79 @@
+#include "verify/kill_matrix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/provenance.hpp"
+
+namespace attest {
+namespace {
+
+KillMatrix small_matrix() {
+  // One bug that only laws about memory can see, one that only LSE shows, one that everybody sees.
+  return make_kill_matrix({.kernels = "mutant/z03_query_tail_stored,mutant/c32_low_precision_sum,"
+                                      "mutant/c44_softmax_per_tile",
+                           .cases = 15,
+                           .normal_cases = 4,
+                           .shrink_calls = 0});
+}
+
+std::size_t column_named(std::string_view name) {
+  for (std::size_t column = 0; column < matrix_columns; ++column) {
+    if (column_name(column) == name) return column;
+  }
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+TEST(KillMatrix, TellsWhichRuleSeesWhichBug) {
+  const KillMatrix matrix = small_matrix();
+  ASSERT_EQ(matrix.mutants.size(), 3U);
+  const MatrixRow& low_sum = matrix.mutants[0];
+  const MatrixRow& per_tile = matrix.mutants[1];
+  const MatrixRow& tail = matrix.mutants[2];
+  EXPECT_TRUE(tail.is_killed_by(column_named("exact laws")));
+  EXPECT_TRUE(tail.laws.contains("guards_untouched"));
+  for (std::size_t column = 0; column < peer_columns; ++column) {
+    EXPECT_FALSE(tail.is_killed_by(column)) << column_name(column);
+    EXPECT_TRUE(per_tile.is_killed_by(column)) << column_name(column);
+  }
+  EXPECT_TRUE(low_sum.is_killed_by(column_named("bound")));
+  EXPECT_TRUE(matrix.is_as_expected());
+}
+
+TEST(KillMatrix, EveryRuleJudgesTheSameCasesOfMutantAndKernel) {
+  const KillMatrix matrix = small_matrix();
+  EXPECT_EQ(matrix.correct.size(), 2U);
+  for (const auto* rows : {&matrix.mutants, &matrix.correct}) {
+    for (const MatrixRow& row : *rows) {
+      EXPECT_EQ(row.cases, 15) << row.kernel->name;
+      EXPECT_EQ(row.normal_cases, 4) << row.kernel->name;
+      for (const Tally& tally : row.columns) {
+        EXPECT_LE(tally.kills, tally.rejected);
+        EXPECT_LE(tally.rejected, row.cases);
+      }
+    }
+  }
+}
+
+TEST(KillMatrix, ReportsNameEveryMutantAndCarryProvenance) {
+  const KillMatrix matrix = small_matrix();
+  const Provenance provenance = current_provenance("");
+  const std::string text = to_markdown(matrix, provenance);
+  const auto json = nlohmann::json::parse(to_json(matrix, provenance));
+  EXPECT_NE(text.find(provenance.commit), std::string::npos);
+  EXPECT_EQ(json["provenance"]["commit"], provenance.commit);
+  ASSERT_EQ(json["mutants"].size(), matrix.mutants.size());
+  for (const MatrixRow& row : matrix.mutants) {
+    EXPECT_NE(text.find(row.kernel->name.substr(7)), std::string::npos) << row.kernel->name;
+  }
+}
+
+TEST(KillMatrix, AGlobWithoutMutantsIsRefused) {
+  EXPECT_THROW((void)make_kill_matrix({.kernels = "k3*"}), InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest
