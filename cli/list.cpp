@@ -11,9 +11,11 @@
 namespace attest {
 namespace {
 
-void list_kernels(bool mutants) {
+/// Those of plugins only, when there are plugins.
+void list_kernels(bool mutants, bool of_plugins) {
   for (const KernelInfo& kernel : all_kernels()) {
     if ((kernel.role == KernelRole::mutant) != mutants) continue;
+    if (of_plugins == kernel.plugin.empty()) continue;
     std::string formats;
     for (const ElementType type : kernel.element_types) {
       formats += fmt::format("{}{}", formats.empty() ? "" : ",", format_of(type).name);
@@ -26,15 +28,20 @@ void list_kernels(bool mutants) {
   }
 }
 
-ExitCode list(const std::string& what) {
+ExitCode list(const std::string& what, const std::vector<std::string>& plugins) {
+  if (!plugins.empty()) {
+    (void)load_plugins(plugins);
+    list_kernels(false, true);
+    return ExitCode::passed;
+  }
   const bool all = what.empty();
   if (all || what == "kernels") {
     fmt::print("kernels\n");
-    list_kernels(false);
+    list_kernels(false, false);
   }
   if (all || what == "mutants") {
     fmt::print("mutants (planted bugs; run one with verify --kernel 'mutant/NAME')\n");
-    list_kernels(true);
+    list_kernels(true, false);
   }
   if (all || what == "properties") {
     fmt::print("properties\n");
@@ -61,7 +68,11 @@ void add_list_command(CLI::App& app, Action& action) {
   const auto what = std::make_shared<std::string>();
   command->add_option("what", *what, "one of them; all when left out")
       ->check(CLI::IsMember({"kernels", "mutants", "properties", "inputs"}));
-  command->callback([what, &action] { action = [what] { return list(*what); }; });
+  const auto plugins = std::make_shared<std::vector<std::string>>();
+  command->add_option("--plugin", *plugins, "list the kernels of this shared object instead")
+      ->allow_extra_args(false);
+  command->callback(
+      [what, plugins, &action] { action = [what, plugins] { return list(*what, *plugins); }; });
 }
 
 }  // namespace attest

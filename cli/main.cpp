@@ -50,6 +50,8 @@ int main(int argc, char** argv) {
     return report(ExitCode::bad_input, "", error.what());
   } catch (const attest::MachineError& error) {
     return report(ExitCode::machine, "", error.what());
+  } catch (const attest::KernelError& error) {
+    return report(ExitCode::verdict_failed, "", error.what());
   } catch (const std::bad_alloc&) {
     return report(ExitCode::machine, "", "out of memory");
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include "core/captured_inputs.hpp"
 #include "core/error.hpp"
 #include "core/registry.hpp"
+#include "plugin/loader.hpp"
 
 namespace attest {
 namespace {
@@ -49,6 +50,33 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob,
         "--kernel '{}' matches no kernel on executor {}; see attest list kernels", glob, executor));
   }
   return selected;
+}
+
+std::vector<std::string> load_plugins(const std::vector<std::string>& paths) {
+  std::vector<std::string> kernels;
+  for (const std::string& path : paths) {
+    const LoadedPlugin& plugin = load_plugin(path);
+    kernels.insert(kernels.end(), plugin.kernels.begin(), plugin.kernels.end());
+  }
+  return kernels;
+}
+
+std::string glob_of_runnable(const std::vector<std::string>& plugin_kernels) {
+  std::string glob;
+  std::string refusals;
+  for (const std::string& name : plugin_kernels) {
+    const bool needs_gpu = find_kernel(name, Executor::gpu) != nullptr;
+    if (const std::string reason = needs_gpu ? why_unavailable(Executor::gpu) : "";
+        !reason.empty()) {
+      refusals += fmt::format("{}the plugin's kernel '{}' needs a GPU: {}",
+                              refusals.empty() ? "" : "; ", name, reason);
+    } else {
+      glob += (glob.empty() ? "" : ",") + name;
+    }
+  }
+  if (glob.empty()) throw MachineError(refusals);
+  if (!refusals.empty()) fmt::print(stderr, "attest: not run: {}\n", refusals);
+  return glob;
 }
 
 void load_captured_inputs(const std::string& user_file) {

@@ -14,6 +14,14 @@ namespace attest {
 [[nodiscard]] std::vector<const KernelInfo*> select_kernels(const std::string& glob,
                                                             const std::string& executor);
 
+/// Loads plugins and returns the names of their kernels. Throws InvalidInput with one line for
+/// whatever is wrong with one. Called before anything else: see load_plugin.
+std::vector<std::string> load_plugins(const std::vector<std::string>& paths);
+
+/// The glob that selects the plugins' kernels which can run here; a line on stderr names the
+/// others. Throws MachineError with the reason when none can: a CUDA kernel needs a GPU.
+[[nodiscard]] std::string glob_of_runnable(const std::vector<std::string>& plugin_kernels);
+
 /// Registers the activations shipped with the program as family `real` and, if given, the user's
 /// file as family `file`.
 void load_captured_inputs(const std::string& user_file);

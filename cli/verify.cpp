@@ -24,6 +24,8 @@ namespace {
 
 struct VerifyOptions {
   std::string kernels = "*";
+  std::vector<std::string> plugins;  ///< without --kernel only theirs are verified
+  bool names_kernels = false;
   std::string executor = "auto";
   std::string inputs_file;
   std::string time_limit;
@@ -132,6 +134,10 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
 ExitCode verify(VerifyOptions options) {
   if (!options.time_limit.empty()) options.campaign.time_limit = parse_duration(options.time_limit);
   options.campaign.generator.lengths = length_weights_from(options.lengths);
+  const std::vector<std::string> plugin_kernels = load_plugins(options.plugins);
+  if (!plugin_kernels.empty() && !options.names_kernels) {
+    options.kernels = glob_of_runnable(plugin_kernels);
+  }
   load_captured_inputs(options.inputs_file);
   const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, options.executor);
   if (std::ranges::none_of(all_properties(), [&](const Property& property) {
@@ -217,6 +223,11 @@ void add_verify_command(CLI::App& app, Action& action) {
       ->add_option("--kernel", options->kernels, "glob over kernel names, commas separate several")
       ->capture_default_str();
   command
+      ->add_option("--plugin", options->plugins,
+                   "shared object with kernels of your own (include/attest/plugin.h); without "
+                   "--kernel only these are verified")
+      ->allow_extra_args(false);
+  command
       ->add_option("--executor", options->executor,
                    "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str();
@@ -273,9 +284,11 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --kernel 'k3*' --for 60s          one kernel for a minute\n"
       "  attest verify --family real --executor simt     real activations on the SIMT executor\n"
       "  attest verify --inputs my.safetensors --family file\n"
+      "  attest verify --plugin ./mine.so                your own kernel, see examples/plugin\n"
       "  attest verify --kernel 'mutant/*'               the planted bugs: all must be killed");
-  command->callback([options, cases, &action] {
+  command->callback([options, command, cases, &action] {
     options->has_cases = cases->count() > 0;
+    options->names_kernels = command->count("--kernel") > 0;
     action = [options] { return verify(*options); };
   });
 }

@@ -11,8 +11,10 @@ void add_worker_command(CLI::App& app, Action& action) {
   command->group("");
   command->callback([&action] {
     action = [] {
-      return static_cast<ExitCode>(
-          run_worker([](const WorkerSetup& setup) { load_captured_inputs(setup.inputs_file); }));
+      return static_cast<ExitCode>(run_worker([](const WorkerSetup& setup) {
+        (void)load_plugins(setup.plugins);
+        load_captured_inputs(setup.inputs_file);
+      }));
     };
   });
 }

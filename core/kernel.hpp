@@ -49,9 +49,11 @@ struct KernelInfo {
   KernelRole role = KernelRole::kernel;
   std::string killed_by{};   ///< mutants and negative controls: the law that must catch it
   std::string planted_in{};  ///< mutants: the kernel that is right
+  std::string plugin{};  ///< absolute path of the shared object that it came from; empty: our own
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
-  bool is_deterministic = true;  ///< two launches give the same bits
+  std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
+  bool is_deterministic = true;           ///< two launches give the same bits
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;

@@ -25,8 +25,9 @@ struct Layer {
 };
 
 const std::vector<Layer>& layers() {
-  static const std::vector<std::string_view> everything{
-      "core", "cpu_reference", "gpu", "verify", "experiments", "cli", "tests", "include", "data"};
+  static const std::vector<std::string_view> everything{"core",    "cpu_reference", "gpu", "plugin",
+                                                        "verify",  "experiments",   "cli", "tests",
+                                                        "include", "data"};
   // A sub-folder stands before its parent: the first match decides.
   static const std::vector<Layer> table{
       {"core", {}, {}},
@@ -42,6 +43,7 @@ const std::vector<Layer>& layers() {
       {"gpu/reference", {"core", "cpu_reference", "gpu/primitives"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
+      {"plugin", {"core", "include"}, {}},
       {"include", {}, {}},
       {"examples", {"include"}, {}},
       {"cli", everything, {}},

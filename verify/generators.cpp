@@ -39,14 +39,22 @@ std::vector<const InputFamily*> matching_families(const std::string& glob) {
   return matching;
 }
 
-std::int64_t draw_head_dim(const InputFamily& family, const GeneratorOptions& options) {
+std::int64_t draw_head_dim(const KernelInfo& kernel, const InputFamily& family,
+                           const GeneratorOptions& options) {
   if (!family.head_dims.empty()) return *gen::elementOf(family.head_dims);
   const auto common = *gen::element<std::int64_t>(16, 32, 64);
   const auto odd = *gen::element<std::int64_t>(1, 7, 16, 17, 24, 40, 48, 59, 63);
   const auto wide = *gen::element<std::int64_t>(65, 80, 96, 111, 128);
   const auto drawn = *gen::weightedOneOf<std::int64_t>(
       {{5, gen::just(common)}, {3, gen::just(odd)}, {2, gen::just(wide)}});
-  return std::min(drawn, options.max_head_dim);
+  const std::int64_t usual = std::min(drawn, options.max_head_dim);
+  const std::vector<std::int64_t>& own = kernel.head_dims;
+  if (own.empty() || std::ranges::find(own, usual) != own.end()) return usual;
+  std::vector<std::int64_t> within;
+  for (const std::int64_t dim : own) {
+    if (dim <= options.max_head_dim) within.push_back(dim);
+  }
+  return within.empty() ? own.front() : *gen::elementOf(within);
 }
 
 /// fp32 factors of the dot products; denormal, negative and 0 ones turn masks into NaN in kernels
@@ -110,7 +118,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   Problem& p = c.problem;
   p.element_type = *gen::elementOf(kernel.element_types);
   p.mask = *gen::elementOf(kernel.masks);
-  p.head_dim = draw_head_dim(family, options);
+  p.head_dim = draw_head_dim(kernel, family, options);
   p.scale = family.head_dims.empty() ? draw_scale(p.head_dim) : default_scale(p.head_dim);
   const HeadCounts heads = *gen::elementOf(head_counts);
   p.query_heads = heads.query;

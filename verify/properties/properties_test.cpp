@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "core/error.hpp"
 #include "core/host_memory_device.hpp"
 #include "core/registry.hpp"
 #include "verify/verdict.hpp"

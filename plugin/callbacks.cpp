@@ -1,0 +1,169 @@
+// The functions of a KernelInfo that ask a plugin.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/safetensors.hpp"
+#include "plugin/claim.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::size_t longest_sentence = 400;
+constexpr std::uint64_t most_scratch = std::uint64_t{1} << 40;
+
+AttestProblem to_c(const Problem& p) {
+  return {.size = sizeof(AttestProblem),
+          .element_type = 1U << static_cast<unsigned>(p.element_type),
+          .mask = 1U << static_cast<unsigned>(p.mask),
+          .scale = p.scale,
+          .batch = p.batch,
+          .query_heads = p.query_heads,
+          .kv_heads = p.kv_heads,
+          .query_len = p.query_len,
+          .key_len = p.key_len,
+          .head_dim = p.head_dim};
+}
+static_assert(1U << static_cast<unsigned>(ElementType::bf16) == ATTEST_BF16);
+static_assert(1U << static_cast<unsigned>(Mask::causal_bottom_right) == ATTEST_CAUSAL_BOTTOM_RIGHT);
+
+AttestStrides to_c(const Strides& s) {
+  return {s.batch, s.head, s.row};
+}
+
+/// Index of the plan in the descriptor; nullopt for a plan that the plugin does not list, from an
+/// edited counterexample for example.
+std::optional<std::size_t> index_of(const PluginClaim& claim, const Plan& plan) {
+  const auto found = std::ranges::find(claim.plans, plan);
+  if (found == claim.plans.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - claim.plans.begin());
+}
+
+std::size_t required_index(const PluginClaim& claim, const Plan& plan) {
+  const auto index = index_of(claim, plan);
+  if (!index) throw KernelError(fmt::format("{} has no plan {}", claim.name, to_string(plan)));
+  return *index;
+}
+
+/// A plugin's sentence on one line.
+std::string sentence(const char* text) {
+  return printable(text, longest_sentence);
+}
+
+/// Calls into the plugin. An exception must not leave it, but if one does, it is the kernel's
+/// failure.
+template <typename Call>
+auto guarded(const PluginClaim& claim, std::string_view function, const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    throw KernelError(fmt::format("{}: {}() threw a C++ exception", claim.name, function));
+  }
+}
+
+std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& p,
+                                       const Plan& plan) {
+  const AttestKernel& kernel = claim.kernel;
+  const auto index = index_of(claim, plan);
+  if (!index) return fmt::format("{} has no plan {}", claim.name, to_string(plan));
+  if (!claim.head_dims.empty() &&
+      std::ranges::find(claim.head_dims, p.head_dim) == claim.head_dims.end()) {
+    return fmt::format("{} has no version for head_dim {}", claim.name, p.head_dim);
+  }
+  if (kernel.query_len_max > 0 && p.query_len > kernel.query_len_max) {
+    return fmt::format("{} takes at most {} queries", claim.name, kernel.query_len_max);
+  }
+  if (kernel.key_len_max > 0 && p.key_len > kernel.key_len_max) {
+    return fmt::format("{} takes at most {} keys", claim.name, kernel.key_len_max);
+  }
+  if (kernel.only_equal_heads != 0 && p.query_heads != p.kv_heads) {
+    return fmt::format("{} takes no grouped heads", claim.name);
+  }
+  if (kernel.unsupported == nullptr) return std::nullopt;
+  const AttestProblem problem = to_c(p);
+  const char* reason = guarded(claim, "unsupported",
+                               [&] { return kernel.unsupported(&problem, &kernel.plans[*index]); });
+  if (reason == nullptr) return std::nullopt;
+  return fmt::format("{}: {}", claim.name, sentence(reason));
+}
+
+std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan& plan) {
+  if (claim.kernel.scratch_bytes == nullptr) return 0;
+  const AttestProblem problem = to_c(p);
+  const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
+  const std::uint64_t bytes =
+      guarded(claim, "scratch_bytes", [&] { return claim.kernel.scratch_bytes(&problem, c_plan); });
+  if (bytes > most_scratch) {
+    throw KernelError(
+        fmt::format("{}: scratch_bytes() is {}; allowed: at most 2^40", claim.name, bytes));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& plan) {
+  AttestPrecision declared = claim.precision;
+  if (claim.kernel.refine_precision != nullptr) {
+    const AttestProblem problem = to_c(p);
+    const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
+    guarded(claim, "refine_precision", [&] {
+      claim.kernel.refine_precision(&problem, c_plan, &declared);
+      return 0;
+    });
+  }
+  try {
+    return precision_of(declared, p, plan, claim.name);
+  } catch (const InvalidInput& error) {  // of refine_precision: the descriptor was checked
+    throw KernelError(error.what());
+  }
+}
+
+void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
+  const std::size_t index = required_index(claim, a.plan);
+  const AttestProblem problem = to_c(a.problem);
+  const std::size_t scratch = scratch_bytes(claim, a.problem, a.plan);
+  const AttestRun run{.size = sizeof(AttestRun),
+                      .plan_index = static_cast<std::uint32_t>(index),
+                      .problem = &problem,
+                      .plan = &claim.kernel.plans[index],
+                      .q = a.q,
+                      .k = a.k,
+                      .v = a.v,
+                      .o = a.o,
+                      .lse = a.lse,
+                      .q_strides = to_c(a.q_strides),
+                      .k_strides = to_c(a.k_strides),
+                      .v_strides = to_c(a.v_strides),
+                      .o_strides = to_c(a.o_strides),
+                      .scratch = scratch > 0 ? a.workspace : nullptr,
+                      .scratch_bytes = scratch,
+                      .stream = device.native_stream()};
+  const char* error = guarded(claim, "run", [&] { return claim.kernel.run(&run); });
+  if (error != nullptr) {
+    throw KernelError(
+        fmt::format("{} returned an error for a problem that it claims to support: {}", claim.name,
+                    sentence(error)));
+  }
+}
+
+}  // namespace
+
+void add_callbacks(KernelInfo& info, PluginClaim given) {
+  const auto claim = std::make_shared<const PluginClaim>(std::move(given));
+  info.plans = [claim](const Problem&) { return claim->plans; };
+  info.precision = [claim](const Problem& p, const Plan& plan) {
+    return precision(*claim, p, plan);
+  };
+  info.unsupported = [claim](const Problem& p, const Plan& plan) {
+    return unsupported(*claim, p, plan);
+  };
+  info.workspace_bytes = [claim](const Problem& p, const Plan& plan) {
+    return scratch_bytes(*claim, p, plan);
+  };
+  info.launch = [claim](const Arguments& a, Device& device) { launch(*claim, a, device); };
+}
+
+}  // namespace attest

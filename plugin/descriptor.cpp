@@ -1,0 +1,252 @@
+#include "plugin/descriptor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "core/safetensors.hpp"
+#include "plugin/claim.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::size_t most_kernels = 1000;
+constexpr std::size_t most_plans = 1000;
+constexpr std::size_t longest_name = 64;
+constexpr std::size_t longest_summary = 200;
+constexpr std::int64_t largest_head_dim = 1024;
+constexpr std::int64_t largest_plan_value = 1 << 20;
+constexpr std::uint32_t largest_alignment = 256;
+
+[[noreturn]] void reject(const std::string& where, std::string_view field, const std::string& got,
+                         std::string_view allowed) {
+  throw InvalidInput(fmt::format("{}: '{}' is {}; allowed: {}", where, field, got, allowed));
+}
+
+std::string_view text_of(const char* text, std::size_t limit) {
+  return {text, strnlen(text, limit)};
+}
+
+std::string name_of_kernel(const char* name, const std::string& where) {
+  constexpr std::string_view allowed = "1 to 64 letters, digits, _ - . and /";
+  if (name == nullptr) reject(where, "name", "NULL", allowed);
+  const std::string_view text = text_of(name, longest_name + 1);
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./").find(c) != std::string_view::npos;
+  };
+  if (text.empty() || text.size() > longest_name || !std::ranges::all_of(text, is_allowed)) {
+    reject(where, "name", fmt::format("'{}'", printable(text, longest_name)), allowed);
+  }
+  return std::string(text);
+}
+
+/// Values of an enumeration whose i-th one is bit i of the set.
+template <typename Enum>
+std::vector<Enum> set_of(std::uint32_t bits, std::span<const Enum> all, std::string_view field,
+                         std::string_view allowed, const std::string& where) {
+  if (bits == 0 || bits >> all.size() != 0) {
+    reject(where, field, fmt::format("{:#x}", bits), allowed);
+  }
+  std::vector<Enum> values;
+  for (const Enum value : all) {
+    if ((bits >> static_cast<unsigned>(value) & 1U) != 0) values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<std::int64_t> head_dims_of(const AttestKernel& kernel, const std::string& where) {
+  std::vector<std::int64_t> dims;
+  if (kernel.head_dim_count > 0) {
+    if (kernel.head_dims == nullptr || kernel.head_dim_count > largest_head_dim) {
+      reject(where, "head_dim_count", fmt::format("{}", kernel.head_dim_count),
+             "at most 1024, with head_dims not NULL");
+    }
+    if (kernel.head_dim_min != 0 || kernel.head_dim_max != 0 || kernel.head_dim_multiple != 0) {
+      reject(where, "head_dims", "a list beside a range", "one of them");
+    }
+    dims.assign(kernel.head_dims, kernel.head_dims + kernel.head_dim_count);
+    for (const std::int64_t dim : dims) {
+      if (dim < 1 || dim > largest_head_dim) {
+        reject(where, "head_dims", fmt::format("{}", dim), "1 to 1024");
+      }
+    }
+    std::ranges::sort(dims);
+    return dims;
+  }
+  const auto value = [&](std::int64_t given, std::int64_t otherwise, std::string_view field) {
+    if (given < 0 || given > largest_head_dim) {
+      reject(where, field, fmt::format("{}", given), "0 (the default) to 1024");
+    }
+    return given == 0 ? otherwise : given;
+  };
+  const std::int64_t least = value(kernel.head_dim_min, 1, "head_dim_min");
+  const std::int64_t most = value(kernel.head_dim_max, largest_head_dim, "head_dim_max");
+  const std::int64_t multiple = value(kernel.head_dim_multiple, 1, "head_dim_multiple");
+  if (least == 1 && most == largest_head_dim && multiple == 1) return {};
+  for (std::int64_t dim = least; dim <= most; ++dim) {
+    if (dim % multiple == 0) dims.push_back(dim);
+  }
+  if (dims.empty()) {
+    reject(where, "head_dim_min", fmt::format("{}", least),
+           fmt::format("a range to head_dim_max {} that holds a multiple of {}", most, multiple));
+  }
+  return dims;
+}
+
+LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where) {
+  const auto alignment = [&](std::uint32_t bytes, std::string_view field) -> std::int64_t {
+    if (bytes > largest_alignment || (bytes & (bytes - 1)) != 0) {
+      reject(where, field, fmt::format("{}", bytes), "0 or a power of two up to 256");
+    }
+    return std::max<std::int64_t>(bytes, 1);
+  };
+  if (kernel.only_contiguous > 1) {
+    reject(where, "only_contiguous", fmt::format("{}", kernel.only_contiguous), "0, 1");
+  }
+  return {
+      .contiguous_only = kernel.only_contiguous == 1,
+      .pointer_alignment_bytes =
+          alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
+      .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes")};
+}
+
+std::vector<Plan> plans_of(const AttestKernel& kernel, const std::string& where) {
+  if (kernel.plans == nullptr || kernel.plan_count == 0 || kernel.plan_count > most_plans) {
+    reject(where, "plan_count",
+           kernel.plans == nullptr ? "0: plans is NULL" : fmt::format("{}", kernel.plan_count),
+           "1 to 1000; a kernel with nothing to choose has one plan without fields");
+  }
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < kernel.plan_count; ++i) {
+    const Plan plan = plan_of(kernel.plans[i], fmt::format("{}, plan {}", where, i));
+    if (std::ranges::find(plans, plan) != plans.end()) {
+      reject(where, "plans", fmt::format("'{}' twice", to_string(plan)), "each once");
+    }
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+void check_limits(const AttestKernel& kernel, const std::string& where) {
+  if (kernel.memory_space > ATTEST_CUDA) {
+    reject(where, "memory_space", fmt::format("{}", kernel.memory_space),
+           "ATTEST_HOST, ATTEST_CUDA");
+  }
+  if (kernel.query_len_max < 0) {
+    reject(where, "query_len_max", fmt::format("{}", kernel.query_len_max), "0 or more");
+  }
+  if (kernel.key_len_max < 0) {
+    reject(where, "key_len_max", fmt::format("{}", kernel.key_len_max), "0 or more");
+  }
+  if (kernel.only_equal_heads > 1) {
+    reject(where, "only_equal_heads", fmt::format("{}", kernel.only_equal_heads), "0, 1");
+  }
+  if (kernel.is_not_deterministic > 1) {
+    reject(where, "is_not_deterministic", fmt::format("{}", kernel.is_not_deterministic), "0, 1");
+  }
+  if (kernel.run == nullptr) reject(where, "run", "NULL", "a function");
+}
+
+KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::string where) {
+  PluginClaim claim{.kernel = checked_copy(given, where)};
+  const AttestKernel& kernel = claim.kernel;
+  claim.name = name_of_kernel(kernel.name, where);
+  where = fmt::format("{} ('{}')", where, claim.name);
+  check_limits(kernel, where);
+  KernelInfo info;
+  info.name = claim.name;
+  info.summary = printable(
+      kernel.summary == nullptr ? "" : text_of(kernel.summary, longest_summary), longest_summary);
+  info.source = "plugin";
+  info.plugin = plugin;
+  info.executor = kernel.memory_space == ATTEST_CUDA ? Executor::gpu : Executor::cpu;
+  info.element_types = set_of(kernel.element_types, all_element_types(), "element_types",
+                              "a sum of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16", where);
+  info.masks =
+      set_of(kernel.masks, all_masks(), "masks",
+             "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT", where);
+  info.is_deterministic = kernel.is_not_deterministic == 0;
+  info.layout_needs = layout_needs_of(kernel, where);
+  info.head_dims = claim.head_dims = head_dims_of(kernel, where);
+  claim.plans = plans_of(kernel, where);
+  if (kernel.precision != nullptr) claim.precision = checked_copy(*kernel.precision, where);
+  claim.precision.size = sizeof(AttestPrecision);
+  // Refuses what it says for any problem; refine_precision is asked later.
+  (void)precision_of(claim.precision, Problem{}, claim.plans.front(), where);
+  add_callbacks(info, std::move(claim));
+  return info;
+}
+
+}  // namespace
+
+Plan plan_of(const AttestPlan& given, const std::string& where) {
+  if (given.field_count > plan_fields.size() ||
+      (given.field_count > 0 && given.fields == nullptr)) {
+    reject(where, "field_count", fmt::format("{}", given.field_count),
+           fmt::format("0 to {}, with fields not NULL", plan_fields.size()));
+  }
+  Plan plan;
+  for (std::size_t i = 0; i < given.field_count; ++i) {
+    const AttestPlanField& field = given.fields[i];
+    const std::string_view name =
+        field.name == nullptr ? "NULL" : text_of(field.name, longest_name + 1);
+    const auto known = std::ranges::find(plan_fields, name, &PlanField::name);
+    if (known == plan_fields.end()) {
+      std::vector<std::string_view> names;
+      for (const PlanField& other : plan_fields) names.push_back(other.name);
+      reject(where, "fields", fmt::format("'{}'", printable(name)),
+             fmt::format("{}", fmt::join(names, ", ")));
+    }
+    if (field.value < 1 || field.value > largest_plan_value) {
+      reject(where, name, fmt::format("{}", field.value), "1 to 2^20");
+    }
+    if (plan.*known->member != 0) reject(where, name, "given twice", "once");
+    plan.*known->member = field.value;
+  }
+  return plan;
+}
+
+std::vector<KernelInfo> kernels_of(const AttestPlugin* given, const std::string& plugin) {
+  const std::string where = fmt::format("plugin '{}'", printable(plugin, 4096));
+  if (given == nullptr) throw InvalidInput(where + ": attest_plugin() returned NULL");
+  std::uint32_t version = 0;  // before the size, which may mean something else in another version
+  std::memcpy(&version, reinterpret_cast<const char*>(given) + offsetof(AttestPlugin, version),
+              sizeof version);
+  if (version != ATTEST_PLUGIN_VERSION) {
+    throw InvalidInput(fmt::format(
+        "{}: was built for version {} of attest/plugin.h; this attest speaks version {}", where,
+        version, ATTEST_PLUGIN_VERSION));
+  }
+  const AttestPlugin descriptor = checked_copy(*given, where);
+  if (descriptor.kernels == nullptr || descriptor.kernel_count == 0 ||
+      descriptor.kernel_count > most_kernels) {
+    reject(where, "kernel_count",
+           descriptor.kernels == nullptr ? "0: kernels is NULL"
+                                         : fmt::format("{}", descriptor.kernel_count),
+           "1 to 1000");
+  }
+  std::vector<KernelInfo> kernels;
+  for (std::size_t i = 0; i < descriptor.kernel_count; ++i) {
+    const std::string entry = fmt::format("{}, kernel {}", where, i);
+    if (descriptor.kernels[i] == nullptr) {
+      reject(where, fmt::format("kernels[{}]", i), "NULL", "a kernel");
+    }
+    KernelInfo kernel = kernel_of(*descriptor.kernels[i], plugin, entry);
+    const auto has_its_name = [&](const KernelInfo& other) { return other.name == kernel.name; };
+    if (std::ranges::any_of(kernels, has_its_name) ||
+        std::ranges::any_of(all_kernels(), has_its_name)) {
+      reject(entry, "name", fmt::format("'{}'", kernel.name), "a name that no other kernel has");
+    }
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace attest

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "include/attest/plugin.h"
+
+namespace attest {
+
+/// Reads a plugin's descriptor, believes nothing of it, and makes a kernel of each entry. What the
+/// descriptor points to must outlive the kernels. `where` is the plugin's path, for messages and
+/// KernelInfo::plugin. Throws InvalidInput with one line: which kernel, which field, what it holds
+/// and what is allowed. Pointers that point nowhere cannot be recognised here: probe.hpp does that.
+[[nodiscard]] std::vector<KernelInfo> kernels_of(const AttestPlugin* plugin,
+                                                 const std::string& where);
+
+}  // namespace attest

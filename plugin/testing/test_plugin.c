@@ -1,0 +1,212 @@
+/* One correct kernel, and one way to be wrong for each macro that the build may define. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <attest/plugin.h>
+
+static int* volatile nowhere; /* writing there is a crash that the compiler cannot foresee */
+
+static int64_t visible(const AttestProblem* p, int64_t query) {
+  int64_t count = p->key_len;
+  if (p->mask == ATTEST_CAUSAL_TOP_LEFT) count = query + 1;
+  if (p->mask == ATTEST_CAUSAL_BOTTOM_RIGHT) count = query + 1 + p->key_len - p->query_len;
+  return count < 0 ? 0 : count > p->key_len ? p->key_len : count;
+}
+
+static float dot(const float* a, const float* b, int64_t n) {
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum = fmaf(a[i], b[i], sum);
+  return sum;
+}
+
+/* Three passes over the keys: maximum, sum, output. The scores are formed again in each. */
+static void attend(const AttestRun* r, int64_t b, int64_t h, int64_t i) {
+  const AttestProblem* p = r->problem;
+  const int64_t kv = h / (p->query_heads / p->kv_heads);
+  const float* q = (const float*)r->q + b * r->q_strides.batch + h * r->q_strides.head + i * r->q_strides.row;
+  const float* k = (const float*)r->k + b * r->k_strides.batch + kv * r->k_strides.head;
+  const float* v = (const float*)r->v + b * r->v_strides.batch + kv * r->v_strides.head;
+  float* o = (float*)r->o + b * r->o_strides.batch + h * r->o_strides.head + i * r->o_strides.row;
+  float* lse = r->lse + (b * p->query_heads + h) * p->query_len + i;
+  const int64_t n = visible(p, i);
+  float m = -INFINITY, l = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const float s = p->scale * dot(q, k + j * r->k_strides.row, p->head_dim);
+    if (s > m || isnan(s)) m = s;
+    if (isnan(m)) break;
+  }
+  for (int64_t j = 0; j < n; ++j) l += expf(p->scale * dot(q, k + j * r->k_strides.row, p->head_dim) - m);
+  for (int64_t d = 0; d < p->head_dim; ++d) o[d] = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const float w = expf(p->scale * dot(q, k + j * r->k_strides.row, p->head_dim) - m);
+    for (int64_t d = 0; d < p->head_dim; ++d) o[d] = fmaf(w, v[j * r->v_strides.row + d], o[d]);
+  }
+  for (int64_t d = 0; d < p->head_dim && n > 0; ++d) o[d] /= l;
+#ifdef WRONG_ANSWER
+  if (n > 1) o[0] *= 1.001F;
+#endif
+  *lse = n > 0 ? m + logf(l) : -INFINITY;
+}
+
+static const char* run(const AttestRun* r) {
+  const AttestProblem* p = r->problem;
+#if defined(ERROR_IN_RUN)
+  if (p->query_len > 3) return "no fourth\nquery today";
+#elif defined(CRASH_IN_RUN)
+  if (p->query_len > 3) *nowhere = 1;
+#elif defined(ABORT_IN_RUN)
+  if (p->query_len > 3) abort();
+#elif defined(EXIT_IN_RUN)
+  if (p->query_len > 3) exit(0);
+#elif defined(HANG_IN_RUN)
+  while (p->query_len > 3) sleep(1);
+#endif
+  for (int64_t b = 0; b < p->batch; ++b) {
+    for (int64_t h = 0; h < p->query_heads; ++h) {
+      for (int64_t i = 0; i < p->query_len; ++i) attend(r, b, h, i);
+    }
+  }
+#ifdef NOT_DETERMINISTIC
+  static int calls = 0;
+  if (p->key_len > 0 && p->mask == ATTEST_NO_MASK) {
+    float* o = r->o;
+    o[0] = nextafterf(o[0], ++calls % 2 != 0 ? INFINITY : -INFINITY);
+  }
+#endif
+  return NULL;
+}
+
+static const AttestPlanField tile16[] = {{"key_tile", 16}};
+static const AttestPlanField wrong_field[] = {{"key_tiles", 16}};
+static const AttestPlan plans[] = {{NULL, 0}, {tile16, 1}};
+static const AttestPlan wrong_plans[] = {{wrong_field, 1}};
+static const int64_t wrong_head_dims[] = {64, 0};
+
+static AttestPrecision precision = {.size = sizeof(AttestPrecision), .rescale = ATTEST_RESCALE_NONE};
+static AttestKernel kernel = {
+    .size = sizeof(AttestKernel),
+    .name = "test_plugin",
+    .summary = "three passes in C",
+    .element_types = ATTEST_FP32,
+    .masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT,
+    .plans = plans,
+    .plan_count = 2,
+    .precision = &precision,
+    .run = run,
+};
+static AttestKernel second;
+/* A struct of a later version: one field more. */
+static struct {
+  AttestKernel kernel;
+  uint64_t later;
+} newer;
+static const AttestKernel* kernels[] = {&kernel, &second};
+static AttestPlugin plugin = {sizeof(AttestPlugin), ATTEST_PLUGIN_VERSION, kernels, 1};
+
+#if defined(CRASH_ON_LOAD) || defined(EXIT_ON_LOAD) || defined(HANG_ON_LOAD)
+__attribute__((constructor)) static void on_load(void) {
+#if defined(CRASH_ON_LOAD)
+  *nowhere = 1;
+#elif defined(EXIT_ON_LOAD)
+  exit(7);
+#else
+  for (;;) pause();
+#endif
+}
+#endif
+
+#ifdef CRASH_IN_UNSUPPORTED
+static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
+  (void)p;
+  (void)plan;
+  raise(SIGSEGV);
+  return NULL;
+}
+#endif
+#ifdef WRONG_REFINEMENT
+static void refine(const AttestProblem* p, const AttestPlan* plan, AttestPrecision* declared) {
+  (void)plan;
+  declared->division_error = p->key_len > 0 ? -1.0 : 0.0;
+}
+#endif
+
+#ifdef NO_SYMBOL
+const AttestPlugin* attest_plugins(uint32_t version);
+__attribute__((visibility("default"))) const AttestPlugin* attest_plugins(uint32_t version) {
+#else
+const AttestPlugin* attest_plugin(uint32_t version) {
+#endif
+  (void)version;
+  (void)nowhere;
+  (void)wrong_plans;
+  (void)wrong_head_dims;
+  newer.kernel = kernel;
+  newer.kernel.size = sizeof newer;
+  newer.kernel.name = "newer_plugin";
+#if defined(WRONG_VERSION)
+  plugin.version = 7;
+#elif defined(SMALL_STRUCT)
+  kernel.size = 24;
+#elif defined(NEWER_STRUCT)
+  kernels[0] = &newer.kernel;
+#elif defined(UNKNOWN_FIELD)
+  newer.later = 1;
+  kernels[0] = &newer.kernel;
+#elif defined(NULL_DESCRIPTOR)
+  return NULL;
+#elif defined(NO_KERNELS)
+  plugin.kernel_count = 0;
+#elif defined(NULL_NAME)
+  kernel.name = NULL;
+#elif defined(EMPTY_NAME)
+  kernel.name = "";
+#elif defined(BAD_NAME)
+  kernel.name = "all*";
+#elif defined(CLASH)
+  second = kernel;
+  plugin.kernel_count = 2;
+#elif defined(TWO_KERNELS)
+  second = kernel;
+  kernel.name = "first_kernel";
+  second.name = "second_kernel";
+  plugin.kernel_count = 2;
+#elif defined(UNKNOWN_TYPE)
+  kernel.element_types = ATTEST_FP32 | 8u;
+#elif defined(UNKNOWN_MASK)
+  kernel.masks = 32u;
+#elif defined(NO_PLANS)
+  kernel.plan_count = 0;
+#elif defined(UNKNOWN_PLAN_FIELD)
+  kernel.plans = wrong_plans;
+  kernel.plan_count = 1;
+#elif defined(NAN_PRECISION)
+  precision.division_error = NAN;
+#elif defined(NEGATIVE_PRECISION)
+  precision.blocks = -1;
+#elif defined(WRONG_REFINEMENT)
+  kernel.name = "refining_plugin";
+  kernel.refine_precision = refine;
+#elif defined(NULL_RUN)
+  kernel.run = NULL;
+#elif defined(BAD_HEAD_DIM)
+  kernel.head_dims = wrong_head_dims;
+  kernel.head_dim_count = 2;
+#elif defined(BAD_ALIGNMENT)
+  kernel.pointer_alignment_bytes = 24;
+#elif defined(CRASH_IN_DESCRIBE)
+  *nowhere = 1;
+#elif defined(CRASH_IN_UNSUPPORTED)
+  kernel.name = "asking_plugin";
+  kernel.unsupported = unsupported;
+#elif defined(CUDA_KERNEL)
+  kernel.memory_space = ATTEST_CUDA;
+#elif defined(ALIGNED)
+  kernel.pointer_alignment_bytes = 16;
+  kernel.stride_alignment_bytes = 16;
+  kernel.head_dim_multiple = 8;
+  kernel.head_dim_max = 64;
+#endif
+  return &plugin;
+}
