@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/json_limits.hpp"
+#include "core/safetensors.hpp"
 
 namespace attest {
 namespace {
@@ -30,8 +32,8 @@ class Object {
     if (!json.is_object()) fail(path_, "an object", json);
     for (const auto& [key, value] : json.items()) {
       if (std::ranges::find(keys, key) == keys.end()) {
-        throw InvalidInput(fmt::format("{}: key '{}' is unknown in {}; allowed: {}", where_, key,
-                                       path_, fmt::join(keys, ", ")));
+        throw InvalidInput(fmt::format("{}: key '{}' is unknown in {}; allowed: {}", where_,
+                                       printable(key), path_, fmt::join(keys, ", ")));
       }
     }
   }
@@ -76,8 +78,8 @@ class Object {
 
  private:
   [[noreturn]] void fail(const std::string& key, std::string_view allowed, const Json& got) const {
-    throw InvalidInput(
-        fmt::format("{}: '{}' is {}; allowed: {}", where_, key, got.dump(), allowed));
+    throw InvalidInput(fmt::format("{}: '{}' is {}; allowed: {}", where_, key,
+                                   printable(got.dump(-1, ' ', true)), allowed));
   }
 
   const Json& json_;
@@ -93,7 +95,7 @@ auto with_place(std::string_view where, const Call& call) {
   } catch (const InvalidInput& error) {
     const std::string_view message = error.what();
     if (message.starts_with(where)) throw;
-    throw InvalidInput(fmt::format("{}: {}", where, message));
+    throw InvalidInput(fmt::format("{}: {}", where, printable(message, 400)));
   }
 }
 
@@ -197,11 +199,14 @@ std::string to_json(const Case& c) {
 
 Case case_from_json(std::string_view text, std::string_view where) {
   Json json;
+  require_shallow_json(text, where);
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw InvalidInput(fmt::format("{}: not JSON at byte {}; a case written by attest is expected",
                                    where, error.byte));
+  } catch (const Json::exception&) {
+    throw InvalidInput(fmt::format("{}: it holds a number that is too large for a double", where));
   }
   const Object object(json, "the case", where,
                       {"kernel", "problem", "plan", "layouts", "inputs", "schedule_seed"});

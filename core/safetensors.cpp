@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json_limits.hpp"
 
 namespace attest {
 namespace {
@@ -71,6 +72,8 @@ Json parse_header(std::string_view text, std::string_view where) {
     }
     return true;
   };
+  require_shallow_json(text,
+                       fmt::format("safetensors file '{}'", printable(where, max_path_bytes)));
   try {
     Json header = Json::parse(text, check);
     if (!header.is_object()) {
@@ -79,6 +82,8 @@ Json parse_header(std::string_view text, std::string_view where) {
     return header;
   } catch (const Json::parse_error& error) {
     reject(where, fmt::format("the header is not JSON: wrong at its byte {}", error.byte));
+  } catch (const Json::exception&) {
+    reject(where, "the header holds a number that is too large for a double");
   }
 }
 

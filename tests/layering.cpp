@@ -44,6 +44,7 @@ const std::vector<Layer>& layers() {
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
+      {"fuzz", {"core", "plugin", "include"}, {}},
       {"include", {}, {}},
       {"examples", {"include"}, {}},
       {"cli", everything, {}},

@@ -1,0 +1,44 @@
+#include "core/json_limits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/case.hpp"
+#include "core/error.hpp"
+#include "core/safetensors.hpp"
+
+namespace attest {
+namespace {
+
+std::string nested(int depth) {
+  return std::string(static_cast<std::size_t>(depth), '[') +
+         std::string(static_cast<std::size_t>(depth), ']');
+}
+
+TEST(JsonLimits, SixtyFourLevelsAreAllowedAndOneMoreIsNot) {
+  EXPECT_NO_THROW(require_shallow_json(nested(64), "here"));
+  EXPECT_NO_THROW(require_shallow_json(nested(64) + nested(64), "here"));
+  EXPECT_THROW(require_shallow_json(nested(65), "here"), InvalidInput);
+}
+
+TEST(JsonLimits, BracketsInsideStringsDoNotCount) {
+  EXPECT_NO_THROW(
+      require_shallow_json('"' + std::string(100, '[') + "\\\"" + std::string(100, '{') + '"', ""));
+  EXPECT_THROW(require_shallow_json("\"\\\\\"" + nested(65), ""), InvalidInput);
+}
+
+TEST(JsonLimits, AVeryDeepFileIsBadInputAndNoStackOverflow) {
+  const std::string deep = "{\"kernel\": " + nested(1'000'000) + "}";
+  EXPECT_THROW((void)case_from_json(deep, "deep.json"), InvalidInput);
+  std::string header = "{\"q\": " + nested(1'000'000) + "}";
+  std::vector<std::byte> bytes(8 + header.size());
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(header.size() >> (8 * i));
+  std::memcpy(bytes.data() + 8, header.data(), header.size());
+  EXPECT_THROW((void)Safetensors::from_bytes(std::move(bytes), "deep.safetensors"), InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest
