@@ -15,6 +15,13 @@ std::string short_name(const KernelInfo& mutant) {
   return mutant.name.substr(mutant.name.find('/') + 1);
 }
 
+/// For a cell of a Markdown table.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
 std::int64_t tiles(std::int64_t length, std::int64_t tile) {
   return tile == 0 ? 1 : (length + tile - 1) / tile;
 }
@@ -171,7 +178,8 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
   text += summary(matrix) + "\n## The rules\n\n| rule | on O | on LSE | source |\n";
   text += "| --- | --- | --- | --- |\n";
   for (const PeerRule& rule : peer_rules()) {
-    text += fmt::format("| {} | {} | {} | {} |\n", rule.name, rule.rule, rule.on_lse, rule.source);
+    text += fmt::format("| {} | {} | {} | {} |\n", rule.name, escaped(rule.rule),
+                        escaped(rule.on_lse), rule.source);
   }
   text +=
       "\n`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "
