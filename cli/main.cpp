@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   attest::add_replay_command(app, action);
   attest::add_mutants_command(app, action);
   attest::add_list_command(app, action);
+  attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);
   attest::add_worker_command(app, action);
   try {

@@ -23,6 +23,14 @@ const Answer& Run::answer() {
   return *answer_;
 }
 
+const std::vector<RowErrorModel>& Run::error_models() {
+  if (!error_models_) {
+    error_models_ = model_errors(case_.problem, inputs(),
+                                 kernel_.precision(case_.problem, case_.plan), answer());
+  }
+  return *error_models_;
+}
+
 Launch Run::launch(const Case& variation, const Inputs& inputs) {
   const InPhase phase(clock_, Phase::launch);
   (void)device_.take_findings();

@@ -9,6 +9,7 @@
 #include "core/kernel.hpp"
 #include "core/session.hpp"
 #include "core/tensor.hpp"
+#include "cpu_reference/error_model.hpp"
 #include "cpu_reference/reference_f64.hpp"
 #include "verify/phase.hpp"
 
@@ -48,6 +49,8 @@ class Run {
   [[nodiscard]] const Launch& base();
   /// Exact O and LSE of the case with the bounds of this kernel's PrecisionPlan.
   [[nodiscard]] const Answer& answer();
+  /// What its errors should look like: the rows of the case that the model claims anything about.
+  [[nodiscard]] const std::vector<RowErrorModel>& error_models();
 
   /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
   /// KernelFault with the error of a launch that failed.
@@ -63,6 +66,7 @@ class Run {
   std::optional<Inputs> inputs_;
   std::optional<Launch> base_;
   std::optional<Answer> answer_;
+  std::optional<std::vector<RowErrorModel>> error_models_;
 };
 
 }  // namespace attest

@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// The laws to check, in order: those that read the base launch first.
+/// The laws to check, in order: those that read the base launch first, the surest layer first.
 std::vector<const Property*> select(Run& run, const LawSelection& laws) {
   std::vector<const Property*> cheap;
   std::vector<const Property*> costly;
@@ -22,6 +22,7 @@ std::vector<const Property*> select(Run& run, const LawSelection& laws) {
     if (property.applies && !property.applies(run)) continue;
     (property.cost == Property::Cost::base_launch ? cheap : costly).push_back(&property);
   }
+  std::ranges::stable_sort(cheap, {}, &Property::layer);
   if (laws.every_law) {
     cheap.insert(cheap.end(), costly.begin(), costly.end());
   } else if (!costly.empty()) {
@@ -61,6 +62,11 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
     const Check check = checked(*property, run);
     verdict.checked_laws.push_back(property->name);
     if (check.has_element && check.worst.bound > 0) {
+      LayerUse& use = verdict.use[static_cast<std::size_t>(property->layer)];
+      if (use.law.empty() || check.worst.ratio > use.share)
+        use = {property->name, check.worst.ratio};
+    }
+    if (property->layer == Layer::bound && check.has_element && check.worst.bound > 0) {
       double& worst =
           check.tensor == "LSE" ? verdict.worst_lse_over_bound : verdict.worst_o_over_bound;
       worst = std::max(worst, check.worst.ratio);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,12 @@ struct Failure {
   Verdict kind = Verdict::failed;  ///< or crashed, timed_out
 };
 
+/// How near a layer came to saying no.
+struct LayerUse {
+  std::string law;   ///< the law that came nearest; empty: no law of the layer measured anything
+  double share = 0;  ///< of its bound or threshold; above 1: it failed
+};
+
 /// All laws of one case.
 struct CaseVerdict {
   Verdict verdict = Verdict::passed;
@@ -38,6 +45,7 @@ struct CaseVerdict {
   std::optional<Failure> failure;  ///< the first law that broke
   double worst_o_over_bound = 0;   ///< error of O over its bound, worst element with a finite bound
   double worst_lse_over_bound = 0;
+  std::array<LayerUse, 3> use;  ///< by Layer; the exact laws measure nothing
   std::string reason;
 };
 

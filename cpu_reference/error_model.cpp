@@ -1,0 +1,365 @@
+#include "cpu_reference/error_model.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+
+namespace attest {
+namespace {
+
+constexpr double u = 0x1p-24;
+/// Variance of one rounding relative to its result, in units of the format's u^2.
+constexpr double rounding = 0.541 / 3;
+/// Mean of one truncation, in units of u.
+constexpr double truncation = 0.721;
+
+using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+double square(double x) {
+  return x * x;
+}
+
+/// A sum of `terms` products S with sum of squares X: variance and drift of its error.
+struct ChainModel {
+  double per_sum = 0;    ///< variance per S^2
+  double per_terms = 0;  ///< variance per X
+  double of_sum = 0;     ///< drift per |S|: the truncated partial sums
+  double of_cuts = 0;    ///< drift per largest term when all terms have one sign
+  double terms = 1;
+
+  /// `is_even`: the terms are alike along the chain, so that partial sums grow evenly. Otherwise
+  /// they may be as large as the last one from the start: the first keys can hold the weight.
+  ChainModel(const Accumulation& how, double products, double parts, bool is_even)
+      : terms(products) {
+    const bool is_fma = how.kind == Accumulation::Kind::fp32_fma;
+    const double steps = is_fma ? products : std::ceil(products / how.fused_terms) + parts - 1;
+    per_sum = rounding * square(u) * steps * (is_even ? 1.0 / 3 : 1);
+    per_terms = rounding * square(u) * steps / 6;
+    if (is_fma) return;
+    // b + 1 terms cut at 2^-F of the largest, whose square is about S^2 / 3 + X / 4.
+    const double cut = std::exp2(-how.fraction_bits);
+    const double cuts = square(cut) * (how.fused_terms + 1) * steps / 12;
+    per_sum += cuts / 3;
+    per_terms += cuts / 4;
+    // Partial sums wander about their mean, which grows evenly to S: the mean is a drift of S / 2 a
+    // step, the sum of the wandering has a variance of steps^2 X / 12.
+    of_sum = truncation * u * steps * (is_even ? 0.5 : 1);
+    per_terms += square(truncation * u * steps) / 12;
+    of_cuts = truncation / 2 * cut * (how.fused_terms + 1) * steps;
+  }
+  /// Terms of both signs are cut towards zero from both sides: what is left is their imbalance.
+  [[nodiscard]] double drift(double sum, double squares) const {
+    if (of_sum == 0 || !(squares > 0)) return 0;
+    const double imbalance = std::min(1.0, std::abs(sum) / std::sqrt(terms * squares));
+    return of_sum * std::abs(sum) + of_cuts * imbalance * std::sqrt(square(sum) / 3 + squares / 4);
+  }
+};
+
+/// What a PrecisionPlan means for a row with `keys` visible keys.
+struct RowConstants {
+  ChainModel score, value;
+  double score_rounding = 0;     ///< variance per s^2
+  double score_terms = 0;        ///< variance per X
+  double argument = 0;           ///< variance per (max s - s)^2
+  double exponential = 0;        ///< variance
+  double weight = 0;             ///< variance of P's rounding
+  double weight_absolute = 0;    ///< variance of P's rounding below its normal range
+  double common = 0;             ///< variance of the relative error that a row of O shares
+  double normaliser = 0;         ///< of that, what LSE has too
+  double maximum = 0;            ///< variance of LSE per (max s)^2
+  double scale_drift = 0;        ///< a relative error of the scale that all rows share
+  double exponential_drift = 0;  ///< a relative error of all weights
+  double maximum_drift = 0;      ///< of LSE per |max s|
+
+  RowConstants(const PrecisionPlan& p, const Problem& problem, double keys)
+      : score(p.score, static_cast<double>(problem.head_dim), 1, true),
+        value(p.value, keys, std::min<double>(static_cast<double>(p.blocks), keys), false) {
+    const double one = rounding * square(u);
+    if (p.scale_after_dot) score_rounding = one;
+    if (p.scale_folded_into_q) score_terms = one;
+    const double exp_argument = p.exp.argument_error + u;
+    argument = one + square(exp_argument) / 12;
+    exponential = one + square(p.exp.relative_error) / 12;
+    if (p.weight_format != ElementType::fp32) {
+      const ElementFormat& format = format_of(p.weight_format);
+      weight = rounding * square(format.unit_roundoff);
+      weight_absolute = square(format.min_subnormal / 2) / 3;
+    }
+    const double blocks = static_cast<double>(std::max<std::int64_t>(p.blocks, 1));
+    const double splits = static_cast<double>(std::max<std::int64_t>(p.splits, 1));
+    const double moves = 1 + std::log2(blocks) + splits;
+    const double chain = std::min(static_cast<double>(p.normaliser_chain), keys) + splits;
+    normaliser = one * (chain + 2 * moves);
+    common = normaliser + one * 2 * moves + square(std::max(p.division_error, u)) / 3;
+    if (p.rescale == Rescale::normalised_steps) common += 4 * one * blocks;
+    // A constant that is rounded once errs alike in every row: log2(e) times the scale, ln 2. Taken
+    // as half of what the declared worst case allows.
+    scale_drift = p.exp.argument_error / 2;
+    // The mean error of an exponential, as a part of its largest.
+    exponential_drift = p.exp.relative_error / 4;
+    const bool is_fused = !p.scale_after_dot && !p.scale_folded_into_q;
+    const bool is_base_2 = p.exp.argument_error > 0;
+    if (is_fused || is_base_2) maximum = 3 * one;
+    if (!is_fused && is_base_2) maximum_drift = 2 * u;
+  }
+};
+
+/// Half the distance between neighbours of x in a format.
+double half_ulp(const ElementFormat& format, double x) {
+  const double magnitude = std::max(std::abs(x), format.min_normal);
+  return std::ldexp(1.0, std::ilogb(magnitude) - format.significand_bits);
+}
+
+/// K and V of one head and their squares.
+struct Head {
+  Matrix k, k2, v, v2;
+};
+
+Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h) {
+  const Shape& shape = tensor.shape();
+  Matrix copy(shape[2], shape[3]);
+  for (std::int64_t n = 0; n < shape[2]; ++n) {
+    std::ranges::copy(tensor.row(b, h, n), copy.data() + n * shape[3]);
+  }
+  return copy;
+}
+
+class Modeller {
+ public:
+  Modeller(const Problem& problem, const PrecisionPlan& precision, const Answer& answer,
+           const ErrorModelScope& scope)
+      : problem_(problem), precision_(precision), answer_(answer), scope_(scope) {}
+
+  /// True if the row is in scope; `row` is then filled.
+  bool model(const Head& head, std::span<const float> query, RowErrorModel& row) {
+    const std::int64_t keys = problem_.visible_keys(row.n);
+    const double lse = answer_.lse.at(row.b, row.h, row.n, 0);
+    if (keys < 2 || !std::isfinite(answer_.lse_bound.at(row.b, row.h, row.n, 0))) return false;
+    for (const double bound : answer_.o_bound.row(row.b, row.h, row.n)) {
+      if (!std::isfinite(bound)) return false;
+    }
+    const Eigen::Map<const Row> q(query.data(), problem_.head_dim);
+    s_ = problem_.scale * (q.matrix() * head.k.topRows(keys).transpose()).array();
+    x_ = square(static_cast<double>(problem_.scale)) *
+         (q.square().matrix() * head.k2.topRows(keys).transpose()).array();
+    p_ = (s_ - static_cast<float>(lse)).exp();
+    if (!is_regular()) return false;
+    const RowConstants c(precision_, problem_, static_cast<double>(keys));
+    if (!log_errors(c)) return false;
+    model_columns(c, head, keys, row);
+    model_directions(c, head, keys, row);
+    model_lse(c, lse, row);
+    return true;
+  }
+
+ private:
+  /// The weights add to 1 in the precision of this model, and are many, spread and untied.
+  bool is_regular() {
+    const float total = p_.sum();
+    if (!(std::abs(total - 1) < 0.02F)) return false;
+    if (!(p_.square().sum() * static_cast<float>(scope_.least_effective_keys) <= 1)) return false;
+    const float mean = (p_ * s_).sum();
+    const double spread = std::sqrt(static_cast<double>((p_ * (s_ - mean).square()).sum()));
+    const double roundoff = format_of(precision_.weight_format).unit_roundoff;
+    if (!(spread >= scope_.least_score_spread * roundoff)) return false;
+    // Scores this close are rounded alike: a small part of an ulp of P, or noise of fp32.
+    const float close = static_cast<float>(
+        std::max(precision_.weight_format == ElementType::fp32 ? 0.0 : roundoff / 64,
+                 4 * u * static_cast<double>(s_.abs().maxCoeff())));
+    order_.assign(s_.data(), s_.data() + s_.size());
+    std::ranges::sort(order_);
+    float tied = 0;
+    const float largest = order_.back();
+    for (std::size_t j = 0; j < order_.size(); ++j) {
+      const bool below = j > 0 && order_[j] - order_[j - 1] <= close;
+      const bool above = j + 1 < order_.size() && order_[j + 1] - order_[j] <= close;
+      if (below || above) tied += std::exp(order_[j] - largest);
+    }
+    const float share_of_largest = p_.maxCoeff();
+    return tied * share_of_largest <= static_cast<float>(scope_.largest_tied_share) * total;
+  }
+
+  /// Variances of the log weights: centred (shared by numerator and normaliser) and of P alone.
+  bool log_errors(const RowConstants& c) {
+    const float top = s_.maxCoeff();
+    centred_ = static_cast<float>(c.score.per_sum + c.score_rounding) * s_.square() +
+               static_cast<float>(c.score.per_terms + c.score_terms) * x_ +
+               static_cast<float>(c.argument) * (top - s_).square() +
+               static_cast<float>(c.exponential);
+    if (!((centred_ * p_).sum() <= square(scope_.largest_log_error))) return false;
+    // A weight in P's subnormal range has an absolute error: relative to w = e^(s - max), or to p
+    // itself when weights are divided before they are rounded.
+    rounded_.setConstant(s_.size(), static_cast<float>(c.weight));
+    if (c.weight > 0) {
+      const double floor = c.weight_absolute;
+      const bool divides = precision_.rescale == Rescale::none;
+      const Row w = divides ? p_ : Row((s_ - top).exp());
+      rounded_ = rounded_.max((static_cast<float>(std::sqrt(floor)) / w.max(1e-18F)).square());
+    }
+    if (precision_.sums_rounded_weights) {
+      centred_ += rounded_;
+      rounded_.setZero();
+    }
+    return true;
+  }
+
+  void model_columns(const RowConstants& c, const Head& head, std::int64_t keys,
+                     RowErrorModel& row) {
+    const auto v2 = head.v2.topRows(keys);
+    const Row p2 = p_.square();
+    const Row log_part = ((p2 * (centred_ + rounded_)).matrix() * v2).array();
+    squares_ = (p2.matrix() * v2).array();
+    const auto columns = static_cast<std::size_t>(problem_.head_dim);
+    const ElementFormat& output = format_of(problem_.element_type);
+    own_.assign(columns, 0);
+    row.o_sd.assign(columns, 0);
+    row.o_drift.assign(columns, 0);
+    for (std::size_t i = 0; i < columns; ++i) {
+      const auto column = static_cast<std::int64_t>(i);
+      const double o = answer_.o.at(row.b, row.h, row.n, column);
+      const double terms = static_cast<double>(squares_(column));
+      own_[i] =
+          c.value.per_sum * square(o) + c.value.per_terms * terms + square(half_ulp(output, o)) / 3;
+      const double variance =
+          static_cast<double>(log_part(column)) + c.common * square(o) + own_[i];
+      const double sd = std::sqrt(variance);
+      if (!(answer_.o_own_error.at(row.b, row.h, row.n, column) <= sd / 16)) continue;
+      if (!std::isfinite(sd)) continue;
+      if (std::abs(o) >= output.max_finite / 2 || terms == 0) continue;
+      row.o_sd[i] = sd;
+      row.o_drift[i] = c.value.drift(o, terms);
+    }
+  }
+
+  void model_directions(const RowConstants& c, const Head& head, std::int64_t keys,
+                        RowErrorModel& row) {
+    // dO / d ln(scale) = sum p s (v - O)
+    const Row slope = ((p_ * s_).matrix() * head.v.topRows(keys)).array();
+    const float mean = (p_ * s_).sum();
+    const std::size_t columns = row.o_sd.size();
+    std::vector<double> o(columns), d(columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+      const auto column = static_cast<std::int64_t>(i);
+      o[i] = answer_.o.at(row.b, row.h, row.n, column);
+      d[i] = static_cast<double>(slope(column)) - static_cast<double>(mean) * o[i];
+    }
+    double independent = 0;
+    row.gain = direction(c, head, keys, row, o, o, independent);
+    if (independent > 0) row.column_correlation = row.gain.variance / independent;
+    row.temperature = direction(c, head, keys, row, d, o, independent);
+    double steepness = 0;
+    for (std::size_t i = 0; i < columns; ++i) steepness += row.temperature.along[i] * d[i];
+    // Truncated sums are short by a common part, as if the scale were smaller.
+    const double scale_drift = c.scale_drift + c.score.of_sum + c.score.of_cuts;
+    row.temperature.drift += scale_drift * std::abs(steepness);
+    double gain_slope = 0;
+    for (std::size_t i = 0; i < columns; ++i) gain_slope += row.gain.along[i] * d[i];
+    row.gain.drift += scale_drift * std::abs(gain_slope);
+  }
+
+  ErrorDirection direction(const RowConstants& c, const Head& head, std::int64_t keys,
+                           const RowErrorModel& row, const std::vector<double>& towards,
+                           const std::vector<double>& o, double& independent) {
+    const std::size_t columns = towards.size();
+    ErrorDirection result;
+    result.along.assign(columns, 0);
+    Row y(static_cast<std::int64_t>(columns));
+    // In units that fp32 holds.
+    double unit = 0;
+    for (std::size_t i = 0; i < columns; ++i) {
+      if (row.o_sd[i] > 0) unit = std::max(unit, std::abs(towards[i]) / square(row.o_sd[i]));
+    }
+    double level = 0, own = 0;
+    independent = 0;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const double along =
+          row.o_sd[i] > 0 && unit > 0 ? towards[i] / square(row.o_sd[i]) / unit : 0;
+      result.along[i] = along;
+      y(static_cast<std::int64_t>(i)) = static_cast<float>(along);
+      level += along * o[i];
+      own += square(along) * own_[i];
+      independent += square(along * row.o_sd[i]);
+      result.drift += std::abs(along) * row.o_drift[i];
+    }
+    const Row t = (y.matrix() * head.v.topRows(keys).transpose()).array();
+    const Row p2 = p_.square();
+    const Row centred = (t - static_cast<float>(level)).square();
+    result.variance =
+        static_cast<double>((p2 * centred_ * centred + p2 * rounded_ * t.square()).sum()) +
+        c.common * square(level) + own;
+    return result;
+  }
+
+  void model_lse(const RowConstants& c, double lse, RowErrorModel& row) {
+    const double top = static_cast<double>(s_.maxCoeff());
+    const double shared = static_cast<double>((p_.square() * centred_).sum());
+    const double log_l = lse - top;
+    const double variance = shared + c.normaliser + c.maximum * square(top) +
+                            square(std::max(precision_.log_error, u) * log_l) / 3 +
+                            square(half_ulp(format_of(ElementType::fp32), lse)) / 3;
+    const double distance = static_cast<double>((p_ * (top - s_)).sum());
+    double score_drift = 0;
+    if (c.score.of_sum > 0) {
+      for (std::int64_t j = 0; j < s_.size(); ++j) {
+        score_drift += static_cast<double>(p_(j)) * c.score.drift(s_(j), x_(j));
+      }
+    }
+    row.lse_sd = std::sqrt(variance);
+    row.lse_drift = c.exponential_drift + c.scale_drift * distance +
+                    c.maximum_drift * std::abs(top) + score_drift;
+  }
+
+  const Problem& problem_;
+  const PrecisionPlan& precision_;
+  const Answer& answer_;
+  const ErrorModelScope& scope_;
+  Row s_, x_, p_, centred_, rounded_, squares_;
+  std::vector<float> order_;
+  std::vector<double> own_;  ///< variance that a column has for itself
+};
+
+bool all_finite(const Tensor<float>& tensor) {
+  return std::ranges::all_of(tensor.values(), [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& inputs,
+                                        const PrecisionPlan& precision, const Answer& answer,
+                                        const ErrorModelScope& scope) {
+  std::vector<RowErrorModel> models;
+  if (problem.key_len == 0 || problem.rows() == 0 || !precision.shifts_by_maximum) return models;
+  if (!all_finite(inputs.q) || !all_finite(inputs.k) || !all_finite(inputs.v)) return models;
+  // Odd, so that the rows taken lie at every place of a tile.
+  const std::int64_t most = std::max<std::int64_t>(scope.largest_row_count, 1);
+  const std::int64_t step = (problem.rows() + most - 1) / most | 1;
+  Modeller modeller(problem, precision, answer, scope);
+  std::set<std::vector<float>> seen;
+  Head head;
+  std::int64_t loaded = -1;
+  for (std::int64_t index = 0; index < problem.rows(); index += step) {
+    RowErrorModel row;
+    row.b = index / problem.query_len / problem.query_heads;
+    row.h = index / problem.query_len % problem.query_heads;
+    row.n = index % problem.query_len;
+    const std::int64_t kv_head = problem.kv_head_of(row.h);
+    const std::int64_t kv = row.b * problem.kv_heads + kv_head;
+    if (kv != loaded) {
+      head.k = copy_of(inputs.k, row.b, kv_head);
+      head.v = copy_of(inputs.v, row.b, kv_head);
+      head.k2 = head.k.array().square();
+      head.v2 = head.v.array().square();
+      loaded = kv;
+      seen.clear();
+    }
+    const auto query = inputs.q.row(row.b, row.h, row.n);
+    if (!seen.emplace(query.begin(), query.end()).second) continue;
+    if (modeller.model(head, query, row)) models.push_back(std::move(row));
+  }
+  return models;
+}
+
+}  // namespace attest

@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+/// The case with two requests in its batch.
+Case with_two_requests(const Run& run) {
+  Case c = run.the_case();
+  c.problem.batch = 2;
+  return c;
+}
+
+/// The last request of the batch, twice.
+Tensor<float> doubled(const Tensor<float>& from) {
+  Shape shape = from.shape();
+  const std::int64_t last = shape[0] - 1;
+  shape[0] = 2;
+  Tensor<float> to(shape);
+  for (std::int64_t b = 0; b < 2; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        std::ranges::copy(from.row(last, h, n), to.row(b, h, n).begin());
+      }
+    }
+  }
+  return to;
+}
+
+const PropertyRegistration registration{
+    {.name = "duplicated_request_bitwise",
+     .statement = "a request that stands in the batch twice has the same bits twice",
+     .cost = Property::Cost::more_launches,
+     .applies =
+         [](Run& run) {
+           const Case c = with_two_requests(run);
+           return run.kernel().is_deterministic &&
+                  !why_unsupported(run.kernel(), c.problem, c.plan);
+         },
+     .check =
+         [](Run& run) {
+           const Inputs& in = run.inputs();
+           const Launch launch =
+               run.launch(with_two_requests(run),
+                          {.q = doubled(in.q), .k = doubled(in.k), .v = doubled(in.v)});
+           return check_same_bits(
+               launch.outputs, {.o = doubled(launch.outputs.o), .lse = doubled(launch.outputs.lse)},
+               "two equal requests of one batch have different bits");
+         }}};
+
+}  // namespace
+}  // namespace attest

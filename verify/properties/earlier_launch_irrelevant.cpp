@@ -1,0 +1,29 @@
+#include <algorithm>
+#include <limits>
+
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+Tensor<float> all_nan(const Tensor<float>& like) {
+  return Tensor<float>(like.shape(), std::numeric_limits<float>::quiet_NaN());
+}
+
+const PropertyRegistration registration{
+    {.name = "earlier_launch_irrelevant",
+     .statement = "after a launch whose results were all NaN, the case has its bits again",
+     .cost = Property::Cost::more_launches,
+     .applies = [](Run& run) { return run.kernel().is_deterministic; },
+     .check =
+         [](Run& run) {
+           const Outputs& base = run.base().outputs;
+           const Inputs& in = run.inputs();
+           (void)run.launch(run.the_case(),
+                            {.q = all_nan(in.q), .k = all_nan(in.k), .v = all_nan(in.v)});
+           return check_same_bits(run.launch(run.the_case(), in).outputs, base,
+                                  "a launch that made only NaN changed the next one");
+         }}};
+
+}  // namespace
+}  // namespace attest

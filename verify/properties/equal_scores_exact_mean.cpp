@@ -1,0 +1,91 @@
+#include <bit>
+
+#include "core/random.hpp"
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+/// Rows that see 2^r keys: their mean is a sum and a change of exponent.
+bool sees_power_of_two(const Problem& problem, std::int64_t n) {
+  return std::has_single_bit(static_cast<std::uint64_t>(problem.visible_keys(n)));
+}
+
+bool has_such_rows(const Problem& problem) {
+  for (std::int64_t n = 0; n < problem.query_len; ++n) {
+    if (sees_power_of_two(problem, n)) return true;
+  }
+  return false;
+}
+
+/// Equal whole scores and V in whole numbers of [-8, 8].
+Inputs equal_scores(const Run& run, bool zero_scores) {
+  const Problem& p = run.problem();
+  const auto draw = [&](std::uint64_t stream, std::int64_t index, std::int64_t bound) {
+    return random_below(run.the_case().inputs.seed, stream, static_cast<std::uint64_t>(index),
+                        bound);
+  };
+  Inputs inputs{Tensor<float>(query_shape(p)), Tensor<float>(key_shape(p)),
+                Tensor<float>(key_shape(p))};
+  for (std::int64_t i = 0; i < inputs.q.size() && !zero_scores; ++i) {
+    inputs.q.values()[static_cast<std::size_t>(i)] = static_cast<float>(draw(91, i, 5) - 2);
+  }
+  for (std::int64_t i = 0; i < inputs.k.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    // Every key of a case is the same vector.
+    inputs.k.values()[at] = static_cast<float>(draw(92, i % p.head_dim, 3) - 1);
+    inputs.v.values()[at] = static_cast<float>(draw(93, i, 17) - 8);
+  }
+  return inputs;
+}
+
+/// Exact in every order: sums of whole numbers below 2^24, divided by a power of two, rounded once.
+/// Not so where parts are divided on the way.
+bool sums_exactly(const PrecisionPlan& precision) {
+  return precision.rescale != Rescale::normalised_steps && precision.splits <= 1;
+}
+
+const PropertyRegistration registration{
+    {.name = "equal_scores_exact_mean",
+     .statement = "equal whole scores over 2^r keys and small whole V give the correctly rounded "
+                  "mean of V, and ln n within its bound",
+     .cost = Property::Cost::more_launches,
+     .applies =
+         [](Run& run) {
+           const PrecisionPlan precision =
+               run.kernel().precision(run.problem(), run.the_case().plan);
+           return has_such_rows(run.problem()) && sums_exactly(precision) &&
+                  run.problem().key_len < (1 << 20);
+         },
+     .check =
+         [](Run& run) {
+           const Problem& p = run.problem();
+           // Only s = fl(scale x) is the same number in every key for certain and cancels to 0: a
+           // maximum multiplied by the scale apart does not.
+           const bool zero_scores = !run.kernel().precision(p, run.the_case().plan).scale_after_dot;
+           const Inputs inputs = equal_scores(run, zero_scores);
+           const Launch launch = run.launch(run.the_case(), inputs);
+           const Answer answer = run.answer_to(p, run.the_case().plan, inputs);
+           const Check exact = check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+             if (!sees_power_of_two(p, n)) return Check::passed();
+             for (std::int64_t d = 0; d < p.head_dim; ++d) {
+               double sum = 0;
+               for (std::int64_t j = 0; j < p.visible_keys(n); ++j) {
+                 sum += static_cast<double>(inputs.v.at(b, p.kv_head_of(h), j, d));
+               }
+               const double want =
+                   round_to(p.element_type, sum / static_cast<double>(p.visible_keys(n)));
+               const float got = launch.outputs.o.at(b, h, n, d);
+               if (static_cast<double>(got) == want) continue;
+               return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want},
+                                       "O is not the correctly rounded mean of V");
+             }
+             return Check::passed();
+           });
+           if (exact.status == Check::Status::failed) return exact;
+           return check_of("LSE", compare(launch.outputs.lse, answer.lse, answer.lse_bound),
+                           "equal scores, but LSE is not the score plus ln n");
+         }}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,11 @@
+#include "verify/statistics.hpp"
+
+namespace attest {
+namespace {
+
+const PropertyRegistration registration{statistic_law(Statistic::lse_bias,
+                                                      "the errors of LSE have no preferred sign",
+                                                      "the errors of LSE have one sign")};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,10 @@
+#include "verify/statistics.hpp"
+
+namespace attest {
+namespace {
+
+const PropertyRegistration registration{statistic_law(
+    Statistic::o_bias, "the errors of O have no preferred sign", "the errors of O have one sign")};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,45 @@
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+/// The case with another scale and nothing else changed.
+Case with_other_scale(const Run& run) {
+  Case c = run.the_case();
+  const float scale = c.problem.scale;
+  c.problem.scale = scale == 0 ? default_scale(c.problem.head_dim) : scale * 0.75F;
+  return c;
+}
+
+const PropertyRegistration registration{
+    {.name = "scale_not_cached",
+     .statement =
+         "another scale in the same process gives that scale's answer, and the first scale "
+         "its own bits again",
+     .cost = Property::Cost::more_launches,
+     .layer = Layer::bound,
+     .applies =
+         [](Run& run) {
+           const Case other = with_other_scale(run);
+           return run.kernel().is_deterministic &&
+                  !why_unsupported(run.kernel(), other.problem, other.plan);
+         },
+     .check =
+         [](Run& run) {
+           const Case other = with_other_scale(run);
+           const Outputs& base = run.base().outputs;
+           const Launch launch = run.launch(other, run.inputs());
+           const Check again = check_same_bits(
+               run.launch(run.the_case(), run.inputs()).outputs, base,
+               "after a launch with another scale, the first scale gives other bits");
+           if (again.status == Check::Status::failed) return again;
+           const Answer answer = run.answer_to(other.problem, other.plan, run.inputs());
+           const std::string failure = "the second scale in a process gives another answer";
+           const Check lse =
+               check_of("LSE", compare(launch.outputs.lse, answer.lse, answer.lse_bound), failure);
+           if (lse.status == Check::Status::failed) return lse;
+           return check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound), failure);
+         }}};
+
+}  // namespace
+}  // namespace attest
