@@ -33,7 +33,7 @@ const PropertyRegistration registration{
          [](Run& run) {
            const Case c = last_request_alone(run);
            return run.problem().batch > 1 && run.kernel().is_deterministic &&
-                  !why_unsupported(run.kernel(), c.problem, c.plan);
+                  !why_unsupported(run.kernel(), c);
          },
      .check =
          [](Run& run) {

@@ -37,8 +37,7 @@ const PropertyRegistration registration{
      .applies =
          [](Run& run) {
            const Case c = with_two_requests(run);
-           return run.kernel().is_deterministic &&
-                  !why_unsupported(run.kernel(), c.problem, c.plan);
+           return run.kernel().is_deterministic && !why_unsupported(run.kernel(), c);
          },
      .check =
          [](Run& run) {

@@ -21,8 +21,7 @@ const PropertyRegistration registration{
      .applies =
          [](Run& run) {
            const Case other = with_other_scale(run);
-           return run.kernel().is_deterministic &&
-                  !why_unsupported(run.kernel(), other.problem, other.plan);
+           return run.kernel().is_deterministic && !why_unsupported(run.kernel(), other);
          },
      .check =
          [](Run& run) {
