@@ -10,6 +10,8 @@ namespace attest {
 namespace {
 
 constexpr std::size_t guard_bytes = 4096;
+/// A kernel that goes one row too far should land in a guard, not in somebody else's memory.
+constexpr std::size_t largest_guard = std::size_t{1} << 17;
 /// Steps of the slowest dimension that leave a larger gap than this lie in pieces of their own.
 constexpr std::size_t largest_filled_gap = std::size_t{1} << 20;
 
@@ -77,12 +79,14 @@ void GuardedBuffer::add_pieces(const TensorLayout& layout) {
   const auto all_bytes = static_cast<std::size_t>(span_of(shape_, layout)) * element_size_;
   const bool is_split =
       all_bytes > 0 && steps > 1 && stride_bytes - step_bytes > largest_filled_gap;
+  const auto row_bytes = static_cast<std::size_t>(strides_.row + shape_[3]) * element_size_;
+  const std::size_t guard_after = std::clamp(row_bytes, guard_bytes, largest_guard);
   for (std::int64_t step = 0; step < (is_split ? steps : 1); ++step) {
     const std::size_t begin = first_ + static_cast<std::size_t>(step) * stride_bytes;
     const std::size_t end = begin + (is_split ? step_bytes : all_bytes);
     BufferImage::Piece piece;
     piece.begin = step == 0 ? 0 : (begin - guard_bytes) / 4 * 4;
-    piece.bytes.resize((end - piece.begin + guard_bytes + 3) / 4 * 4);
+    piece.bytes.resize((end - piece.begin + guard_after + 3) / 4 * 4);
     piece.accessible = {begin, end};
     fill(piece.bytes, guard_bits(type_), element_size_);
     image_.pieces.push_back(std::move(piece));
