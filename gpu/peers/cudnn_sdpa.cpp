@@ -16,7 +16,10 @@
 //   logarithm     lg2.approx, absolute error 2^-21.4 [CUDA C++ Programming Guide, __logf], times
 //                 ln 2. l of a row of two keys or more may be 1 + tiny, where only this absolute
 //                 error holds: relative to the ln 2 that the bound allows such a row it is 2^-20
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/kernel.hpp"
@@ -37,9 +40,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
     return outside("head_dim", problem.head_dim, "multiples of 8 up to 256");
   }
   if (problem.key_len == 0) return outside("key_len", 0, "at least 1");
-  if (!(problem.scale > 0)) {
-    return "scale is " + std::to_string(problem.scale) +
-           "; cuDNN is right for positive ones only (gpu/peers/README.md, finding 1)";
+  if (!(problem.scale >= std::numeric_limits<float>::min())) {
+    return fmt::format(
+        "scale is {}; cuDNN is right for positive normal numbers only (gpu/peers/README.md, "
+        "finding 1)",
+        problem.scale);
   }
   if (problem.mask == Mask::causal_bottom_right && problem.query_len > problem.key_len) {
     return outside(

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "core/input_family.hpp"
@@ -21,6 +22,11 @@ TEST(CudnnSdpa, says_what_it_cannot_run_in_a_sentence) {
     Problem odd = problem;
     odd.head_dim = head_dim;
     EXPECT_TRUE(kernel().unsupported(odd, {})) << head_dim;
+  }
+  for (const float scale : {0.0F, -0.0F, -0.125F, 1e-40F, NAN}) {
+    Problem odd = problem;
+    odd.scale = scale;
+    EXPECT_TRUE(kernel().unsupported(odd, {})) << scale;
   }
   Problem no_keys = problem;
   no_keys.key_len = 0;

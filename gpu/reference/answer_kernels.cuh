@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(tile_threads) form_scores(Arrays a, Chunk c) {
 }
 
 /// A block a row.
-__global__ void __launch_bounds__(weigh_threads) weigh_rows(Arrays a, Chunk c) {
+__global__ void __launch_bounds__(weigh_threads, 3) weigh_rows(Arrays a, Chunk c) {
   const Problem& p = a.problem;
   const std::int64_t row = blockIdx.x, query = c.first + row;
   const RowOfScores scores{a.dots + row * a.pitch, a.absolute + row * a.pitch,
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(weigh_threads) weigh_rows(Arrays a, Chunk c) {
     if (!std::isfinite(q[d])) is_bad = 1;
   }
   is_bad = over_block(is_bad, LargerOf{}, scratch);
-  const Constants& constants = a.constants[scores.visible - a.least_visible];
+  const Constants constants = a.constants[scores.visible - a.least_visible];
   BlockWeigher weigher(scores, scratch);
   const RowErrors errors = weigher.weigh(constants.kernel, constants.own, a.scale_is_folded);
   if (threadIdx.x > 0) return;

@@ -9,9 +9,10 @@
 
 namespace attest {
 
-// Steps 2 and 3 of error_bound.hpp for one row by one block: what weigh_row does on the CPU. A pass
-// reads a dot product and an absolute dot product for each key and recomputes what follows from
-// them, which costs less than to store it.
+// Steps 2 and 3 of error_bound.hpp for one row by one block: what weigh_row does on the CPU. A row
+// is too long for shared memory, so the time is that of the passes over it in global memory: three,
+// where the errors are small and no key has most of the weight. A pass recomputes from a dot
+// product and an absolute dot product what follows from them: less than to load it.
 
 inline constexpr int weigh_threads = 256;
 
@@ -57,40 +58,27 @@ class BlockWeigher {
   __device__ RowErrors weigh(const BoundConstants& kernel, const BoundConstants& own,
                              bool scale_is_folded) {
     RowErrors result;
-    double largest_dot = 0, maximum = -HUGE_VAL;
-    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      largest_dot = fmax(largest_dot, row_.absolute[j]);
-      maximum = fmax(maximum, row_.score(j));
-    }
-    largest_dot = over_block(largest_dot, LargerOf{}, scratch_);
-    maximum_ = over_block(maximum, LargerOf{}, scratch_);
-    const double scaled = largest_dot * fabs(row_.scale);
+    const Step3 of_kernel = perturb(kernel);
+    const double scaled = of_kernel.largest_dot * fabs(row_.scale);
     const double largest_value =
-        scale_is_folded || row_.scale == 0 ? scaled : fmax(largest_dot, scaled);
+        scale_is_folded || row_.scale == 0 ? scaled : fmax(of_kernel.largest_dot, scaled);
     result.is_vacuous = !(largest_value * (1 + kernel.score_relative) < kernel.max_finite);
-
-    double sum = 0;
-    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      sum += exp(row_.score(j) - maximum_);
-    }
-    normaliser_ = over_block(sum, SumOf{}, scratch_);
-    result.lse = maximum_ + log(normaliser_);
-
-    const Step3 of_kernel = perturb(kernel, result.lse);
-    Step3 written = of_kernel;
+    result.lse = lse_;
     result.kernel = of_kernel.summary;
     if (result.kernel.growth <= largest_useful_growth) {
       result.own_share = share_of(own, kernel);
       result.own.growth = result.own_share * result.kernel.growth;
       result.own.log_growth = result.own_share * result.kernel.log_growth;
       result.own.normaliser_floor = 1;
-      write(kernel, written, result.lse);
+      result.denominator = of_kernel.denominator;
+      if (!of_kernel.is_written) write(kernel, of_kernel);
     } else {
-      written = perturb(own, result.lse);
-      result.own = written.summary;
-      write(own, written, result.lse);
+      const Step3 of_own = perturb(own);
+      result.own = of_own.summary;
+      result.denominator = of_own.denominator;
+      if (!of_own.is_written) write(own, of_own);
     }
-    result.denominator = written.denominator;
+    clear_hidden(row_);
     return result;
   }
 
@@ -98,9 +86,15 @@ class BlockWeigher {
   struct Step3 {
     RowSummary<double> summary{};
     double denominator = 1;
-    double top_score = 0, magnitude = 0, largest = 0;  ///< of the H_j
-    bool is_centred = false;
-    double common = 0;  ///< H of the heaviest key, if centred around it
+    double largest_dot = 0;
+    double top_score = 0, magnitude = 0;
+    double largest = 0, top_exponent = 0;  ///< of the H_j, of the s_j - LSE + H_j
+    double common = 0;                     ///< H of the heaviest key
+    bool is_centred = false;               ///< around the heaviest key
+    bool is_written = false;
+
+    /// The limit is that of the CPU's two ways: centred errors are at most twice the largest.
+    __device__ bool has_short_series() const { return largest < short_series / 2; }
   };
 
   __device__ std::int64_t first() const { return threadIdx.x; }
@@ -116,95 +110,115 @@ class BlockWeigher {
     if (!s.is_centred) return log_error(c, s, j);
     return row_.score(j) == maximum_ ? 0 : log_error(c, s, j) + s.common;
   }
-  __device__ double change(const Step3& s, double score, double h, double lse) const {
-    // The limit is that of the CPU's two ways: centred errors are at most twice the largest.
-    if (s.largest < short_series / 2) return exp(score - maximum_) / normaliser_ * small_growth(h);
-    return weight_change(score - lse, 0, h);
+  struct WeightAndChange {
+    double p, phi, decayed;  ///< decayed: p e^-H
+  };
+  __device__ WeightAndChange weight(const BoundConstants& c, const Step3& s, std::int64_t j) const {
+    const double score = row_.score(j), h = total_error(c, s, j);
+    const double p = exp(score - maximum_) / normaliser_;
+    if (s.has_short_series()) return {p, p * small_growth(h), p * small_decay(h)};
+    return {p, weight_change(score - lse_, 0, h), exp(score - lse_ - h)};
+  }
+  /// Every thread overwrites keys that only it reads.
+  __device__ void store(std::int64_t j, const WeightAndChange& w) {
+    row_.dots[j] = w.p;
+    row_.absolute[j] = w.phi;
+  }
+
+  /// First pass: what a maximum is enough for.
+  __device__ void find_extremes(const BoundConstants& c, Step3& s) {
+    double maximum = -HUGE_VAL, top = -HUGE_VAL, magnitude = 0, largest_dot = 0;
+#pragma unroll 4
+    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
+      const double error = delta(c, j);
+      maximum = fmax(maximum, row_.score(j));
+      top = fmax(top, row_.score(j) + error);
+      magnitude = fmax(magnitude, fabs(row_.score(j)) + error);
+      largest_dot = fmax(largest_dot, row_.absolute[j]);
+    }
+    maximum_ = over_block(maximum, LargerOf{}, scratch_);
+    s.top_score = over_block(top, LargerOf{}, scratch_);
+    s.magnitude = over_block(magnitude, LargerOf{}, scratch_);
+    s.largest_dot = over_block(largest_dot, LargerOf{}, scratch_);
+  }
+
+  /// Second pass: the normaliser and the extremes of the errors in the exponent.
+  __device__ void normalise(const BoundConstants& c, Step3& s) {
+    double sum = 0, largest = 0, top_exponent = -HUGE_VAL, common = 0;
+#pragma unroll 4
+    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
+      const double score = row_.score(j), h = log_error(c, s, j);
+      sum += exp(score - maximum_);
+      largest = fmax(largest, h);
+      top_exponent = fmax(top_exponent, score - maximum_ + h);
+      if (score == maximum_) common = fmax(common, h);
+    }
+    normaliser_ = over_block(sum, SumOf{}, scratch_);
+    lse_ = maximum_ + log(normaliser_);
+    s.largest = over_block(largest, LargerOf{}, scratch_);
+    s.top_exponent = over_block(top_exponent, LargerOf{}, scratch_) - log(normaliser_);
+    s.common = over_block(common, LargerOf{}, scratch_);
   }
 
   struct Candidate {
     double sum, denominator;
     __device__ double growth() const { return sum / denominator; }
   };
-  __device__ Candidate sums(const BoundConstants& c, const Step3& s, double lse) {
+  /// Third pass, and a fourth where a key has most of the weight.
+  template <bool writes>
+  __device__ Candidate sums(const BoundConstants& c, const Step3& s) {
     double sum = 0, denominator = 0;
+#pragma unroll 4
     for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      const double score = row_.score(j), h = total_error(c, s, j);
-      if (s.largest < short_series / 2) {
-        const double weight = exp(score - maximum_) / normaliser_;
-        sum += weight * small_growth(h);
-        denominator += weight * small_decay(h);
-      } else {
-        sum += weight_change(score - lse, 0, h);
-        denominator += exp(score - lse - h);
-      }
+      const WeightAndChange w = weight(c, s, j);
+      sum += w.phi;
+      denominator += w.decayed;
+      if (writes) store(j, w);
     }
     const double all = over_block(sum, SumOf{}, scratch_);
     return {all, over_block(denominator, SumOf{}, scratch_)};
   }
 
-  __device__ Step3 perturb(const BoundConstants& c, double lse) {
+  __device__ Step3 perturb(const BoundConstants& c) {
     Step3 s;
-    double top = -HUGE_VAL, magnitude = 0;
-    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      const double error = delta(c, j);
-      top = fmax(top, row_.score(j) + error);
-      magnitude = fmax(magnitude, fabs(row_.score(j)) + error);
-    }
-    s.top_score = over_block(top, LargerOf{}, scratch_);
-    s.magnitude = over_block(magnitude, LargerOf{}, scratch_);
-    double largest = 0, top_exponent = -HUGE_VAL, common = 0;
-    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      const double h = log_error(c, s, j);
-      largest = fmax(largest, h);
-      top_exponent = fmax(top_exponent, row_.score(j) - lse + h);
-      if (row_.score(j) == maximum_) common = fmax(common, h);
-    }
-    s.largest = over_block(largest, LargerOf{}, scratch_);
-    top_exponent = over_block(top_exponent, LargerOf{}, scratch_);
-    common = over_block(common, LargerOf{}, scratch_);
-
-    const Candidate plain = sums(c, s, lse);
-    const bool can_sum = top_exponent <= largest_summed_exponent;
+    find_extremes(c, s);
+    normalise(c, s);
+    const bool can_sum = s.top_exponent <= largest_summed_exponent;
+    // The largest weight is 1 / normaliser. Above one half it belongs to one key only.
+    const bool has_heavy_key = 1 / normaliser_ > 0.5;
+    // Then no later pass needs the scores: the growth is below 2 * largest, so it is useful.
+    static_assert(short_series <= largest_useful_growth);
+    s.is_written = s.has_short_series() && can_sum && !has_heavy_key && !c.forms_weights_twice;
+    const Candidate plain = s.is_written ? sums<true>(c, s) : sums<false>(c, s);
     s.denominator = plain.denominator;
     s.summary.growth = can_sum ? plain.growth() : HUGE_VAL;
     s.summary.log_growth =
-        can_sum ? log1p(plain.sum) : top_exponent + log(static_cast<double>(row_.visible));
+        can_sum ? log1p(plain.sum) : s.top_exponent + log(static_cast<double>(row_.visible));
     s.summary.largest_magnitude = s.magnitude;
     s.summary.normaliser_floor =
-        normaliser_floor(c, s.magnitude, lse - s.top_score, plain.denominator);
+        normaliser_floor(c, s.magnitude, lse_ - s.top_score, plain.denominator);
     if (c.forms_weights_twice) {
       double twice_formed = 0;
       for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
         const double h = log_error(c, s, j);
-        twice_formed += weight_change(row_.score(j) - lse, h, 2 * (h - delta(c, j)));
+        twice_formed += weight_change(row_.score(j) - lse_, h, 2 * (h - delta(c, j)));
       }
       s.summary.twice_formed = over_block(twice_formed, SumOf{}, scratch_) / plain.denominator;
     }
-    // The largest weight is 1 / normaliser. Above one half it belongs to one key only.
-    if (can_sum && 1 / normaliser_ > 0.5) {
+    if (can_sum && has_heavy_key) {
       s.is_centred = true;
-      s.common = common;
-      const Candidate centred = sums(c, s, lse);
-      if (centred.growth() < plain.growth()) {
+      const Candidate centred = sums<false>(c, s);
+      s.is_centred = centred.growth() < plain.growth();
+      if (s.is_centred) {
         s.summary.growth = centred.growth();
         s.denominator = centred.denominator;
-      } else {
-        s.is_centred = false;
       }
     }
     return s;
   }
 
-  /// Every thread overwrites the keys that only it has read.
-  __device__ void write(const BoundConstants& c, const Step3& s, double lse) {
-    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) {
-      const double score = row_.score(j);
-      const double phi = change(s, score, total_error(c, s, j), lse);
-      row_.dots[j] = exp(score - maximum_) / normaliser_;
-      row_.absolute[j] = phi;
-    }
-    clear_hidden(row_);
+  __device__ void write(const BoundConstants& c, const Step3& s) {
+    for (std::int64_t j = first(); j < row_.visible; j += weigh_threads) store(j, weight(c, s, j));
   }
 
  public:
@@ -217,7 +231,7 @@ class BlockWeigher {
  private:
   const RowOfScores row_;
   double* const scratch_;
-  double maximum_ = 0, normaliser_ = 1;
+  double maximum_ = 0, normaliser_ = 1, lse_ = 0;
 };
 
 }  // namespace attest
