@@ -1,51 +1,106 @@
+#include "cli/replay.hpp"
+
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/quantities.hpp"
 #include "cli/selection.hpp"
 #include "core/registry.hpp"
-#include "verify/counterexample.hpp"
+#include "verify/shrink_failure.hpp"
 #include "verify/verdict.hpp"
 
 namespace attest {
 namespace {
 
-ExitCode replay(const std::string& path) {
-  const Counterexample example = read_counterexample(path);
-  load_captured_inputs(example.inputs_file);
-  const KernelInfo* kernel = find_kernel(example.the_case.kernel, example.executor);
-  if (kernel == nullptr) {
-    throw InvalidInput(fmt::format("{}: no kernel '{}' for executor {}; see attest list kernels",
-                                   path, example.the_case.kernel, name_of(example.executor)));
+struct ReplayOptions {
+  std::string path;
+  std::vector<std::string> plugins;
+  std::string timeout = "60s";
+  std::string memory_limit = "8GiB";
+  bool in_process = false;
+};
+
+ExitCode replay(const ReplayOptions& options) {
+  const Isolation limits{
+      .limits = {.seconds = parse_seconds("--timeout", options.timeout),
+                 .memory_bytes = parse_bytes("--memory-limit", options.memory_limit)}};
+  (void)load_plugins(options.plugins);
+  const std::string inputs_file = read_counterexample(options.path).inputs_file;
+  load_captured_inputs(inputs_file);
+  const Subject subject = read_subject(options.path);
+  Isolation isolation = limits;
+  isolation.setup = {.plugins = options.plugins, .inputs_file = inputs_file};
+  const std::unique_ptr<CaseRunner> runner = runner_for(isolation, options.in_process);
+  const CaseVerdict verdict = runner->run(*subject.kernel, subject.task()).verdict;
+  if (!verdict.failure) {
+    print_not_reproduced(subject, verdict);
+    return ExitCode::passed;
   }
-  if (find_property(example.law) == nullptr) {
-    throw InvalidInput(
-        fmt::format("{}: 'law' is '{}'; see attest list properties", path, example.law));
-  }
-  const std::unique_ptr<Device> device = make_device(example.executor);
-  Run run(*kernel, example.the_case, *device);
-  const CaseVerdict verdict = verify_case(run, {.glob = example.law, .every_law = true});
-  if (verdict.failure) {
-    fmt::print("reproduced\n{}", describe(*verdict.failure, *kernel));
-    return ExitCode::verdict_failed;
-  }
-  fmt::print("not reproduced: {} is now {} under the law {} in\n  {}\n", kernel->name,
-             name_of(verdict.verdict), example.law, to_string(example.the_case));
-  if (!verdict.reason.empty()) fmt::print("  {}\n", verdict.reason);
-  return ExitCode::passed;
+  const bool is_same = verdict.failure->kind == subject.example.kind;
+  fmt::print("{}\n{}",
+             is_same ? std::string("reproduced")
+                     : fmt::format("not the same: {} now, {} then", name_of(verdict.failure->kind),
+                                   name_of(subject.example.kind)),
+             describe(*verdict.failure, *subject.kernel));
+  return ExitCode::verdict_failed;
 }
 
 }  // namespace
 
+CaseTask Subject::task() const {
+  return task_of(*kernel, {.law = example.law, .the_case = example.the_case});
+}
+
+Subject read_subject(const std::filesystem::path& path) {
+  Subject subject{.example = read_counterexample(path)};
+  const Counterexample& example = subject.example;
+  subject.kernel = find_kernel(example.the_case.kernel, example.executor);
+  if (subject.kernel == nullptr) {
+    throw InvalidInput(fmt::format("{}: no kernel '{}' for executor {}; see attest list kernels",
+                                   path.string(), example.the_case.kernel,
+                                   name_of(example.executor)));
+  }
+  const bool has_law = example.kind == Verdict::failed
+                           ? find_property(example.law) != nullptr
+                           : std::ranges::any_of(all_properties(), [&](const Property& property) {
+                               return matches_glob(property.name, example.law);
+                             });
+  if (!has_law) {
+    throw InvalidInput(
+        fmt::format("{}: 'law' is '{}'; see attest list properties", path.string(), example.law));
+  }
+  return subject;
+}
+
+std::unique_ptr<CaseRunner> runner_for(const Isolation& isolation, bool in_process) {
+  if (in_process) return std::make_unique<InProcessRunner>();
+  return std::make_unique<IsolatedRunner>(isolation);
+}
+
+void print_not_reproduced(const Subject& subject, const CaseVerdict& verdict) {
+  fmt::print("not reproduced: {} is now {} under the law {} in\n  {}\n", subject.kernel->name,
+             name_of(verdict.verdict), subject.example.law, to_string(subject.example.the_case));
+  if (!verdict.reason.empty()) fmt::print("  {}\n", verdict.reason);
+}
+
 void add_replay_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("replay", "Repeat a counterexample exactly");
-  const auto path = std::make_shared<std::string>();
-  command->add_option("FILE", *path, "counterexamples/<key>.json as attest verify wrote it")
+  const auto options = std::make_shared<ReplayOptions>();
+  command->add_option("FILE", options->path, "counterexamples/<key>.json as attest verify wrote it")
       ->required();
-  command->footer("Exit code 1: the failure was reproduced; 0: it was not.");
-  command->callback([path, &action] { action = [path] { return replay(*path); }; });
+  command->add_option("--plugin", options->plugins, "shared object that holds the kernel")
+      ->allow_extra_args(false);
+  command->add_option("--timeout", options->timeout, "time that the case may take")
+      ->capture_default_str();
+  command->add_option("--memory-limit", options->memory_limit, "resident memory it may take")
+      ->capture_default_str();
+  command->add_flag("--in-process", options->in_process,
+                    "no worker process, for debuggers: a crash ends the program");
+  command->footer("Exit code 1: it failed again; 0: it did not.");
+  command->callback([options, &action] { action = [options] { return replay(*options); }; });
 }
 
 }  // namespace attest

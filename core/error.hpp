@@ -25,6 +25,12 @@ class KernelError : public std::runtime_error {
 };
 
 /// Exit codes of every subcommand.
-enum class ExitCode : int { passed = 0, verdict_failed = 1, bad_input = 2, machine = 3 };
+enum class ExitCode : int {
+  passed = 0,
+  verdict_failed = 1,
+  bad_input = 2,
+  machine = 3,
+  interrupted = 130  ///< Ctrl-C or SIGTERM; as shells count
+};
 
 }  // namespace attest

@@ -63,6 +63,8 @@ constexpr std::array exceptions{
     Exception{"gpu/primitives/launch.cuh", "gpu/simt/launch.hpp"},
     // Written by cmake/provenance.cmake into the build folder.
     Exception{"core/provenance.cpp", "build_info.inc"},
+    // Written by verify/CMakeLists.txt: the corpus of past counterexamples.
+    Exception{"verify/regressions.cpp", "regressions.inc"},
 };
 
 bool is_below(std::string_view path, std::string_view folder) {

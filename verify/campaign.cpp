@@ -1,7 +1,5 @@
 #include "verify/campaign.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -9,104 +7,139 @@
 #include <mutex>
 #include <thread>
 
-#include "core/error.hpp"
-#include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "verify/isolated_runner.hpp"
 
 namespace attest {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // One case in this many has a row of its reference certified: an oracle row costs about as much as
 // a small case.
 constexpr std::int64_t certify_every = 4;
+constexpr auto checkpoint_every = std::chrono::seconds(2);
 
-double worst_ratio(const Certificate& certificate) {
-  return std::max(certificate.worst_o_ratio, certificate.worst_lse_ratio);
-}
-
-/// Devices of one worker, made when first needed.
-class Devices {
- public:
-  Device& of(Executor executor) {
-    std::unique_ptr<Device>& device = devices_[executor];
-    if (!device) device = make_device(executor);
-    return *device;
-  }
-
- private:
-  std::map<Executor, std::unique_ptr<Device>> devices_;
-};
-
-/// State shared by the workers. Task t is case t / kernels of kernel t % kernels: a time limit cuts
-/// all kernels alike.
+/// State shared by the threads. Turn t is task t / kernels of kernel t % kernels: a time limit cuts
+/// all kernels alike. The tasks of a kernel are the corpus and then the drawn cases of this shard.
 class Campaign {
  public:
   Campaign(const std::vector<const KernelInfo*>& kernels, const CampaignOptions& options)
       : kernels_(kernels), options_(options), results_(kernels.size()) {
-    for (std::size_t i = 0; i < kernels.size(); ++i) results_[i].kernel = kernels[i];
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      for (const KernelResult& earlier : options.resume_from) {
+        if (earlier.kernel == kernels[k]) results_[k] = earlier;
+      }
+      results_[k].kernel = kernels[k];
+    }
   }
 
   std::vector<KernelResult> run() {
-    std::vector<std::jthread> workers;
-    for (int i = 0; i < std::max(1, options_.jobs); ++i) {
-      workers.emplace_back([this] { work(); });
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < jobs(); ++i) threads.emplace_back([this] { work(); });
     }
-    workers.clear();
     if (error_) std::rethrow_exception(error_);
+    checkpoint();
     return std::move(results_);
   }
 
  private:
-  [[nodiscard]] std::int64_t total_tasks() const {
+  [[nodiscard]] int jobs() const { return std::max(1, options_.jobs); }
+  [[nodiscard]] std::int64_t corpus_size() const {
+    return static_cast<std::int64_t>(options_.regressions.size());
+  }
+
+  [[nodiscard]] std::int64_t total_turns() const {
     if (options_.time_limit) return std::numeric_limits<std::int64_t>::max();
-    return options_.cases_per_kernel * static_cast<std::int64_t>(kernels_.size());
+    const Shard& shard = options_.shard;
+    const std::int64_t drawn =
+        (options_.cases_per_kernel - shard.index + shard.count - 1) / shard.count;
+    return (corpus_size() + std::max<std::int64_t>(0, drawn)) *
+           static_cast<std::int64_t>(kernels_.size());
+  }
+
+  [[nodiscard]] bool is_interrupted() const {
+    return stop_ || (options_.is_interrupted && options_.is_interrupted());
   }
 
   [[nodiscard]] bool is_over() const {
-    return stop_ || (options_.time_limit &&
-                     std::chrono::steady_clock::now() - start_ > *options_.time_limit);
+    return is_interrupted() ||
+           (options_.time_limit && Clock::now() - start_ > *options_.time_limit);
   }
 
   void work() {
-    Devices devices;
     try {
+      const std::unique_ptr<CaseRunner> runner =
+          options_.make_runner ? options_.make_runner() : std::make_unique<InProcessRunner>();
       while (!is_over()) {
-        const std::int64_t task = next_task_++;
-        if (task >= total_tasks()) break;
+        const std::int64_t turn = next_turn_++;
+        if (turn >= total_turns()) break;
         const auto count = static_cast<std::int64_t>(kernels_.size());
-        run_task(static_cast<std::size_t>(task % count), task / count, devices);
-        if (options_.on_case_done) options_.on_case_done();
+        run_task(static_cast<std::size_t>(turn % count), turn / count, *runner);
+        checkpoint_if_due();
       }
-      shrink_failures(devices);
+      shrink_failures(*runner);
+    } catch (const Interrupted&) {
+      // The case is not done, and will be when the campaign is resumed.
     } catch (...) {
       const std::scoped_lock lock(mutex_);
       if (!error_) error_ = std::current_exception();
       stop_ = true;
     }
+    ++ended_threads_;
   }
 
-  void run_task(std::size_t k, std::int64_t index, Devices& devices) {
+  /// The index of a task: what the case is drawn from, negative for the corpus. Nothing when it
+  /// belongs to another shard or is not meant for this kernel.
+  [[nodiscard]] std::optional<std::int64_t> index_of(const KernelInfo& kernel,
+                                                     std::int64_t task) const {
+    const Shard& shard = options_.shard;
+    if (task >= corpus_size()) return (task - corpus_size()) * shard.count + shard.index;
+    if (task % shard.count != shard.index || kernel.role != KernelRole::kernel) return {};
+    return task - corpus_size();
+  }
+
+  [[nodiscard]] std::optional<Case> case_of(const KernelInfo& kernel, std::int64_t index) const {
+    if (index >= 0) {
+      return draw_case(kernel, options_.generator, options_.seed,
+                       static_cast<std::uint64_t>(index));
+    }
+    const auto at = static_cast<std::size_t>(index + corpus_size());
+    return fitted_case(options_.regressions[at].the_case, kernel);
+  }
+
+  void run_task(std::size_t k, std::int64_t task, CaseRunner& runner) {
+    const KernelInfo& kernel = *kernels_[k];
+    const std::optional<std::int64_t> index = index_of(kernel, task);
+    if (!index) return;
     {
       const std::scoped_lock lock(mutex_);
       const KernelResult& result = results_[k];
-      if (result.failure && result.failing_case < index) return;
+      if (result.done.contains(task) || (result.failure && result.failing_case < *index)) return;
     }
-    const KernelInfo& kernel = *kernels_[k];
-    const std::optional<Case> c =
-        draw_case(kernel, options_.generator, options_.seed, static_cast<std::uint64_t>(index));
-    if (!c) {
+    const auto before = Clock::now();
+    const std::optional<Case> c = case_of(kernel, *index);
+    const std::chrono::duration<double> drawing = Clock::now() - before;
+    CaseAnswer answer;
+    if (c) {
+      CaseTask question{.executor = kernel.executor, .the_case = *c, .laws = laws_for(kernel)};
+      if (*index < 0) question.laws.every_law = true;
+      if (*index % certify_every == 0) question.certify = static_cast<std::uint64_t>(*index);
+      answer = runner.run(kernel, question);
+    }
+    answer.seconds[static_cast<std::size_t>(Phase::draw)] += drawing.count();
+    {
       const std::scoped_lock lock(mutex_);
-      ++results_[k].not_drawn;
-      return;
+      KernelResult& result = results_[k];
+      result.done.insert(task);
+      if (c) {
+        result.add(*c, answer, *index);
+      } else if (*index >= 0) {
+        ++result.not_drawn;
+      }
     }
-    Run run(kernel, *c, devices.of(kernel.executor));
-    const CaseVerdict verdict = verify_case(run, laws_for(kernel));
-    Certificate certificate;
-    if (index % certify_every == 0 && verdict.verdict != Verdict::unsupported) {
-      certificate = certify(run, static_cast<std::uint64_t>(index));
-    }
-    const std::scoped_lock lock(mutex_);
-    record(results_[k], *c, verdict, certificate, index);
+    if (options_.on_case_done && *index >= 0) options_.on_case_done();
   }
 
   /// A planted bug is judged by the law that must catch it.
@@ -115,86 +148,60 @@ class Campaign {
     return {.glob = kernel.killed_by, .every_law = true};
   }
 
-  /// A reference that errs more than it says makes every verdict worthless: that ends the campaign.
-  static Certificate certify(Run& run, std::uint64_t seed) {
-    const Certificate certificate =
-        certify_rows(run.problem(), run.inputs(), run.answer(), seed, 1);
-    if (!certificate.holds()) {
-      throw std::logic_error(fmt::format(
-          "the f64 reference differs from the oracle by {:.3g} times its own error estimate, in {}",
-          worst_ratio(certificate), to_string(run.the_case())));
-    }
-    return certificate;
-  }
-
-  static void record(KernelResult& result, const Case& c, const CaseVerdict& verdict,
-                     const Certificate& certificate, std::int64_t index) {
-    ++result.cases;
-    ++result.families[c.inputs.family];
-    for (const std::string& feature : features_of(*result.kernel, c)) ++result.coverage[feature];
-    for (const std::string& law : verdict.checked_laws) ++result.checks[law];
-    result.certified_rows += certificate.rows;
-    result.worst_certificate = std::max(result.worst_certificate, worst_ratio(certificate));
-    if (verdict.verdict == Verdict::vacuous && result.vacuous++ == 0) {
-      result.vacuous_reason = verdict.reason;
-    }
-    if (verdict.failure && (!result.failure || index < result.failing_case)) {
-      result.failure = verdict.failure;
-      result.failing_case = index;
-    }
-    if (!verdict.failure) {
-      result.worst_o_over_bound = std::max(result.worst_o_over_bound, verdict.worst_o_over_bound);
-      result.worst_lse_over_bound =
-          std::max(result.worst_lse_over_bound, verdict.worst_lse_over_bound);
-    }
-  }
-
-  /// Each worker takes kernels whose failure nobody shrinks yet, once all of their cases are done.
-  void shrink_failures(Devices& devices) {
-    ++finished_workers_;
-    while (!stop_ && finished_workers_ < std::max(1, options_.jobs)) {
+  /// Each thread takes kernels whose failure nobody shrinks yet, once all of their cases are done.
+  void shrink_failures(CaseRunner& runner) {
+    ++finished_threads_;
+    while (!is_interrupted() && finished_threads_ + ended_threads_ < jobs()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    for (std::size_t k = next_shrink_++; k < kernels_.size() && !stop_; k = next_shrink_++) {
-      if (!results_[k].failure) continue;
-      const KernelInfo& kernel = *kernels_[k];
-      const std::string law = results_[k].failure->law;
-      Failure smallest = *results_[k].failure;
-      const auto fails = [&](const Case& c) {
-        Run run(kernel, c, devices.of(kernel.executor));
-        const CaseVerdict verdict = verify_case(run, {.glob = law, .every_law = true});
-        if (verdict.failure) smallest = *verdict.failure;
-        return verdict.failure.has_value();
-      };
-      (void)shrink(kernel, smallest.the_case, fails, options_.shrink_calls);
-      results_[k].failure = smallest;
+    for (std::size_t k = next_shrink_++; k < kernels_.size() && !is_interrupted();
+         k = next_shrink_++) {
+      if (!results_[k].failure || results_[k].is_shrunk) continue;
+      const Failure smallest =
+          shrink_failure(runner, *kernels_[k], *results_[k].failure, options_.shrink);
+      {
+        const std::scoped_lock lock(mutex_);
+        results_[k].failure = smallest;
+        results_[k].is_shrunk = true;
+      }
+      checkpoint();
     }
+  }
+
+  void checkpoint_if_due() {
+    auto last = last_checkpoint_.load();
+    const auto now = Clock::now();
+    if (now - last < checkpoint_every) return;
+    if (last_checkpoint_.compare_exchange_strong(last, now)) checkpoint();
+  }
+
+  void checkpoint() {
+    if (!options_.on_checkpoint) return;
+    const std::scoped_lock one_at_a_time(checkpoint_mutex_);
+    std::vector<KernelResult> now;
+    {
+      const std::scoped_lock lock(mutex_);
+      now = results_;
+    }
+    options_.on_checkpoint(now);
   }
 
   const std::vector<const KernelInfo*>& kernels_;
   const CampaignOptions& options_;
   std::vector<KernelResult> results_;
   std::mutex mutex_;
-  std::atomic<std::int64_t> next_task_ = 0;
+  std::mutex checkpoint_mutex_;
+  std::atomic<std::int64_t> next_turn_ = 0;
   std::atomic<std::size_t> next_shrink_ = 0;
-  std::atomic<int> finished_workers_ = 0;
+  std::atomic<int> finished_threads_ = 0;
+  std::atomic<int> ended_threads_ = 0;
   std::atomic<bool> stop_ = false;
   std::exception_ptr error_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<Clock::time_point> last_checkpoint_ = start_;
 };
 
 }  // namespace
-
-bool KernelResult::is_as_expected() const {
-  if (kernel->role == KernelRole::kernel) return verdict() == Verdict::passed;
-  return failure && (kernel->killed_by.empty() || failure->law == kernel->killed_by);
-}
-
-Verdict KernelResult::verdict() const {
-  if (failure) return Verdict::failed;
-  if (cases == 0) return Verdict::unsupported;
-  return cases == vacuous ? Verdict::vacuous : Verdict::passed;
-}
 
 std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,
                                        const CampaignOptions& options) {

@@ -3,54 +3,56 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/kernel.hpp"
-#include "verify/coverage.hpp"
+#include "verify/case_runner.hpp"
 #include "verify/generators.hpp"
+#include "verify/kernel_result.hpp"
+#include "verify/regressions.hpp"
+#include "verify/shrink_failure.hpp"
 #include "verify/verdict.hpp"
 
 namespace attest {
 
-struct CampaignOptions {
-  std::int64_t cases_per_kernel = 500;
-  std::optional<std::chrono::duration<double>> time_limit;  ///< replaces cases_per_kernel
-  std::uint64_t seed = 1;
-  int jobs = 1;
-  GeneratorOptions generator;
-  LawSelection laws;
-  int shrink_calls = 400;
-  std::function<void()> on_case_done;  ///< called from any thread
+/// Part `index` of `count` parts of a campaign: the cases with number % count == index. Parts share
+/// no case, and together they are the whole.
+struct Shard {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
 };
 
-/// What a campaign found about one kernel.
-struct KernelResult {
-  const KernelInfo* kernel = nullptr;
-  std::int64_t cases = 0;
-  std::int64_t vacuous = 0;
-  std::string vacuous_reason;                    ///< of the first such case
-  std::int64_t not_drawn = 0;                    ///< draws the kernel does not support
-  std::map<std::string, std::int64_t> checks;    ///< by law
-  std::map<std::string, std::int64_t> families;  ///< cases by input family
-  Coverage coverage;                             ///< cases by feature
-  double worst_o_over_bound = 0;
-  double worst_lse_over_bound = 0;
-  std::int64_t certified_rows = 0;  ///< rows of the f64 reference recomputed by the oracle
-  double worst_certificate = 0;  ///< their worst difference over the reference's own error estimate
-  std::optional<Failure> failure;  ///< shrunk
-  std::int64_t failing_case = -1;  ///< index of the case before shrinking
-
-  /// Kernels must pass; negative controls and mutants must be caught, by the law they name.
-  [[nodiscard]] bool is_as_expected() const;
-  [[nodiscard]] Verdict verdict() const;
+struct CampaignOptions {
+  std::int64_t cases_per_kernel = 500;
+  std::optional<std::chrono::duration<double>> time_limit{};  ///< replaces cases_per_kernel
+  std::uint64_t seed = 1;
+  int jobs = 1;
+  Shard shard{};
+  GeneratorOptions generator{};
+  LawSelection laws{};
+  ShrinkBudget shrink{};
+  /// Judged first, with every law, on all kernels that support them; not on negative controls and
+  /// mutants, which random cases must kill. The corpus case j of n has index j - n.
+  std::vector<Regression> regressions{};
+  /// Makes what judges the cases of one thread; empty: InProcessRunner. May be called from any
+  /// thread.
+  std::function<std::unique_ptr<CaseRunner>()> make_runner{};
+  /// Asked often; true ends the campaign with what is done.
+  std::function<bool()> is_interrupted{};
+  std::function<void()> on_case_done{};  ///< called from any thread
+  /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
+  /// overlap.
+  std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};
+  /// Of the same kernels and options: what is done here is not done again.
+  std::vector<KernelResult> resume_from{};
 };
 
 /// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing
-/// case of each. The outcome does not depend on the number of jobs unless there is a time limit.
-/// Throws MachineError if a device cannot be made or a launch fails.
+/// case of each. A kernel that failed gets no later cases. The outcome does not depend on the
+/// number of jobs unless there is a time limit. Throws MachineError if a device cannot be made, or
+/// if a launch fails in this process.
 [[nodiscard]] std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,
                                                      const CampaignOptions& options);
 

@@ -4,23 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "verify/worker_protocol.hpp"
 
 namespace attest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// JSON has no NaN and no infinity.
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return fmt::format("{}", value);
-}
 
 std::string text_at(const Json& json, const std::string& key, const std::string& where) {
   if (!json.contains(key) || !json.at(key).is_string()) {
@@ -36,6 +30,14 @@ Executor executor_from_name(const std::string& name, const std::string& where) {
   throw InvalidInput(fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, name));
 }
 
+Verdict verdict_from_name(const std::string& name, const std::string& where) {
+  for (const Verdict verdict : {Verdict::failed, Verdict::crashed, Verdict::timed_out}) {
+    if (name_of(verdict) == name) return verdict;
+  }
+  throw InvalidInput(
+      fmt::format("{}: 'verdict' is '{}'; allowed: failed, crashed, timed_out", where, name));
+}
+
 }  // namespace
 
 std::filesystem::path write_counterexample(const std::filesystem::path& folder,
@@ -45,11 +47,12 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
   if (failure.check.has_element) {
     const WorstElement& worst = failure.check.worst;
     evidence["element"] = failure.check.tensor + to_string(worst.index);
-    evidence["got"] = number(worst.got);
-    evidence["want"] = number(worst.want);
-    evidence["bound"] = number(worst.bound);
+    evidence["got"] = number_json(worst.got);
+    evidence["want"] = number_json(worst.want);
+    evidence["bound"] = number_json(worst.bound);
   }
   const Json json = {{"law", failure.law},
+                     {"verdict", name_of(failure.kind)},
                      {"executor", name_of(executor)},
                      {"inputs_file", inputs_file},
                      {"evidence", evidence},
@@ -61,7 +64,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
   std::filesystem::create_directories(folder, error);
   {
     std::ofstream file(unfinished);
-    file << json.dump(2) << '\n';
+    file << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     if (!file.flush()) {
       throw MachineError(fmt::format("cannot write counterexample {}", unfinished.string()));
     }
@@ -84,6 +87,10 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) throw MachineError(fmt::format("cannot read {}", where));
+  return counterexample_from_json(text, where);
+}
+
+Counterexample counterexample_from_json(std::string_view text, const std::string& where) {
   Json json;
   try {
     json = Json::parse(text);
@@ -91,8 +98,8 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
     throw InvalidInput(fmt::format("{}: not JSON at byte {}; a counterexample is expected", where,
                                    parse_error.byte));
   }
-  constexpr std::array<std::string_view, 5> keys{"law", "executor", "inputs_file", "evidence",
-                                                 "case"};
+  constexpr std::array<std::string_view, 6> keys{"law",         "verdict",  "executor",
+                                                 "inputs_file", "evidence", "case"};
   if (!json.is_object() || !json.contains("case")) {
     throw InvalidInput(
         fmt::format("{}: not a counterexample; expected keys: {}", where, fmt::join(keys, ", ")));
@@ -106,7 +113,10 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
   return {.law = text_at(json, "law", where),
           .executor = executor_from_name(text_at(json, "executor", where), where),
           .inputs_file = text_at(json, "inputs_file", where),
-          .the_case = case_from_json(json.at("case").dump(), where)};
+          .the_case = case_from_json(json.at("case").dump(), where),
+          .kind = json.contains("verdict")
+                      ? verdict_from_name(text_at(json, "verdict", where), where)
+                      : Verdict::failed};
 }
 
 }  // namespace attest

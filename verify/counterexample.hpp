@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/case.hpp"
 #include "core/device.hpp"
@@ -15,6 +16,7 @@ struct Counterexample {
   Executor executor = Executor::cpu;
   std::string inputs_file;  ///< of --inputs, when the family comes from there; otherwise empty
   Case the_case;
+  Verdict kind = Verdict::failed;  ///< or crashed, timed_out: `law` was being checked, or is `*`
 };
 
 /// Writes <folder>/<key>.json, whole or not at all, and returns its path. Throws MachineError with
@@ -26,5 +28,8 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
 /// Strict: throws InvalidInput naming the file, the key and what is allowed; MachineError if it
 /// cannot be read.
 [[nodiscard]] Counterexample read_counterexample(const std::filesystem::path& path);
+/// The same for the text of a file; `where` is named in messages.
+[[nodiscard]] Counterexample counterexample_from_json(std::string_view text,
+                                                      const std::string& where);
 
 }  // namespace attest

@@ -54,11 +54,12 @@ TEST_F(CounterexampleFile, LeavesNoUnfinishedFileBehind) {
 
 TEST_F(CounterexampleFile, AFaultyFileGetsOneLine) {
   EXPECT_EQ(message_of("[1"), "x.json: not JSON at byte 3; a counterexample is expected");
-  EXPECT_EQ(
-      message_of("[]"),
-      "x.json: not a counterexample; expected keys: law, executor, inputs_file, evidence, case");
+  EXPECT_EQ(message_of("[]"),
+            "x.json: not a counterexample; expected keys: law, verdict, executor, inputs_file, "
+            "evidence, case");
   EXPECT_EQ(message_of(R"({"case": {}, "low": 1})"),
-            "x.json: key 'low' is unknown; allowed: law, executor, inputs_file, evidence, case");
+            "x.json: key 'low' is unknown; allowed: law, verdict, executor, inputs_file, evidence, "
+            "case");
   EXPECT_EQ(message_of(R"({"case": {}, "law": 3})"), "x.json: key 'law' must be a string");
   EXPECT_EQ(message_of(R"({"case": {}, "law": "a", "executor": "tpu"})"),
             "x.json: 'executor' is 'tpu'; allowed: cpu, simt, gpu");

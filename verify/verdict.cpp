@@ -41,6 +41,16 @@ Check checked(const Property& property, Run& run) {
   }
 }
 
+/// Which law decided, and in which layer.
+std::string law_of(const Failure& failure) {
+  if (failure.kind != Verdict::failed) {
+    return fmt::format("none: {} while {} was checked", name_of(failure.kind), failure.law);
+  }
+  const Property* property = find_property(failure.law);
+  return property == nullptr ? failure.law
+                             : fmt::format("{} ({} layer)", failure.law, name_of(property->layer));
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -89,16 +99,20 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
   std::string text = fmt::format(
       "  law      {}\n  kernel   {} on {}\n  problem  {}\n  plan     {}   layouts {}\n  inputs   "
       "{} x{}{}, seed {}\n  what     {}\n",
-      failure.law, kernel.name, name_of(kernel.executor), to_string(c.problem), to_string(c.plan),
-      to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
+      law_of(failure), kernel.name, name_of(kernel.executor), to_string(c.problem),
+      to_string(c.plan), to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
       c.inputs.round_to_integers ? " rounded to integers" : "", c.inputs.seed,
       failure.check.detail);
   if (failure.check.has_element) {
     const WorstElement& worst = failure.check.worst;
     // abs: the sign of a NaN says nothing.
     const double got = std::isnan(worst.got) ? std::abs(worst.got) : worst.got;
-    text += fmt::format("  worst    {}{}: got {:.9g}, want {:.17g}, bound {:.3g}\n",
+    text += fmt::format("  worst    {}{}: got {:.9g}, want {:.17g}, bound {:.3g}",
                         failure.check.tensor, to_string(worst.index), got, worst.want, worst.bound);
+    if (worst.bound > 0 && std::isfinite(worst.ratio)) {
+      text += fmt::format(", {:.3g} times the bound", worst.ratio);
+    }
+    text += '\n';
   }
   return text;
 }

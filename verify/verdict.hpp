@@ -28,7 +28,7 @@ enum class Verdict {
 struct Failure {
   std::string law;  ///< without an answer: the law being checked, `*` if none was
   Case the_case;
-  Check check;
+  Check check = {};
   Verdict kind = Verdict::failed;  ///< or crashed, timed_out
 };
 

@@ -57,15 +57,24 @@ void OwnedFd::reset(int fd) {
 }
 
 WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
-  spawn();
-  const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
-  if (reply.kind != WorkerReply::Kind::answered) {
-    throw MachineError("a worker process ended before its first case: it " + reply.text);
+  try {
+    spawn();
+    const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
+    if (reply.kind != WorkerReply::Kind::answered) {
+      throw MachineError("a worker process ended before its first case: it " + reply.text);
+    }
+    rethrow_error(reply.text);
+  } catch (...) {
+    clean_up();  // no destructor runs for what was not made
+    throw;
   }
-  rethrow_error(reply.text);
 }
 
 WorkerProcess::~WorkerProcess() {
+  clean_up();
+}
+
+void WorkerProcess::clean_up() {
   if (pid_ > 0) (void)bury(WorkerReply::Kind::interrupted, "");
   if (note_ != nullptr) munmap(note_, sizeof(ActivityNote));
 }

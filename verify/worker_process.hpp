@@ -68,6 +68,7 @@ class WorkerProcess {
 
  private:
   void spawn();
+  void clean_up();
   [[nodiscard]] WorkerReply wait_for_line(const WorkerLimits& limits,
                                           const std::function<bool()>& is_interrupted);
   /// Reads what is there; false at the end of the stream.

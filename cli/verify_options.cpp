@@ -1,0 +1,211 @@
+#include "cli/verify_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "cli/interrupt.hpp"
+#include "cli/quantities.hpp"
+#include "core/error.hpp"
+
+namespace attest {
+
+WorkerSetup VerifyOptions::setup() const {
+  return {.plugins = plugins, .inputs_file = inputs_file};
+}
+
+Isolation VerifyOptions::isolation() const {
+  return {.setup = setup(),
+          .limits = {.seconds = parse_seconds("--timeout", timeout),
+                     .memory_bytes = parse_bytes("--memory-limit", memory_limit)},
+          .is_interrupted = was_interrupted};
+}
+
+void add_verify_options(CLI::App& command, VerifyOptions& options) {
+  CampaignOptions& campaign = options.campaign;
+  campaign.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::string which = "Which cases";
+  command
+      .add_option("--kernel", options.kernels, "glob over kernel names, commas separate several")
+      ->capture_default_str()
+      ->group(which);
+  command
+      .add_option("--plugin", options.plugins,
+                  "shared object with kernels of your own (include/attest/plugin.h); without "
+                  "--kernel only these are verified")
+      ->allow_extra_args(false)
+      ->group(which);
+  command
+      .add_option("--executor", options.executor,
+                  "auto, gpu, simt or cpu; auto takes the GPU where there is one")
+      ->capture_default_str()
+      ->group(which);
+  command.add_option("--property", campaign.laws.glob, "glob over laws")
+      ->capture_default_str()
+      ->group(which);
+  command
+      .add_flag("--every-law", campaign.laws.every_law,
+                "check all laws on every case instead of one drawn law that needs more launches")
+      ->group(which);
+  command.add_option("--family", campaign.generator.families, "glob over input families")
+      ->capture_default_str()
+      ->group(which);
+  command.add_option("--max-len", campaign.generator.max_len, "largest query and key length drawn")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str()
+      ->group(which);
+  command
+      .add_flag("--far-on-gpu", campaign.generator.far_elements_on_gpu,
+                "draw tensors that span more than 2^31 elements on a GPU too: 8 GiB of its memory "
+                "for each job")
+      ->group(which);
+  command
+      .add_option("--lengths", options.lengths,
+                  "how often each kind of length is drawn, KIND:WEIGHT separated by commas")
+      ->capture_default_str()
+      ->group(which);
+  command.add_option("--max-head-dim", campaign.generator.max_head_dim, "largest head_dim drawn")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group(which);
+  command.add_option("--max-batch", campaign.generator.max_batch, "largest batch drawn, to 3")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str()
+      ->group(which);
+  command
+      .add_option("--max-heads", campaign.generator.max_query_heads,
+                  "most query heads drawn, to 28")
+      ->check(CLI::Range(1, 28))
+      ->capture_default_str()
+      ->group(which);
+  command
+      .add_option(
+          "--inputs", options.inputs_file,
+          "your own safetensors file with q, k, v of [B,H,N,D] or [N,H,D], as family `file`")
+      ->group(which);
+
+  command
+      .add_flag("--large", options.is_large,
+                "long sequences up to 131,072 with few heads, 4 cases per kernel unless --cases "
+                "says otherwise, in this process: every element where there is a GPU reference, "
+                "64 sampled rows otherwise; kernels too slow for it are left out by name")
+      ->group(which);
+
+  const std::string how_many = "How many";
+  command.add_option("--cases", campaign.cases_per_kernel, "cases per kernel")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str()
+      ->group(how_many);
+  command.add_option("--for", options.time_limit, "run this long instead: 60s, 5m, 1h")
+      ->group(how_many);
+  command.add_option("--seed", campaign.seed, "seed of the campaign")
+      ->capture_default_str()
+      ->group(how_many);
+  command
+      .add_option("--shard", options.shard,
+                  "i/n: the i-th of n parts of the campaign, which share no case")
+      ->capture_default_str()
+      ->group(how_many);
+  command
+      .add_flag("--no-regressions", options.without_regressions,
+                "do not replay the counterexamples of the past first")
+      ->group(how_many);
+
+  const std::string isolation = "Worker processes";
+  command.add_option("--jobs", campaign.jobs, "cases run at the same time, each in a process")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->group(isolation);
+  command
+      .add_option("--timeout", options.timeout,
+                  "a kernel that takes longer over one case has timed out")
+      ->capture_default_str()
+      ->group(isolation);
+  command
+      .add_option("--memory-limit", options.memory_limit,
+                  "resident host memory of one worker; above it the kernel has crashed")
+      ->capture_default_str()
+      ->group(isolation);
+  command
+      .add_flag("--in-process", options.in_process,
+                "no worker processes, for debuggers: a kernel that crashes ends the program")
+      ->group(isolation);
+
+  const std::string results = "Results";
+  command.add_option("--out", options.out, "folder for records, counterexamples and the state")
+      ->capture_default_str()
+      ->group(results);
+  command
+      .add_flag("--resume", options.resumes,
+                "go on with the campaign in --out, with the options it was begun with")
+      ->group(results);
+  command
+      .add_option("--minimize", options.minimize,
+                  "shrink an existing counterexample (a file, or the key of one in --out) further")
+      ->group(results);
+  command.add_flag("--json", options.prints_json, "print records instead of the table")
+      ->group(results);
+}
+
+std::vector<std::string> typed_options(const CLI::App& command) {
+  std::vector<std::string> typed;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      typed.push_back(fmt::format("{}={}", option->get_name(), value));
+    }
+  }
+  return typed;
+}
+
+VerifyOptions parse_verify_options(const std::vector<std::string>& typed) {
+  VerifyOptions options;
+  CLI::App app;
+  add_verify_options(app, options);
+  std::vector<std::string> reversed(typed.rbegin(), typed.rend());  // as CLI11 wants them
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    throw InvalidInput(fmt::format("--resume: the options of the campaign: {}", error.what()));
+  }
+  note_typed_options(app, options);
+  return options;
+}
+
+void note_typed_options(const CLI::App& command, VerifyOptions& options) {
+  options.names_kernels = command.count("--kernel") > 0;
+  options.has_cases = command.count("--cases") > 0;
+}
+
+VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,
+                              const std::vector<std::string>& typed_then) {
+  constexpr std::array<std::string_view, 9> may_change{
+      "--resume",  "--out",          "--for",        "--cases", "--jobs",
+      "--timeout", "--memory-limit", "--in-process", "--json"};
+  std::vector<std::string> merged;
+  const auto name_of_option = [](const std::string& option) {
+    return option.substr(0, option.find('='));
+  };
+  for (const std::string& option : typed) {
+    if (std::ranges::find(may_change, name_of_option(option)) == may_change.end()) {
+      throw InvalidInput(
+          fmt::format("--resume takes {} from the campaign it resumes; what may change: {}",
+                      name_of_option(option), fmt::join(may_change, ", ")));
+    }
+    merged.push_back(option);
+  }
+  for (const std::string& option : typed_then) {
+    const auto is_replaced = [&](const std::string& newer) {
+      return name_of_option(newer) == name_of_option(option);
+    };
+    if (std::ranges::none_of(typed, is_replaced) && name_of_option(option) != "--json") {
+      merged.push_back(option);
+    }
+  }
+  VerifyOptions options = parse_verify_options(merged);
+  options.out = now.out;
+  return options;
+}
+
+}  // namespace attest

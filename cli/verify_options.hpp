@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verify/campaign.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+
+/// What `attest verify` was asked for.
+struct VerifyOptions {
+  std::string kernels = "*";
+  std::string executor = "auto";
+  std::vector<std::string> plugins;  ///< without --kernel only theirs are verified
+  bool names_kernels = false;
+  bool is_large = false;
+  bool has_cases = false;  ///< --cases was given
+  std::string inputs_file;
+  std::string time_limit;
+  std::string lengths = to_string(LengthWeights{});
+  std::string shard = "1/1";
+  std::string timeout = "60s";
+  std::string memory_limit = "8GiB";
+  std::string minimize;
+  std::filesystem::path out = "out";
+  bool prints_json = false;
+  bool in_process = false;
+  bool resumes = false;
+  bool without_regressions = false;
+  CampaignOptions campaign;
+
+  /// What a worker loads.
+  [[nodiscard]] WorkerSetup setup() const;
+  /// Throws InvalidInput for a time-out or memory limit that is none.
+  [[nodiscard]] Isolation isolation() const;
+};
+
+void add_verify_options(CLI::App& command, VerifyOptions& options);
+
+/// Sets names_kernels and has_cases, after parsing.
+void note_typed_options(const CLI::App& command, VerifyOptions& options);
+
+/// The options that were typed, one string each, so that parse_verify_options reads them again.
+[[nodiscard]] std::vector<std::string> typed_options(const CLI::App& command);
+/// Throws InvalidInput for options that this program does not know.
+[[nodiscard]] VerifyOptions parse_verify_options(const std::vector<std::string>& typed);
+
+/// The options of an interrupted campaign, with those that may change when it is resumed taken
+/// from `now`. `typed` are the options of now; others among them than those that may change throw
+/// InvalidInput.
+[[nodiscard]] VerifyOptions resumed_options(const VerifyOptions& now,
+                                            const std::vector<std::string>& typed,
+                                            const std::vector<std::string>& typed_then);
+
+}  // namespace attest

@@ -1,0 +1,202 @@
+#include "cli/verify_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "core/progress.hpp"
+#include "verify/counterexample.hpp"
+
+namespace attest {
+namespace {
+
+/// `within_bound (bound)`: the law that decided, and its layer.
+std::string decided_by(const Failure& failure) {
+  if (failure.kind != Verdict::failed) return fmt::format("under {}", failure.law);
+  const Property* property = find_property(failure.law);
+  return fmt::format("by {} ({})", failure.law,
+                     property == nullptr ? "?" : name_of(property->layer));
+}
+
+std::string outcome(const KernelResult& result) {
+  const std::string verdict(name_of(result.verdict()));
+  if (result.kernel->role == KernelRole::kernel) {
+    return result.failure ? fmt::format("{} {}", verdict, decided_by(*result.failure)) : verdict;
+  }
+  const bool is_control = result.kernel->role == KernelRole::negative_control;
+  return fmt::format("{} {}{}", result.is_as_expected() ? "killed, as it must be," : "NOT KILLED",
+                     result.failure ? decided_by(*result.failure) : "",
+                     is_control ? ", negative control" : "");
+}
+
+std::string plugin_arguments(const VerifyOptions& options) {
+  std::string text;
+  for (const std::string& plugin : options.plugins) text += fmt::format(" --plugin {}", plugin);
+  return text;
+}
+
+struct Column {
+  std::string title;
+  std::function<std::string(const KernelResult&)> text;
+};
+
+std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
+  const auto ratio = [](const KernelResult& result, double worst) {
+    return result.failure ? std::string("-") : fmt::format("{:.3f}", worst);
+  };
+  std::vector<Column> columns{
+      {"cases", [](const KernelResult& r) { return std::to_string(r.cases); }}};
+  for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
+    columns.push_back({std::string(name_of(layer)), [layer](const KernelResult& r) {
+                         return std::to_string(r.checks_of(layer));
+                       }});
+  }
+  columns.push_back(
+      {"O/bound", [=](const KernelResult& r) { return ratio(r, r.worst_o_over_bound); }});
+  columns.push_back(
+      {"LSE/bound", [=](const KernelResult& r) { return ratio(r, r.worst_lse_over_bound); }});
+  const auto add_if_any = [&](std::string title, std::int64_t KernelResult::*count) {
+    if (std::ranges::none_of(results, [=](const KernelResult& r) { return r.*count > 0; })) return;
+    columns.push_back(
+        {std::move(title), [=](const KernelResult& r) { return std::to_string(r.*count); }});
+  };
+  add_if_any("vacuous", &KernelResult::vacuous);
+  add_if_any("crashed", &KernelResult::crashed);
+  add_if_any("timed out", &KernelResult::timed_out);
+  return columns;
+}
+
+PhaseTimes total_times(const std::vector<KernelResult>& results) {
+  PhaseTimes total{};
+  for (const KernelResult& result : results) {
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += result.seconds[i];
+  }
+  return total;
+}
+
+}  // namespace
+
+void print_table(const std::vector<KernelResult>& results) {
+  std::size_t name_width = 6;
+  for (const KernelResult& result : results) {
+    name_width = std::max(name_width, result.kernel->name.size());
+  }
+  const std::vector<Column> columns = columns_for(results);
+  std::vector<std::size_t> widths;
+  for (const Column& column : columns) {
+    std::size_t width = column.title.size();
+    for (const KernelResult& result : results) width = std::max(width, column.text(result).size());
+    widths.push_back(width);
+  }
+  fmt::print("\n{:<{}}  on  ", "kernel", name_width);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    fmt::print("  {:>{}}", columns[i].title, widths[i]);
+  }
+  fmt::print("  verdict\n");
+  for (const KernelResult& result : results) {
+    fmt::print("{:<{}}  {:<4}", result.kernel->name, name_width, name_of(result.kernel->executor));
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      fmt::print("  {:>{}}", columns[i].text(result), widths[i]);
+    }
+    fmt::print("  {}\n", outcome(result));
+  }
+}
+
+void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options) {
+  for (const KernelResult& result : results) {
+    if (!result.failure) continue;
+    const std::int64_t corpus_at =
+        result.failing_case + static_cast<std::int64_t>(options.campaign.regressions.size());
+    const std::string origin =
+        result.failing_case >= 0
+            ? fmt::format("case {}", result.failing_case)
+            : fmt::format("regression {}",
+                          options.campaign.regressions[static_cast<std::size_t>(corpus_at)].name);
+    const bool planted = result.kernel->role != KernelRole::kernel;
+    fmt::print("\n{}, {} {}:\n{}", planted ? "killed as it must be" : "FAILED",
+               result.is_shrunk ? "shrunk from" : "not shrunk,", origin,
+               describe(*result.failure, *result.kernel));
+    const std::filesystem::path path =
+        write_counterexample(options.out / "counterexamples", *result.failure,
+                             result.kernel->executor, options.inputs_file);
+    fmt::print("  replay   ./attest replay {}{}\n", path.string(), plugin_arguments(options));
+  }
+}
+
+void print_summary(const std::vector<KernelResult>& results, double seconds) {
+  std::int64_t cases = 0, regressions = 0, certified = 0;
+  double worst_certificate = 0;
+  Coverage coverage;
+  for (const KernelResult& result : results) {
+    for (const auto& [feature, count] : result.coverage) coverage[feature] += count;
+    cases += result.cases;
+    regressions += result.regressions;
+    certified += result.certified_rows;
+    worst_certificate = std::max(worst_certificate, result.worst_certificate);
+  }
+  fmt::print("\n{} cases, {} of them past counterexamples, in {}; time in", cases, regressions,
+             format_duration(seconds));
+  const PhaseTimes times = total_times(results);
+  const double total = std::accumulate(times.begin(), times.end(), 0.0);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    fmt::print("{} {} {:.0f} %", i == 0 ? "" : ",", phase_names[i],
+               total > 0 ? 100 * times[i] / total : 0.0);
+  }
+  fmt::print(
+      "\nthe f64 reference was certified by the oracle on {} rows (worst {:.3f} of its own error "
+      "estimate)\n",
+      certified, worst_certificate);
+  fmt::print("{}", to_string(coverage));
+}
+
+Record record_of(const KernelResult& result, const VerifyOptions& options, double seconds,
+                 const Provenance& provenance) {
+  Record record;
+  record.kind = "verify";
+  record.verdict = name_of(result.verdict());
+  record.labels = {{"kernel", result.kernel->name},
+                   {"executor", std::string(name_of(result.kernel->executor))},
+                   {"expected", result.is_as_expected() ? "yes" : "no"},
+                   {"seed", std::to_string(options.campaign.seed)},
+                   {"shard", options.shard}};
+  record.measurements = {
+      {"cases", static_cast<double>(result.cases), "1"},
+      {"regression_cases", static_cast<double>(result.regressions), "1"},
+      {"vacuous_cases", static_cast<double>(result.vacuous), "1"},
+      {"crashed_cases", static_cast<double>(result.crashed), "1"},
+      {"timed_out_cases", static_cast<double>(result.timed_out), "1"},
+      {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
+      {"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"},
+      {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
+      {"worst_reference_error_over_own_estimate", result.worst_certificate, "1"},
+      {"campaign_time", seconds, "s"}};
+  for (std::size_t i = 0; i < phase_names.size(); ++i) {
+    record.measurements.push_back({fmt::format("time.{}", phase_names[i]), result.seconds[i], "s"});
+  }
+  for (const auto& [law, count] : result.checks) {
+    record.measurements.push_back({"checks." + law, static_cast<double>(count), "1"});
+  }
+  for (const auto& [family, count] : result.families) {
+    record.measurements.push_back({"cases." + family, static_cast<double>(count), "1"});
+  }
+  for (const Feature& feature : all_features()) {
+    const auto found = result.coverage.find(feature.name);
+    const std::int64_t count = found == result.coverage.end() ? 0 : found->second;
+    record.measurements.push_back({"feature." + feature.name, static_cast<double>(count), "1"});
+  }
+  if (result.failure) {
+    record.subject = result.failure->the_case;
+    record.labels["law"] = result.failure->law;
+    if (const Property* property = find_property(result.failure->law)) {
+      record.labels["layer"] = name_of(property->layer);
+    }
+    record.labels["what"] = result.failure->check.detail;
+  }
+  record.provenance = provenance;
+  return record;
+}
+
+}  // namespace attest

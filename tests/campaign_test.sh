@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The program as a user meets it: killed, interrupted, resumed, sharded, replayed, minimised. Argument: the binary.
+set -u
+attest=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 3
+failures=0
+check() {  # name, command...
+  local name=$1; shift
+  if "$@" >"$scratch/check" 2>&1; then echo "passed: $name"; else
+    echo "FAILED: $name"; cat "$scratch/check"; failures=$((failures + 1)); fi
+}
+has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
+
+options=(--kernel 'o5*,o1*' --max-len 20 --jobs 2)
+"$attest" verify "${options[@]}" --cases 40 --out whole >whole.log 2>&1
+check "a campaign passes" [ $? -eq 0 ]
+check "the negative control shows the law and the layer that killed it" has whole.log "(bound layer)"
+
+"$attest" verify "${options[@]}" --cases 1000000 --out killed >killed.log 2>&1 &
+victim=$!
+for _ in $(seq 200); do [ -s killed/campaign.json ] && break; sleep 0.1; done
+kill -9 "$victim"; wait "$victim" 2>/dev/null
+done_before=$(grep -o '"cases": [0-9]*' killed/campaign.json | tail -n 1 | tr -dc 0-9)
+check "a killed campaign leaves its state" [ "$done_before" -gt 0 ]
+"$attest" verify --resume --out killed --cases $((done_before + 20)) >resumed.log 2>&1
+check "it goes on with the options it was begun with" [ $? -eq 0 ]
+check "the control and the kernel are there again" has resumed.log "o5_deferred"
+"$attest" verify --resume --out killed --seed 7 >refused.log 2>&1
+check "another seed is refused" [ $? -eq 2 ]
+check "and it is said why" has refused.log "--resume takes --seed from the campaign it resumes"
+"$attest" verify --resume --out nowhere >nowhere.log 2>&1
+check "nothing to resume is bad input" [ $? -eq 2 ]
+
+"$attest" verify "${options[@]}" --cases 1000000 --out stopped >stopped.log 2>&1 &
+victim=$!
+for _ in $(seq 200); do [ -s stopped/campaign.json ] && break; sleep 0.1; done
+kill -TERM "$victim"; wait "$victim"
+check "an interrupted campaign ends with 130" [ $? -eq 130 ]
+check "the table shows what was done" has stopped.log "o5_deferred"
+check "it says how to go on" has stopped.log "attest verify --resume --out stopped"
+
+example=$(ls whole/counterexamples/*.json)
+"$attest" replay "$example" >replay.log 2>&1
+check "a counterexample replays" [ $? -eq 1 ]
+check "and says so" has replay.log "reproduced"
+"$attest" verify --minimize "$example" --out small >small.log 2>&1
+check "a shrunk one cannot be shrunk further" has small.log "no simpler case fails"
+for bad in "--timeout 0" "--timeout never" "--memory-limit 8GB" "--shard 3/2" "--shard 0/2" "--shard x" "--for -1s"; do
+  # shellcheck disable=SC2086
+  "$attest" verify $bad --out bad >bad.log 2>&1
+  check "'$bad' is bad input" [ $? -eq 2 ]
+  check "'$bad' gets one line with what is allowed" has bad.log "allowed:"
+done
+[ "$failures" -eq 0 ]

@@ -1,0 +1,88 @@
+#include "verify/campaign_state.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "verify/worker_process.hpp"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw MachineError(fmt::format("cannot write {}: {}", path.string(), strerror(errno)));
+}
+
+CampaignState read(const std::filesystem::path& folder, bool with_results) {
+  const std::filesystem::path path = campaign_state_path(folder);
+  std::ifstream file(path);
+  if (!file) {
+    throw InvalidInput(fmt::format("{}: no campaign to resume here; attest verify --out writes one",
+                                   path.string()));
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    const Json json = Json::parse(text);
+    CampaignState state{.program = json.at("program"),
+                        .arguments = json.at("arguments").get<std::vector<std::string>>(),
+                        .seconds = json.at("seconds"),
+                        .is_finished = json.at("is_finished")};
+    if (with_results) {
+      for (const Json& result : json.at("results")) {
+        state.results.push_back(kernel_result_from_json(result));
+      }
+    }
+    return state;
+  } catch (const Json::exception& error) {
+    throw InvalidInput(
+        fmt::format("{}: not the state of a campaign ({})", path.string(), error.what()));
+  }
+}
+
+}  // namespace
+
+std::filesystem::path campaign_state_path(const std::filesystem::path& folder) {
+  return folder / "campaign.json";
+}
+
+void write_campaign_state(const std::filesystem::path& folder, const CampaignState& state) {
+  Json results = Json::array();
+  for (const KernelResult& result : state.results) results.push_back(to_json(result));
+  const Json json = {{"program", state.program},
+                     {"arguments", state.arguments},
+                     {"seconds", state.seconds},
+                     {"is_finished", state.is_finished},
+                     {"results", results}};
+  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::filesystem::path path = campaign_state_path(folder);
+  std::filesystem::path unfinished = path;
+  unfinished += ".tmp";
+  const OwnedFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail(unfinished);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t written = write(file.get(), rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) fail(unfinished);
+    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (fsync(file.get()) != 0) fail(unfinished);
+  if (std::rename(unfinished.c_str(), path.c_str()) != 0) fail(path);
+}
+
+CampaignState read_campaign_header(const std::filesystem::path& folder) {
+  return read(folder, false);
+}
+
+CampaignState read_campaign_state(const std::filesystem::path& folder) {
+  return read(folder, true);
+}
+
+}  // namespace attest

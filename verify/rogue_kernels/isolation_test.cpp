@@ -1,0 +1,209 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "verify/campaign.hpp"
+#include "verify/counterexample.hpp"
+#include "verify/isolated_runner.hpp"
+#include "verify/rogue_kernels/rogue_kernels.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo* kernel(std::string_view name, Executor executor = Executor::cpu) {
+  const KernelInfo* found = find_kernel(name, executor);
+  EXPECT_NE(found, nullptr) << name;
+  return found;
+}
+
+/// Long enough for any correct case here under a sanitizer on a busy machine.
+constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 30};
+
+CampaignOptions isolated_options() {
+  CampaignOptions options;
+  options.cases_per_kernel = 10;
+  options.jobs = 2;
+  options.generator.max_len = 20;
+  options.shrink.candidate_seconds = 1;
+  options.make_runner = [] {
+    return std::make_unique<IsolatedRunner>(Isolation{.limits = limits});
+  };
+  return options;
+}
+
+/// Processes whose parent is `parent`.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    std::ifstream file(entry.path() / "stat");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t after_name = text.rfind(')');
+    if (after_name == std::string::npos) continue;
+    if (std::stoi(text.substr(after_name + 4)) != parent) continue;
+    children.push_back(std::stoi(entry.path().filename()));
+  }
+  return children;
+}
+
+struct Rogue {
+  std::string name;
+  Verdict verdict;
+  std::string what;
+};
+
+class RogueKernel : public testing::TestWithParam<Rogue> {};
+
+TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged) {
+  const KernelInfo* rogue = kernel("rogue/" + GetParam().name);
+  const std::vector<KernelResult> results =
+      run_campaign({rogue, kernel("o5_deferred")}, isolated_options());
+  const KernelResult& result = results[0];
+  EXPECT_EQ(result.verdict(), GetParam().verdict);
+  EXPECT_FALSE(result.is_as_expected());
+  EXPECT_GE(result.crashed + result.timed_out, 1);
+  ASSERT_TRUE(result.failure.has_value());
+  EXPECT_NE(result.failure->check.detail.find(GetParam().what), std::string::npos)
+      << result.failure->check.detail;
+  EXPECT_TRUE(result.is_shrunk);
+  EXPECT_EQ(result.failure->the_case.problem.query_len, rogue_from + 1)
+      << to_string(result.failure->the_case);
+  EXPECT_EQ(results[1].verdict(), Verdict::passed);
+  EXPECT_EQ(results[1].cases, 10);
+
+  const auto folder = std::filesystem::path(testing::TempDir()) / "attest_isolation_test";
+  const auto path = write_counterexample(folder, *result.failure, rogue->executor, "");
+  const Counterexample read = read_counterexample(path);
+  EXPECT_EQ(read.kind, GetParam().verdict);
+  IsolatedRunner runner({.limits = limits});
+  const CaseVerdict again =
+      runner.run(*rogue, task_of(*rogue, {.law = read.law, .the_case = read.the_case})).verdict;
+  EXPECT_EQ(again.verdict, GetParam().verdict);
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , RogueKernel,
+    testing::Values(Rogue{"segfault", Verdict::crashed, "SIGSEGV"},
+                    Rogue{"abort", Verdict::crashed,
+                          "SIGABRT; its last words: corrupted double-linked list"},
+                    Rogue{"exit", Verdict::crashed, "exit(0)"},
+                    Rogue{"hang", Verdict::timed_out, "gave no answer within"},
+                    Rogue{"memory", Verdict::crashed, "GiB of memory"},
+                    Rogue{"throw", Verdict::crashed, "no kernel image is available"},
+                    Rogue{"throw_int", Verdict::crashed, "not an exception"},
+                    Rogue{"close_all", Verdict::crashed, "closed the channel"},
+                    Rogue{"wild_writes", Verdict::crashed, "something else than an answer"}),
+    [](const auto& rogue) { return rogue.param.name; });
+
+TEST(Isolation, WhatAKernelPrintsIsNoAnswer) {
+  const KernelResult result = run_campaign({kernel("rogue/noise")}, isolated_options()).front();
+  EXPECT_EQ(result.verdict(), Verdict::passed);
+  EXPECT_EQ(result.cases, 10);
+}
+
+TEST(Isolation, OutcomesAreThoseOfOneProcess) {
+  const std::vector<const KernelInfo*> kernels{kernel("o1_unshifted"), kernel("o6_split_combine"),
+                                               kernel("k3_sequence_parallel", Executor::simt)};
+  CampaignOptions options = isolated_options();
+  options.cases_per_kernel = 30;
+  const std::vector<KernelResult> isolated = run_campaign(kernels, options);
+  options.make_runner = {};
+  const std::vector<KernelResult> direct = run_campaign(kernels, options);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    EXPECT_EQ(isolated[k].cases, direct[k].cases);
+    EXPECT_EQ(isolated[k].checks, direct[k].checks);
+    EXPECT_EQ(isolated[k].worst_o_over_bound, direct[k].worst_o_over_bound);
+    EXPECT_EQ(isolated[k].worst_lse_over_bound, direct[k].worst_lse_over_bound);
+    EXPECT_EQ(isolated[k].worst_certificate, direct[k].worst_certificate);
+    EXPECT_EQ(isolated[k].failing_case, direct[k].failing_case);
+    ASSERT_EQ(isolated[k].failure.has_value(), direct[k].failure.has_value());
+    if (!direct[k].failure) continue;
+    EXPECT_EQ(isolated[k].failure->the_case, direct[k].failure->the_case);
+    EXPECT_EQ(describe(*isolated[k].failure, *kernels[k]),
+              describe(*direct[k].failure, *kernels[k]));
+  }
+}
+
+TEST(Isolation, ACrashThatAFreshProcessDoesNotRepeatSaysSo) {
+  CampaignOptions options = isolated_options();
+  options.jobs = 1;
+  options.cases_per_kernel = 40;
+  options.laws.glob = "within_bound";
+  const KernelResult result = run_campaign({kernel("rogue/third_time")}, options).front();
+  EXPECT_EQ(result.verdict(), Verdict::crashed);
+  EXPECT_NE(result.failure->check.detail.find("not repeated in a fresh process"), std::string::npos)
+      << result.failure->check.detail;
+}
+
+TEST(Isolation, AWorkerThatCannotLoadEndsTheCampaignWithItsError) {
+  CampaignOptions options = isolated_options();
+  options.make_runner = [] {
+    return std::make_unique<IsolatedRunner>(Isolation{.setup = {.inputs_file = "x.safetensors"}});
+  };
+  EXPECT_THROW((void)run_campaign({kernel("o5_deferred")}, options), InvalidInput);
+}
+
+TEST(Isolation, NoWorkerOutlivesTheCampaign) {
+  (void)run_campaign({kernel("rogue/exit"), kernel("o5_deferred")}, isolated_options());
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child, running or a zombie, is left";
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(Isolation, WorkersDieWithAParentThatIsKilled) {
+  std::string name = "isolation_test", argument = "hanging-campaign";
+  const std::array<char*, 3> arguments{name.data(), argument.data(), nullptr};
+  pid_t parent = -1;
+  ASSERT_EQ(posix_spawn(&parent, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ), 0);
+  std::vector<pid_t> workers;
+  for (int i = 0; i < 2000 && workers.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    workers = children_of(parent);
+  }
+  ASSERT_EQ(workers.size(), 1U);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  bool is_gone = false;
+  for (int i = 0; i < 2000 && !is_gone; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::ifstream file("/proc/" + std::to_string(workers[0]) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t after_name = text.rfind(')');
+    is_gone = after_name == std::string::npos || text[after_name + 2] == 'Z';
+  }
+  EXPECT_TRUE(is_gone);
+}
+
+TEST(Isolation, AnInterruptEndsACampaignWhoseKernelHangs) {
+  std::atomic<int> done = 0;
+  CampaignOptions options = isolated_options();
+  options.is_interrupted = [&] { return done >= 5; };
+  options.make_runner = [&] {
+    return std::make_unique<IsolatedRunner>(
+        Isolation{.limits = {.seconds = 3600}, .is_interrupted = options.is_interrupted});
+  };
+  options.on_case_done = [&] { ++done; };
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<KernelResult> results =
+      run_campaign({kernel("rogue/hang"), kernel("o5_deferred")}, options);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
+  EXPECT_FALSE(results[0].failure) << "an interrupted case decides nothing";
+  EXPECT_GE(results[0].cases + results[1].cases, 5);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,42 @@
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "verify/campaign.hpp"
+#include "verify/isolated_runner.hpp"
+#include "verify/rogue_kernels/rogue_kernels.hpp"
+#include "verify/worker.hpp"
+
+namespace {
+
+/// Hangs in a worker until it is killed: the test does that, and looks for orphans.
+int run_hanging_campaign() {
+  attest::CampaignOptions options;
+  options.make_runner = [] {
+    return std::make_unique<attest::IsolatedRunner>(attest::Isolation{});
+  };
+  (void)attest::run_campaign({attest::find_kernel("rogue/hang", attest::Executor::cpu)}, options);
+  return 0;
+}
+
+}  // namespace
+
+// Under AddressSanitizer a crash must look to the parent as it does without.
+extern "C" const char* __asan_default_options() {
+  return "handle_segv=0:handle_abort=0:detect_leaks=0";
+}
+
+int main(int argc, char** argv) {
+  attest::add_rogue_kernels();
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == attest::worker_argument) {
+    return attest::run_worker([](const attest::WorkerSetup& setup) {
+      if (!setup.inputs_file.empty()) throw attest::InvalidInput(setup.inputs_file + " is bad");
+    });
+  }
+  if (command == "hanging-campaign") return run_hanging_campaign();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
