@@ -199,7 +199,7 @@ class Judge {
     campaign.cases_per_kernel = std::max<std::int64_t>(options_.cases, 1);
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
-    campaign.shrink_calls = options_.shrink_calls;
+    campaign.shrink.calls = options_.shrink_calls;
     matrix_.campaign = run_campaign(kernels, campaign);
   }
 

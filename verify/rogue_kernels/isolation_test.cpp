@@ -189,9 +189,11 @@ TEST(Isolation, WorkersDieWithAParentThatIsKilled) {
 }
 
 TEST(Isolation, AnInterruptEndsACampaignWhoseKernelHangs) {
+  // Two jobs: one waits for the hanging kernel at once, the other after its first case of the
+  // second.
   std::atomic<int> done = 0;
   CampaignOptions options = isolated_options();
-  options.is_interrupted = [&] { return done >= 5; };
+  options.is_interrupted = [&] { return done >= 1; };
   options.make_runner = [&] {
     return std::make_unique<IsolatedRunner>(
         Isolation{.limits = {.seconds = 3600}, .is_interrupted = options.is_interrupted});
@@ -202,7 +204,7 @@ TEST(Isolation, AnInterruptEndsACampaignWhoseKernelHangs) {
       run_campaign({kernel("rogue/hang"), kernel("o5_deferred")}, options);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
   EXPECT_FALSE(results[0].failure) << "an interrupted case decides nothing";
-  EXPECT_GE(results[0].cases + results[1].cases, 5);
+  EXPECT_GE(results[0].cases + results[1].cases, 1);
 }
 
 }  // namespace
