@@ -44,11 +44,11 @@ class Descriptor {
  public:
   explicit Descriptor(Source source) : source_(source) {
     for (std::size_t i = source_.below(4); i > 0; --i) add_kernel();
-    plugin_ = {source_.mostly<std::uint32_t>(sizeof(AttestPlugin)),
-               source_.mostly<std::uint32_t>(ATTEST_PLUGIN_VERSION),
-               kernels_.empty() ? nullptr : kernels_.data(), kernels_.size()};
+    plugin_.value = {source_.mostly<std::uint32_t>(sizeof(AttestPlugin)),
+                     source_.mostly<std::uint32_t>(ATTEST_PLUGIN_VERSION),
+                     kernels_.empty() ? nullptr : kernels_.data(), kernels_.size()};
   }
-  [[nodiscard]] const AttestPlugin* get() const { return &plugin_; }
+  [[nodiscard]] const AttestPlugin* get() const { return &plugin_.value; }
 
  private:
   /// A struct with room behind it: its size may claim more than it has.
@@ -135,7 +135,7 @@ class Descriptor {
   std::deque<Padded<AttestPrecision>> precisions_;
   std::deque<Padded<AttestKernel>> padded_kernels_;
   std::vector<const AttestKernel*> kernels_;
-  AttestPlugin plugin_{};
+  Padded<AttestPlugin> plugin_{};
 };
 
 /// What generators and laws rely on.
