@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <span>
 
@@ -273,6 +274,9 @@ class Modeller {
       if (row.o_sd[i] > 0) unit = std::max(unit, std::abs(towards[i]) / square(row.o_sd[i]));
     }
     double level = 0, own = 0;
+    // By |O|: sum of the steps along columns that are rounded alike. Columns of equal values
+    // perform the same operations; those of one |O| are at least stored with one error.
+    std::map<double, double> alike;
     independent = 0;
     for (std::size_t i = 0; i < columns; ++i) {
       const double along =
@@ -280,9 +284,13 @@ class Modeller {
       result.along[i] = along;
       y(static_cast<std::int64_t>(i)) = static_cast<float>(along);
       level += along * o[i];
-      own += square(along) * own_[i];
+      alike[std::abs(o[i])] += o[i] < 0 ? -along : along;
       independent += square(along * row.o_sd[i]);
       result.drift += std::abs(along) * row.o_drift[i];
+    }
+    for (std::size_t i = 0; i < columns; ++i) {
+      // Every column for its share of those it is rounded alike with.
+      own += std::abs(result.along[i] * alike[std::abs(o[i])]) * own_[i];
     }
     const Row t = (y.matrix() * head.v.topRows(keys).transpose()).array();
     const Row p2 = p_.square();

@@ -113,7 +113,8 @@ Judgement judge(const std::string& family, ElementType type, Defect defect, std:
   return judgement;
 }
 
-const std::vector<std::string> families{"normal", "outliers", "late_dims", "one_hot_v"};
+const std::vector<std::string> families{"normal", "outliers", "late_dims", "one_hot_v",
+                                        "key_index_v"};
 constexpr ElementType low_precision[] = {ElementType::fp16, ElementType::bf16};
 
 TEST(Statistics, a_correct_kernel_raises_no_alarm) {

@@ -13,6 +13,9 @@ namespace attest {
 inline constexpr int tile_rows = 64, tile_columns = 64, tile_depth = 16;
 inline constexpr int tile_threads = 128;
 inline constexpr int thread_rows = 8, thread_columns = 4;
+/// Elements of the two tiles that a thread loads.
+inline constexpr int x_loads = tile_rows * tile_depth / tile_threads;
+inline constexpr int y_loads = tile_columns * tile_depth / tile_threads;
 /// One double more than a tile's rows: threads that store a column of the tile hit different banks.
 inline constexpr int row_pitch = tile_rows + 1, column_pitch = tile_columns + 1;
 inline constexpr std::size_t tile_shared_bytes =
@@ -40,16 +43,32 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
   double* const ys = xs + tile_depth * row_pitch;
   const ThreadTile mine;
   const int t = static_cast<int>(threadIdx.x);
+  const auto y_depth = [](int e) { return y_is_transposed ? e % tile_depth : e / tile_columns; };
+  const auto y_column = [](int e) { return y_is_transposed ? e / tile_depth : e % tile_columns; };
   for (std::int64_t first = 0; first < depth; first += tile_depth) {
-    __syncthreads();  // (1)
-    for (int e = t; e < tile_rows * tile_depth; e += tile_threads) {
-      const int k = e % tile_depth, row = e / tile_depth;
-      xs[k * row_pitch + row] = first + k < depth ? x(row, first + k) : 0.0;
+    // All loads are under way before the first is waited for: one at a time, their latency would be
+    // four times the arithmetic.
+    double new_x[x_loads], new_y[y_loads];
+#pragma unroll
+    for (int n = 0; n < x_loads; ++n) {
+      const int e = t + n * tile_threads, k = e % tile_depth;
+      new_x[n] = first + k < depth ? x(e / tile_depth, first + k) : 0.0;
     }
-    for (int e = t; e < tile_columns * tile_depth; e += tile_threads) {
-      const int k = y_is_transposed ? e % tile_depth : e / tile_columns;
-      const int column = y_is_transposed ? e / tile_depth : e % tile_columns;
-      ys[k * column_pitch + column] = first + k < depth ? y(first + k, column) : 0.0;
+#pragma unroll
+    for (int n = 0; n < y_loads; ++n) {
+      const int e = t + n * tile_threads, k = y_depth(e);
+      new_y[n] = first + k < depth ? y(first + k, y_column(e)) : 0.0;
+    }
+    __syncthreads();  // (1)
+#pragma unroll
+    for (int n = 0; n < x_loads; ++n) {
+      const int e = t + n * tile_threads;
+      xs[e % tile_depth * row_pitch + e / tile_depth] = new_x[n];
+    }
+#pragma unroll
+    for (int n = 0; n < y_loads; ++n) {
+      const int e = t + n * tile_threads;
+      ys[y_depth(e) * column_pitch + y_column(e)] = new_y[n];
     }
     __syncthreads();  // (2)
 #pragma unroll 4
