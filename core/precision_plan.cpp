@@ -1,6 +1,10 @@
 #include "core/precision_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
+
+#include "core/error.hpp"
 
 namespace attest {
 namespace {
@@ -13,7 +17,30 @@ constexpr double ulp = 2 * unit_roundoff;
 // underflow terms.
 constexpr double largest_argument = 104;
 
+Accumulation tensor_core(int fused_terms, int fraction_bits) {
+  return {Accumulation::Kind::tensor_core, fused_terms, fraction_bits};
+}
+
 }  // namespace
+
+Accumulation volta() {
+  return tensor_core(4, 23);
+}
+Accumulation turing() {
+  return tensor_core(4, 24);
+}
+Accumulation ampere() {
+  return tensor_core(8, 24);
+}
+Accumulation ada() {
+  return tensor_core(8, 24);
+}
+Accumulation hopper() {
+  return tensor_core(16, 25);
+}
+Accumulation blackwell() {
+  return tensor_core(16, 25);
+}
 
 ExpMethod library_expf() {
   return {"expf", 2 * ulp, 0};
@@ -33,6 +60,26 @@ ExpMethod exp2_folded() {
   const double argument = unit_roundoff * (2 + unit_roundoff);
   return {"exp2 of a folded argument", own,
           (1 + own) * std::expm1(largest_argument * argument) / largest_argument};
+}
+
+ExpMethod ex2_approx() {
+  ExpMethod exp = exp2_folded();
+  exp.name = "ex2.approx of a folded argument";
+  return exp;
+}
+
+ExpMethod polynomial_exp2(int degree) {
+  if (degree < 3 || degree > 5) {
+    throw InvalidInput(fmt::format("polynomial_exp2: degree is {}; allowed: 3, 4, 5", degree));
+  }
+  constexpr double approximation[] = {8.8e-5, 3.0e-6, 8.5e-8};
+  // 2^f, f in [0, 1), by fused multiply-adds of positive terms: step k rounds what is left of the
+  // series, sum_{i >= k} c_i f^i, which is at most 1, 0.5, 0.16, 0.04, ... of 2^f. Together < 2 u.
+  ExpMethod exp = exp2_folded();
+  exp.name = fmt::format("polynomial exp2 of degree {}", degree);
+  exp.relative_error = approximation[degree - 3] * (1 + ulp) + 2 * unit_roundoff;
+  exp.argument_error *= 1 + exp.relative_error;
+  return exp;
 }
 
 }  // namespace attest

@@ -12,10 +12,22 @@ namespace attest {
 /// How products are summed in Q K^T and P V.
 struct Accumulation {
   enum class Kind { fp32_fma, tensor_core } kind = Kind::fp32_fma;
-  int fused_terms = 1;  ///< b: products that one tensor-core step adds exactly (16 on Hopper fp16)
-  int fraction_bits =
-      24;  ///< F: bits kept when the terms are aligned to the largest (25 on Hopper)
+  int fused_terms = 1;     ///< b: products that one tensor-core step adds exactly
+  int fraction_bits = 24;  ///< F: bits kept when the terms are aligned to the largest
 };
+
+/// Tensor cores by architecture, for 16-bit inputs and fp32 accumulators: b products and the
+/// accumulator are aligned to the largest of them, cut at F fraction bits, added, and the sum is
+/// cut to fp32. Sources: Fasi, Higham, Mikaitis, Pranesh, PeerJ CS 7:e330 (2021) for Volta, Turing
+/// and Ampere; MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004 (bit-exact on
+/// Ada, Hopper and Blackwell). For fp16, and for bf16 where it exists (Ampere on); tf32 and fp8,
+/// whose b differ and whose fp8 sums Ada and Hopper cut to 13 bits, are no formats of this project.
+[[nodiscard]] Accumulation volta();      ///< b = 4, F = 23
+[[nodiscard]] Accumulation turing();     ///< b = 4, F = 24; MMA-Sim has b = 8, which costs less
+[[nodiscard]] Accumulation ampere();     ///< b = 8, F = 24
+[[nodiscard]] Accumulation ada();        ///< b = 8, F = 24
+[[nodiscard]] Accumulation hopper();     ///< b = 16, F = 25
+[[nodiscard]] Accumulation blackwell();  ///< b = 16, F = 25
 
 /// How exp is evaluated: |computed - exact| <= (relative_error + argument_error * |x|) * exact for
 /// x <= 0, where argument_error holds everything that grows with the argument (rounding of a
@@ -34,12 +46,34 @@ struct ExpMethod {
 /// exp2 of an argument already multiplied by log2(e) in fp32: the factor's rounding and the
 /// product's.
 [[nodiscard]] ExpMethod exp2_folded();
+/// ex2.approx.f32 of an argument multiplied by log2(e) in fp32: 2 ulp, relative 2^-22 at most [PTX
+/// ISA, ex2], and the folding of exp2_folded.
+[[nodiscard]] ExpMethod ex2_approx();
+/// exp2 as a polynomial on [0, 1) whose constant coefficient is 1, of degree 3, 4 or 5: 8.8e-5,
+/// 3.0e-6 or 8.5e-8 relative [FlashAttention-4's coefficients], its roundings in Horner's form, and
+/// the folding. Throws InvalidInput for another degree.
+[[nodiscard]] ExpMethod polynomial_exp2(int degree);
 
 /// What happens to the partial output when a later key block raises the running maximum.
 enum class Rescale {
   none,             ///< the maximum is known before the weights are formed (three-pass, two-pass)
   deferred,         ///< O and l are multiplied by exp(m_old - m_new); one division at the end
   normalised_steps  ///< O is kept normalised: multiplied by l_old / l_new at every block
+};
+
+/// What the partial results of key splits are, and how they are merged. M is the largest of the
+/// splits' maxima, or of their LSE.
+enum class Merge {
+  sums,             ///< (m_p, l_p, acc_p): l and acc times exp(m_p - M), added, divided at the end
+  normalised_sums,  ///< (m_p, l_p, O_p), O_p divided by l_p: weights l_p exp(m_p - M)
+  lse_pairs         ///< (O_p, LSE_p): weights exp(LSE_p - M), LSE = M + ln of their sum
+};
+
+/// In which unit the maximum is kept, and so how the LSE is formed.
+enum class LseForm {
+  natural,  ///< fl(m + ln l), m a scaled score, or fl(m scale) for a scale inside the exponent
+  log2      ///< m holds log2(e), as scores times fl(scale log2 e) do: fl(m ln 2) + ln l, or ln 2
+            ///< times fl(m + log2 l)
 };
 
 /// Which roundings a kernel performs, for one problem and plan. The error bound follows from it; no
@@ -62,6 +96,12 @@ struct PrecisionPlan {
   std::int64_t normaliser_chain = 1;  ///< h: longest chain of additions in l
   double division_error = 0;          ///< relative error of the final normalisation
   double log_error = 0;               ///< relative error of ln l in the LSE
+  LseForm lse = LseForm::natural;
+  Merge merge = Merge::sums;                       ///< of key splits, when there are several
+  ElementType partial_format = ElementType::fp32;  ///< O_p, stored between split and merge
+  /// fp32 results below 2^-126 become 0 (ftz), and so does V where its elements are that small.
+  /// Elements of Q and K are taken as they are.
+  bool flushes_subnormals = false;
 };
 
 }  // namespace attest

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/element_type.hpp"
@@ -31,10 +32,16 @@ class ScoreRule {
  public:
   ScoreRule(const PrecisionPlan& precision, float scale)
       : exp_(exponential_named(precision.exp.name)),
-        factor_(exp_ == Exponential::exp2 ? scale * std::numbers::log2e_v<float> : scale),
+        keeps_log2_(precision.lse == LseForm::log2),
         scale_(std::abs(scale)),
         folds_(precision.scale_folded_into_q),
         fuses_(!precision.scale_after_dot && !precision.scale_folded_into_q) {
+    const bool has_log2 = keeps_log2_ || (fuses_ && exp_ == Exponential::exp2);
+    factor_ = has_log2 ? scale * std::numbers::log2e_v<float> : scale;
+    if (keeps_log2_ && exp_ != Exponential::exp2) {
+      throw InvalidInput(fmt::format("lse is log2 but the exponential is '{}'; allowed: '{}'",
+                                     precision.exp.name, exp2_folded().name));
+    }
     if (precision.scale_after_dot && precision.scale_folded_into_q) {
       throw InvalidInput(
           "scale_after_dot and scale_folded_into_q are both set; allowed: at most one");
@@ -60,22 +67,29 @@ class ScoreRule {
   }
 
   [[nodiscard]] float weight(float score, float m) const {
-    if (!fuses_) return exponential(score - m);
+    if (!fuses_) return keeps_log2_ ? exponential(score - m) : natural_exponential(score - m);
     const float factor = std::abs(factor_);
     return exponential(std::fma(score, factor, -(m * factor)));
+  }
+
+  /// e^x for a difference of natural logarithms.
+  [[nodiscard]] float natural_exponential(float x) const {
+    return exponential(exp_ == Exponential::exp2 ? x * std::numbers::log2e_v<float> : x);
   }
 
   /// Factor for what was summed at maximum `from` when the maximum becomes `to`; 0 when nothing
   /// was.
   [[nodiscard]] float rescale(float from, float to) const {
     if (from == minus_infinity) return 0;
-    return exponential(fuses_ ? (from - to) * std::abs(factor_) : from - to);
+    return fuses_ ? exponential((from - to) * std::abs(factor_)) : weight(from, to);
   }
 
   /// The maximum as a natural logarithm.
   [[nodiscard]] float natural(float m) const {
-    if (fuses_) return m * scale_;
-    return exp_ == Exponential::exp2 ? m * std::numbers::ln2_v<float> : m;
+    if (keeps_log2_) {
+      return (fuses_ ? m * std::abs(factor_) : m) * std::numbers::ln2_v<float>;
+    }
+    return fuses_ ? m * scale_ : m;
   }
 
  private:
@@ -103,7 +117,8 @@ class ScoreRule {
   }
 
   Exponential exp_;
-  float factor_;
+  bool keeps_log2_;
+  float factor_ = 1;
   float scale_;  ///< |scale|
   bool folds_, fuses_;
 };
@@ -111,7 +126,8 @@ class ScoreRule {
 struct Partial {
   float m = minus_infinity;
   float l = 0;
-  std::vector<float> acc;  ///< normalised by l under Rescale::normalised_steps
+  std::vector<float> acc;   ///< normalised by l under Rescale::normalised_steps
+  bool is_natural = false;  ///< m is a natural logarithm already
 };
 
 void multiply(std::span<float> values, float factor) {
@@ -158,20 +174,29 @@ class RowReplay {
     return partial;
   }
 
-  [[nodiscard]] Partial merged(std::span<const Partial> parts) const {
+  [[nodiscard]] Partial merged(std::vector<Partial> parts) const {
     if (parts.size() == 1) return parts.front();
+    const bool merges_lse = precision_.merge == Merge::lse_pairs;
+    const bool is_finished = is_normalised() || precision_.merge != Merge::sums;
     Partial sum;
     sum.acc.assign(static_cast<std::size_t>(values_.lanes()), 0.0F);
-    for (const Partial& part : parts) sum.m = maximum(sum.m, part.m);
+    for (Partial& part : parts) {
+      if (is_finished) finish_part(part);
+      if (merges_lse && part.l != 0.0F) part.m = rule_.natural(part.m) + std::log(part.l);
+      sum.m = maximum(sum.m, part.m);
+    }
     for (const Partial& part : parts) {
-      const float factor = rule_.rescale(part.m, sum.m);
-      const float share = factor * part.l;
-      const float weight = is_normalised() ? share : factor;
+      if (merges_lse && part.l == 0.0F) continue;  // where no part saw a key: -inf - -inf
+      const float factor =
+          merges_lse ? rule_.natural_exponential(part.m - sum.m) : rule_.rescale(part.m, sum.m);
+      const float share = merges_lse ? factor : factor * part.l;
+      const float weight = is_finished ? share : factor;
       for (std::size_t c = 0; c < sum.acc.size(); ++c) {
         sum.acc[c] = std::fma(weight, part.acc[c], sum.acc[c]);
       }
       sum.l += share;
     }
+    sum.is_natural = merges_lse;
     if (is_normalised() && sum.l != 0.0F) {
       for (float& element : sum.acc) element /= sum.l;
     }
@@ -180,7 +205,8 @@ class RowReplay {
 
   /// Writes O rounded to the input's type; returns the LSE.
   [[nodiscard]] float finish(const Partial& total, std::span<float> o) const {
-    const float lse = finish_row(rule_.natural(total.m), total.l, total.acc, o);
+    const float lse =
+        finish_row(total.is_natural ? total.m : rule_.natural(total.m), total.l, total.acc, o);
     if (is_normalised()) std::copy(total.acc.begin(), total.acc.end(), o.begin());
     for (float& element : o) element = rounded_to(input_type_, element);
     return lse;
@@ -189,6 +215,14 @@ class RowReplay {
  private:
   [[nodiscard]] bool is_normalised() const {
     return precision_.rescale == Rescale::normalised_steps;
+  }
+
+  /// O of a part, as it is stored between the split and the merge.
+  void finish_part(Partial& part) const {
+    for (float& element : part.acc) {
+      if (!is_normalised() && part.l != 0.0F) element /= part.l;
+      element = rounded_to(precision_.partial_format, element);
+    }
   }
 
   void add_block(Partial& partial, std::span<const float> scores, std::int64_t first) const {
@@ -272,7 +306,8 @@ Outputs emulate(const Problem& problem, const Plan& plan, const PrecisionPlan& p
         for (std::int64_t i = 0; i < splits; ++i) {
           parts.push_back(replay.part(scores, split_range(problem.key_len, tile, splits, i), tile));
         }
-        outputs.lse.at(b, h, n, 0) = replay.finish(replay.merged(parts), outputs.o.row(b, h, n));
+        outputs.lse.at(b, h, n, 0) =
+            replay.finish(replay.merged(std::move(parts)), outputs.o.row(b, h, n));
       }
     }
   }

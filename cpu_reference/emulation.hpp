@@ -23,17 +23,23 @@ namespace attest {
 ///   neither               FlashAttention's order: m over x, weights e(fma(x, c, -fl(m c))),
 ///   rescale e(fl(fl(m - m') c)),
 ///                         LSE = fl(m scale) + ln l
-/// Exponentials are the C library's expf and exp2f; `__expf` is exp2f(fl(y log2 e)).
+/// lse says in which unit m is kept: log2 needs exp2, makes c = fl(scale log2 e) wherever it
+/// enters, and LSE = fl(m' ln 2) + ln l with m' = m or fl(m c). With exp2 and natural, weights of
+/// the first two are exp2(fl(fl(s - m) log2 e)). Exponentials are the C library's expf and exp2f;
+/// `__expf` is exp2f(fl(y log2 e)).
 ///
 /// Per key block, in this order: m' = max; l and the accumulator times the rescale factor
 /// (deferred), or the accumulator times fl(l factor) and divided by the new l afterwards
 /// (normalised_steps), or nothing (none: m is taken over all keys of the part first); l adds the
 /// weights key by key, before or after they are rounded to weight_format (sums_rounded_weights);
 /// the accumulator adds rounded weights times V by precision.value, its old value being the addend
-/// of the chain. At the end: parts merged at the common maximum, one division, m + ln l.
+/// of the chain. At the end: parts merged as `merge` says,
+/// O_p rounded to partial_format where parts are finished first, one division, m + ln l.
 ///
-/// Throws InvalidInput for negative plan fields, an exponential of another name, both scale flags
-/// at once, or accumulation parameters outside accumulate_product's ranges.
+/// flushes_subnormals is not replayed: a caller that wants it sets the processor's mode.
+///
+/// Throws InvalidInput for negative plan fields, an exponential of another name, lse log2 without
+/// exp2, both scale flags at once, or accumulation parameters outside accumulate_product's ranges.
 [[nodiscard]] Outputs emulate(const Problem& problem, const Plan& plan,
                               const PrecisionPlan& precision, const Inputs& inputs);
 

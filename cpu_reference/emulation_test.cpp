@@ -184,9 +184,7 @@ Setting draw_setting(const Problem& problem, std::uint64_t seed) {
   const auto pick = [&](std::int64_t bound) { return random_below(seed, 0xe3, next++, bound); };
   constexpr std::array<std::int64_t, 5> tiles{1, 3, 16, 64, 0};
   constexpr std::array<std::int64_t, 5> splits{0, 1, 2, 3, 7};
-  const std::array<Accumulation, 3> accumulations{
-      Accumulation{}, Accumulation{Accumulation::Kind::tensor_core, 8, 24},
-      Accumulation{Accumulation::Kind::tensor_core, 16, 25}};
+  const std::array<Accumulation, 3> accumulations{Accumulation{}, ampere(), hopper()};
   const std::array<ExpMethod, 3> exps{library_expf(), fast_expf(), exp2_folded()};
   Setting s;
   s.plan.key_tile = tiles[static_cast<std::size_t>(pick(5))];
@@ -195,9 +193,11 @@ Setting draw_setting(const Problem& problem, std::uint64_t seed) {
   p.score = accumulations[static_cast<std::size_t>(pick(3))];
   p.value = accumulations[static_cast<std::size_t>(pick(3))];
   p.exp = exps[static_cast<std::size_t>(pick(3))];
-  // exp2 with the scale applied elsewhere keeps its maximum in another unit: left to the fused
-  // form.
-  const std::int64_t scaling = p.exp.name == exp2_folded().name ? 2 : pick(3);
+  const std::int64_t scaling = pick(3);
+  if (p.exp.name == exp2_folded().name && pick(2) == 0) p.lse = LseForm::log2;
+  constexpr std::array<Merge, 3> merges{Merge::sums, Merge::normalised_sums, Merge::lse_pairs};
+  p.merge = merges[static_cast<std::size_t>(pick(3))];
+  p.partial_format = all_element_types()[static_cast<std::size_t>(pick(3))];
   p.scale_after_dot = scaling == 0;
   p.scale_folded_into_q = scaling == 1;
   if (scaling == 2) p.exp.argument_error += 0x1p-24;  // fl(fl(m - m') c)
@@ -268,11 +268,14 @@ TEST(Emulation, any_precision_plan_stays_within_the_bound_computed_from_it) {
     const Outputs got = emulate(problem, plan, precision, inputs);
     const auto describe = [&] {
       return fmt::format(
-          "seed {}: {} | {} | {} x{} | {} scale {}{} P {} rescale {} terms {}/{}", seed,
-          to_string(problem), to_string(plan), spec.family, spec.magnitude, precision.exp.name,
-          precision.scale_after_dot ? "after" : "", precision.scale_folded_into_q ? "in q" : "",
-          format_of(precision.weight_format).name, static_cast<int>(precision.rescale),
-          precision.score.fused_terms, precision.value.fused_terms);
+          "seed {}: {} | {} | {} x{} | {} scale {}{} P {} rescale {} terms {}/{} lse {} merge {} "
+          "{}",
+          seed, to_string(problem), to_string(plan), spec.family, spec.magnitude,
+          precision.exp.name, precision.scale_after_dot ? "after" : "",
+          precision.scale_folded_into_q ? "in q" : "", format_of(precision.weight_format).name,
+          static_cast<int>(precision.rescale), precision.score.fused_terms,
+          precision.value.fused_terms, static_cast<int>(precision.lse),
+          static_cast<int>(precision.merge), format_of(precision.partial_format).name);
     };
     EXPECT_LE(worst_ratio(got.o.values(), answer.o.values(), answer.o_bound.values()), 1)
         << "O, " << describe();

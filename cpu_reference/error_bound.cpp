@@ -44,7 +44,10 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   BoundConstants c{};
   c.visible_keys = n;
   c.shifts_by_maximum = precision.shifts_by_maximum;
-  c.divides_weights = precision.rescale == Rescale::none;
+  const bool divides_weights = precision.rescale == Rescale::none;
+  const bool finishes_parts = is_split && (precision.merge != Merge::sums || is_normalised);
+  const bool merges_lse = is_split && precision.merge == Merge::lse_pairs;
+  c.divides_early = divides_weights || is_normalised || finishes_parts;
   c.forms_weights_twice = precision.rescale == Rescale::none && blocks > 1;
   c.max_finite = arithmetic.max_finite;
 
@@ -54,17 +57,21 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
     c.score_rounding = u;
     c.score_relative += u * c.score_relative;  // the rounding of s_hat, not of s
   }
-  const double tiny = arithmetic.min_subnormal;
-  c.score_absolute = d * tiny * scale + tiny;
-  if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (1 + max_abs_key);
+  const double tiny =
+      precision.flushes_subnormals ? arithmetic.min_normal : arithmetic.min_subnormal;
+  // What a term loses: one product or, flushed, a product and a sum.
+  const double losses = precision.flushes_subnormals ? 2 : 1;
+  c.score_absolute = losses * d * tiny * scale + tiny;
+  if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (losses + max_abs_key);
   if (!precision.scale_after_dot && !precision.scale_folded_into_q) c.largest_score = u;
 
   // Strict moves of the maximum after a key's own exp: at later blocks, at the merge of splits,
   // and, for steps that normalise within a tile first, from the tile's maximum to the running one.
   double exps = 1;
   if (precision.shifts_by_maximum) {
-    const double moves = blocks - 1 + (is_split ? 1 : 0) + (is_normalised ? 1 : 0);
+    const double moves = blocks - 1 + (is_split && !merges_lse ? 1 : 0) + (is_normalised ? 1 : 0);
     exps = c.largest_score > 0 ? 1 + std::min(moves, n - 1) : std::min(1 + moves, n - 1);
+    if (merges_lse && n > 1) exps += 1;
   }
   const ElementFormat& weights = format_of(precision.weight_format);
   // exps = 0: the row's only weight is 1, which every format holds.
@@ -87,10 +94,15 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   if (!precision.sums_rounded_weights) numerator += weight_rounding;
   if (is_normalised) numerator += blocks * (3 * rounding + log_of(division));
   if (is_split) {
-    numerator += (splits + 2) * rounding + log_of(division);
+    numerator += (splits + 2) * rounding;
     normaliser += (splits + 1) * rounding;
+    if (finishes_parts) {
+      numerator += log_of(division);
+      const ElementFormat& partial = format_of(precision.partial_format);
+      if (partial.unit_roundoff > u) numerator += log_of(partial.unit_roundoff);
+    }
   }
-  if (c.divides_weights) {
+  if (divides_weights) {
     numerator += log_of(division);
   } else {
     c.division = division;
@@ -99,22 +111,44 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   c.normaliser = std::expm1(normaliser);
 
   if (c.shifts_by_maximum) {
-    const double flushed = (exps + 1) * arithmetic.min_normal;
+    const double flushed =
+        ((precision.flushes_subnormals ? 2 : 1) * exps + 1) * arithmetic.min_normal;
     const double rounded = rounds_weights ? weights.min_subnormal / 2 : 0;
     c.weight_absolute = flushed + rounded;
     c.normaliser_absolute = flushed + (precision.sums_rounded_weights ? rounded : 0);
-    c.product_absolute = (n + exps + splits + 1) * tiny;
+    const double steps = is_normalised ? 2 * blocks : 0;
+    // Flushed: the value, the product and the sum of every key, and both at every later step.
+    c.product_absolute = precision.flushes_subnormals
+                             ? (3 * n + 2 * (exps + splits + steps) + 2) * tiny
+                             : (n + exps + splits + steps + 1) * tiny;
   }
 
   c.logarithm = std::max(precision.log_error, u);
   c.rounding = u;
-  c.lse_absolute = tiny;
+  c.lse_absolute = losses * tiny;
+  if (precision.lse == LseForm::log2) {
+    c.lse_scaling = chain_error(4, u);
+    c.logarithm += 2 * u;
+  }
+  if (merges_lse && n > 1) {
+    // ln l_p is at most this, and so is -ln l_p where the largest weight is not 1 (g apart).
+    const double log_sum = std::log(n) + std::log1p(c.normaliser) + c.exponent;
+    c.partial_score =
+        (u + c.lse_scaling) * (1 + c.largest_score) + c.largest_score * (1 + c.logarithm);
+    c.exponent += c.argument * log_sum + (u + c.logarithm) * log_sum + c.lse_absolute;
+  }
+  c.partial_max = infinity;
+  if (finishes_parts) {
+    const ElementFormat& partial = format_of(precision.partial_format);
+    c.partial_max = partial.max_finite * (1 + partial.unit_roundoff / 2);
+    if (partial.unit_roundoff > u) c.product_absolute += partial.min_subnormal / 2;
+  }
   const ElementFormat& output = format_of(problem.element_type);
   const bool rounds_output =
       output.unit_roundoff > fp32_arithmetic.unit_roundoff && u == fp32_arithmetic.unit_roundoff;
   // fp32 output: the division already rounded to it.
   c.output_rounding = rounds_output ? output.unit_roundoff : 0;
-  c.output_absolute = (rounds_output ? output.min_subnormal : tiny) / 2 + tiny;
+  c.output_absolute = (rounds_output ? output.min_subnormal : tiny) / 2 + losses * tiny;
   // From max + half an ulp on the result is infinity; half an ulp of the largest number is more
   // than u / 2 of it.
   c.output_max =

@@ -69,6 +69,32 @@ namespace attest {
 /// 7. LSE = m + ln L. The weights shift it by |ln sum_j p_j e^h_j| <= ln sum_j p_j e^H_j. The
 ///    normaliser adds -ln(1 - Z), the logarithm log_error ln l, the last addition u |LSE|.
 ///
+///    A maximum kept in units of log2 (LseForm::log2) carries the errors of fl(log2 e) and of the
+///    scale times it, and fl(ln 2) and its product bring as many again: 4 u |m|, where |m| <= |LSE|
+///    + ln n up to the errors above. ln 2 times fl(m + log2 l) has two roundings more of ln l
+///    instead, which are added to log_error.
+///
+/// 8. Splits, each with its maximum m_p, sum l_p and numerator, steps 2 and 4 holding for each.
+///    Merge::sums and normalised_sums weigh them by e^(m_p - M): one more exp, and what the
+///    products and sums round. Merge::lse_pairs forms LSE_p = m_p + ln l_hat_p + e_p and weighs
+///    O_p by e^(LSE_p - M + t_p), M the largest LSE_p. l_hat_p cancels between O_p and that weight,
+///    so its keys keep their weights but for the factor e^(e_p + t_p), the same in numerator and
+///    normaliser: H_j grows by
+///      |e_p| <= u |LSE_p| + log_error ln l_p (and 4 u |m_p| or u |m_p|, as the LSE is formed),
+///      |t_p| <= eps + (u + argument_error) |LSE_p - M|,   |LSE_p - M| <= (m - m_p) + ln n.
+///    m - m_p is the rest of the telescope of step 2, so only ln n is new. The normaliser of the
+///    merge rounds S products and sums, the numerator as many, and O_p once in its format. E counts
+///    this exp whether or not the maximum moves. Losses at the merge are relative to a normaliser
+///    of 1 at least, and the largest weight there is exactly 1.
+///
+/// 9. Kernels that flush subnormal results lose up to 2^-126 instead of 2^-150, at products and,
+///    unlike others, at sums: two a term (and one where V itself is flushed).
+///
+/// 10. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is
+///    exact when it is subnormal (sums of fp32 numbers are multiples of 2^-149), and fl(m scale)
+///    loses half of 2^-149, less than the loss at a scaled score that score_absolute allows and
+///    such a kernel does not have. It is kept, as it costs nothing.
+///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
 /// that of an ideal kernel.
@@ -103,13 +129,16 @@ struct BoundConstants {
   double logarithm;
   double rounding;  ///< u, of the final addition in LSE
   double lse_absolute;
+  double lse_scaling;    ///< LSE's error per |m|
+  double partial_score;  ///< H_j per max|s|, for splits that are merged by their LSE
+  double partial_max;    ///< partial outputs must stay below
   double output_rounding;
   double output_absolute;
   double output_max;
   double max_finite;
   bool shifts_by_maximum;
   bool forms_weights_twice;  ///< normaliser and numerator use separately computed weights
-  bool divides_weights;      ///< weights are normalised before P V
+  bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
 };
 
 /// Constants of a row that sees `visible_keys` >= 1 keys whose elements are at most `max_abs_key`
@@ -149,8 +178,8 @@ ATTEST_HOST_DEVICE Number log_weight_error(const BoundConstants& c, const Number
   using std::abs;
   Number distance = largest - score + delta;
   if (!c.shifts_by_maximum) distance = std::max<Number>(distance, abs(score) + delta);
-  return delta + exponent_slack *
-                     (c.argument * distance + c.exponent + c.largest_score * largest_magnitude);
+  return delta + exponent_slack * (c.argument * distance + c.exponent +
+                                   (c.largest_score + c.partial_score) * largest_magnitude);
 }
 
 /// Step 5: lower bound of the computed normaliser. `log_share` is ln L + m - m_hat at least, that
@@ -206,8 +235,9 @@ ATTEST_HOST_DEVICE Number core_error(const BoundConstants& c, const RowSummary<N
       is_useful ? std::min<Number>(e.w + e.e1 + 2 * e.w * row.growth, e.v_abs_max) : e.v_abs_max;
   const Number o = std::min<Number>(abs(e.o) + e.e1, w);
   if (!(c.visible_keys * w * largest_weight < c.max_finite)) return infinity;
+  if (!(e.v_abs_max * (1 + c.numerator) * (1 + z) < c.partial_max)) return infinity;
   const Number floor =
-      c.divides_weights ? std::min<Number>(1, row.normaliser_floor) : row.normaliser_floor;
+      c.divides_early ? std::min<Number>(1, row.normaliser_floor) : row.normaliser_floor;
   const Number lost =
       (c.weight_absolute * (1 + c.numerator) * e.v_abs_sum + c.product_absolute) / floor;
   const Number sums = (c.numerator * w + lost + z * o) / (1 - z);
@@ -237,7 +267,11 @@ ATTEST_HOST_DEVICE Number lse_error(const BoundConstants& c, const RowSummary<Nu
   }
   const Number sum = row.log_growth - log(Number(1 - z));
   const Number logarithm = c.logarithm * (log(Number(c.visible_keys)) + sum);
-  const Number before = sum + logarithm + largest_rounding;
+  Number before = sum + logarithm + largest_rounding;
+  if (c.lse_scaling > 0) {
+    // |m_hat| = |LSE_hat - ln l_hat|, and l_hat lies between e^-g and n times its errors.
+    before += c.lse_scaling * (abs(lse) + log(Number(c.visible_keys)) + 2 * before);
+  }
   return evaluation_slack * (before + c.rounding * (abs(lse) + before)) + c.lse_absolute;
 }
 

@@ -322,7 +322,7 @@ TEST(ErrorBound, TensorCoreConstantsAreThoseOfTheHardwareModel) {
   PrecisionPlan plan;
   plan.scale_after_dot = false;
   plan.scale_folded_into_q = false;
-  plan.score = {Accumulation::Kind::tensor_core, 16, 25};  // Hopper, fp16: 0.66 d u
+  plan.score = hopper();  // 0.66 d u
   const double kappa = bound_constants(plan, problem, 128, 1).score_relative;
   const double step = 17 * 0x1p-25 + 0x1p-23;
   EXPECT_DOUBLE_EQ(kappa, 8 * step / (1 - 8 * step));

@@ -158,13 +158,13 @@ WeightErrors<Number> weight_errors(const std::vector<Number>& log_weights,
 
 }  // namespace oracle_detail
 
-/// Bound of a kernel that performs `precision`, for a row that oracle_row returned; infinite where
+/// Bound of a kernel with the constants `c`, for a row that oracle_row returned; infinite where
 /// nothing can be proven, NaN where the answer is. Empty rows must be exact: 0.
 template <class Number>
 [[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Inputs& inputs,
                                                std::int64_t b, std::int64_t h,
                                                const OracleRow<Number>& row,
-                                               const PrecisionPlan& precision) {
+                                               const BoundConstants& c, bool scale_folded_into_q) {
   using std::abs;
   using std::exp;
   using std::log;
@@ -179,12 +179,6 @@ template <class Number>
     return {std::vector<Number>(columns, nan), nan};
   }
 
-  double max_abs_key = 0;
-  for (const float k : inputs.k.values()) {
-    if (std::isfinite(k)) max_abs_key = std::max(max_abs_key, std::abs(static_cast<double>(k)));
-  }
-  const BoundConstants c = bound_constants(precision, problem, row.visible_keys, max_abs_key);
-
   // Steps 1 and 2.
   std::vector<Number> delta, log_error, log_weights;
   Number largest = -infinity, magnitude = 0, maximum = -infinity;
@@ -194,8 +188,7 @@ template <class Number>
     magnitude = std::max<Number>(magnitude, abs(row.scores[j]) + delta[j]);
     maximum = std::max(maximum, row.scores[j]);
     Number intermediate = row.absolute_scores[j];
-    if (!precision.scale_folded_into_q && problem.scale != 0)
-      intermediate /= std::abs(problem.scale);
+    if (!scale_folded_into_q && problem.scale != 0) intermediate /= std::abs(problem.scale);
     intermediate = std::max(intermediate, row.absolute_scores[j]);
     if (!(intermediate * (1 + c.score_relative) < c.max_finite)) return vacuous;
   }
@@ -250,6 +243,22 @@ template <class Number>
   }
   bound.lse = lse_error(c, summary, row.lse);
   return bound;
+}
+
+/// The same for a kernel that performs `precision`.
+template <class Number>
+[[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Inputs& inputs,
+                                               std::int64_t b, std::int64_t h,
+                                               const OracleRow<Number>& row,
+                                               const PrecisionPlan& precision) {
+  double max_abs_key = 0;
+  for (const float k : inputs.k.values()) {
+    if (std::isfinite(k)) max_abs_key = std::max(max_abs_key, std::abs(static_cast<double>(k)));
+  }
+  const BoundConstants c = row.visible_keys > 0
+                               ? bound_constants(precision, problem, row.visible_keys, max_abs_key)
+                               : BoundConstants{};
+  return oracle_bound(problem, inputs, b, h, row, c, precision.scale_folded_into_q);
 }
 
 }  // namespace attest

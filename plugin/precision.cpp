@@ -143,6 +143,9 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   result.division_error = division > 0 ? division : fp32_roundoff;
   const double log = error_of(p.log_error, "log_error", where);
   result.log_error = log > 0 ? log : 2 * fp32_roundoff;
+  // The interface has no fields for these: the costliest way is allowed.
+  if (p.exp == ATTEST_EXP_EXP2) result.lse = LseForm::log2;
+  result.merge = Merge::lse_pairs;
   return result;
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 const KernelRegistration registration(emulated_kernel(
     "emulated_mma_sm80", "emulation: tensor cores of sm_80 (8 terms a step, 24 fraction bits)",
-    {.kind = Accumulation::Kind::tensor_core, .fused_terms = 8, .fraction_bits = 24},
-    {ElementType::fp16, ElementType::bf16}));
+    ampere(), {ElementType::fp16, ElementType::bf16}));
 
 }  // namespace
 }  // namespace attest

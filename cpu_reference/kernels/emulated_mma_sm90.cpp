@@ -10,8 +10,7 @@ namespace {
 
 const KernelRegistration registration(emulated_kernel(
     "emulated_mma_sm90", "emulation: tensor cores of sm_90 (16 terms a step, 25 fraction bits)",
-    {.kind = Accumulation::Kind::tensor_core, .fused_terms = 16, .fraction_bits = 25},
-    {ElementType::fp16, ElementType::bf16}));
+    hopper(), {ElementType::fp16, ElementType::bf16}));
 
 }  // namespace
 }  // namespace attest

@@ -58,6 +58,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   result.rescale = Rescale::deferred;
   result.blocks = tile_count(problem.key_len, plan.key_tile);
   result.splits = plan.key_splits;
+  result.merge = Merge::normalised_sums;
   result.normaliser_chain += plan.key_splits;
   return result;
 }

@@ -8,14 +8,16 @@
 //                 sm_80 8 products at F = 24, which costs more per term and is the plan elsewhere
 //   scale         inside the exponent, 2^(s c - m c) with c = scale log2(e): the term for the
 //                 rounding of m c is at least what a scale applied to the score costs
-//   exp           ex2.approx of a folded argument, 2 ulp
+//   exp           ex2.approx of a folded argument, 2 ulp; rescales round their product as well
 //   P             rounded to the input's format for P V; l adds P before that
 //   order         unknown: a rescale after every 16 keys, the depth of one tensor-core step; any
-//                 number of those parts may be split and merged; l may be one chain over all keys
+//                 number of those parts may be split and merged by their LSE, the costliest way,
+//                 O in fp32 between; l may be one chain over all keys
 //   division      an approximate reciprocal (1 ulp) and a product
 //   logarithm     lg2.approx, absolute error 2^-21.4 [CUDA C++ Programming Guide, __logf], times
 //                 ln 2. l of a row of two keys or more may be 1 + tiny, where only this absolute
 //                 error holds: relative to the ln 2 that the bound allows such a row it is 2^-20
+//   LSE           m may be kept in units of log2
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,21 +62,23 @@ bool is_hopper_or_newer() {
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan&) {
-  const Accumulation tensor_core{.kind = Accumulation::Kind::tensor_core,
-                                 .fused_terms = is_hopper_or_newer() ? 16 : 8,
-                                 .fraction_bits = is_hopper_or_newer() ? 25 : 24};
+  const Accumulation tensor_core = is_hopper_or_newer() ? hopper() : ampere();
+  ExpMethod exp = ex2_approx();
+  exp.argument_error += 0x1p-24;  // a rescale by 2^fl(fl(m - m') c) rounds twice
   const std::int64_t parts = std::max<std::int64_t>(1, (problem.key_len + 15) / 16);
   return {.score = tensor_core,
           .value = tensor_core,
           .scale_after_dot = false,
-          .exp = exp2_folded(),
+          .exp = exp,
           .weight_format = problem.element_type,
           .rescale = Rescale::deferred,
           .blocks = parts,
           .splits = parts,
           .normaliser_chain = problem.key_len,
           .division_error = 0x1p-22,
-          .log_error = 0x1p-20};
+          .log_error = 0x1p-20,
+          .lse = LseForm::log2,
+          .merge = Merge::lse_pairs};
 }
 
 void run(const Arguments& arguments, Device& device) {
