@@ -86,7 +86,7 @@ typedef struct AttestPlan {
 
 #define ATTEST_EXP_LIBRARY 0u /* expf: 2 ulp */
 #define ATTEST_EXP_FAST 1u    /* __expf: 2 + floor(|1.173 x|) ulp */
-#define ATTEST_EXP_EXP2 2u    /* exp2f or ex2.approx of an argument that was multiplied by log2 e in fp32 */
+#define ATTEST_EXP_EXP2 2u    /* exp2f or ex2.approx of an argument that was multiplied by log2 e in fp32; m may be too */
 #define ATTEST_EXP_CUSTOM 3u  /* |computed - exact| <= (exp_relative_error + exp_argument_error |x|) exact for x <= 0 */
 
 #define ATTEST_RESCALE_DEFERRED 0u   /* O and l are multiplied by exp(m_old - m_new); one division at the end */
@@ -110,7 +110,7 @@ typedef struct AttestPrecision {
   uint32_t rescale;
   uint32_t is_unshifted;    /* 1: no maximum is subtracted (overflows; judged by the bound of an ideal kernel) */
   int64_t blocks;           /* key blocks between which a rescale can happen; 0: ceil(key_len / key_tile), or key_len */
-  int64_t splits;           /* partial results merged at the end; 0: the plan's key_splits, or 1 */
+  int64_t splits;           /* partial results merged at the end, even by their LSE; 0: the plan's key_splits, or 1 */
   int64_t normaliser_chain; /* longest chain of additions in l; 0: key_len + splits, one after the other */
   double division_error;    /* relative error of the final normalisation; 0: u, one IEEE division */
   double log_error;         /* relative error of the logarithm in LSE; 0: 2 u, 1 ulp */
