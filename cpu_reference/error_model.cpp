@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -166,6 +167,9 @@ class Modeller {
     const double spread = std::sqrt(static_cast<double>((p_ * (s_ - mean).square()).sum()));
     const double roundoff = format_of(precision_.weight_format).unit_roundoff;
     if (!(spread >= scope_.least_score_spread * roundoff)) return false;
+    if (!(static_cast<double>(s_.abs().maxCoeff()) <= scope_.largest_common_score * spread)) {
+      return false;
+    }
     // Scores this close are rounded alike: a small part of an ulp of P, or noise of fp32.
     const float close = static_cast<float>(
         std::max(precision_.weight_format == ElementType::fp32 ? 0.0 : roundoff / 64,
@@ -218,10 +222,12 @@ class Modeller {
     own_.assign(columns, 0);
     row.o_sd.assign(columns, 0);
     row.o_drift.assign(columns, 0);
+    std::set<std::pair<double, float>> known;
     for (std::size_t i = 0; i < columns; ++i) {
       const auto column = static_cast<std::int64_t>(i);
       const double o = answer_.o.at(row.b, row.h, row.n, column);
       const double terms = static_cast<double>(squares_(column));
+      if (!known.emplace(std::abs(o), squares_(column)).second) continue;
       own_[i] =
           c.value.per_sum * square(o) + c.value.per_terms * terms + square(half_ulp(output, o)) / 3;
       const double variance =

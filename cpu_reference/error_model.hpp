@@ -44,7 +44,9 @@ struct ErrorDirection {
 /// The model of one row of O and LSE.
 struct RowErrorModel {
   std::int64_t b = 0, h = 0, n = 0;
-  std::vector<double> o_sd;     ///< by column; 0: exact, or nothing is claimed
+  /// By column; 0: exact, or nothing is claimed. A column that repeats another one errs as it does,
+  /// and counts once.
+  std::vector<double> o_sd;
   std::vector<double> o_drift;  ///< |mean error| is at most this
   ErrorDirection gain;          ///< along O
   ErrorDirection temperature;   ///< along dO / d ln(scale)
@@ -64,6 +66,9 @@ struct ErrorModelScope {
   /// Spread (standard deviation) of the scores, in roundoffs of P: less, and all weights are
   /// rounded from the same side.
   double least_score_spread = 4;
+  /// Largest |score| over their spread: past it the partial sums of all keys run through the same
+  /// binades, and the roundings of the common part repeat from key to key.
+  double largest_common_score = 32;
   /// Largest standard deviation of a log weight: past it first order is not enough.
   double largest_log_error = 1.0 / 16;
   /// Rows are taken at even distances when there are more.
