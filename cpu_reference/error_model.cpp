@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <utility>
 
 namespace attest {
 namespace {
@@ -222,12 +221,10 @@ class Modeller {
     own_.assign(columns, 0);
     row.o_sd.assign(columns, 0);
     row.o_drift.assign(columns, 0);
-    std::set<std::pair<double, float>> known;
     for (std::size_t i = 0; i < columns; ++i) {
       const auto column = static_cast<std::int64_t>(i);
       const double o = answer_.o.at(row.b, row.h, row.n, column);
       const double terms = static_cast<double>(squares_(column));
-      if (!known.emplace(std::abs(o), squares_(column)).second) continue;
       own_[i] =
           c.value.per_sum * square(o) + c.value.per_terms * terms + square(half_ulp(output, o)) / 3;
       const double variance =

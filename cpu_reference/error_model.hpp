@@ -44,9 +44,7 @@ struct ErrorDirection {
 /// The model of one row of O and LSE.
 struct RowErrorModel {
   std::int64_t b = 0, h = 0, n = 0;
-  /// By column; 0: exact, or nothing is claimed. A column that repeats another one errs as it does,
-  /// and counts once.
-  std::vector<double> o_sd;
+  std::vector<double> o_sd;     ///< by column; 0: exact, or nothing is claimed
   std::vector<double> o_drift;  ///< |mean error| is at most this
   ErrorDirection gain;          ///< along O
   ErrorDirection temperature;   ///< along dO / d ln(scale)
