@@ -4,6 +4,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/replay.hpp"
+#include "plugin/loader.hpp"
 #include "verify/counterexample.hpp"
 
 namespace attest {
@@ -21,7 +22,9 @@ std::filesystem::path path_of(const VerifyOptions& options) {
 
 }  // namespace
 
-ExitCode minimize(const VerifyOptions& options) {
+ExitCode minimize(VerifyOptions options) {
+  options.plugins = load_plugins_for(path_of(options), options.plugins);
+  if (!options.in_process) leave_questions_to_workers();
   const Subject subject = read_subject(path_of(options));
   if (!subject.example.inputs_file.empty() && options.inputs_file.empty()) {
     throw InvalidInput(

@@ -9,6 +9,7 @@
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
 #include "core/registry.hpp"
+#include "core/safetensors.hpp"
 #include "verify/shrink_failure.hpp"
 #include "verify/verdict.hpp"
 
@@ -27,12 +28,12 @@ ExitCode replay(const ReplayOptions& options) {
   const Isolation limits{
       .limits = {.seconds = parse_seconds("--timeout", options.timeout),
                  .memory_bytes = parse_bytes("--memory-limit", options.memory_limit)}};
-  (void)load_plugins(options.plugins);
+  const std::vector<std::string> plugins = load_plugins_for(options.path, options.plugins);
   const std::string inputs_file = read_counterexample(options.path).inputs_file;
   load_captured_inputs(inputs_file);
   const Subject subject = read_subject(options.path);
   Isolation isolation = limits;
-  isolation.setup = {.plugins = options.plugins, .inputs_file = inputs_file};
+  isolation.setup = {.plugins = plugins, .inputs_file = inputs_file};
   const std::unique_ptr<CaseRunner> runner = runner_for(isolation, options.in_process);
   const CaseVerdict verdict = runner->run(*subject.kernel, subject.task()).verdict;
   if (!verdict.failure) {
@@ -54,13 +55,25 @@ CaseTask Subject::task() const {
   return task_of(*kernel, {.law = example.law, .the_case = example.the_case});
 }
 
+std::vector<std::string> load_plugins_for(const std::filesystem::path& counterexample,
+                                          std::vector<std::string> given) {
+  const Counterexample example = read_counterexample(counterexample);
+  (void)load_plugins(given);
+  if (!example.plugin.empty() &&
+      find_kernel(example.the_case.kernel, example.executor) == nullptr) {
+    (void)load_plugins({example.plugin});
+    given.push_back(example.plugin);
+  }
+  return given;
+}
+
 Subject read_subject(const std::filesystem::path& path) {
   Subject subject{.example = read_counterexample(path)};
   const Counterexample& example = subject.example;
   subject.kernel = find_kernel(example.the_case.kernel, example.executor);
   if (subject.kernel == nullptr) {
     throw InvalidInput(fmt::format("{}: no kernel '{}' for executor {}; see attest list kernels",
-                                   path.string(), example.the_case.kernel,
+                                   path.string(), printable(example.the_case.kernel),
                                    name_of(example.executor)));
   }
   const bool has_law = example.kind == Verdict::failed
@@ -69,8 +82,8 @@ Subject read_subject(const std::filesystem::path& path) {
                                return matches_glob(property.name, example.law);
                              });
   if (!has_law) {
-    throw InvalidInput(
-        fmt::format("{}: 'law' is '{}'; see attest list properties", path.string(), example.law));
+    throw InvalidInput(fmt::format("{}: 'law' is '{}'; see attest list properties", path.string(),
+                                   printable(example.law)));
   }
   return subject;
 }
@@ -91,7 +104,9 @@ void add_replay_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ReplayOptions>();
   command->add_option("FILE", options->path, "counterexamples/<key>.json as attest verify wrote it")
       ->required();
-  command->add_option("--plugin", options->plugins, "shared object that holds the kernel")
+  command
+      ->add_option("--plugin", options->plugins,
+                   "shared object that holds the kernel, if it is not where the file says")
       ->allow_extra_args(false);
   command->add_option("--timeout", options->timeout, "time that the case may take")
       ->capture_default_str();

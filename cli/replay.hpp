@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "verify/counterexample.hpp"
 #include "verify/isolated_runner.hpp"
@@ -17,6 +19,11 @@ struct Subject {
   [[nodiscard]] CaseTask task() const;
 };
 
+/// Loads the plugins given and, if its kernel is not there then, the one that the file names;
+/// returns what a worker must load. Throws InvalidInput for a bad file and for whatever is wrong
+/// with one.
+[[nodiscard]] std::vector<std::string> load_plugins_for(const std::filesystem::path& counterexample,
+                                                        std::vector<std::string> given);
 /// Throws InvalidInput naming the file if it, its kernel or its law is not known.
 [[nodiscard]] Subject read_subject(const std::filesystem::path& path);
 [[nodiscard]] std::unique_ptr<CaseRunner> runner_for(const Isolation& isolation, bool in_process);

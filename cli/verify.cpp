@@ -18,6 +18,7 @@
 #include "core/progress.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
+#include "plugin/loader.hpp"
 #include "verify/campaign.hpp"
 #include "verify/campaign_state.hpp"
 
@@ -134,6 +135,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   load_captured_inputs(options.inputs_file);
   if (!options.minimize.empty()) return minimize(options);
   if (!options.without_regressions) campaign.regressions = all_regressions();
+  if (!options.in_process && !options.is_large) leave_questions_to_workers();
   const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, options.executor);
   check_globs(campaign);
   if (options.is_large) {

@@ -32,12 +32,6 @@ std::string outcome(const KernelResult& result) {
                      is_control ? ", negative control" : "");
 }
 
-std::string plugin_arguments(const VerifyOptions& options) {
-  std::string text;
-  for (const std::string& plugin : options.plugins) text += fmt::format(" --plugin {}", plugin);
-  return text;
-}
-
 struct Column {
   std::string title;
   std::function<std::string(const KernelResult&)> text;
@@ -122,7 +116,7 @@ void print_failures(const std::vector<KernelResult>& results, const VerifyOption
     const std::filesystem::path path =
         write_counterexample(options.out / "counterexamples", *result.failure,
                              result.kernel->executor, options.inputs_file);
-    fmt::print("  replay   ./attest replay {}{}\n", path.string(), plugin_arguments(options));
+    fmt::print("  replay   ./attest replay {}\n", path.string());
   }
 }
 

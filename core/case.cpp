@@ -200,6 +200,7 @@ std::string to_json(const Case& c) {
 Case case_from_json(std::string_view text, std::string_view where) {
   Json json;
   require_shallow_json(text, where);
+  require_distinct_keys(text, where);
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {

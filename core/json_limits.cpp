@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "core/error.hpp"
+#include "core/safetensors.hpp"
 
 namespace attest {
 
@@ -26,6 +32,25 @@ void require_shallow_json(std::string_view text, std::string_view where) {
       --depth;
     }
   }
+}
+
+void require_distinct_keys(std::string_view text, std::string_view where) {
+  using Json = nlohmann::json;
+  std::vector<std::set<std::string>> open_objects;
+  const auto check = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const std::string key = parsed.get<std::string>();
+      if (!open_objects.back().insert(key).second) {
+        throw InvalidInput(
+            fmt::format("{}: key '{}' is given twice in one object", where, printable(key)));
+      }
+    }
+    return true;
+  };
+  constexpr bool throws = false;
+  (void)Json::parse(text, check, throws);
 }
 
 }  // namespace attest

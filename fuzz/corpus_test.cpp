@@ -34,6 +34,9 @@ void expect_corpus_passes(const std::string& name, void (*target)(std::span<cons
 TEST(Corpus, OfCaseFilesPasses) {
   expect_corpus_passes("case", fuzz_case);
 }
+TEST(Corpus, OfCounterexamplesPasses) {
+  expect_corpus_passes("counterexample", fuzz_counterexample);
+}
 TEST(Corpus, OfSafetensorsFilesPasses) {
   expect_corpus_passes("safetensors", fuzz_safetensors);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,12 +10,15 @@
 #include "core/error.hpp"
 #include "core/safetensors.hpp"
 #include "plugin/claim.hpp"
+#include "plugin/loader.hpp"
 
 namespace attest {
 namespace {
 
 constexpr std::size_t longest_sentence = 400;
 constexpr std::uint64_t most_scratch = std::uint64_t{1} << 40;
+
+std::atomic<bool> workers_ask = false;
 
 AttestProblem to_c(const Problem& p) {
   return {.size = sizeof(AttestProblem),
@@ -83,7 +87,7 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
   if (kernel.only_equal_heads != 0 && p.query_heads != p.kv_heads) {
     return fmt::format("{} takes no grouped heads", claim.name);
   }
-  if (kernel.unsupported == nullptr) return std::nullopt;
+  if (kernel.unsupported == nullptr || workers_ask) return std::nullopt;
   const AttestProblem problem = to_c(p);
   const char* reason = guarded(claim, "unsupported",
                                [&] { return kernel.unsupported(&problem, &kernel.plans[*index]); });
@@ -150,6 +154,10 @@ void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
 }
 
 }  // namespace
+
+void leave_questions_to_workers() {
+  workers_ask = true;
+}
 
 void add_callbacks(KernelInfo& info, PluginClaim given) {
   const auto claim = std::make_shared<const PluginClaim>(std::move(given));

@@ -21,4 +21,9 @@ struct LoadedPlugin {
 const LoadedPlugin& load_plugin(const std::filesystem::path& path,
                                 std::chrono::milliseconds limit = std::chrono::seconds(20));
 
+/// From now on a plugin's own unsupported() is not asked in this process: what the descriptor does
+/// not exclude counts as supported. For a parent whose workers judge the cases: they ask, and a
+/// crash there is a verdict.
+void leave_questions_to_workers();
+
 }  // namespace attest

@@ -44,7 +44,7 @@ const std::vector<Layer>& layers() {
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
-      {"fuzz", {"core", "plugin", "include"}, {}},
+      {"fuzz", {"core", "plugin", "verify", "include"}, {}},
       {"include", {}, {}},
       {"examples", {"include"}, {}},
       {"cli", everything, {}},

@@ -133,7 +133,8 @@ class Campaign {
       const std::scoped_lock lock(mutex_);
       KernelResult& result = results_[k];
       result.done.insert(task);
-      if (c) {
+      const bool is_refused = answer.verdict.verdict == Verdict::unsupported;
+      if (c && !is_refused) {
         result.add(*c, answer, *index);
       } else if (*index >= 0) {
         ++result.not_drawn;

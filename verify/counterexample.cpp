@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/json_limits.hpp"
+#include "core/registry.hpp"
+#include "core/safetensors.hpp"
 #include "verify/worker_protocol.hpp"
 
 namespace attest {
@@ -27,15 +30,21 @@ Executor executor_from_name(const std::string& name, const std::string& where) {
   for (const Executor executor : {Executor::cpu, Executor::simt, Executor::gpu}) {
     if (name_of(executor) == name) return executor;
   }
-  throw InvalidInput(fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, name));
+  throw InvalidInput(
+      fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, printable(name)));
 }
 
 Verdict verdict_from_name(const std::string& name, const std::string& where) {
   for (const Verdict verdict : {Verdict::failed, Verdict::crashed, Verdict::timed_out}) {
     if (name_of(verdict) == name) return verdict;
   }
-  throw InvalidInput(
-      fmt::format("{}: 'verdict' is '{}'; allowed: failed, crashed, timed_out", where, name));
+  throw InvalidInput(fmt::format("{}: 'verdict' is '{}'; allowed: failed, crashed, timed_out",
+                                 where, printable(name)));
+}
+
+std::string plugin_of(const std::string& kernel, Executor executor) {
+  const KernelInfo* info = find_kernel(kernel, executor);
+  return info == nullptr ? "" : info->plugin;
 }
 
 }  // namespace
@@ -55,6 +64,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                      {"verdict", name_of(failure.kind)},
                      {"executor", name_of(executor)},
                      {"inputs_file", inputs_file},
+                     {"plugin", plugin_of(failure.the_case.kernel, executor)},
                      {"evidence", evidence},
                      {"case", Json::parse(to_json(failure.the_case))}};
   const std::filesystem::path path = folder / (file_key(failure.the_case) + ".json");
@@ -91,23 +101,27 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
 }
 
 Counterexample counterexample_from_json(std::string_view text, const std::string& where) {
+  require_shallow_json(text, where);
+  require_distinct_keys(text, where);
   Json json;
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& parse_error) {
     throw InvalidInput(fmt::format("{}: not JSON at byte {}; a counterexample is expected", where,
                                    parse_error.byte));
+  } catch (const Json::exception&) {
+    throw InvalidInput(fmt::format("{}: it holds a number that is too large for a double", where));
   }
-  constexpr std::array<std::string_view, 6> keys{"law",         "verdict",  "executor",
-                                                 "inputs_file", "evidence", "case"};
+  constexpr std::array<std::string_view, 7> keys{"law",    "verdict",  "executor", "inputs_file",
+                                                 "plugin", "evidence", "case"};
   if (!json.is_object() || !json.contains("case")) {
     throw InvalidInput(
         fmt::format("{}: not a counterexample; expected keys: {}", where, fmt::join(keys, ", ")));
   }
   for (const auto& [key, value] : json.items()) {
     if (std::ranges::find(keys, key) == keys.end()) {
-      throw InvalidInput(
-          fmt::format("{}: key '{}' is unknown; allowed: {}", where, key, fmt::join(keys, ", ")));
+      throw InvalidInput(fmt::format("{}: key '{}' is unknown; allowed: {}", where, printable(key),
+                                     fmt::join(keys, ", ")));
     }
   }
   return {.law = text_at(json, "law", where),
@@ -116,7 +130,8 @@ Counterexample counterexample_from_json(std::string_view text, const std::string
           .the_case = case_from_json(json.at("case").dump(), where),
           .kind = json.contains("verdict")
                       ? verdict_from_name(text_at(json, "verdict", where), where)
-                      : Verdict::failed};
+                      : Verdict::failed,
+          .plugin = json.contains("plugin") ? text_at(json, "plugin", where) : ""};
 }
 
 }  // namespace attest

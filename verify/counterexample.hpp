@@ -17,6 +17,7 @@ struct Counterexample {
   std::string inputs_file;  ///< of --inputs, when the family comes from there; otherwise empty
   Case the_case;
   Verdict kind = Verdict::failed;  ///< or crashed, timed_out: `law` was being checked, or is `*`
+  std::string plugin{};  ///< shared object that the kernel came from; empty: one of our own
 };
 
 /// Writes <folder>/<key>.json, whole or not at all, and returns its path. Throws MachineError with

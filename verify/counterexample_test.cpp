@@ -56,13 +56,22 @@ TEST_F(CounterexampleFile, AFaultyFileGetsOneLine) {
   EXPECT_EQ(message_of("[1"), "x.json: not JSON at byte 3; a counterexample is expected");
   EXPECT_EQ(message_of("[]"),
             "x.json: not a counterexample; expected keys: law, verdict, executor, inputs_file, "
-            "evidence, case");
+            "plugin, evidence, case");
   EXPECT_EQ(message_of(R"({"case": {}, "low": 1})"),
-            "x.json: key 'low' is unknown; allowed: law, verdict, executor, inputs_file, evidence, "
-            "case");
+            "x.json: key 'low' is unknown; allowed: law, verdict, executor, inputs_file, plugin, "
+            "evidence, case");
   EXPECT_EQ(message_of(R"({"case": {}, "law": 3})"), "x.json: key 'law' must be a string");
   EXPECT_EQ(message_of(R"({"case": {}, "law": "a", "executor": "tpu"})"),
             "x.json: 'executor' is 'tpu'; allowed: cpu, simt, gpu");
+  EXPECT_EQ(message_of(R"({"law": "a", "case": {}, "law": "b"})"),
+            "x.json: key 'law' is given twice in one object");
+  EXPECT_EQ(message_of(R"({"case": {"plan": {"key_tile": 1, "key_tile": 2}}})"),
+            "x.json: key 'key_tile' is given twice in one object");
+  EXPECT_EQ(message_of(R"({"case": {}, "evidence": {"got": 1e999}})"),
+            "x.json: it holds a number that is too large for a double");
+  EXPECT_EQ(message_of(R"({"case": )" + std::string(100, '[')),
+            "x.json: brackets are nested deeper than 64 at byte 73");
+  EXPECT_EQ(message_of(R"({"case": {}, "a\nb": 1})").find('\n'), std::string::npos);
   EXPECT_THROW((void)read_counterexample(folder_ / "absent.json"), InvalidInput);
 }
 

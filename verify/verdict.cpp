@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -53,19 +52,26 @@ std::string law_of(const Failure& failure) {
 
 }  // namespace
 
-std::string_view name_of(Verdict verdict) {
-  constexpr std::array<std::string_view, 6> names{"passed",      "failed",  "vacuous",
-                                                  "unsupported", "crashed", "timed_out"};
-  return names[static_cast<std::size_t>(verdict)];
+CaseVerdict refusal(const KernelError& error, const Case& c) {
+  CaseVerdict verdict;
+  verdict.verdict = Verdict::failed;
+  verdict.failure =
+      Failure{.law = "within_bound", .the_case = c, .check = Check::failed(error.what())};
+  return verdict;
 }
 
-CaseVerdict verify_case(Run& run, const LawSelection& laws) {
+namespace {
+
+CaseVerdict judge(Run& run, const LawSelection& laws) {
   CaseVerdict verdict;
   const Case& c = run.the_case();
-  if (const auto reason = why_unsupported(run.kernel(), c)) {
-    verdict.verdict = Verdict::unsupported;
-    verdict.reason = *reason;
-    return verdict;
+  {
+    const InPhase phase(run.clock(), Phase::launch);  // a plugin's code may answer
+    if (const auto reason = why_unsupported(run.kernel(), c)) {
+      verdict.verdict = Verdict::unsupported;
+      verdict.reason = *reason;
+      return verdict;
+    }
   }
   for (const Property* property : select(run, laws)) {
     run.clock().set_law(property->name);
@@ -92,6 +98,16 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
     }
   }
   return verdict;
+}
+
+}  // namespace
+
+CaseVerdict verify_case(Run& run, const LawSelection& laws) {
+  try {
+    return judge(run, laws);
+  } catch (const KernelError& error) {
+    return refusal(error, run.the_case());
+  }
 }
 
 std::string describe(const Failure& failure, const KernelInfo& kernel) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/case.hpp"
+#include "core/error.hpp"
 #include "core/kernel.hpp"
 #include "verify/property.hpp"
 
@@ -57,6 +58,10 @@ struct LawSelection {
   /// all of them.
   bool every_law = false;
 };
+
+/// The verdict on a kernel that fails outside of a law: asked for its roundings or what it
+/// supports.
+[[nodiscard]] CaseVerdict refusal(const KernelError& error, const Case& c);
 
 /// Checks the laws that apply to the run. A KernelFault passes through.
 [[nodiscard]] CaseVerdict verify_case(Run& run, const LawSelection& laws);

@@ -21,7 +21,8 @@
  * calls that changes an answer: the same call must give the same bits if you claim determinism.
  *
  * Ownership. Everything that attest_plugin() returns a pointer to stays yours, must not change, and lives as long as the
- * process. A returned error string needs to live until the next call. Let no C++ exception out.
+ * process. A returned error string needs to live until the next call. Let no C++ exception out: it fails the case. A crash, an
+ * exit() or a hang in a callback ends its worker process and is a verdict; while the plugin is loaded, the plugin is refused.
  *
  * Versions. Every struct that may grow begins with its size in bytes: write sizeof. Fields are only appended, and 0 (or NULL)
  * means the default that is written beside the field; so zero-initialise, and a plugin keeps working with a newer Attest. The
@@ -167,7 +168,8 @@ typedef struct AttestKernel {
   size_t plan_count;
   const AttestPrecision* precision; /* NULL: all defaults */
 
-  /* May be NULL: no further limits. NULL, or a sentence why this cannot run. Called before any work, for many problems. */
+  /* May be NULL: no further limits. NULL, or a sentence why this cannot run. Called before any work, for many problems; what it
+   * refuses counts as not drawn, so say in the fields above what they can say. */
   const char* (*unsupported)(const AttestProblem* problem, const AttestPlan* plan);
   /* May be NULL: 0. */
   uint64_t (*scratch_bytes)(const AttestProblem* problem, const AttestPlan* plan);

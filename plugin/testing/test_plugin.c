@@ -2,6 +2,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <attest/plugin.h>
@@ -56,6 +57,12 @@ static const char* run(const AttestRun* r) {
   if (p->query_len > 3) return "no fourth\nquery today";
 #elif defined(CRASH_IN_RUN)
   if (p->query_len > 3) *nowhere = 1;
+#elif defined(EAT_MEMORY_IN_RUN)
+  for (int i = 0; p->query_len > 3; ++i) { /* 4 GiB, should nobody stop it */
+    char* more = i < 256 ? malloc(16 << 20) : NULL;
+    if (more == NULL) pause();
+    else memset(more, 1, 16 << 20);
+  }
 #elif defined(ABORT_IN_RUN)
   if (p->query_len > 3) abort();
 #elif defined(EXIT_IN_RUN)
@@ -117,6 +124,26 @@ __attribute__((constructor)) static void on_load(void) {
 }
 #endif
 
+#if defined(CRASH_IN_LATER_UNSUPPORTED) || defined(HANG_IN_LATER_UNSUPPORTED)
+/* Not for what is asked while the plugin is loaded. */
+static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
+  (void)plan;
+  if (p->query_len == 33) return NULL;
+  if (p->query_len <= 3) return "no short queries";
+#ifdef CRASH_IN_LATER_UNSUPPORTED
+  raise(SIGSEGV);
+#else
+  for (;;) pause();
+#endif
+  return NULL;
+}
+#endif
+#ifdef WRONG_LATER_REFINEMENT
+static void refine(const AttestProblem* p, const AttestPlan* plan, AttestPrecision* declared) {
+  (void)plan;
+  if (p->query_len != 33) declared->division_error = -1.0;
+}
+#endif
 #ifdef CRASH_IN_UNSUPPORTED
 static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
   (void)p;
@@ -200,6 +227,10 @@ const AttestPlugin* attest_plugin(uint32_t version) {
 #elif defined(CRASH_IN_UNSUPPORTED)
   kernel.name = "asking_plugin";
   kernel.unsupported = unsupported;
+#elif defined(CRASH_IN_LATER_UNSUPPORTED) || defined(HANG_IN_LATER_UNSUPPORTED)
+  kernel.unsupported = unsupported;
+#elif defined(WRONG_LATER_REFINEMENT)
+  kernel.refine_precision = refine;
 #elif defined(CUDA_KERNEL)
   kernel.memory_space = ATTEST_CUDA;
 #elif defined(ALIGNED)

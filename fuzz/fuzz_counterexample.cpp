@@ -1,0 +1,11 @@
+#include "fuzz/contract.hpp"
+#include "fuzz/targets.hpp"
+#include "verify/counterexample.hpp"
+
+namespace attest {
+
+void fuzz_counterexample(std::span<const std::uint8_t> bytes) {
+  returns_or_complains([&] { (void)counterexample_from_json(text_of(bytes), "fuzz"); });
+}
+
+}  // namespace attest

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Plugins as a user meets them: examples/plugin built with its own CMake, verified, listed, replayed; and the test plugins
+# that go wrong while they run. Usage: plugin_test.sh REPOSITORY ATTEST FOLDER_OF_TEST_PLUGINS
+set -euo pipefail
+
+repository=$1 attest=$2 plugins=$3
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+cd -- "$scratch"
+
+failures=0
+passes=0
+check() {  # title, then a command that must succeed
+  local title=$1; shift
+  if "$@"; then passes=$((passes + 1)); else failures=$((failures + 1)); echo "FAILED: $title"; fi
+}
+run() {  # arguments of attest; sets status, out, err
+  status=0
+  "$attest" "$@" >"$scratch/out.txt" 2>"$scratch/err.txt" || status=$?
+  out=$(<"$scratch/out.txt") err=$(<"$scratch/err.txt")
+}
+is() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
+has() { [[ $1 == *"$2"* ]] || { echo "  '$2' is not in: $1"; return 1; }; }
+verify() { run verify --plugin "$1" --cases "${cases:-60}" --seed 3 --jobs 2 "${@:2}"; }
+
+cmake -S "$repository/examples/plugin" -B build >"$scratch/cmake.txt" 2>&1 &&
+  cmake --build build >>"$scratch/cmake.txt" 2>&1 || { cat "$scratch/cmake.txt"; exit 1; }
+
+verify build/host_attention.so
+check "the host example passes" is "$status" 0
+check "only the plugin's kernel is verified" is "$(grep -cE '^[a-z0-9_/]+ +(cpu|simt|gpu) ' <<<"$out")" 1
+check "it is named" has "$out" my_host_attention
+check "the verdict is passed" has "$out" PASSED
+
+run list --plugin build/host_attention.so
+check "list shows its kernels" has "$out" "online softmax over key tiles"
+
+verify build/wrong_attention.so
+check "the wrong example fails" is "$status" 1
+check "its counterexample is shrunk to one batch and one head" has "$out" "b1 h1/1"
+check "it names the mask" has "$out" causal_bottom_right
+replay_line() { sed -n 's/.*attest replay //p' <<<"$out" | head -n 1; }
+file=$(replay_line)
+check "the counterexample is a file" [ -f "$file" ]
+(mkdir elsewhere && cp "$file" elsewhere/it.json)
+run replay elsewhere/it.json
+check "replay finds the plugin again" is "$status" 1
+check "and reproduces the failure" has "$out" reproduced
+
+verify "$plugins/error_in_run.so"
+check "a returned error is a failure" is "$status" 1
+check "the plugin's sentence is shown" has "$out" "no fourth?query today"
+verify "$plugins/wrong_answer.so"
+check "a wrong answer is a failure" is "$status" 1
+check "the bound finds it" has "$out" "within_bound"
+verify "$plugins/not_deterministic.so" --every-law
+check "a false claim of determinism is a failure" is "$status" 1
+check "by a law of equal bits" has "$out" "_bitwise (exact layer)"
+verify "$plugins/aligned.so"
+check "a kernel with layout needs passes" is "$status" 0
+
+# What kills or stops the process of a kernel: a verdict with a case, a replay line that works as printed, and the
+# kernels beside it are judged as if it were not there.
+isolated() {  # plugin, verdict, what the line says, more arguments of verify and replay...
+  local name=$1 verdict=$2 what=$3 file; shift 3
+  cases=12 verify "$plugins/$name.so" --plugin "$plugins/two_kernels.so" --max-len 12 "$@"
+  check "$name: exit code 1" is "$status" 1
+  check "$name: the verdict is $verdict" [ -n "$(grep -E "^test_plugin .* $verdict" <<<"$out")" ]
+  check "$name: it says what happened" has "$out" "$what"
+  check "$name: the other kernels pass" is "$(grep -cE "^(first|second)_kernel .* passed" <<<"$out")" 2
+  file=$(replay_line)
+  check "$name: the counterexample is a file" [ -f "$file" ]
+  run replay "$file" "$@"
+  check "$name: replay fails, too" is "$status" 1
+  check "$name: in the same way" has "$out" "reproduced"
+}
+isolated crash_in_run crashed "while the kernel ran"
+isolated abort_in_run crashed "while the kernel ran"
+isolated exit_in_run crashed "called exit(0)"
+isolated hang_in_run timed_out "gave no answer within" --timeout 0.5s
+isolated eat_memory_in_run crashed "more than the limit of 1.5 GiB" --memory-limit 1536MiB
+isolated crash_in_later_unsupported crashed "while the kernel ran"
+isolated hang_in_later_unsupported timed_out "gave no answer within" --timeout 0.5s
+isolated wrong_later_refinement failed "precision field 'division_error' is -1; allowed: 0 to 1"
+
+verify "$plugins/crash_on_load.so"
+check "a crash while loading is bad input" is "$status" 2
+check "and gets one line" is "$(wc -l <"$scratch/err.txt")" 1
+check "that says so" has "$err" "crashes with signal 11"
+verify missing.so
+check "a missing plugin is bad input" is "$status" 2
+run replay <(echo '{"law": "*"}')
+check "a bad counterexample stays bad input" is "$status" 2
+
+if [[ $("$attest" doctor) == *"gpu        not available"* ]]; then
+  verify "$plugins/cuda_kernel.so"
+  check "a CUDA kernel without a GPU is trouble with the machine" is "$status" 3
+  check "with one line" is "$(wc -l <"$scratch/err.txt")" 1
+  check "that says why" has "$err" "the plugin's kernel 'test_plugin' needs a GPU: "
+fi
+
+echo "$passes passed, $failures failed"
+[ "$failures" -eq 0 ]
