@@ -13,6 +13,7 @@
 #include "core/progress.hpp"
 #include "core/provenance.hpp"
 #include "core/registry.hpp"
+#include "verify/isolated_runner.hpp"
 #include "verify/kill_matrix.hpp"
 
 namespace attest {
@@ -20,8 +21,12 @@ namespace {
 
 struct MutantsOptions {
   std::filesystem::path out = "out";
+  bool in_process = false;
   KillMatrixOptions matrix;
 };
+
+/// A case that a campaign draws takes milliseconds.
+constexpr double seconds_per_case = 5;
 
 void write_file(const std::filesystem::path& path, const std::string& text) {
   std::error_code error;
@@ -82,6 +87,12 @@ void print_table(const KillMatrix& matrix) {
 ExitCode run_mutants(MutantsOptions options) {
   load_captured_inputs("");
   const auto start = std::chrono::steady_clock::now();
+  if (!options.in_process) {
+    // A planted bug may write anywhere: the judge's memory is another process.
+    options.matrix.make_runner = [] {
+      return std::make_unique<IsolatedRunner>(Isolation{.limits = {.seconds = seconds_per_case}});
+    };
+  }
   KillMatrix matrix;
   {
     Progress progress({.label = "planted bugs", .unit = "cases"});
@@ -89,6 +100,7 @@ ExitCode run_mutants(MutantsOptions options) {
     matrix = make_kill_matrix(options.matrix);
   }
   matrix.options.on_case_done = {};
+  matrix.options.make_runner = {};
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Provenance provenance = current_provenance("");
@@ -123,6 +135,8 @@ void add_mutants_command(CLI::App& app, Action& action) {
   command->add_option("--jobs", matrix.jobs, "cases run at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command->add_flag("--in-process", options->in_process,
+                    "judge here instead of in worker processes: for debuggers");
   command->add_option("--out", options->out, "folder for kill_matrix.md and kill_matrix.json")
       ->capture_default_str();
   command->footer(

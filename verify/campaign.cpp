@@ -143,9 +143,9 @@ class Campaign {
     if (options_.on_case_done && *index >= 0) options_.on_case_done();
   }
 
-  /// A planted bug is judged by the law that must catch it.
+  /// A planted bug is judged by the law that must catch it, by all if it must give no answer.
   [[nodiscard]] LawSelection laws_for(const KernelInfo& kernel) const {
-    if (kernel.killed_by.empty()) return options_.laws;
+    if (find_property(kernel.killed_by) == nullptr) return options_.laws;
     return {.glob = kernel.killed_by, .every_law = true};
   }
 

@@ -16,6 +16,9 @@ CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) 
   std::unique_ptr<Device>& device = devices_[task.executor];
   if (!device) device = make_device(task.executor);
   Run run(kernel, task.the_case, *device, &clock);
+  if (task.judges != Judges::laws) {
+    return {.judgement = judge_by_rules(run, task.judges), .seconds = clock.times()};
+  }
   CaseAnswer answer{.verdict = verify_case(run, task.laws)};
   if (task.certify && answer.verdict.verdict != Verdict::unsupported) {
     try {

@@ -9,6 +9,7 @@
 #include "core/device.hpp"
 #include "core/kernel.hpp"
 #include "cpu_reference/reference_f64.hpp"
+#include "verify/judgement.hpp"
 #include "verify/phase.hpp"
 #include "verify/verdict.hpp"
 
@@ -19,12 +20,14 @@ struct CaseTask {
   Executor executor = Executor::cpu;
   Case the_case{};
   LawSelection laws{};
+  Judges judges = Judges::laws;
   std::optional<std::uint64_t> certify{};  ///< seed that draws a row for the oracle; nothing: none
 };
 
 struct CaseAnswer {
   CaseVerdict verdict{};
   Certificate certificate{};
+  std::optional<Judgement> judgement{};  ///< when not the laws alone judge; then no verdict
   PhaseTimes seconds{};
 };
 

@@ -46,8 +46,9 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
 bool KernelResult::is_as_expected() const {
   if (kernel->role == KernelRole::kernel) return verdict() == Verdict::passed;
   if (!failure) return false;
-  return kernel->killed_by.empty() ||
-         (failure->kind == Verdict::failed && failure->law == kernel->killed_by);
+  if (kernel->killed_by.empty()) return true;
+  return failure->kind == Verdict::failed ? failure->law == kernel->killed_by
+                                          : name_of(failure->kind) == kernel->killed_by;
 }
 
 Verdict KernelResult::verdict() const {

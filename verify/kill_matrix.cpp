@@ -8,45 +8,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "core/error.hpp"
 #include "core/registry.hpp"
 #include "verify/generators.hpp"
 #include "verify/peer_rules.hpp"
-#include "verify/property.hpp"
 
 namespace attest {
 namespace {
 
-/// What all rules say of one case: true is a rejection.
-struct Judgement {
-  std::array<bool, matrix_columns> rejected{};
-  std::vector<std::string> laws;
-};
-
-std::size_t column_of(Layer layer) {
-  return peer_columns + static_cast<std::size_t>(layer);
-}
-
-void ask_peers(Run& run, Judgement& judgement) {
-  const FrameworkAnswers framework = framework_answers(run.problem(), run.inputs());
-  const PeerCase peer_case{run.problem(), run.the_case().plan, run.base().outputs, framework};
-  for (std::size_t i = 0; i < peer_columns; ++i) {
-    judgement.rejected[i] = !peer_rules()[i].accepts(peer_case);
-  }
-}
-
-/// Layer by layer, so that each is asked whatever the others say. As in a campaign, every law that
-/// reads the base launch is checked, and one drawn from those that launch again.
-void ask_laws(Run& run, Judgement& judgement) {
-  for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
-    const CaseVerdict verdict = verify_case(run, {.layers = {layer}});
-    if (!verdict.failure) continue;
-    judgement.rejected[column_of(layer)] = true;
-    judgement.laws.push_back(verdict.failure->law);
-  }
-}
+/// Once a mutant has hung for the full time limit, the next of its cases need not wait as long.
+constexpr double seconds_for_a_known_hang = 0.5;
 
 /// A case as the peers' own tests would choose its values.
 Case with_usual_input(Case c) {
@@ -70,22 +44,24 @@ class Judge {
   KillMatrix run() {
     choose_kernels();
     const auto all = options_.cases + options_.normal_cases;
-    parallel(static_cast<std::int64_t>(hosts_.size()) * all, [&](std::int64_t task, Devices& d) {
-      Host& host = hosts_[static_cast<std::size_t>(task / all)];
-      const auto i = static_cast<std::size_t>(task % all);
-      host.cases[i] = draw(*host.kernel, task % all);
-      if (host.cases[i]) host.judgements[i] = judge(*host.kernel, *host.cases[i], task % all, d);
-      count(row_of(matrix_.correct, *host.kernel), host, i, host.judgements[i], nullptr);
-    });
+    parallel(static_cast<std::int64_t>(hosts_.size()) * all,
+             [&](std::int64_t task, CaseRunner& runner) {
+               Host& host = hosts_[static_cast<std::size_t>(task / all)];
+               const auto i = static_cast<std::size_t>(task % all);
+               host.cases[i] = draw(*host.kernel, task % all);
+               if (host.cases[i])
+                 host.judgements[i] = judge(*host.kernel, *host.cases[i], task % all, runner);
+               count(row_of(matrix_.correct, *host.kernel), host, i, host.judgements[i], nullptr);
+             });
     parallel(static_cast<std::int64_t>(matrix_.mutants.size()) * all,
-             [&](std::int64_t task, Devices& d) {
+             [&](std::int64_t task, CaseRunner& runner) {
                MatrixRow& row = matrix_.mutants[static_cast<std::size_t>(task / all)];
                const auto i = static_cast<std::size_t>(task % all);
                const Host& host = host_of(*row.kernel);
                if (!host.cases[i]) return;
                Case c = *host.cases[i];
                c.kernel = row.kernel->name;
-               count(row, host, i, judge(*row.kernel, c, task % all, d), &host.judgements[i]);
+               count(row, host, i, judge(*row.kernel, c, task % all, runner), &host.judgements[i]);
              });
     judge_by_named_laws();
     matrix_.options = options_;
@@ -93,8 +69,6 @@ class Judge {
   }
 
  private:
-  using Devices = std::map<Executor, std::unique_ptr<Device>>;
-
   void choose_kernels() {
     for (const KernelInfo& kernel : all_kernels()) {
       if (kernel.role != KernelRole::mutant || !matches_glob(kernel.name, options_.kernels)) {
@@ -137,18 +111,34 @@ class Judge {
   }
 
   [[nodiscard]] Judgement judge(const KernelInfo& kernel, const Case& c, std::int64_t index,
-                                Devices& devices) const {
-    std::unique_ptr<Device>& device = devices[kernel.executor];
-    if (!device) device = make_device(kernel.executor);
-    Run run(kernel, c, *device);
-    Judgement judgement;
+                                CaseRunner& runner) {
+    const CaseTask task{.executor = kernel.executor,
+                        .the_case = c,
+                        .judges = is_usual(index) ? Judges::peers : Judges::all_rules};
+    Judgement without_answer;  // any test program would have ended here
+    without_answer.rejected.fill(true);
     try {
-      ask_peers(run, judgement);
-      if (!is_usual(index)) ask_laws(run, judgement);
+      runner.hurry(is_known_to_hang(kernel) ? seconds_for_a_known_hang : 0);
+      const CaseAnswer answer = runner.run(kernel, task);
+      if (answer.judgement) return *answer.judgement;
+      if (answer.verdict.verdict == Verdict::timed_out) remember_hang(kernel);
+      // The judge was late, not the kernel.
+      if (answer.verdict.verdict == Verdict::vacuous) return {};
+      without_answer.laws.emplace_back(name_of(answer.verdict.verdict));
     } catch (const KernelFault&) {
-      judgement.rejected.fill(true);  // any test program would have ended here
+      without_answer.laws.emplace_back(name_of(Verdict::crashed));
     }
-    return judgement;
+    return without_answer;
+  }
+
+  [[nodiscard]] bool is_known_to_hang(const KernelInfo& kernel) {
+    const std::scoped_lock lock(mutex_);
+    return hanging_.contains(&kernel);
+  }
+
+  void remember_hang(const KernelInfo& kernel) {
+    const std::scoped_lock lock(mutex_);
+    hanging_.insert(&kernel);
   }
 
   /// `correct` is what the rules say of the kernel without the bug; null for that kernel itself.
@@ -170,7 +160,7 @@ class Judge {
     for (const std::string& law : judgement.laws) ++row.laws[law];
   }
 
-  /// Calls work(task, devices of the thread) for every task, on `jobs` threads.
+  /// Calls work(task, runner of the thread) for every task, on `jobs` threads.
   template <typename Work>
   void parallel(std::int64_t tasks, const Work& work) {
     std::atomic<std::int64_t> next = 0;
@@ -178,9 +168,10 @@ class Judge {
     std::vector<std::jthread> threads;
     for (int i = 0; i < std::max(1, options_.jobs); ++i) {
       threads.emplace_back([&] {
-        Devices devices;
         try {
-          for (std::int64_t task = next++; task < tasks; task = next++) work(task, devices);
+          const std::unique_ptr<CaseRunner> runner =
+              options_.make_runner ? options_.make_runner() : std::make_unique<InProcessRunner>();
+          for (std::int64_t task = next++; task < tasks; task = next++) work(task, *runner);
         } catch (...) {
           const std::scoped_lock lock(mutex_);
           if (!error) error = std::current_exception();
@@ -200,12 +191,16 @@ class Judge {
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;
+    campaign.make_runner = options_.make_runner;
+    campaign.shrink.candidate_seconds = seconds_for_a_known_hang;
+    campaign.shrink.seconds_without_answer = 15;
     matrix_.campaign = run_campaign(kernels, campaign);
   }
 
   const KillMatrixOptions& options_;
   KillMatrix matrix_;
   std::vector<Host> hosts_;
+  std::set<const KernelInfo*> hanging_;
   std::mutex mutex_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +12,10 @@
 #include "core/kernel.hpp"
 #include "core/provenance.hpp"
 #include "verify/campaign.hpp"
+#include "verify/case_runner.hpp"
 
 namespace attest {
 
-/// The columns: five rules of other projects, then our three layers.
-inline constexpr std::size_t peer_columns = 5;
-inline constexpr std::size_t matrix_columns = peer_columns + 3;
 [[nodiscard]] std::string_view column_name(std::size_t column);
 
 struct KillMatrixOptions {
@@ -28,6 +27,8 @@ struct KillMatrixOptions {
   std::uint64_t seed = 1;
   int jobs = 1;
   int shrink_calls = 400;
+  /// Makes what judges the cases of one thread; empty: InProcessRunner.
+  std::function<std::unique_ptr<CaseRunner>()> make_runner = {};
   std::function<void()> on_case_done = {};  ///< called from any thread
 };
 

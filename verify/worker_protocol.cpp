@@ -106,7 +106,8 @@ WorkerSetup setup_from_line(std::string_view line) {
 std::string encode(const CaseTask& task) {
   Json json = {{"executor", enum_json(task.executor)},
                {"case", Json::parse(to_json(task.the_case))},
-               {"laws", laws_json(task.laws)}};
+               {"laws", laws_json(task.laws)},
+               {"judges", enum_json(task.judges)}};
   if (task.certify) json["certify"] = *task.certify;
   return line_of(json);
 }
@@ -115,7 +116,8 @@ CaseTask task_from_line(std::string_view line) {
   const Json json = Json::parse(line);
   CaseTask task{.executor = enum_from<Executor>(json.at("executor"), 3),
                 .the_case = case_from_json(json.at("case").dump(), "a task"),
-                .laws = laws_from(json.at("laws"))};
+                .laws = laws_from(json.at("laws")),
+                .judges = enum_from<Judges>(json.at("judges"), 3)};
   if (json.contains("certify")) task.certify = json.at("certify").get<std::uint64_t>();
   return task;
 }
@@ -134,6 +136,10 @@ std::string encode(const CaseAnswer& answer) {
                {"certified_lse", number_json(answer.certificate.worst_lse_ratio)},
                {"seconds", seconds}};
   if (verdict.failure) json["failure"] = failure_json(*verdict.failure);
+  if (answer.judgement) {
+    json["rejected"] = answer.judgement->rejected;
+    json["rejecting_laws"] = answer.judgement->laws;
+  }
   return line_of(json);
 }
 
@@ -151,6 +157,11 @@ CaseAnswer answer_from_line(std::string_view line) {
                         .worst_o_ratio = number_from_json(json.at("certified_o")),
                         .worst_lse_ratio = number_from_json(json.at("certified_lse"))};
   answer.seconds = json.at("seconds").get<PhaseTimes>();
+  if (json.contains("rejected")) {
+    answer.judgement =
+        Judgement{.rejected = json.at("rejected").get<std::array<bool, matrix_columns>>(),
+                  .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
+  }
   return answer;
 }
 

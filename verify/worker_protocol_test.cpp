@@ -29,6 +29,8 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
                                         "outside"),
               .kind = Verdict::failed};
   answer.certificate = {.rows = 1, .worst_o_ratio = 0.5, .worst_lse_ratio = 0.25};
+  answer.judgement =
+      Judgement{.rejected = {true, false, false, false, false, false, true, false}, .laws = {"b"}};
   answer.seconds[2] = 1e-7;
   const std::string line = encode(answer);
   EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -39,6 +41,9 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   EXPECT_EQ(read.verdict.failure->the_case, answer.verdict.failure->the_case);
   EXPECT_TRUE(std::isnan(read.verdict.failure->check.worst.got));
   EXPECT_EQ(read.verdict.failure->check.worst.want, answer.verdict.failure->check.worst.want);
+  ASSERT_TRUE(read.judgement.has_value());
+  EXPECT_EQ(read.judgement->rejected, answer.judgement->rejected);
+  EXPECT_EQ(read.judgement->laws, answer.judgement->laws);
   EXPECT_EQ(read.seconds, answer.seconds);
 }
 
@@ -46,6 +51,7 @@ TEST(WorkerProtocol, ATaskAndASetupArriveAsTheyWereSent) {
   const CaseTask task{.executor = Executor::simt,
                       .the_case = {.kernel = "k", .plan = {.key_tile = 8}},
                       .laws = {.glob = "x*", .layers = {Layer::bound}, .every_law = true},
+                      .judges = Judges::peers,
                       .certify = ~0ULL};
   const CaseTask read = task_from_line(encode(task));
   EXPECT_EQ(read.executor, task.executor);
@@ -53,6 +59,7 @@ TEST(WorkerProtocol, ATaskAndASetupArriveAsTheyWereSent) {
   EXPECT_EQ(read.laws.glob, task.laws.glob);
   EXPECT_EQ(read.laws.layers, task.laws.layers);
   EXPECT_EQ(read.laws.every_law, task.laws.every_law);
+  EXPECT_EQ(read.judges, task.judges);
   EXPECT_EQ(read.certify, task.certify);
   const WorkerSetup setup =
       setup_from_line(encode(WorkerSetup{.plugins = {"a b", "c\n"}, .inputs_file = "d"}));
