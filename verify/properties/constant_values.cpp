@@ -24,7 +24,7 @@ Inputs with_constant_values(const Run& run, Inputs inputs) {
 const PropertyRegistration registration{
     {.name = "constant_values",
      .statement = "if V is one constant per head, O is that constant whatever the logits, within "
-                  "the roundings of the weighted mean",
+                  "the roundings of the weighted mean, and LSE is within its bound",
      .cost = Property::Cost::more_launches,
      .layer = Layer::bound,
      .applies = {},
@@ -32,8 +32,12 @@ const PropertyRegistration registration{
        const Inputs inputs = with_constant_values(run, run.inputs());
        const Answer answer = run.answer_to(run.problem(), run.the_case().plan, inputs);
        const Launch launch = run.launch(run.the_case(), inputs);
-       return check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound),
-                       "V is constant, but O is not that constant");
+       const Check o = check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound),
+                                "V is constant, but O is not that constant");
+       if (o.status == Check::Status::failed) return o;
+       const Check lse = check_of("LSE", compare(launch.outputs.lse, answer.lse, answer.lse_bound),
+                                  "V is constant, and LSE is outside its error bound");
+       return lse.status == Check::Status::failed ? lse : o;
      }}};
 
 }  // namespace

@@ -109,6 +109,13 @@ TEST(Properties, AWeightThatIsMissingFromTheDenominatorIsCaughtByConstantValues)
   });
 }
 
+TEST(Properties, AnLseThatFollowsAConstantVIsCaughtByConstantValues) {
+  expect_caught("constant_values", [](const Arguments& a) {
+    const float* const v = static_cast<const float*>(a.v);
+    a.lse[a.problem.rows() - 1] += v[0] == v[a.v_strides.row] ? 0.1F : 0.0F;
+  });
+}
+
 TEST(Properties, AHeadThatIsTreatedUnlikeTheOthersIsCaught) {
   expect_caught("permuted_heads_bitwise", [](const Arguments& a) {
     o_row(a, 0, 1, 8)[0] = std::nextafter(o_row(a, 0, 1, 8)[0], 9.0F);
