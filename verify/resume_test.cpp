@@ -120,7 +120,7 @@ TEST_F(CampaignFolder, AnInterruptedCampaignGoesOnWithoutRunningACaseTwice) {
 
 TEST_F(CampaignFolder, AFailureIsKeptWithNaNAndNotShrunkAgain) {
   CampaignOptions options;
-  options.cases_per_kernel = 20;
+  options.cases_per_kernel = 200;  // enough for the control to fail
   const std::vector<const KernelInfo*> control{find_kernel("o1_unshifted", Executor::cpu)};
   const std::vector<KernelResult> first = run_campaign(control, options);
   ASSERT_TRUE(first[0].failure.has_value());

@@ -66,6 +66,10 @@ struct Rogue {
   std::string what;
 };
 
+// The bytes of the struct would be part of the test's name.
+void PrintTo(const Rogue& rogue, std::ostream* out) {
+  *out << rogue.name;
+}
 class RogueKernel : public testing::TestWithParam<Rogue> {};
 
 TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged) {
