@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "core/progress.hpp"
 #include "core/provenance.hpp"
 #include "core/registry.hpp"
+#include "core/whole_file.hpp"
 #include "verify/isolated_runner.hpp"
 #include "verify/kill_matrix.hpp"
 
@@ -27,14 +27,6 @@ struct MutantsOptions {
 
 /// A case that a campaign draws takes milliseconds.
 constexpr double seconds_per_case = 5;
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  std::ofstream file(path);
-  file << text;
-  if (!file.flush()) throw MachineError(fmt::format("cannot write {}", path.string()));
-}
 
 void print_table(const KillMatrix& matrix) {
   fmt::print("\n{:<38}", "mutant");
@@ -106,8 +98,8 @@ ExitCode run_mutants(MutantsOptions options) {
   const Provenance provenance = current_provenance("");
   const std::filesystem::path markdown = options.out / "kill_matrix.md";
   const std::filesystem::path json = options.out / "kill_matrix.json";
-  write_file(markdown, to_markdown(matrix, provenance));
-  write_file(json, to_json(matrix, provenance));
+  write_whole_file(markdown, to_markdown(matrix, provenance));
+  write_whole_file(json, to_json(matrix, provenance));
   print_table(matrix);
   fmt::print("\n{} in {}; written to {} and {}\n{}\n", "kill matrix", format_duration(seconds),
              markdown.string(), json.string(), matrix.is_as_expected() ? "PASSED" : "FAILED");

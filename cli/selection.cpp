@@ -22,7 +22,7 @@ bool runs_here(const KernelInfo& kernel, const std::string& executor) {
 
 std::vector<const KernelInfo*> select_kernels(const std::string& glob,
                                               const std::string& executor) {
-  if (executor != "auto" && executor != "gpu" && executor != "simt" && executor != "cpu") {
+  if (executor != "auto" && !executor_from_name(executor)) {
     throw InvalidInput(fmt::format("--executor is '{}'; allowed: auto, gpu, simt, cpu", executor));
   }
   if (executor == "gpu") {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace attest {
 /// Where a kernel runs.
 enum class Executor : int { cpu, simt, gpu };
 [[nodiscard]] std::string_view name_of(Executor executor);
+/// Nothing for an unknown name.
+[[nodiscard]] std::optional<Executor> executor_from_name(std::string_view name);
 
 struct ByteRange {
   std::size_t begin = 0, end = 0;

@@ -122,6 +122,13 @@ std::string_view name_of(Executor executor) {
   return names[static_cast<std::size_t>(executor)];
 }
 
+std::optional<Executor> executor_from_name(std::string_view name) {
+  for (const Executor executor : {Executor::cpu, Executor::simt, Executor::gpu}) {
+    if (name_of(executor) == name) return executor;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Problem& problem,
                                            const Plan& plan) {
   if (std::ranges::find(kernel.element_types, problem.element_type) == kernel.element_types.end()) {

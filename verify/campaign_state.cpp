@@ -1,26 +1,18 @@
 #include "verify/campaign_state.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "verify/worker_process.hpp"
+#include "core/whole_file.hpp"
 
 namespace attest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-[[noreturn]] void fail(const std::filesystem::path& path) {
-  throw MachineError(fmt::format("cannot write {}: {}", path.string(), strerror(errno)));
-}
 
 CampaignState read(const std::filesystem::path& folder, bool with_results) {
   const std::filesystem::path path = campaign_state_path(folder);
@@ -62,19 +54,8 @@ void write_campaign_state(const std::filesystem::path& folder, const CampaignSta
                      {"seconds", state.seconds},
                      {"is_finished", state.is_finished},
                      {"results", results}};
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::filesystem::path path = campaign_state_path(folder);
-  std::filesystem::path unfinished = path;
-  unfinished += ".tmp";
-  const OwnedFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) fail(unfinished);
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) fail(unfinished);
-    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fsync(file.get()) != 0) fail(unfinished);
-  if (std::rename(unfinished.c_str(), path.c_str()) != 0) fail(path);
+  write_whole_file(campaign_state_path(folder),
+                   json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 CampaignState read_campaign_header(const std::filesystem::path& folder) {

@@ -12,6 +12,7 @@
 #include "core/json_limits.hpp"
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
+#include "core/whole_file.hpp"
 #include "verify/worker_protocol.hpp"
 
 namespace attest {
@@ -26,10 +27,9 @@ std::string text_at(const Json& json, const std::string& key, const std::string&
   return json.at(key).get<std::string>();
 }
 
-Executor executor_from_name(const std::string& name, const std::string& where) {
-  for (const Executor executor : {Executor::cpu, Executor::simt, Executor::gpu}) {
-    if (name_of(executor) == name) return executor;
-  }
+Executor executor_at(const Json& json, const std::string& where) {
+  const std::string name = text_at(json, "executor", where);
+  if (const auto executor = executor_from_name(name)) return *executor;
   throw InvalidInput(
       fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, printable(name)));
 }
@@ -68,22 +68,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                      {"evidence", evidence},
                      {"case", Json::parse(to_json(failure.the_case))}};
   const std::filesystem::path path = folder / (file_key(failure.the_case) + ".json");
-  std::filesystem::path unfinished = path;
-  unfinished += ".tmp";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  {
-    std::ofstream file(unfinished);
-    file << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-    if (!file.flush()) {
-      throw MachineError(fmt::format("cannot write counterexample {}", unfinished.string()));
-    }
-  }
-  std::filesystem::rename(unfinished, path, error);
-  if (error) {
-    throw MachineError(
-        fmt::format("cannot write counterexample {}: {}", path.string(), error.message()));
-  }
+  write_whole_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return path;
 }
 
@@ -125,7 +110,7 @@ Counterexample counterexample_from_json(std::string_view text, const std::string
     }
   }
   return {.law = text_at(json, "law", where),
-          .executor = executor_from_name(text_at(json, "executor", where), where),
+          .executor = executor_at(json, where),
           .inputs_file = text_at(json, "inputs_file", where),
           .the_case = case_from_json(json.at("case").dump(), where),
           .kind = json.contains("verdict")

@@ -96,9 +96,7 @@ KernelResult kernel_result_from_json(const Json& json) {
   KernelResult result;
   const std::string name = json.at("kernel");
   const std::string executor = json.at("executor");
-  for (const Executor candidate : {Executor::cpu, Executor::simt, Executor::gpu}) {
-    if (name_of(candidate) == executor) result.kernel = find_kernel(name, candidate);
-  }
+  if (const auto known = executor_from_name(executor)) result.kernel = find_kernel(name, *known);
   if (result.kernel == nullptr) {
     throw InvalidInput(
         fmt::format("no kernel '{}' for executor {}; see attest list kernels", name, executor));

@@ -1,0 +1,43 @@
+#include "core/whole_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(WholeFile, AnotherTextTakesThePlaceOfTheFirstAndNothingElseIsLeft) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "attest_whole_file_test";
+  std::filesystem::remove_all(folder);
+  const std::filesystem::path path = folder / "new" / "file.json";
+  write_whole_file(path, "the first, longer text");
+  write_whole_file(path, "second");
+  EXPECT_EQ(text_of(path), "second");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(WholeFile, APlaceThatCannotBeWrittenIsNamedWithTheReason) {
+  try {
+    write_whole_file("/dev/null/file.json", "text");
+    FAIL() << "accepted";
+  } catch (const MachineError& error) {
+    EXPECT_NE(std::string(error.what()).find("/dev/null/file.json"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("Not a directory"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace attest
