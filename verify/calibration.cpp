@@ -10,6 +10,7 @@
 
 #include "core/input_family.hpp"
 #include "core/random.hpp"
+#include "verify/compare.hpp"
 #include "verify/run.hpp"
 
 namespace attest {
@@ -73,8 +74,7 @@ Calibration calibrate(const KernelInfo& kernel, ElementType element_type, Device
     if (!c) continue;
     ++result.sets;
     Run run(kernel, *c, device);
-    const StatisticValues values =
-        statistics_of(run.error_models(), run.answer(), run.base().outputs);
+    const StatisticValues& values = run.statistics();
     bool is_judged = false, is_alarmed = false;
     for (const StatisticInfo& info : all_statistics()) {
       const auto i = static_cast<std::size_t>(info.statistic);

@@ -7,7 +7,6 @@
 #include "core/case.hpp"
 #include "core/kernel.hpp"
 #include "verify/lengths.hpp"
-#include "verify/shrinking.hpp"
 
 namespace attest {
 

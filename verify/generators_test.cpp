@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "verify/shrinking.hpp"
 
 namespace attest {
 namespace {

@@ -30,7 +30,7 @@ std::string_view words_for(Phase phase) {
 }  // namespace
 
 CaseAnswer IsolatedRunner::run(const KernelInfo& /*kernel*/, const CaseTask& task) {
-  const bool was_fresh = cases_of_worker_ == 0;
+  const bool was_fresh = !worker_;
   CaseAnswer answer = attempt(task);
   if (!has_no_answer(answer) || was_fresh || hurried_seconds_ > 0) return answer;
   worker_.reset();
@@ -44,13 +44,9 @@ CaseAnswer IsolatedRunner::run(const KernelInfo& /*kernel*/, const CaseTask& tas
 }
 
 CaseAnswer IsolatedRunner::attempt(const CaseTask& task) {
-  if (!worker_) {
-    worker_ = std::make_unique<WorkerProcess>(isolation_.setup);
-    cases_of_worker_ = 0;
-  }
+  if (!worker_) worker_ = std::make_unique<WorkerProcess>(isolation_.setup);
   WorkerLimits limits = isolation_.limits;
   if (hurried_seconds_ > 0) limits.seconds = std::min(limits.seconds, hurried_seconds_);
-  ++cases_of_worker_;
   WorkerReply reply = worker_->ask(encode(task), limits, isolation_.is_interrupted);
   if (reply.kind == WorkerReply::Kind::answered) {
     rethrow_error(reply.text);
@@ -58,7 +54,6 @@ CaseAnswer IsolatedRunner::attempt(const CaseTask& task) {
       CaseAnswer answer = answer_from_line(reply.text);
       if (has_no_answer(answer)) {  // the launch failed, and the worker has ended
         worker_.reset();
-        cases_of_worker_ = 0;
       }
       return answer;
     } catch (const std::exception& error) {
@@ -69,12 +64,10 @@ CaseAnswer IsolatedRunner::attempt(const CaseTask& task) {
   }
   if (reply.kind == WorkerReply::Kind::interrupted) {
     worker_.reset();
-    cases_of_worker_ = 0;
     throw Interrupted{};
   }
   CaseAnswer answer = answer_without_reply(task, reply);
   worker_.reset();
-  cases_of_worker_ = 0;
   return answer;
 }
 

@@ -36,8 +36,7 @@ class IsolatedRunner : public CaseRunner {
 
   Isolation isolation_;
   double hurried_seconds_ = 0;
-  std::unique_ptr<WorkerProcess> worker_;
-  int cases_of_worker_ = 0;
+  std::unique_ptr<WorkerProcess> worker_;  ///< null: the next case gets a fresh one
 };
 
 }  // namespace attest

@@ -13,6 +13,7 @@
 #include "cpu_reference/device_reference.hpp"
 #include "verify/compare.hpp"
 #include "verify/generators.hpp"
+#include "verify/shrinking.hpp"
 
 namespace attest {
 namespace {

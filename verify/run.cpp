@@ -31,6 +31,11 @@ const std::vector<RowErrorModel>& Run::error_models() {
   return *error_models_;
 }
 
+const StatisticValues& Run::statistics() {
+  if (!statistics_) statistics_ = statistics_of(error_models(), answer(), base().outputs);
+  return *statistics_;
+}
+
 Launch Run::launch(const Case& variation, const Inputs& inputs) {
   const InPhase phase(clock_, Phase::launch);
   (void)device_.take_findings();

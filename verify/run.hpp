@@ -12,6 +12,7 @@
 #include "cpu_reference/error_model.hpp"
 #include "cpu_reference/reference_f64.hpp"
 #include "verify/phase.hpp"
+#include "verify/statistics.hpp"
 
 namespace attest {
 
@@ -28,8 +29,8 @@ class KernelFault : public MachineError {
   using MachineError::MachineError;
 };
 
-/// A case being verified. Inputs, the base launch and the exact answer are made on first use and
-/// kept, so that every property shares them.
+/// A case being verified. Inputs, the base launch, the exact answer and the statistics are made on
+/// first use and kept, so that every property shares them.
 class Run {
  public:
   /// All arguments outlive the run. `clock` may be null.
@@ -51,6 +52,8 @@ class Run {
   [[nodiscard]] const Answer& answer();
   /// What its errors should look like: the rows of the case that the model claims anything about.
   [[nodiscard]] const std::vector<RowErrorModel>& error_models();
+  /// What the errors of the base launch look like.
+  [[nodiscard]] const StatisticValues& statistics();
 
   /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
   /// KernelFault with the error of a launch that failed.
@@ -67,6 +70,7 @@ class Run {
   std::optional<Launch> base_;
   std::optional<Answer> answer_;
   std::optional<std::vector<RowErrorModel>> error_models_;
+  std::optional<StatisticValues> statistics_;
 };
 
 }  // namespace attest

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/input_family.hpp"
+#include "verify/shrinking.hpp"
 
 namespace attest {
 namespace {

@@ -11,10 +11,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-const StatisticInfo& info_of(Statistic statistic) {
-  return all_statistics()[static_cast<std::size_t>(statistic)];
-}
-
 /// Rows whose columns err together say less than their number of columns.
 bool has_independent_columns(const RowErrorModel& row) {
   constexpr double largest_correlation = 4;
@@ -153,6 +149,10 @@ class Sums {
 
 }  // namespace
 
+const StatisticInfo& info_of(Statistic statistic) {
+  return all_statistics()[static_cast<std::size_t>(statistic)];
+}
+
 const std::array<StatisticInfo, statistic_count>& all_statistics() {
   static const std::array<StatisticInfo, statistic_count> table{{
       {Statistic::o_largest, "o_largest_deviation", "O", 8, 4, 64},
@@ -190,37 +190,6 @@ StatisticValues statistics_of(const std::vector<RowErrorModel>& models, const An
     values[static_cast<std::size_t>(info.statistic)].applies = has_enough(info.statistic, models);
   }
   return values;
-}
-
-Property statistic_law(Statistic statistic, std::string statement, std::string failure) {
-  Property property;
-  property.name = info_of(statistic).name;
-  property.statement = std::move(statement);
-  property.layer = Layer::statistics;
-  property.applies = [statistic](Run& run) { return has_enough(statistic, run.error_models()); };
-  property.check = [statistic, failure = std::move(failure)](Run& run) {
-    const StatisticInfo& info = info_of(statistic);
-    const StatisticValues values =
-        statistics_of(run.error_models(), run.answer(), run.base().outputs);
-    const StatisticValue& found = values[static_cast<std::size_t>(statistic)];
-    const WorstElement worst{.index = found.worst,
-                             .got = found.value,
-                             .want = 0,
-                             .bound = info.threshold,
-                             .ratio = std::max(found.value, 0.0) / info.threshold};
-    const std::string tensor(info.tensor);
-    if (!within(info.threshold, found.value)) {
-      return Check::failed_at(tensor, worst,
-                              fmt::format("{}: {} is {:.3g}, a correct kernel stays below {:.3g}",
-                                          failure, info.name, found.value, info.threshold));
-    }
-    Check check;
-    check.has_element = true;
-    check.tensor = tensor;
-    check.worst = worst;
-    return check;
-  };
-  return property;
 }
 
 }  // namespace attest

@@ -8,7 +8,6 @@
 #include "core/tensor.hpp"
 #include "cpu_reference/error_model.hpp"
 #include "cpu_reference/reference_f64.hpp"
-#include "verify/property.hpp"
 
 namespace attest {
 
@@ -38,6 +37,7 @@ struct StatisticInfo {
 };
 /// In the order of Statistic. See verify/README.md.
 [[nodiscard]] const std::array<StatisticInfo, statistic_count>& all_statistics();
+[[nodiscard]] const StatisticInfo& info_of(Statistic statistic);
 
 struct StatisticValue {
   bool applies = false;  ///< enough rows and elements are in scope
@@ -51,9 +51,5 @@ using StatisticValues = std::array<StatisticValue, statistic_count>;
 
 [[nodiscard]] StatisticValues statistics_of(const std::vector<RowErrorModel>& models,
                                             const Answer& answer, const Outputs& outputs);
-
-/// The law that a statistic stays at or below its threshold.
-[[nodiscard]] Property statistic_law(Statistic statistic, std::string statement,
-                                     std::string failure);
 
 }  // namespace attest

@@ -77,11 +77,6 @@ CaseVerdict judge(Run& run, const LawSelection& laws) {
     run.clock().set_law(property->name);
     const Check check = checked(*property, run);
     verdict.checked_laws.push_back(property->name);
-    if (check.has_element && check.worst.bound > 0) {
-      LayerUse& use = verdict.use[static_cast<std::size_t>(property->layer)];
-      if (use.law.empty() || check.worst.ratio > use.share)
-        use = {property->name, check.worst.ratio};
-    }
     if (property->layer == Layer::bound && check.has_element && check.worst.bound > 0) {
       double& worst =
           check.tensor == "LSE" ? verdict.worst_lse_over_bound : verdict.worst_o_over_bound;

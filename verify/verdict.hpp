@@ -33,12 +33,6 @@ struct Failure {
   Verdict kind = Verdict::failed;  ///< or crashed, timed_out
 };
 
-/// How near a layer came to saying no.
-struct LayerUse {
-  std::string law;   ///< the law that came nearest; empty: no law of the layer measured anything
-  double share = 0;  ///< of its bound or threshold; above 1: it failed
-};
-
 /// All laws of one case.
 struct CaseVerdict {
   Verdict verdict = Verdict::passed;
@@ -46,7 +40,6 @@ struct CaseVerdict {
   std::optional<Failure> failure;  ///< the first law that broke
   double worst_o_over_bound = 0;   ///< error of O over its bound, worst element with a finite bound
   double worst_lse_over_bound = 0;
-  std::array<LayerUse, 3> use;  ///< by Layer; the exact laws measure nothing
   std::string reason;
 };
 

@@ -1,4 +1,4 @@
-#include "verify/statistics.hpp"
+#include "verify/statistic_law.hpp"
 
 namespace attest {
 namespace {

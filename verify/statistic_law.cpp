@@ -1,0 +1,38 @@
+#include "verify/statistic_law.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attest {
+
+Property statistic_law(Statistic statistic, std::string statement, std::string failure) {
+  Property property;
+  property.name = info_of(statistic).name;
+  property.statement = std::move(statement);
+  property.layer = Layer::statistics;
+  property.applies = [statistic](Run& run) { return has_enough(statistic, run.error_models()); };
+  property.check = [statistic, failure = std::move(failure)](Run& run) {
+    const StatisticInfo& info = info_of(statistic);
+    const StatisticValue& found = run.statistics()[static_cast<std::size_t>(statistic)];
+    const WorstElement worst{.index = found.worst,
+                             .got = found.value,
+                             .want = 0,
+                             .bound = info.threshold,
+                             .ratio = std::max(found.value, 0.0) / info.threshold};
+    const std::string tensor(info.tensor);
+    if (!within(info.threshold, found.value)) {
+      return Check::failed_at(tensor, worst,
+                              fmt::format("{}: {} is {:.3g}, a correct kernel stays below {:.3g}",
+                                          failure, info.name, found.value, info.threshold));
+    }
+    Check check;
+    check.has_element = true;
+    check.tensor = tensor;
+    check.worst = worst;
+    return check;
+  };
+  return property;
+}
+
+}  // namespace attest
