@@ -1,12 +1,15 @@
 #include "core/case.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/json_limits.hpp"
@@ -27,7 +30,7 @@ Json layout_json(const TensorLayout& layout) {
 class Object {
  public:
   Object(const Json& json, std::string path, std::string_view where,
-         std::initializer_list<std::string_view> keys)
+         std::span<const std::string_view> keys)
       : json_(json), path_(std::move(path)), where_(where) {
     if (!json.is_object()) fail(path_, "an object", json);
     for (const auto& [key, value] : json.items()) {
@@ -37,6 +40,10 @@ class Object {
       }
     }
   }
+
+  Object(const Json& json, std::string path, std::string_view where,
+         std::initializer_list<std::string_view> keys)
+      : Object(json, std::move(path), where, std::span(keys.begin(), keys.size())) {}
 
   [[nodiscard]] const Json& at(const std::string& key) const {
     if (!json_.contains(key)) {
@@ -69,6 +76,13 @@ class Object {
     const Json& value = at(key);
     if (!value.is_string()) fail(key, "a string", value);
     return value.get<std::string>();
+  }
+  /// 1 for the first of the names, and so on.
+  [[nodiscard]] std::int64_t choice(const std::string& key,
+                                    std::span<const std::string_view> names) const {
+    const auto found = std::ranges::find(names, text(key));
+    if (found == names.end()) fail(key, fmt::format("{}", fmt::join(names, ", ")), at(key));
+    return found - names.begin() + 1;
   }
   [[nodiscard]] bool boolean(const std::string& key) const {
     const Json& value = at(key);
@@ -134,10 +148,15 @@ Problem problem_from(const Json& json, std::string_view where) {
 }
 
 Plan plan_from(const Json& json, std::string_view where) {
-  const Object object(json, "plan", where, {"query_tile", "key_tile", "key_splits"});
+  std::vector<std::string_view> names;
+  for (const PlanField& field : plan_fields()) names.push_back(field.name);
+  const Object object(json, "plan", where, names);
   Plan plan;
-  for (const PlanField& field : plan_fields) {
-    plan.*field.member = object.integer(std::string(field.name), 0, 1 << 20);
+  for (const PlanField& field : plan_fields()) {
+    const std::string name(field.name);
+    if (!json.contains(name)) continue;
+    plan.*field.member =
+        field.is_choice() ? object.choice(name, field.values) : object.integer(name, 0, 1 << 20);
   }
   return plan;
 }
@@ -170,7 +189,15 @@ std::string file_key(const Case& c) {
 std::string to_json(const Case& c) {
   const Problem& p = c.problem;
   Json plan = Json::object();
-  for (const PlanField& field : plan_fields) plan[std::string(field.name)] = c.plan.*field.member;
+  for (const PlanField& field : plan_fields()) {
+    const std::int64_t value = c.plan.*field.member;
+    if (value == 0) continue;
+    if (field.is_choice()) {
+      plan[field.name] = field.values[static_cast<std::size_t>(value - 1)];
+    } else {
+      plan[field.name] = value;
+    }
+  }
   const Json json = {{"kernel", c.kernel},
                      {"problem",
                       {{"batch", p.batch},

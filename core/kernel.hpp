@@ -39,6 +39,14 @@ enum class KernelRole {
           ///< request
 };
 
+/// Which tensors travel through device memory, and how often (core/cost_model.hpp has the laws).
+enum class Dataflow {
+  unknown,         ///< nothing can be said: a library
+  standard,        ///< S and P are written and read back
+  keys_outside,    ///< FA1: O and its statistics are read and written once a key tile
+  queries_outside  ///< FA2: K and V are read once a query tile, O is written once
+};
+
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
 struct KernelInfo {
@@ -50,6 +58,7 @@ struct KernelInfo {
   std::string killed_by{};   ///< mutants and negative controls: the law that must catch it
   std::string planted_in{};  ///< mutants: the kernel that is right
   std::string plugin{};  ///< absolute path of the shared object that it came from; empty: our own
+  Dataflow dataflow = Dataflow::unknown;  ///< a Plan with a loop_order says it instead
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
   std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some

@@ -2,34 +2,94 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "core/grid_order.hpp"
+
 namespace attest {
+
+// Choices of a Plan that are no sizes. 0 stands for `the kernel does not offer the choice`.
+
+/// Which of the two loops over tiles is outside.
+struct LoopOrder {
+  enum Value : std::int64_t {
+    keys_outside = 1,  ///< FA1: O, m and l of every row go through memory at every key tile
+    queries_outside    ///< FA2: O stays on chip and is written once
+  };
+};
+/// When the partial output is divided by the sum of the weights.
+struct Normalise {
+  enum Value : std::int64_t { at_the_end = 1, every_step };
+};
+/// In which key tiles each score is compared with the mask.
+struct MaskedTiles {
+  enum Value : std::int64_t { boundary = 1, all };
+};
+struct ExpChoice {
+  enum Value : std::int64_t { library = 1, fast, exp2 };
+};
+/// How often Q K^T is formed.
+struct Passes {
+  enum Value : std::int64_t {
+    one = 1,
+    two  ///< first only maximum and sum, then again for the weights
+  };
+};
+/// How the threads of a row find its maximum and its sum.
+struct RowReduce {
+  enum Value : std::int64_t {
+    shared_loop = 1,  ///< each reads the whole row from shared memory
+    shuffle           ///< halving exchanges between lanes
+  };
+};
+struct Scheduling {
+  enum Value : std::int64_t {
+    one_tile = 1,  ///< a block makes one tile and ends
+    persistent     ///< as many blocks as run at once; each takes the next tile from a counter
+  };
+};
 
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
 /// A field a kernel does not use stays 0 and is not printed.
 struct Plan {
-  std::int64_t query_tile = 0;  ///< Br: query rows that a block handles at a time
-  std::int64_t key_tile = 0;    ///< Bc: keys that are processed between two rescales
-  std::int64_t key_splits = 0;  ///< parts of the key range computed apart and merged at the end
+  std::int64_t query_tile = 0;    ///< Br: query rows that a block handles at a time
+  std::int64_t key_tile = 0;      ///< Bc: keys that are processed between two rescales
+  std::int64_t key_splits = 0;    ///< parts of the key range computed apart and merged at the end
+  std::int64_t dim_tile = 0;      ///< columns of Q, K and V that are in shared memory at a time
+  std::int64_t thread_rows = 0;   ///< TM: query rows of a thread's register tile
+  std::int64_t thread_keys = 0;   ///< TN: keys of a thread's register tile
+  std::int64_t warps = 0;         ///< of a block
+  std::int64_t stages = 0;        ///< K and V tiles that are in flight or in use
+  std::int64_t grid_order = 0;    ///< GridOrder
+  std::int64_t group = 0;         ///< heads that an order takes at a time; see GridOrder
+  std::int64_t scheduling = 0;    ///< Scheduling
+  std::int64_t loop_order = 0;    ///< LoopOrder
+  std::int64_t normalise = 0;     ///< Normalise
+  std::int64_t masked_tiles = 0;  ///< MaskedTiles
+  std::int64_t exp = 0;           ///< ExpChoice
+  std::int64_t passes = 0;        ///< Passes
+  std::int64_t row_reduce = 0;    ///< RowReduce
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Every field of Plan with its name: text, JSON, generators and shrinkers go through this list.
+/// A field of Plan: text, JSON, generators and shrinkers go through the list of them.
 struct PlanField {
-  std::string_view name;        ///< in JSON and YAML
-  std::string_view short_name;  ///< in keys
+  std::string_view name;        ///< in JSON, YAML and text
+  std::string_view short_name;  ///< of sizes, before the number
   std::int64_t Plan::*member;
-};
-inline constexpr std::array<PlanField, 3> plan_fields{{
-    {"query_tile", "qt", &Plan::query_tile},
-    {"key_tile", "kt", &Plan::key_tile},
-    {"key_splits", "ks", &Plan::key_splits},
-}};
+  std::span<const std::string_view> values = {};  ///< names of 1, 2, ...; empty: a size
 
-/// `qt32 kt16`, or `-` when no field is set.
+  [[nodiscard]] constexpr bool is_choice() const { return !values.empty(); }
+};
+[[nodiscard]] std::span<const PlanField> plan_fields();
+
+/// `qt32 kt16 grid_order=q_slowest`, or `-` when no field is set.
 [[nodiscard]] std::string to_string(const Plan& plan);
+/// Inverse. Fields stand in any order, separated by spaces or commas; sizes may also be written
+/// `query_tile=32`. Throws InvalidInput that names the faulty part and what is allowed.
+[[nodiscard]] Plan plan_from_string(std::string_view text);
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/element_type.hpp"
 #include "core/host_device.hpp"
@@ -48,6 +49,12 @@ using Shape = std::array<std::int64_t, 4>;
 /// Short text, e.g. `b1 h4/2 q33 k65 d64 causal_top_left fp32`; the scale is added only when it is
 /// not the default.
 [[nodiscard]] std::string to_string(const Problem& problem);
+
+/// Inverse. Parts stand in any order, separated by spaces or commas; those left out keep the
+/// defaults of Problem, but kv_heads and key_len become query_heads and query_len, and `h8` means
+/// `h8/8`. `n512` means `q512 k512`. Throws InvalidInput that names the faulty part and what is
+/// allowed.
+[[nodiscard]] Problem problem_from_string(std::string_view text);
 
 /// Throws InvalidInput naming the field, the value and the allowed range.
 void validate(const Problem& problem);

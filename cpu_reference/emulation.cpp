@@ -267,7 +267,7 @@ std::vector<float> transposed(std::span<const float> matrix, std::int64_t column
 }
 
 void check_plan(const Plan& plan) {
-  for (const PlanField& field : plan_fields) {
+  for (const PlanField& field : plan_fields()) {
     if (plan.*field.member < 0) {
       throw InvalidInput(fmt::format("{} is {}; allowed: 0 (whole range) or more (emulated plan)",
                                      field.name, plan.*field.member));

@@ -71,7 +71,7 @@ class Descriptor {
   }
 
   AttestPlan plan() {
-    constexpr std::array<const char*, 4> names{"query_tile", "key_tile", "key_splits", ""};
+    constexpr std::array<const char*, 4> names{"query_tile", "key_splits", "grid_order", ""};
     std::vector<AttestPlanField>& fields = fields_.emplace_back();
     for (std::size_t i = source_.below(5); i > 0; --i) {
       const std::size_t name = source_.below(5);

@@ -187,24 +187,30 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
 }  // namespace
 
 Plan plan_of(const AttestPlan& given, const std::string& where) {
-  if (given.field_count > plan_fields.size() ||
+  if (given.field_count > plan_fields().size() ||
       (given.field_count > 0 && given.fields == nullptr)) {
     reject(where, "field_count", fmt::format("{}", given.field_count),
-           fmt::format("0 to {}, with fields not NULL", plan_fields.size()));
+           fmt::format("0 to {}, with fields not NULL", plan_fields().size()));
   }
   Plan plan;
   for (std::size_t i = 0; i < given.field_count; ++i) {
     const AttestPlanField& field = given.fields[i];
     const std::string_view name =
         field.name == nullptr ? "NULL" : text_of(field.name, longest_name + 1);
-    const auto known = std::ranges::find(plan_fields, name, &PlanField::name);
-    if (known == plan_fields.end()) {
+    const auto known = std::ranges::find(plan_fields(), name, &PlanField::name);
+    if (known == plan_fields().end()) {
       std::vector<std::string_view> names;
-      for (const PlanField& other : plan_fields) names.push_back(other.name);
+      for (const PlanField& other : plan_fields()) names.push_back(other.name);
       reject(where, "fields", fmt::format("'{}'", printable(name)),
              fmt::format("{}", fmt::join(names, ", ")));
     }
-    if (field.value < 1 || field.value > largest_plan_value) {
+    if (known->is_choice()) {
+      const auto choices = static_cast<std::int64_t>(known->values.size());
+      if (field.value < 1 || field.value > choices) {
+        reject(where, name, fmt::format("{}", field.value),
+               fmt::format("1 to {}, for {}", choices, fmt::join(known->values, ", ")));
+      }
+    } else if (field.value < 1 || field.value > largest_plan_value) {
       reject(where, name, fmt::format("{}", field.value), "1 to 2^20");
     }
     if (plan.*known->member != 0) reject(where, name, "given twice", "once");

@@ -24,7 +24,7 @@ constexpr std::array embedded_files{
 
 std::int64_t distance(const Plan& a, const Plan& b) {
   std::int64_t sum = 0;
-  for (const PlanField& field : plan_fields) sum += std::abs(a.*field.member - b.*field.member);
+  for (const PlanField& field : plan_fields()) sum += std::abs(a.*field.member - b.*field.member);
   return sum;
 }
 

@@ -132,6 +132,7 @@ const KernelRegistration registration{
      .summary = "FA1 order, one block a head, one thread a row, O updated in global memory",
      .source = "K1 [S3 kernel 1; FA1 Alg. 1]",
      .executor = this_executor,
+     .dataflow = Dataflow::keys_outside,
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .precision = precision,

@@ -158,6 +158,7 @@ const KernelRegistration registration{
      .summary = "FA2 order, one block an output tile, one thread a score, O in registers",
      .source = "K3 [S3 kernel 3; FA2 Alg. 1]",
      .executor = this_executor,
+     .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .precision = precision,

@@ -67,8 +67,8 @@ typedef struct AttestProblem {
   int64_t head_dim;
 } AttestProblem;
 
-/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan: query_tile,
- * key_tile, key_splits. A kernel with nothing to choose has one plan without fields. These two structs never grow. */
+/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan (core/plan.hpp):
+ * query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields. These two structs never grow. */
 typedef struct AttestPlanField {
   const char* name;
   int64_t value; /* from 1 on */
