@@ -1,0 +1,61 @@
+"""The kernels of this repository, launched from Python between those of PyTorch.
+
+`Library(path)` loads build/<preset>/lib/libattest_kernels.so (built where nvcc is). PyTorch's work
+is put into the library's stream, so everything is timed in one process and one queue.
+"""
+
+import ctypes
+import json
+
+import torch
+
+
+class KernelError(RuntimeError):
+    """What the library says in one line: bad input, or a failed launch."""
+
+
+class Library:
+    def __init__(self, path):
+        self._c = ctypes.CDLL(path)
+        for name in ("attest_stream", "attest_prepare"):
+            getattr(self._c, name).restype = ctypes.c_void_p
+        for name in ("attest_error", "attest_describe"):
+            getattr(self._c, name).restype = ctypes.c_char_p
+        self.stream = torch.cuda.ExternalStream(self._checked(self._c.attest_stream()))
+
+    def _checked(self, result):
+        if result in (None, -1):
+            raise KernelError(self._c.attest_error().decode())
+        return result
+
+    def prepare(self, kernel, problem, plan, q, k, v):
+        """A Run of `kernel` on contiguous [batch, heads, rows, head_dim] tensors; `problem` and `plan` as text."""
+        return Run(self, kernel, problem, plan, q, k, v)
+
+    def append_record(self, path, kind, labels, measurements):
+        """`measurements`: (name, value, unit) each. Commit, machine and date are filled in by the library."""
+        rows = [{"name": name, "value": float(value), "unit": unit} for name, value, unit in measurements]
+        arguments = (str(path), kind, json.dumps(labels), json.dumps(rows))
+        self._checked(self._c.attest_append_record(*(text.encode() for text in arguments)))
+
+
+class Run:
+    """A kernel with its arguments. `o` [batch, query heads, rows, head_dim] and `lse` [.., rows] hold the last launch's answer."""
+
+    def __init__(self, library, kernel, problem, plan, q, k, v):
+        assert all(tensor.is_contiguous() for tensor in (q, k, v))
+        self.kernel = kernel
+        self._library, self._inputs = library, (q, k, v)
+        self.o = torch.full_like(q, float("nan"))
+        self.lse = torch.full(q.shape[:3], float("nan"), device=q.device, dtype=torch.float32)
+        pointers = [ctypes.c_void_p(t.data_ptr()) for t in (q, k, v, self.o, self.lse)]
+        prepared = library._c.attest_prepare(kernel.encode(), problem.encode(), plan.encode(), *pointers)
+        self._handle = ctypes.c_void_p(library._checked(prepared))
+        said = json.loads(library._c.attest_describe(self._handle))
+        self.problem, self.plan, self.flops = said["problem"], said["plan"], said["forward_flops"]
+
+    def __call__(self):
+        self._library._checked(self._library._c.attest_launch(self._handle))
+
+    def close(self):
+        self._library._c.attest_release(self._handle)

@@ -1,0 +1,159 @@
+// The kernels of this repository behind a C interface, so that a script can launch them between
+// those of PyTorch, in one process and one stream (experiments/attest_kernels.py wraps it).
+//
+// A function that fails returns a null pointer or -1; attest_error() then says why, in one line.
+// Pointers to text stay valid until the next call from the same thread. Tensors are contiguous
+// [batch, heads, rows, head_dim] on GPU 0.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/provenance.hpp"
+#include "core/record.hpp"
+#include "core/registry.hpp"
+
+namespace attest {
+namespace {
+
+thread_local std::string last_error, last_text;
+
+Device& gpu() {
+  static const std::unique_ptr<Device> device = make_device(Executor::gpu);
+  return *device;
+}
+
+/// A kernel with its arguments, ready to be launched.
+struct PreparedRun {
+  const KernelInfo* kernel;
+  Arguments arguments;
+
+  PreparedRun(const KernelInfo& k, const Arguments& a) : kernel(&k), arguments(a) {
+    const std::size_t bytes =
+        k.workspace_bytes ? k.workspace_bytes(arguments.problem, arguments.plan) : 0;
+    if (bytes > 0) arguments.workspace = gpu().allocate(bytes);
+  }
+  PreparedRun(const PreparedRun&) = delete;
+  PreparedRun& operator=(const PreparedRun&) = delete;
+  ~PreparedRun() {
+    if (arguments.workspace != nullptr) gpu().release(static_cast<std::byte*>(arguments.workspace));
+  }
+};
+
+Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::string& text) {
+  if (!text.empty()) return plan_from_string(text);
+  const std::vector<Plan> plans = kernel.plans(problem);
+  if (plans.empty()) throw InvalidInput(kernel.name + ": no plan for " + to_string(problem));
+  return plans.front();
+}
+
+std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string& problem_text,
+                                     const std::string& plan_text, const void* q, const void* k,
+                                     const void* v, void* o, float* lse) {
+  const KernelInfo* kernel = find_kernel(name, Executor::gpu);
+  if (kernel == nullptr) {
+    throw InvalidInput("kernel '" + name + "' is unknown; see attest list kernels");
+  }
+  const Problem problem = problem_from_string(problem_text);
+  const Plan plan = plan_for(*kernel, problem, plan_text);
+  if (const auto reason = why_unsupported(*kernel, problem, plan)) {
+    throw InvalidInput(name + ": " + *reason);
+  }
+  const Strides queries = strides_of(query_shape(problem), {}),
+                keys = strides_of(key_shape(problem), {});
+  return std::make_unique<PreparedRun>(*kernel, Arguments{.problem = problem,
+                                                          .plan = plan,
+                                                          .q = q,
+                                                          .k = k,
+                                                          .v = v,
+                                                          .o = o,
+                                                          .lse = lse,
+                                                          .q_strides = queries,
+                                                          .k_strides = keys,
+                                                          .v_strides = keys,
+                                                          .o_strides = queries});
+}
+
+/// Calls `work`; keeps the message and returns `failed` when it throws.
+template <typename Result, typename Work>
+Result guarded(Result failed, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    last_error = error.what();
+    return failed;
+  }
+}
+
+}  // namespace
+}  // namespace attest
+
+extern "C" {
+using attest::guarded;
+using attest::PreparedRun;
+
+[[gnu::visibility("default")]] const char* attest_error() {
+  return attest::last_error.c_str();
+}
+
+/// The cudaStream_t in which everything here happens.
+[[gnu::visibility("default")]] void* attest_stream() {
+  return guarded<void*>(nullptr, [] { return attest::gpu().native_stream(); });
+}
+
+/// An empty plan: the first that the kernel offers for the problem.
+[[gnu::visibility("default")]] void* attest_prepare(const char* kernel, const char* problem,
+                                                    const char* plan, const void* q, const void* k,
+                                                    const void* v, void* o, float* lse) {
+  return guarded<void*>(
+      nullptr, [&] { return attest::prepare(kernel, problem, plan, q, k, v, o, lse).release(); });
+}
+
+/// Does not wait.
+[[gnu::visibility("default")]] int attest_launch(void* run) {
+  return guarded(-1, [&] {
+    const auto& prepared = *static_cast<PreparedRun*>(run);
+    prepared.kernel->launch(prepared.arguments, attest::gpu());
+    return 0;
+  });
+}
+
+[[gnu::visibility("default")]] void attest_release(void* run) {
+  delete static_cast<PreparedRun*>(run);
+}
+
+/// JSON: problem and plan as text, forward_flops.
+[[gnu::visibility("default")]] const char* attest_describe(void* run) {
+  return guarded<const char*>(nullptr, [&] {
+    const attest::Arguments& a = static_cast<PreparedRun*>(run)->arguments;
+    attest::last_text = nlohmann::json{{"problem", to_string(a.problem)},
+                                       {"plan", to_string(a.plan)},
+                                       {"forward_flops", forward_flops(a.problem)}}
+                            .dump();
+    return attest::last_text.c_str();
+  });
+}
+
+/// Appends a record: labels and measurements as JSON in the form of core/record.hpp; schema and
+/// provenance are filled in here.
+[[gnu::visibility("default")]] int attest_append_record(const char* path, const char* kind,
+                                                        const char* labels,
+                                                        const char* measurements) {
+  return guarded(-1, [&] {
+    attest::Record record;
+    record.kind = kind;
+    for (const auto& [key, value] : nlohmann::json::parse(labels).items()) {
+      record.labels[key] = value.get<std::string>();
+    }
+    for (const auto& m : nlohmann::json::parse(measurements)) {
+      record.measurements.push_back({m.at("name").get<std::string>(), m.at("value").get<double>(),
+                                     m.at("unit").get<std::string>()});
+    }
+    record.provenance = attest::current_provenance(attest::gpu().description());
+    attest::RecordWriter writer(path);
+    writer.write(record);
+    writer.close();
+    return 0;
+  });
+}
+}
