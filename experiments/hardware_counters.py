@@ -1,0 +1,137 @@
+"""Reads the GPU's own counters of our kernels with Nsight Compute, to hold against what `attest explain` predicts.
+
+    PYTHONPATH=experiments python3 experiments/hardware_counters.py --library build/release/lib/libattest_kernels.so \
+        --out counters.jsonl [--set ladder|orders]
+
+Needs a GPU whose counters may be read, PyTorch and ncu. A launch under ncu is replayed once for each group of counters
+with cold caches (ncu's default), so its duration is no timing: experiments/ladder.py measures that.
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import torch
+
+import ladder
+import timing
+
+# ncu's name, ours, the unit we record.
+METRICS = [
+    ("gpu__time_duration.sum", "duration_under_profiler", "ns"),
+    ("dram__bytes_read.sum", "dram_read", "B"),
+    ("dram__bytes_write.sum", "dram_written", "B"),
+    ("lts__t_sectors_srcunit_tex.sum", "l2_sectors", "1"),
+    ("lts__t_sectors_srcunit_tex_lookup_hit.sum", "l2_sector_hits", "1"),
+    ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "shared_load_conflicts", "1"),
+    ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", "shared_store_conflicts", "1"),
+    ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared_load_wavefronts", "1"),
+    ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "shared_store_wavefronts", "1"),
+    ("smsp__sass_inst_executed_op_shared_ld.sum", "shared_load_requests", "1"),
+    ("smsp__sass_inst_executed_op_shared_st.sum", "shared_store_requests", "1"),
+    ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global_load_requests", "1"),
+    ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global_load_sectors", "1"),
+    ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global_store_requests", "1"),
+    ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global_store_sectors", "1"),
+    ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "ffma", "1"),
+    ("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved_occupancy", "%"),
+    ("sm__maximum_warps_per_active_cycle_pct", "occupancy_limit", "%"),
+    ("launch__registers_per_thread", "registers", "1"),
+    ("launch__shared_mem_per_block_dynamic", "shared_per_block", "B"),
+    ("launch__grid_size", "blocks", "1"),
+    ("launch__block_size", "threads", "1"),
+]
+
+# The founding document's shape: 8 x 32 heads, N 8192, D 128. There 16-bit; our numbers are fp32, so bytes double.
+LARGE = "b8 h32 n8192 d128 none fp32"
+
+
+def launches_of(name):
+    """(shape, kernel, plan) each."""
+    if name == "ladder":
+        return [(f"{ladder.LEDGER} {mask} fp32", kernel, plan)
+                for mask in ("none", "causal_top_left") for kernel, plan in ladder.RUNGS]
+    orders = ["grid_order=q_fastest", "grid_order=q_slowest", "grid_order=grouped g4"]
+    tiles = ["qt64 kt64", "qt128 kt64"]
+    return [(LARGE, "k10_wide_tiles", f"{tile} {order}") for tile in tiles for order in orders]
+
+
+def launch_each(library_path, launches):
+    """The child: what ncu watches. A fill by PyTorch stands before each of ours, so that the parent can tell them apart."""
+    library = timing.open_library(library_path)
+    marker = torch.empty(1, device="cuda")
+    shape, tensors = None, None
+    for text, kernel, plan in launches:
+        if text != shape:
+            shape, tensors = text, timing.Shape(text).tensors()
+        run = library.prepare(kernel, text, plan, *tensors)
+        marker.fill_(0)
+        run()
+        torch.cuda.synchronize()
+        run.close()
+
+
+def parsed(text):
+    """The rows of ncu's CSV: [(kernel name, {metric: (value, unit)})]."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))
+    units = rows[0]  # --page raw: the first row names the units
+    return [(row["Kernel Name"], {name: (row[name], units[name]) for name, _, _ in METRICS if row.get(name)})
+            for row in rows[1:]]
+
+
+SCALE = {"": 1, "%": 1, "ns": 1, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "second": 1e9, "nsecond": 1,
+         "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "byte/block": 1, "Kbyte/block": 1e3,
+         "register/thread": 1, "sector": 1, "request": 1, "inst": 1, "thread": 1, "block": 1}
+
+
+def number(value, unit):
+    return float(value.replace(",", "")) * SCALE.get(unit, 1)
+
+
+def grouped(rows):
+    """The kernels of each of our launches: those between two markers of PyTorch."""
+    groups = []
+    for name, values in rows:
+        if "at::native" in name or "at::" in name:
+            groups.append([])
+        elif groups:
+            groups[-1].append((name, values))
+    return [group for group in groups if group]
+
+
+def main():
+    arguments = timing.parser(__doc__.splitlines()[0])
+    arguments.add_argument("--set", choices=("ladder", "orders"), default="ladder")
+    arguments.add_argument("--child", help=argparse.SUPPRESS)
+    options = arguments.parse_args()
+    if options.child:
+        launch_each(options.library, json.loads(options.child))
+        return
+    launches = launches_of(options.set)
+    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+               "--metrics", ",".join(name for name, _, _ in METRICS),
+               sys.executable, os.path.abspath(__file__), "--library", options.library, "--out", options.out,
+               "--child", json.dumps(launches)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"hardware_counters: ncu exited with {ran.returncode}: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    groups = grouped(parsed(ran.stdout))
+    if len(groups) != len(launches):
+        sys.exit(f"hardware_counters: {len(groups)} launches seen, {len(launches)} made")
+    library = timing.open_library(options.library)
+    for (shape, kernel, plan), group in zip(launches, groups):
+        for name, values in group:
+            rows = [(ours, number(*values[theirs]), unit) for theirs, ours, unit in METRICS if theirs in values]
+            labels = {"contender": kernel, "function": name, "shape": shape, "plan": plan or "-"}
+            library.append_record(options.out, "counters", labels, rows)
+        print(f"{shape:32} {kernel:24} {plan:40} {len(group)} launches", flush=True)
+
+
+if __name__ == "__main__":
+    main()
