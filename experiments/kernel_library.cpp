@@ -142,7 +142,8 @@ using attest::PreparedRun;
   return guarded(-1, [&] {
     attest::Record record;
     record.kind = kind;
-    for (const auto& [key, value] : nlohmann::json::parse(labels).items()) {
+    const nlohmann::json given_labels = nlohmann::json::parse(labels);  // outlives the loop
+    for (const auto& [key, value] : given_labels.items()) {
       record.labels[key] = value.get<std::string>();
     }
     for (const auto& m : nlohmann::json::parse(measurements)) {
