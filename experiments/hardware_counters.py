@@ -8,8 +8,6 @@ with cold caches (ncu's default), so its duration is no timing: experiments/ladd
 """
 
 import argparse
-import csv
-import io
 import json
 import os
 import subprocess
@@ -18,6 +16,7 @@ import sys
 import torch
 
 import ladder
+import ncu_csv
 import timing
 
 # ncu's name, ours, the unit we record.
@@ -75,36 +74,6 @@ def launch_each(library_path, launches):
         run.close()
 
 
-def parsed(text):
-    """The rows of ncu's CSV: [(kernel name, {metric: (value, unit)})]."""
-    lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))
-    units = rows[0]  # --page raw: the first row names the units
-    return [(row["Kernel Name"], {name: (row[name], units[name]) for name, _, _ in METRICS if row.get(name)})
-            for row in rows[1:]]
-
-
-SCALE = {"": 1, "%": 1, "ns": 1, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "second": 1e9, "nsecond": 1,
-         "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "byte/block": 1, "Kbyte/block": 1e3,
-         "register/thread": 1, "sector": 1, "request": 1, "inst": 1, "thread": 1, "block": 1}
-
-
-def number(value, unit):
-    return float(value.replace(",", "")) * SCALE.get(unit, 1)
-
-
-def grouped(rows):
-    """The kernels of each of our launches: those between two markers of PyTorch."""
-    groups = []
-    for name, values in rows:
-        if "at::native" in name or "at::" in name:
-            groups.append([])
-        elif groups:
-            groups[-1].append((name, values))
-    return [group for group in groups if group]
-
-
 def main():
     arguments = timing.parser(__doc__.splitlines()[0])
     arguments.add_argument("--set", choices=("ladder", "orders"), default="ladder")
@@ -121,13 +90,13 @@ def main():
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
         sys.exit(f"hardware_counters: ncu exited with {ran.returncode}: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    groups = grouped(parsed(ran.stdout))
+    groups = ncu_csv.launches_between_markers(ncu_csv.kernels(ran.stdout))
     if len(groups) != len(launches):
         sys.exit(f"hardware_counters: {len(groups)} launches seen, {len(launches)} made")
     library = timing.open_library(options.library)
     for (shape, kernel, plan), group in zip(launches, groups):
         for name, values in group:
-            rows = [(ours, number(*values[theirs]), unit) for theirs, ours, unit in METRICS if theirs in values]
+            rows = [(ours, values[theirs], unit) for theirs, ours, unit in METRICS if theirs in values]
             labels = {"contender": kernel, "function": name, "shape": shape, "plan": plan or "-"}
             library.append_record(options.out, "counters", labels, rows)
         print(f"{shape:32} {kernel:24} {plan:40} {len(group)} launches", flush=True)

@@ -8,13 +8,13 @@ within a round. A time is the mean over as many launches as fill about two milli
 import argparse
 import math
 import random
-import statistics
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from attest_kernels import Library
+from median_interval import FEWEST_VALUES, median_interval
 
 SHORTEST_BLOCK_MS = 2.0
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -96,19 +96,6 @@ def interleaved(calls, rounds, seed=0):
     return times
 
 
-def median_interval(values):
-    """Median, and the order statistics that hold the true one with at least 95 % confidence (sign test)."""
-    ordered, n = sorted(values), len(values)
-    tail, k = 0.0, 0
-    while k < n // 2:
-        tail += math.comb(n, k) / 2**n
-        if tail > 0.025:
-            break
-        k += 1
-    k = max(k - 1, 0)
-    return statistics.median(ordered), ordered[k], ordered[n - 1 - k]
-
-
 def measurements(times, name, flops, baseline):
     median, low, high = median_interval(times[name])
     rows = [("time", median, "ms"), ("time_low", low, "ms"), ("time_high", high, "ms"),
@@ -161,7 +148,8 @@ def parser(description):
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--library", required=True, help="libattest_kernels.so")
     arguments.add_argument("--out", required=True, help="records are appended to this file (JSONL)")
-    arguments.add_argument("--rounds", type=int, default=20)
+    arguments.add_argument("--rounds", type=int, default=20, choices=range(FEWEST_VALUES, 1001), metavar="N",
+                           help=f"times each contender is timed, {FEWEST_VALUES} to 1000; default 20")
     return arguments
 
 

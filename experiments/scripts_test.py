@@ -1,0 +1,62 @@
+"""Tests of what the scripts of this folder compute without a GPU: python3 -m unittest scripts_test"""
+
+import random
+import unittest
+
+import ncu_csv
+from median_interval import FEWEST_VALUES, median_interval
+
+TABLE = """==PROF== Connected to process 7
+"ID","Process ID","Kernel Name","dram__bytes_read.sum","gpu__time_duration.sum","launch__registers_per_thread"
+"","","","byte","ns","register/thread"
+"0","7","void at::native::fill(float)","128","1,000","16"
+"1","7","attest::k3(Arguments)","1,234,567","2,500,000","32"
+"2","7","attest::zero(int)","0","900","8"
+"3","7","void at::native::fill(float)","128","1,000","16"
+"4","7","attest::k4(Arguments)","5","7","255"
+"""
+
+
+class MedianInterval(unittest.TestCase):
+    def test_holds_the_true_median_at_least_as_often_as_it_says(self):
+        draw = random.Random(1)
+        for n in (FEWEST_VALUES, 7, 20, 51):
+            trials = 2000
+            held = 0
+            for _ in range(trials):
+                _, low, high = median_interval([draw.expovariate(1.0) for _ in range(n)])
+                held += low <= 0.6931471805599453 <= high
+            # Four standard deviations of a binomial below 95 %.
+            self.assertGreater(held, trials * 0.95 - 4 * (trials * 0.95 * 0.05) ** 0.5, n)
+
+    def test_order_does_not_matter_and_the_interval_holds_the_median(self):
+        values = [float(i) for i in range(20)]
+        random.Random(2).shuffle(values)
+        self.assertEqual(median_interval(values), (9.5, 5.0, 14.0))
+
+    def test_too_few_values_are_refused(self):
+        with self.assertRaises(ValueError):
+            median_interval([1.0] * (FEWEST_VALUES - 1))
+
+
+class NcuCsv(unittest.TestCase):
+    def test_numbers_lose_their_commas_and_keep_their_kernels(self):
+        rows = ncu_csv.kernels(TABLE)
+        self.assertEqual([name for name, _ in rows][1], "attest::k3(Arguments)")
+        self.assertEqual(rows[1][1], {"dram__bytes_read.sum": 1234567.0, "gpu__time_duration.sum": 2500000.0,
+                                      "launch__registers_per_thread": 32.0})
+
+    def test_a_launch_is_all_kernels_between_two_of_pytorch(self):
+        groups = ncu_csv.launches_between_markers(ncu_csv.kernels(TABLE))
+        self.assertEqual([[name for name, _ in group] for group in groups],
+                         [["attest::k3(Arguments)", "attest::zero(int)"], ["attest::k4(Arguments)"]])
+
+    def test_an_unknown_unit_or_no_table_is_an_error(self):
+        with self.assertRaises(ValueError):
+            ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'))
+        with self.assertRaises(KeyError):
+            ncu_csv.kernels("==ERROR== no counters")
+
+
+if __name__ == "__main__":
+    unittest.main()
