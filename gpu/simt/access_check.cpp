@@ -178,6 +178,21 @@ void check_range(std::uintptr_t address, std::size_t size, Access access, Progra
   }
 }
 
+bool forget_shared(std::uintptr_t address, std::size_t size) {
+  const RunningThread& thread = running_thread;
+  if (thread.runner == nullptr) return false;
+  for (const ShadowedMemory* memory : {&thread.shared, &thread.static_shared}) {
+    const std::uintptr_t offset = address - memory->base;
+    if (offset >= memory->size_bytes || memory->size_bytes - offset < size) continue;
+    for (std::uintptr_t at = offset; at < offset + size; at += 4) {
+      memory->written_bytes[at / 4] = 0;
+      store(memory->cells[at / 4].write, thread.stamp | all_bytes | plain_write | incomplete);
+    }
+    return true;
+  }
+  return false;
+}
+
 void before_atomic(const void* address, std::size_t size) noexcept {
   if (running_thread.runner == nullptr) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);

@@ -19,6 +19,10 @@ void check_word(const RunningThread& thread, Region region, std::uintptr_t offse
 /// Any access, in parts that each lie in one word; memory that is not the device's is ignored.
 void check_range(std::uintptr_t address, std::size_t size, Access access, ProgramPoint point);
 
+/// Says that [address, address + size), whole words, holds no value from now on: a copy to it is
+/// under way. False, and nothing is done, when it does not lie in the block's shared memory.
+bool forget_shared(std::uintptr_t address, std::size_t size);
+
 /// A number that is not at a multiple of its size: the device would fail.
 void report_misaligned(std::uintptr_t address, std::size_t size, Access access, ProgramPoint point);
 

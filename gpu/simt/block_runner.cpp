@@ -64,6 +64,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   exited_count_ = 0;
   diverged_ = false;
   for (unsigned t = 0; t < thread_count_; ++t) threads_[t].fiber = nullptr;
+  for (AsyncCopyQueue& copies : async_copies_) copies.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
     const unsigned lanes = std::min(warp_size, thread_count_ - w * warp_size);
     warps_[w].ready = lanes == warp_size ? ~0U : (1U << lanes) - 1;
@@ -194,6 +195,11 @@ void BlockRunner::wait() {
 bool BlockRunner::is_own_serial(std::uint64_t serial) const {
   return std::find(earlier_serials_.begin(), earlier_serials_.end(), serial) !=
          earlier_serials_.end();
+}
+
+AsyncCopyQueue& BlockRunner::async_copies() {
+  if (async_copies_.empty()) async_copies_.resize(threads_.size());
+  return async_copies_[current_];
 }
 
 int BlockRunner::sync_block(int predicate, const char* file, int line) {

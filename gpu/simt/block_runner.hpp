@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/simt/async_copy_queue.hpp"
 #include "gpu/simt/block_synchronisation.hpp"
 #include "gpu/simt/execution.hpp"
 #include "gpu/simt/fiber.hpp"
@@ -60,6 +61,9 @@ class BlockRunner {
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
   [[nodiscard]] bool is_own_serial(std::uint64_t serial) const;
+  /// Those of the current thread.
+  [[nodiscard]] AsyncCopyQueue& async_copies();
+  [[nodiscard]] bool has_async_copies() const { return !async_copies_.empty(); }
   void note_fence() { fenced_ = true; }
   void before_atomic() {
     if (fenced_) launch_->order.publish(serial_of(serial_stamp_));
@@ -120,6 +124,7 @@ class BlockRunner {
   std::array<std::uint8_t, max_warps> order_{};
   std::array<Warp, max_warps> warps_;
   std::vector<Thread> threads_;
+  std::vector<AsyncCopyQueue> async_copies_;  ///< one a thread; empty: no block made a copy yet
   std::uint64_t random_ = 0;
   unsigned interval_ = 0;
   Stamp serial_stamp_ = 0;

@@ -1,5 +1,6 @@
 #include "gpu/simt/execution.hpp"
 
+#include "gpu/simt/access_check.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/running_thread.hpp"
 
@@ -30,6 +31,18 @@ unsigned active_mask() noexcept {
 void memory_fence() noexcept {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   running_thread.runner->note_fence();
+}
+
+void start_async_copy(void* shared, const void* global, std::size_t bytes,
+                      std::size_t source_bytes) {
+  running_thread.runner->async_copies().start(shared, global, bytes, source_bytes,
+                                              point_of(__builtin_return_address(0)));
+}
+void commit_async_copies() {
+  running_thread.runner->async_copies().commit();
+}
+void wait_async_copies(unsigned newest) {
+  running_thread.runner->async_copies().wait(newest);
 }
 
 void sync_block(const char* file, int line) {

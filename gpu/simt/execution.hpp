@@ -53,6 +53,15 @@ void before_atomic(const void* address, std::size_t size) noexcept;
 /// Says that it has done so.
 void after_atomic() noexcept;
 
+/// cp.async: starts a copy to shared memory of `bytes` bytes, 4, 8 or 16: `source_bytes` of them
+/// from `global`, then zeros. async_copy_queue.hpp says when it arrives.
+void start_async_copy(void* shared, const void* global, std::size_t bytes,
+                      std::size_t source_bytes);
+/// Makes a group of the copies that the thread started since it made the last one.
+void commit_async_copies();
+/// Waits for all groups of the thread but the `newest` last ones.
+void wait_async_copies(unsigned newest);
+
 /// Says that what the thread wrote so far is visible to other blocks that learn of it.
 void memory_fence() noexcept;
 

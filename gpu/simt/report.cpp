@@ -79,7 +79,10 @@ void report_out_of_bounds(const RunningThread& thread, const AccessedWord& word)
 
 void report_unwritten(const RunningThread& thread, const AccessedWord& word) {
   if (is_new(thread, "uninitialised read", word.point))
-    report(thread, "uninitialised read", word, ", which nothing has written");
+    report(thread, "uninitialised read", word,
+           word.region != Region::global && thread.runner->has_async_copies()
+               ? ", which nothing has written, or no wait has brought yet"
+               : ", which nothing has written");
 }
 
 void report_misaligned(std::uintptr_t address, std::size_t size, Access access,
