@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -327,6 +328,29 @@ RC_GTEST_PROP(CostModel, NoDataflowMovesLessThanIsCompulsory, ()) {
        {Dataflow::standard, Dataflow::keys_outside, Dataflow::queries_outside}) {
     RC_ASSERT(traffic_without_cache(dataflow, p, tiles).total() >= compulsory_traffic(p).total());
   }
+}
+
+RC_GTEST_PROP(CostModel, AKeyTileIsVisitedWhenSomeRowOfTheQueryTileSeesSomeOfIt, ()) {
+  const auto size = [](std::int64_t limit) { return *rc::gen::inRange<std::int64_t>(1, limit); };
+  const Problem p{
+      .query_len = size(50),
+      .key_len = size(50),
+      .mask = *rc::gen::elementOf(std::vector<Mask>(all_masks().begin(), all_masks().end()))};
+  const Tiling tiles{.query_tile = size(20), .key_tile = size(20)};
+  std::int64_t pairs = 0;
+  for (std::int64_t i = 0; i < query_tiles(p, tiles); ++i) {
+    std::int64_t visited = 0;
+    for (std::int64_t j = 0; j < key_tiles(p, tiles); ++j) {
+      bool is_seen = false;
+      for (std::int64_t q = i * tiles.query_tile; q < (i + 1) * tiles.query_tile; ++q) {
+        is_seen |= q < p.query_len && p.visible_keys(q) > j * tiles.key_tile;
+      }
+      visited += is_seen;
+    }
+    RC_ASSERT(visited_key_tiles(p, tiles, i) == visited);
+    pairs += visited;
+  }
+  RC_ASSERT(visited_tile_pairs(p, tiles) == pairs);
 }
 
 TEST(CostModel, NothingIsVisitedWithoutKeys) {
