@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/report.hpp"
 
 namespace attest::simt {
@@ -163,6 +164,13 @@ void check_word(const RunningThread& thread, Region region, std::uintptr_t offse
 void check_range(std::uintptr_t address, std::size_t size, Access access, ProgramPoint point) {
   const RunningThread& thread = running_thread;
   if (thread.runner == nullptr) return;
+  if (thread.tracer != nullptr) {
+    const AccessKind kind = access == Access::read    ? AccessKind::read
+                            : access == Access::write ? AccessKind::write
+                                                      : AccessKind::atomic;
+    thread.tracer->access(thread_of(thread.stamp), address, size, kind, point);
+    return;
+  }
   for (const std::uintptr_t end = address + size; address < end;) {
     const std::uintptr_t next = std::min(end, (address / 4 + 1) * 4);
     AccessedWord word{Region::shared, 0, 0, access, point};

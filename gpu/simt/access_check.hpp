@@ -16,7 +16,8 @@ enum class Region { shared, static_shared, global };
 void check_word(const RunningThread& thread, Region region, std::uintptr_t offset, unsigned bytes,
                 Access access, ProgramPoint point);
 
-/// Any access, in parts that each lie in one word; memory that is not the device's is ignored.
+/// Any access, in parts that each lie in one word; memory that is not the device's is ignored. The
+/// way of every access of a traced launch: it is counted instead.
 void check_range(std::uintptr_t address, std::size_t size, Access access, ProgramPoint point);
 
 /// Says that [address, address + size), whole words, holds no value from now on: a copy to it is

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "gpu/simt/global_memory.hpp"
+#include "gpu/simt/launch_tracer.hpp"
 
 namespace attest::simt {
 
@@ -45,6 +46,8 @@ bool BlockRunner::run_block(std::uint64_t block_index) {
     threads_[current_].fiber = current_fiber_;
     switch_fiber(main_, *current_fiber_);
   }
+  if (launch_->tracer != nullptr)
+    launch_->tracer->end_block(static_cast<std::int64_t>(running_->fmas));
   if (diverged_) fibers_.discard_running();
   return !diverged_;
 }
@@ -73,7 +76,20 @@ void BlockRunner::start_block(std::uint64_t block_index) {
     warps_[w].meetings = 0;
   }
   interval_ = 0;
+  if (launch_->tracer != nullptr) start_trace();
   start_interval();
+}
+
+/// Hides the memory from the hooks, so that every access takes their last way out, which leads to
+/// the tracer: the checks of other launches stay as they are.
+void BlockRunner::start_trace() {
+  running_->tracer = launch_->tracer;
+  running_->fmas = 0;
+  launch_->tracer->begin_block(launch_->memory->memory(), running_->shared, shared_.static_part());
+  running_->shared.size_bytes = 0;
+  running_->global.size_bytes = 0;
+  running_->static_shared.size_bytes = 0;
+  running_->shared_guards = {0, ~std::size_t{0}};
 }
 
 /// A new order of the warps, and stamps that say `after the barrier`.
@@ -129,6 +145,7 @@ bool BlockRunner::release_barrier() {
     warps_[w].ready = warps_[w].at_barrier;
     warps_[w].at_barrier = 0;
   }
+  if (launch_->tracer != nullptr) launch_->tracer->barrier();
   barrier_result_ = barrier_count_;
   barrier_count_ = 0;
   if (interval_ ==

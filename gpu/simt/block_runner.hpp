@@ -19,6 +19,7 @@ namespace attest::simt {
 
 class FindingLog;
 class GlobalMemory;
+class LaunchTracer;
 
 /// One call of launch(), shared by the OS threads that work on it.
 struct Launch {
@@ -31,6 +32,7 @@ struct Launch {
   std::uint64_t first_serial = 0;  ///< block i has serial first_serial + i
   const GlobalMemory* memory = nullptr;
   FindingLog* findings = nullptr;
+  LaunchTracer* tracer = nullptr;  ///< set: accesses are counted, not checked
   std::atomic<std::uint64_t>* next_serial = nullptr;
   std::atomic<bool> abandoned = false;
   mutable BlockSynchronisation order;
@@ -101,6 +103,7 @@ class BlockRunner {
   void fiber_body();
   void start_block(std::uint64_t block_index);
   void start_interval();
+  void start_trace();
   [[nodiscard]] bool pick_next();
   [[nodiscard]] bool release_barrier();
   void make_current(unsigned thread);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "gpu/simt/execution.hpp"
+
 // CUDA's device functions that the host's <cmath> lacks. Results are within the error that the CUDA
 // C++ Programming Guide (mathematical functions appendix) allows the device: the error bound is
 // computed for that, so the host's smaller error keeps every verdict valid.
@@ -41,7 +43,7 @@ inline float __fsqrt_rn(float a) {
   return std::sqrt(a);
 }
 inline float __fmaf_rn(float a, float b, float c) {
-  return std::fma(a, b, c);
+  return attest::simt::fused_multiply_add(a, b, c);
 }
 inline float __fdividef(float a, float b) {
   return a / b;
@@ -76,6 +78,7 @@ inline float fast_pow(float x, float y) {
 }
 }  // namespace attest::simt
 // The C library declares these names for itself, so ours are macros.
+#define fmaf(a, b, c) ::attest::simt::fused_multiply_add(a, b, c)
 #define __expf(x) ::attest::simt::fast_exp(x)
 #define __logf(x) ::attest::simt::fast_log(x)
 #define __log2f(x) ::attest::simt::fast_log2(x)

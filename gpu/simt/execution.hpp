@@ -62,6 +62,9 @@ void commit_async_copies();
 /// Waits for all groups of the thread but the `newest` last ones.
 void wait_async_copies(unsigned newest);
 
+/// fmaf, counted.
+float fused_multiply_add(float a, float b, float c) noexcept;
+
 /// Says that what the thread wrote so far is visible to other blocks that learn of it.
 void memory_fence() noexcept;
 

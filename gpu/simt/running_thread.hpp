@@ -9,6 +9,7 @@
 namespace attest::simt {
 
 class BlockRunner;
+class LaunchTracer;
 
 /// Memory whose every 4-byte word has a Cell. Its start is aligned to 256 bytes.
 struct ShadowedMemory {
@@ -34,6 +35,10 @@ struct RunningThread {
   uint3 thread{}, block{};
   dim3 block_size, grid_size;
   BlockRunner* runner = nullptr;
+  /// When set, accesses are counted and not checked: the sizes of the memories above are then 0,
+  /// but for the guards, which seem to cover everything.
+  LaunchTracer* tracer = nullptr;
+  std::uint64_t fmas = 0;  ///< that threads of this block did
 };
 
 extern constinit thread_local RunningThread running_thread;

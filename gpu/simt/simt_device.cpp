@@ -57,7 +57,9 @@ void run_blocks(BlockRunner& runner, Launch& launch, const BlockOrder& order,
   for (;;) {
     const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
     if (i >= order.count || launch.abandoned.load(std::memory_order_relaxed)) break;
-    if (!runner.run_block(order(i))) launch.abandoned.store(true, std::memory_order_relaxed);
+    const std::uint64_t block = order(i);
+    if (launch.tracer != nullptr && !launch.tracer->takes(block)) continue;
+    if (!runner.run_block(block)) launch.abandoned.store(true, std::memory_order_relaxed);
   }
   runner.end();
 }
@@ -73,6 +75,10 @@ SimtDevice::SimtDevice(int os_threads, std::uint64_t first_serial) : next_serial
     throw InvalidInput(
         fmt::format("SIMT executor: {} OS threads; at least 1 is needed", os_threads));
   for (int i = 0; i < os_threads; ++i) runners_.push_back(std::make_unique<BlockRunner>());
+}
+
+SimtDevice::SimtDevice(TraceOptions options) : SimtDevice() {
+  tracer_ = std::make_unique<LaunchTracer>(std::move(options));
 }
 
 SimtDevice::~SimtDevice() = default;
@@ -115,6 +121,10 @@ void SimtDevice::start_serials_anew() {
 
 void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes) {
   check_sizes(grid, block, shared_bytes);
+  if (tracer_ != nullptr) {
+    tracer_->begin_launch(call.address, grid, block, shared_bytes);
+    if (tracer_->is_dry()) return;
+  }
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   if (blocks > serial_limit / 2)
     throw MachineError(fmt::format("{} blocks are too many for the SIMT executor: at most {}",
@@ -134,6 +144,7 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   launch.first_serial = next_serial_.fetch_add(blocks);
   launch.memory = &memory_;
   launch.findings = &findings_;
+  launch.tracer = tracer_.get();
   launch.next_serial = &next_serial_;
 
   const BlockOrder order(launch.seed, blocks);
@@ -153,6 +164,7 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   for (std::thread& thread : os_threads) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+  if (tracer_ != nullptr) tracer_->end_launch(memory_);
 }
 
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,

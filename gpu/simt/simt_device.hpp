@@ -9,6 +9,7 @@
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/global_memory.hpp"
+#include "gpu/simt/launch_tracer.hpp"
 
 namespace attest::simt {
 
@@ -20,6 +21,8 @@ class SimtDevice final : public Device {
   /// of the first block; tests of the counter's end start it high. Throws InvalidInput,
   /// MachineError without address space.
   explicit SimtDevice(int os_threads = 1, std::uint64_t first_serial = first_block_serial);
+  /// A device that traces launches instead of checking them; see tracer().
+  explicit SimtDevice(TraceOptions options);
   ~SimtDevice() override;
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
@@ -31,6 +34,9 @@ class SimtDevice final : public Device {
   [[nodiscard]] std::vector<Finding> take_findings() override { return findings_.take(); }
   [[nodiscard]] std::string description() const override;
 
+  /// nullptr on a device that checks.
+  [[nodiscard]] const LaunchTracer* tracer() const { return tracer_.get(); }
+
   void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes);
 
  private:
@@ -39,6 +45,7 @@ class SimtDevice final : public Device {
   FindingLog findings_;
   GlobalMemory memory_;
   std::vector<std::unique_ptr<BlockRunner>> runners_;
+  std::unique_ptr<LaunchTracer> tracer_;
   std::atomic<std::uint64_t> next_serial_;
   std::uint64_t seed_ = 0, launches_since_seed_ = 0;
 };

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string_view>
 
+#include "core/kernel_name.hpp"
+
 namespace attest::simt {
 namespace {
 
@@ -39,28 +41,31 @@ std::string relative_to_repository(std::string_view file) {
   return std::string(file.substr(file.rfind('/') + 1));
 }
 
-void erase_all(std::string& text, std::string_view part) {
-  for (std::size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
-}
-
 }  // namespace
 
 std::string source_line(const char* file, int line) {
   return fmt::format("{}:{}", relative_to_repository(file), line);
 }
 
+std::vector<std::string> source_lines(ProgramPoint point) {
+  std::vector<std::string> lines;
+  if (point != 0 && symbols() != nullptr) {
+    const std::uintptr_t call = complete(point) - 1;
+    backtrace_pcinfo(
+        symbols(), call,
+        [](void* out, std::uintptr_t, const char* file, int line, const char*) {
+          if (file != nullptr)
+            static_cast<std::vector<std::string>*>(out)->push_back(source_line(file, line));
+          return 0;
+        },
+        ignore_error, &lines);
+  }
+  if (lines.empty()) lines.emplace_back("an unknown line");
+  return lines;
+}
+
 std::string source_line(ProgramPoint point) {
-  if (point == 0 || symbols() == nullptr) return "an unknown line";
-  const std::uintptr_t call = complete(point) - 1;
-  std::string result;
-  backtrace_pcinfo(
-      symbols(), call,
-      [](void* out, std::uintptr_t, const char* file, int line, const char*) {
-        if (file != nullptr) *static_cast<std::string*>(out) = source_line(file, line);
-        return 1;  // the innermost inlined function is enough
-      },
-      ignore_error, &result);
-  return result.empty() ? "an unknown line" : result;
+  return source_lines(point).front();
 }
 
 std::string function_name(const void* address) {
@@ -77,12 +82,7 @@ std::string function_name(const void* address) {
   const std::unique_ptr<char, void (*)(void*)> readable(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
   if (readable == nullptr) return name;
-  name = readable.get();
-  erase_all(name, "(anonymous namespace)::");
-  name = name.substr(0, name.find('('));
-  if (const std::size_t space = name.find(' '); space < name.find('<')) name.erase(0, space + 1);
-  erase_all(name, "attest::");
-  return name;
+  return kernel_name_of(readable.get());
 }
 
 }  // namespace attest::simt

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "gpu/simt/shadow.hpp"
 
@@ -8,9 +9,11 @@ namespace attest::simt {
 
 /// `gpu/kernels/x.cu:42`, relative to the repository; `an unknown line` without debug information.
 [[nodiscard]] std::string source_line(ProgramPoint point);
+/// That line and the ones that its function was inlined into, innermost first; at least one.
+[[nodiscard]] std::vector<std::string> source_lines(ProgramPoint point);
 /// The same for a place known by file name and line.
 [[nodiscard]] std::string source_line(const char* file, int line);
-/// Name of the kernel at this address, without namespaces and parameters.
+/// Name of the kernel at this address as kernel_name_of() gives it.
 [[nodiscard]] std::string function_name(const void* address);
 
 }  // namespace attest::simt

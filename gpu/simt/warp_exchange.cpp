@@ -2,6 +2,7 @@
 
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/launch_tracer.hpp"
 
 // Warp operations: lanes deposit a value, the last one to arrive computes everybody's result and
 // lets them go on.
@@ -91,6 +92,9 @@ void BlockRunner::finish(Warp& warp, unsigned index) {
   // functions].
   if (meeting.operation == WarpOperation::sync && warp.epoch < last_epoch) ++warp.epoch;
   warp.ready |= meeting.arrived;
+  if (launch_->tracer != nullptr)
+    launch_->tracer->warp_operation(static_cast<unsigned>(first) / warp_size, meeting.arrived,
+                                    (meeting.arrived | warp.exited) == ~0U);
 }
 
 /// A lane that exits is no longer waited for.

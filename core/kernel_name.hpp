@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+/// Name of a CUDA kernel that does not depend on who compiled it, from a demangled symbol: without
+/// result, parameters and namespaces, template arguments kept. `void attest::(anonymous
+/// namespace)::f<(int)2, attest::X>(attest::Arguments)` becomes `f<2, X>`; text that is no such
+/// symbol comes back with the same rules applied.
+[[nodiscard]] std::string kernel_name_of(std::string_view demangled);
+
+}  // namespace attest

@@ -1,0 +1,32 @@
+#include "core/kernel_name.hpp"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+TEST(KernelName, keepsTemplateArgumentsAndDropsNamespacesResultAndParameters) {
+  EXPECT_EQ(kernel_name_of("void attest::(anonymous namespace)::k3<2>(attest::Arguments)"),
+            "k3<2>");
+  EXPECT_EQ(kernel_name_of("attest::(anonymous namespace)::k2(attest::Arguments)"), "k2");
+  EXPECT_EQ(kernel_name_of("void a::f<b::X, std::integral_constant<int, 4> >(a::Y<b::Z>)"),
+            "f<X, integral_constant<int, 4> >");
+}
+
+TEST(KernelName, isTheSameWhetherNumbersNameTheirTypeOrNot) {
+  EXPECT_EQ(kernel_name_of("void k<(int)8, (bool)1>(int)"), "k<8, 1>");
+  EXPECT_EQ(kernel_name_of("void k<8, 1>(int)"), "k<8, 1>");
+  EXPECT_EQ(kernel_name_of("void attest::k<(attest::Mode)1>(attest::A)"), "k<(Mode)1>");
+}
+
+TEST(KernelName, dropsTheNamespaceThatStandsForAnAnonymousOne) {
+  EXPECT_EQ(kernel_name_of("void attest::_GLOBAL__N__1f_5_k1_cu_ab::k1(attest::Arguments)"), "k1");
+}
+
+TEST(KernelName, leavesABareNameAlone) {
+  EXPECT_EQ(kernel_name_of("k1_naive"), "k1_naive");
+  EXPECT_EQ(kernel_name_of(""), "");
+}
+
+}  // namespace
+}  // namespace attest

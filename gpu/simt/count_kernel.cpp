@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "core/error.hpp"
+#include "gpu/simt/trace_kernel.hpp"
+
+namespace attest {
+namespace {
+
+/// Lengths up to this one are run as they are.
+constexpr std::int64_t short_len = 128;
+
+/// A problem as a function of its number of whole steps, the rest of its lengths held fixed.
+struct Family {
+  std::function<Problem(std::int64_t steps)> problem;
+  std::int64_t steps = 0;  ///< of the problem in question
+};
+
+/// Along which length counts are continued: both, if they are equal; else the long one.
+std::optional<Family> family_of(const Problem& problem, std::int64_t step) {
+  const bool grows_queries = problem.query_len > short_len || problem.query_len == problem.key_len;
+  const bool grows_keys = problem.key_len > short_len || problem.query_len == problem.key_len;
+  if (grows_queries && grows_keys && problem.query_len != problem.key_len) return std::nullopt;
+  const std::int64_t len = grows_queries ? problem.query_len : problem.key_len;
+  Family family;
+  family.steps = len / step;
+  family.problem = [=, rest = len % step](std::int64_t steps) {
+    Problem p = problem;
+    p.batch = p.query_heads = p.kv_heads = 1;
+    if (grows_queries) p.query_len = steps * step + rest;
+    if (grows_keys) p.key_len = steps * step + rest;
+    return p;
+  };
+  return family;
+}
+
+std::int64_t step_of(const Plan& plan) {
+  constexpr std::int64_t sector_floats = 8;
+  std::int64_t step = std::lcm(sector_floats, std::max<std::int64_t>(1, plan.query_tile));
+  step = std::lcm(step, std::max<std::int64_t>(1, plan.key_tile));
+  return plan.query_tile == 0 && plan.key_tile == 0 ? 32 : step;
+}
+
+/// Every count of a trace, in a fixed order.
+void visit_counts(std::vector<KernelTrace>& traces,
+                  const std::function<void(std::int64_t&)>& visit) {
+  for (KernelTrace& trace : traces) {
+    for (std::int64_t* count : {&trace.launches, &trace.blocks, &trace.warps, &trace.barriers,
+                                &trace.warp_operations, &trace.fmas})
+      visit(*count);
+    for (AccessSite& site : trace.sites)
+      for (const auto member : access_count_members()) visit(site.counts.*member);
+  }
+}
+
+std::vector<std::int64_t> counts_of(std::vector<KernelTrace> traces) {
+  std::vector<std::int64_t> counts;
+  visit_counts(traces, [&](std::int64_t& count) { counts.push_back(count); });
+  return counts;
+}
+
+bool have_same_sites(const std::vector<KernelTrace>& a, const std::vector<KernelTrace>& b) {
+  const auto same_site = [](const AccessSite& x, const AccessSite& y) {
+    return x.point == y.point && x.space == y.space && x.access_bytes == y.access_bytes;
+  };
+  return std::ranges::equal(a, b, [&](const KernelTrace& x, const KernelTrace& y) {
+    return x.configuration.kernel == y.configuration.kernel &&
+           std::ranges::equal(x.sites, y.sites, same_site);
+  });
+}
+
+/// The quadratic through three values one step apart, `n` steps after the first [Newton's forward
+/// differences]. Exact: n (n - 1) is even.
+std::int64_t continued(const std::array<std::int64_t, 3>& f, std::int64_t n) {
+  return f[0] + n * (f[1] - f[0]) + n * (n - 1) / 2 * (f[2] - 2 * f[1] + f[0]);
+}
+
+/// Samples at four consecutive numbers of steps.
+struct Samples {
+  std::int64_t first = 0;
+  std::array<std::vector<KernelTrace>, 4> traces;
+
+  /// Nothing when some instruction runs at one length only.
+  [[nodiscard]] std::optional<std::vector<KernelTrace>> at(std::int64_t steps) const {
+    std::array<std::vector<std::int64_t>, 3> counts;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (!have_same_sites(traces[i], traces[3])) return std::nullopt;
+      counts[i] = counts_of(traces[i]);
+    }
+    std::vector<KernelTrace> result = traces[3];
+    std::size_t i = 0;
+    visit_counts(result, [&](std::int64_t& count) {
+      count = continued({counts[0][i], counts[1][i], counts[2][i]}, steps - first);
+      ++i;
+    });
+    return result;
+  }
+  [[nodiscard]] bool agree() const {
+    const auto expected = at(first + 3);
+    return expected && counts_of(*expected) == counts_of(traces[3]);
+  }
+};
+
+void multiply(std::vector<KernelTrace>& traces, std::int64_t heads) {
+  visit_counts(traces, [&](std::int64_t& count) { count *= heads; });
+}
+
+/// Launches of the whole problem are known; what is sampled is what happens inside.
+void take_configurations(std::vector<KernelTrace>& traces,
+                         const std::vector<LaunchConfiguration>& launches) {
+  for (KernelTrace& trace : traces) {
+    trace.launches = 0;
+    trace.blocks = 0;
+    for (const LaunchConfiguration& launch : launches) {
+      if (launch.kernel != trace.configuration.kernel) continue;
+      if (trace.launches++ == 0) trace.configuration = launch;
+      trace.blocks += launch.grid.count();
+    }
+    const std::int64_t warps = (trace.configuration.block.count() + 31) / 32;
+    trace.warps = trace.blocks * warps;
+  }
+}
+
+}  // namespace
+
+ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+  const std::vector<LaunchConfiguration> launches = observe_launches(kernel, problem, plan);
+  const std::int64_t step = step_of(plan), heads = problem.batch * problem.query_heads;
+  const std::optional<Family> family = family_of(problem, step);
+  if (!family)
+    throw InvalidInput(fmt::format(
+        "counters of query_len {} and key_len {}; allowed: equal lengths, or one of at most {}",
+        problem.query_len, problem.key_len, short_len));
+  const auto trace = [&](std::int64_t steps) {
+    return trace_kernel(kernel, family->problem(steps), plan);
+  };
+
+  ProblemCounters counters;
+  constexpr std::int64_t last_first = 3;
+  if (family->steps <= last_first) {
+    counters.kernels = trace(family->steps);
+    counters.is_exact = true;
+    counters.basis = "one head was run at full length";
+  } else {
+    Samples samples;
+    for (samples.first = 1;; ++samples.first) {
+      for (std::int64_t i = 0; i < 4; ++i) {
+        auto& sample = samples.traces[static_cast<std::size_t>(i)];
+        if (samples.first > 1 && i < 3)
+          sample = samples.traces[static_cast<std::size_t>(i + 1)];
+        else
+          sample = trace(samples.first + i);
+      }
+      counters.is_exact = samples.agree();
+      if (counters.is_exact || samples.first == last_first) break;
+    }
+    const Problem shortest = family->problem(samples.first),
+                  longest = family->problem(samples.first + 3);
+    counters.kernels = samples.at(family->steps).value_or(samples.traces[3]);
+    counters.basis = fmt::format(
+        "one head was run at 4 lengths, {} to {}, each continued as a quadratic in steps of {}; {}",
+        std::max(shortest.query_len, shortest.key_len),
+        std::max(longest.query_len, longest.key_len), step,
+        counters.is_exact ? "the last run agreed in every count" : "the last run did not agree");
+  }
+  multiply(counters.kernels, heads);
+  take_configurations(counters.kernels, launches);
+  return counters;
+}
+
+}  // namespace attest

@@ -1,0 +1,53 @@
+#include "gpu/simt/trace_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "core/case.hpp"
+#include "core/error.hpp"
+#include "core/input_family.hpp"
+#include "core/session.hpp"
+#include "gpu/simt/simt_device.hpp"
+
+namespace attest {
+namespace {
+
+void require_support(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+  validate(problem);
+  if (kernel.executor != Executor::simt)
+    throw InvalidInput(
+        fmt::format("{} is built for executor {}; launches are traced on executor simt",
+                    kernel.name, name_of(kernel.executor)));
+  if (const auto reason = why_unsupported(kernel, problem, plan))
+    throw InvalidInput(fmt::format("{} cannot run {} with {}: {}", kernel.name, to_string(problem),
+                                   to_string(plan), *reason));
+}
+
+}  // namespace
+
+std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, const Problem& problem,
+                                                  const Plan& plan) {
+  require_support(kernel, problem, plan);
+  simt::SimtDevice device(simt::TraceOptions{.is_dry = true});
+  Arguments arguments;
+  arguments.problem = problem;
+  arguments.plan = plan;
+  arguments.q_strides = arguments.o_strides = strides_of(query_shape(problem), {});
+  arguments.k_strides = arguments.v_strides = strides_of(key_shape(problem), {});
+  kernel.launch(arguments, device);
+  return device.tracer()->launches();
+}
+
+std::vector<KernelTrace> trace_kernel(const KernelInfo& kernel, const Problem& problem,
+                                      const Plan& plan, const simt::BlockSample& sample) {
+  require_support(kernel, problem, plan);
+  Case c;
+  c.kernel = kernel.name;
+  c.problem = problem;
+  c.plan = plan;
+  simt::SimtDevice device(simt::TraceOptions{.sample = sample});
+  Session session(kernel, c, make_inputs(problem, c.inputs), device);
+  session.launch();
+  return device.tracer()->traces();
+}
+
+}  // namespace attest
