@@ -4,7 +4,8 @@
 // Idea
 //   The loop over keys is inside the block: O stays there until it is finished and is written once.
 //   Thread t makes score (t / Bc, t % Bc) of a tile, then columns t % Bc, t % Bc + Bc, ... of row
-//   t / Bc of O.
+//   t / Bc of O. Tiles are independent, so they may be made in any grid order, and by persistent
+//   blocks.
 // Resident
 //   shared     Q [Br, D] for the whole loop; K, V [Bc, D] in turn; S [Br, Bc], overwritten by P;
 //              m, l [Br]. Unpadded: threads of a warp read rows of K that are D floats apart, and
@@ -17,7 +18,7 @@
 // Masking
 //   Rows visit only their `seen` keys, so neither a masked key nor the unloaded end of a tile is
 //   ever read. Tiles above the diagonal are not visited. Rows past the last query see no key.
-// Barriers
+// Barriers, besides those between the tiles of a persistent block (for_each_tile)
 //   (1) all have read K, V and P of the previous tile before they are overwritten
 //   (2) K, V and, the first time, Q, m and l are complete before they are read
 //   (3) a row of S is complete before its maximum is taken: its threads may sit in two warps
@@ -32,9 +33,9 @@
 #include "core/registry.hpp"
 #include "gpu/primitives/copy.cuh"
 #include "gpu/primitives/dot.cuh"
+#include "gpu/primitives/grid_order.cuh"
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/online_softmax.cuh"
-#include "gpu/primitives/tile_launch.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {
@@ -43,7 +44,7 @@ namespace {
 constexpr int max_columns = 16;
 
 template <int columns>
-__global__ void __launch_bounds__(max_block_threads) k3_sequence_parallel(Arguments a) {
+__device__ void make_tile(const Arguments& a, const TilePosition& at) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -51,9 +52,8 @@ __global__ void __launch_bounds__(max_block_threads) k3_sequence_parallel(Argume
   const int row = static_cast<int>(threadIdx.x) / Bc;
   const int col = static_cast<int>(threadIdx.x) % Bc;
 
-  const std::int64_t query_tiles = ceil_div(problem.query_len, Br);
-  const std::int64_t head = blockIdx.x / query_tiles;  // of all batch * query_heads
-  const std::int64_t first_query = blockIdx.x % query_tiles * Br;
+  const std::int64_t head = at.head;  // of all batch * query_heads
+  const std::int64_t first_query = at.tile * Br;
   const std::int64_t query = first_query + row;
   const HeadRows x = head_rows(a, head / problem.query_heads, head % problem.query_heads);
 
@@ -116,11 +116,29 @@ __global__ void __launch_bounds__(max_block_threads) k3_sequence_parallel(Argume
   if (col == 0) a.lse[head * problem.query_len + query] = log_sum_exp(m[row], l[row]);
 }
 
+/// Two blocks of 1,024 threads on a multiprocessor where a thread can do with 32 registers; the
+/// compiler does not aim for that by itself. 0: no wish.
+constexpr int min_blocks(int columns) {
+  return columns <= 2 ? 2 : 0;
+}
+
+template <int columns, Scheduling::Value scheduling>
+__global__ void __launch_bounds__(max_block_threads, min_blocks(columns))
+    k3_sequence_parallel(Arguments a, TileLaunch launch) {
+  for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) { make_tile<columns>(a, at); });
+}
+
+template <int columns>
+constexpr TileKernels kernels{k3_sequence_parallel<columns, Scheduling::one_tile>,
+                              k3_sequence_parallel<columns, Scheduling::persistent>};
+
 TileNeeds needs_of(const Problem& problem, const Plan& plan) {
   const auto [Br, Bc] = std::pair(plan.query_tile, plan.key_tile);
+  const BlockGrid grid = block_grid(problem, plan);
   return {.threads = Br * Bc,
           .shared_floats = (Br + 2 * Bc) * problem.head_dim + Br * Bc + 2 * Br,
-          .grid_x = problem.batch * problem.query_heads * ceil_div(problem.query_len, Br)};
+          .grid_x = grid.x,
+          .grid_y = grid.y};
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
@@ -130,17 +148,17 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (ceil_div(problem.head_dim, plan.key_tile) > max_columns) {
     return "key_tile is " + std::to_string(plan.key_tile) + "; allowed: at least head_dim / 16";
   }
-  return std::nullopt;
+  return why_order_does_not_fit(plan);
 }
 
 void run(const Arguments& a, Device& device) {
   const std::int64_t columns = ceil_div(a.problem.head_dim, a.plan.key_tile);
-  const auto kernel = columns <= 1   ? k3_sequence_parallel<1>
-                      : columns <= 2 ? k3_sequence_parallel<2>
-                      : columns <= 4 ? k3_sequence_parallel<4>
-                      : columns <= 8 ? k3_sequence_parallel<8>
-                                     : k3_sequence_parallel<max_columns>;
-  launch_tiles(kernel, needs_of(a.problem, a.plan), a, device);
+  const TileKernels& kernel = columns <= 1   ? kernels<1>
+                              : columns <= 2 ? kernels<2>
+                              : columns <= 4 ? kernels<4>
+                              : columns <= 8 ? kernels<8>
+                                             : kernels<max_columns>;
+  launch_output_tiles(kernel, needs_of(a.problem, a.plan), a, device);
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {
@@ -162,8 +180,12 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .precision = precision,
-     .plans = [](const Problem& problem) { return tile_plans(problem, unsupported); },
+     .plans =
+         [](const Problem& problem) {
+           return with_grid_orders(tile_plans(problem, unsupported), problem, unsupported);
+         },
      .unsupported = unsupported,
+     .workspace_bytes = tile_counter_bytes,
      .launch = run}};
 
 }  // namespace

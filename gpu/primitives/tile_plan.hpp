@@ -38,6 +38,9 @@ struct TileNeeds {
   std::int64_t grid_y = 1;
 };
 
+/// Why a kernel cannot run a problem with a Plan, or nothing.
+using UnsupportedCheck = std::function<std::optional<std::string>(const Problem&, const Plan&)>;
+
 /// A sentence when head_dim is too long, when the tiles are no tiles, or when no GPU from sm_80 on
 /// is sure to hold them. Both tiles are at least 1 when `needs_of` is asked.
 inline std::optional<std::string> why_tiles_do_not_fit(const Problem& problem, const Plan& plan,
@@ -69,9 +72,7 @@ inline std::optional<std::string> why_tiles_do_not_fit(const Problem& problem, c
 
 /// All pairs of tiles of 8, 16, 32 and 64 rows that `unsupported` does not object to: rows within a
 /// warp, rows of two warps, unequal tiles, and tiles longer than the problem.
-inline std::vector<Plan> tile_plans(
-    const Problem& problem,
-    const std::function<std::optional<std::string>(const Problem&, const Plan&)>& unsupported) {
+inline std::vector<Plan> tile_plans(const Problem& problem, const UnsupportedCheck& unsupported) {
   constexpr std::array<std::int64_t, 4> sizes{8, 16, 32, 64};
   std::vector<Plan> plans;
   for (const std::int64_t query_tile : sizes) {

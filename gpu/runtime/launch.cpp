@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -51,6 +52,19 @@ void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t share
       cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, gpu.stream().get()));
   // A launch can also leave its error behind without returning it.
   ATTEST_CUDA_CHECK(cudaGetLastError());
+}
+
+std::int64_t resident_blocks_of(const void* kernel, dim3 block, std::size_t shared_bytes,
+                                Device& device) {
+  const DeviceInfo& info = dynamic_cast<CudaDevice&>(device).info();
+  if (static_cast<std::int64_t>(shared_bytes) > info.shared_per_block_bytes) {
+    allow_all_shared_memory(kernel, info);
+  }
+  int blocks = 0;
+  ATTEST_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, kernel, static_cast<int>(block.x * block.y * block.z), shared_bytes));
+  // 0: the launch itself will say what it lacks.
+  return std::max<std::int64_t>(1, std::int64_t{blocks} * info.multiprocessors);
 }
 
 }  // namespace attest

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 
 #include "core/device.hpp"
@@ -36,6 +37,16 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
                        addresses.data());
       },
       values);
+}
+
+/// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
+/// MachineError.
+[[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
+                                              std::size_t shared_bytes, Device& device);
+template <typename... Parameters>
+std::int64_t resident_blocks(void (*kernel)(Parameters...), dim3 block, std::size_t shared_bytes,
+                             Device& device) {
+  return resident_blocks_of(reinterpret_cast<const void*>(kernel), block, shared_bytes, device);
 }
 
 #ifdef __CUDACC__

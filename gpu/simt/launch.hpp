@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -44,6 +45,14 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_byte
   };
   simt::run_grid({run, &bound, reinterpret_cast<const void*>(kernel)}, grid, block, shared_bytes,
                  device);
+}
+
+/// How many blocks of `kernel` a persistent launch starts: few, so that drawn problems have fewer
+/// tiles, as many, and many more.
+template <typename... P>
+std::int64_t resident_blocks(void (*)(P...), dim3 /*block*/, std::size_t /*shared_bytes*/,
+                             Device& /*device*/) {
+  return 3;
 }
 
 /// The block's dynamic shared memory; 256-byte aligned and filled with NaN when the block starts.
