@@ -13,7 +13,7 @@
 
 #include "core/element_type.hpp"
 #include "core/error.hpp"
-#include "cpu_reference/emulation_product.hpp"
+#include "cpu_reference/matrix_product.hpp"
 #include "cpu_reference/online_softmax.hpp"
 
 namespace attest {

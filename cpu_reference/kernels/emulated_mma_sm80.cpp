@@ -1,6 +1,6 @@
 // A FlashAttention-2 style kernel on the tensor cores of sm_80 (A100), replayed: 8 products a step,
 // terms truncated to 24 fraction bits below the largest, sums truncated to fp32
-// (emulation_product.hpp).
+// (core/tensor_core_product.hpp).
 
 #include "core/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"

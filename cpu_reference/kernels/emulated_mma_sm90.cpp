@@ -1,6 +1,6 @@
 // A FlashAttention-2 style kernel on the tensor cores of sm_90 (H100/H200), replayed: 16 products a
 // step, terms truncated to 25 fraction bits below the largest, sums truncated to fp32
-// (emulation_product.hpp).
+// (core/tensor_core_product.hpp).
 
 #include "core/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"

@@ -112,6 +112,7 @@ class BlockRunner {
   void exchange(const Meeting& meeting, Thread* lanes);
   void finish_meetings_without(Warp& warp);
   void report_divergence();
+  void report_incomplete_collective(const Thread& thread);
   std::uint64_t draw();
 
   RunningThread* running_ = nullptr;

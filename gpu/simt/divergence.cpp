@@ -56,4 +56,15 @@ void BlockRunner::report_divergence() {
                     function_name(launch_->call.address), format_index(running_->block), text));
 }
 
+void BlockRunner::report_incomplete_collective(const Thread& thread) {
+  const auto point = static_cast<ProgramPoint>(thread.line);
+  if (!launch_->findings->is_new("divergent barrier", point)) return;
+  launch_->findings->add(
+      "divergent barrier",
+      fmt::format("{}, block {}: thread {} makes an operation of the whole warp at {}, but a lane "
+                  "has exited; its result is undefined",
+                  function_name(launch_->call.address), format_index(running_->block),
+                  format_index(thread.index), source_line(thread.file, thread.line)));
+}
+
 }  // namespace attest::simt

@@ -68,6 +68,10 @@ void sync_block(const char* file, int line) {
 int sync_block_count(int predicate, const char* file, int line) {
   return running_thread.runner->sync_block(predicate, file, line);
 }
+void warp_collective(Collective& mine, const char* file, int line) {
+  (void)warp_exchange(WarpOperation::collective, 0xffffffffU,
+                      reinterpret_cast<std::uintptr_t>(&mine), 0, file, line);
+}
 std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                             unsigned source, const char* file, int line) {
   return running_thread.runner->warp_exchange(operation, mask, value, source, file, line);

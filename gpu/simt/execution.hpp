@@ -36,13 +36,22 @@ enum class WarpOperation : std::uint8_t {
   max_unsigned,
   bit_and,
   bit_or,
-  bit_xor
+  bit_xor,
+  collective  ///< `value` is the address of a Collective
 };
 /// Waits until every lane of `mask` that has not exited arrives with the same mask and operation,
 /// then exchanges. A lane that is not in the mask, or has exited, gives a pattern that no value
 /// explains.
 std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                             unsigned source, const char* file, int line);
+/// What a lane brings to an operation that all 32 lanes make together: a struct that begins so and
+/// goes on with operands and results.
+struct Collective {
+  void (*work)(Collective* const* lanes);  ///< the same function for all
+};
+/// Waits until all lanes of the warp arrive, then calls mine.work once for all. A finding, and no
+/// work, when a lane has exited.
+void warp_collective(Collective& mine, const char* file, int line);
 [[gnu::const]] unsigned lane_index() noexcept;
 /// Lanes of the warp that wait nowhere and have not exited: never more than the caller's own in
 /// this executor.

@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 
 #include "gpu/simt/block_runner.hpp"
@@ -71,6 +72,19 @@ void BlockRunner::exchange(const Meeting& meeting, Thread* lanes) {
         lanes[lane].result = equal;
       });
       return;
+    case WarpOperation::collective: {
+      // PTX leaves undefined what mma.sync and its kin do when a lane has exited.
+      if (all != 0xffffffffU) {
+        report_incomplete_collective(lanes[std::countr_zero(all)]);
+        return;
+      }
+      std::array<Collective*, warp_size> operands;
+      for_each_lane(all, [&](unsigned lane) {
+        operands[lane] = reinterpret_cast<Collective*>(lanes[lane].value);
+      });
+      operands[0]->work(operands.data());
+      return;
+    }
     default: {
       const unsigned first = static_cast<unsigned>(std::countr_zero(all));
       std::uint64_t total = lanes[first].value;

@@ -1,4 +1,4 @@
-#include "cpu_reference/emulation_product.hpp"
+#include "cpu_reference/matrix_product.hpp"
 
 #include <gtest/gtest.h>
 

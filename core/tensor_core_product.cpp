@@ -1,4 +1,4 @@
-#include "cpu_reference/emulation_product.hpp"
+#include "core/tensor_core_product.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "cpu_reference/online_softmax_rows.hpp"
 
 namespace attest {
 namespace {
@@ -130,9 +129,30 @@ void run_step(const Step& step, float* sum, std::size_t lanes) {
   }
 }
 
+}  // namespace
+
+ProductOperand::ProductOperand(std::vector<float> values, std::int64_t lanes, ElementType type)
+    : values_(std::move(values)), lanes_(lanes) {
+  const std::int32_t smallest = smallest_exponent(type);
+  exponents_.reserve(values_.size());
+  for (const float value : values_) exponents_.push_back(exponent_of(value, smallest));
+}
+
 void accumulate_tensor_core(const Accumulation& accumulation, std::span<const float> left,
                             ElementType left_type, const ProductOperand& right, std::int64_t first,
                             std::span<float> sum) {
+  if (accumulation.kind != Accumulation::Kind::tensor_core) {
+    throw InvalidInput("the accumulation is not that of a tensor core");
+  }
+  if (accumulation.fused_terms < 1 || accumulation.fused_terms > largest_step) {
+    throw InvalidInput(fmt::format("fused_terms is {}; allowed: 1 to {} (tensor-core accumulation)",
+                                   accumulation.fused_terms, largest_step));
+  }
+  if (accumulation.fraction_bits < 1 || accumulation.fraction_bits > largest_fraction_bits) {
+    throw InvalidInput(
+        fmt::format("fraction_bits is {}; allowed: 1 to {} (tensor-core accumulation)",
+                    accumulation.fraction_bits, largest_fraction_bits));
+  }
   const std::int32_t smallest = smallest_exponent(left_type);
   std::vector<std::int32_t> left_exponents;
   for (const float value : left) left_exponents.push_back(exponent_of(value, smallest));
@@ -153,34 +173,6 @@ void accumulate_tensor_core(const Accumulation& accumulation, std::span<const fl
       t += terms;
     }
   }
-}
-
-}  // namespace
-
-ProductOperand::ProductOperand(std::vector<float> values, std::int64_t lanes, ElementType type)
-    : values_(std::move(values)), lanes_(lanes) {
-  const std::int32_t smallest = smallest_exponent(type);
-  exponents_.reserve(values_.size());
-  for (const float value : values_) exponents_.push_back(exponent_of(value, smallest));
-}
-
-void accumulate_product(const Accumulation& accumulation, std::span<const float> left,
-                        ElementType left_type, const ProductOperand& right, std::int64_t first,
-                        std::span<float> sum) {
-  if (accumulation.kind == Accumulation::Kind::fp32_fma) {
-    multiply_accumulate(left, right.row(first), right.lanes(), sum);
-    return;
-  }
-  if (accumulation.fused_terms < 1 || accumulation.fused_terms > largest_step) {
-    throw InvalidInput(fmt::format("fused_terms is {}; allowed: 1 to {} (tensor-core accumulation)",
-                                   accumulation.fused_terms, largest_step));
-  }
-  if (accumulation.fraction_bits < 1 || accumulation.fraction_bits > largest_fraction_bits) {
-    throw InvalidInput(
-        fmt::format("fraction_bits is {}; allowed: 1 to {} (tensor-core accumulation)",
-                    accumulation.fraction_bits, largest_fraction_bits));
-  }
-  accumulate_tensor_core(accumulation, left, left_type, right, first, sum);
 }
 
 }  // namespace attest

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "gpu/primitives/launch.cuh"
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+#include "gpu/simt/warp_matrix.hpp"
+#endif
+
+namespace attest {
+
+// The tensor cores as a warp uses them from sm_80 on [PTX ISA, warp-level matrix instructions].
+// Every lane of the warp calls with the same matrices; each holds a part of them, its fragment.
+//
+//   lane = 4 g + t, two 16-bit values a register, the lower column in the lower half
+//   A [16, 16]  a[0]: row g,     columns 2 t, 2 t + 1      a[2]: row g,     columns 2 t + 8, ...
+//               a[1]: row g + 8, columns 2 t, 2 t + 1      a[3]: row g + 8, columns 2 t + 8, ...
+//   B [16, 8]   b[0]: rows 2 t, 2 t + 1, column g          b[1]: rows 2 t + 8, 2 t + 9, column g
+//   D [16, 8]   d[0], d[1]: row g, columns 2 t, 2 t + 1    d[2], d[3]: row g + 8, the same columns
+
+/// D += A B. T is __half or __nv_bfloat16; D is fp32. On the executor the arithmetic is that of
+/// core/tensor_core_product.hpp.
+template <typename T>
+__device__ void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  constexpr bool is_half = std::is_same_v<T, __half>;
+  static_assert(is_half || std::is_same_v<T, __nv_bfloat16>);
+#ifdef __CUDACC__
+  if constexpr (is_half)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  simt::mma_16x8x16(is_half ? ElementType::fp16 : ElementType::bf16, d, a, b, __builtin_FILE(),
+                    __builtin_LINE());
+#endif
+}
+
+/// Loads `count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane 8 i + r gives
+/// the address, a multiple of 16, of row r of matrix i; register i of lane 4 g + t receives columns
+/// 2 t and 2 t + 1 of row g of matrix i.
+template <int count>
+__device__ void load_matrices(unsigned (&r)[count], const void* row) {
+  static_assert(count == 1 || count == 2 || count == 4);
+#ifdef __CUDACC__
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  if constexpr (count == 1)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(r[0])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (count == 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+#else
+  simt::load_matrices(r, count, false, row, __builtin_FILE(), __builtin_LINE());
+#endif
+}
+
+/// The same of 16-bit elements, each matrix transposed on the way: register i of lane 4 g + t
+/// receives rows 2 t and 2 t + 1 of column g.
+template <int count>
+__device__ void load_matrices_transposed(unsigned (&r)[count], const void* row) {
+  static_assert(count == 1 || count == 2 || count == 4);
+#ifdef __CUDACC__
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  if constexpr (count == 1)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(r[0])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (count == 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+#else
+  simt::load_matrices(r, count, true, row, __builtin_FILE(), __builtin_LINE());
+#endif
+}
+
+}  // namespace attest
