@@ -7,6 +7,7 @@ namespace attest {
 namespace {
 
 constexpr double fp32_bytes = 4;
+constexpr double bytes_of_pass = 128;  // 32 banks of 4
 
 double d(std::int64_t value) {
   return static_cast<double>(value);
@@ -183,7 +184,8 @@ TimeFloors time_floors(const GpuModel& gpu, ElementType type, const Work& work) 
           .dram = work.dram_bytes / gpu.dram_bytes_per_s,
           .l2 = work.l2_bytes / gpu.l2_bytes_per_s,
           .exponentials = work.exponentials / gpu.ex2_per_s(),
-          .shared = work.shared_passes / (d(gpu.sms) * gpu.boost_hz)};
+          .shared = work.shared_passes * bytes_of_pass /
+                    (d(gpu.sms) * gpu.shared_bytes_per_clock_sm * gpu.boost_hz)};
 }
 
 }  // namespace attest

@@ -80,7 +80,7 @@ struct TimeFloors {
   double dram = 0;          ///< bytes at the memory's bandwidth
   double l2 = 0;            ///< bytes at that of the L2
   double exponentials = 0;  ///< at the rate of the special function units
-  double shared = 0;        ///< passes through shared memory, one a clock and SM; 0: not known
+  double shared = 0;        ///< passes through shared memory; 0: not known
 
   [[nodiscard]] double largest() const;
 };

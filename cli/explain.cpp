@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/explain_fit.hpp"
+#include "cli/explanation.hpp"
+#include "cli/quantities.hpp"
+#include "core/registry.hpp"
+#include "core/safetensors.hpp"
+
+namespace attest {
+namespace {
+
+struct ExplainOptions {
+  std::string kernel;
+  std::string problem = "b8 h12 n4096 d64";
+  std::string plan;
+  std::string device = "h200";
+  bool json = false;
+  std::string fit;
+  std::int64_t head_dim = 64;
+  std::string element = "fp16";
+};
+
+const KernelInfo& kernel_named(const std::string& name) {
+  // The executor's copy says most: its launches and accesses can be watched.
+  for (const Executor executor : {Executor::simt, Executor::gpu, Executor::cpu}) {
+    if (const KernelInfo* kernel = find_kernel(name, executor)) return *kernel;
+  }
+  throw InvalidInput(
+      fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));
+}
+
+bool agrees_where_set(const Plan& plan, const Plan& given) {
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member != 0 && plan.*field.member != given.*field.member) return false;
+  }
+  return true;
+}
+
+/// `given` with what it leaves open taken from the first of the kernel's own Plans that agrees with
+/// it, else from the first. Throws InvalidInput for a field that the kernel does not have.
+Plan completed(const KernelInfo& kernel, const std::vector<Plan>& offered, const Plan& given) {
+  const Plan* base = &offered.front();
+  for (const Plan& plan : offered) {
+    if (!agrees_where_set(plan, given)) continue;
+    base = &plan;
+    break;
+  }
+  Plan plan = *base;
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member == 0) continue;
+    std::vector<std::string_view> names;
+    bool is_offered = false;
+    for (const PlanField& known : plan_fields()) {
+      if (base->*known.member == 0) continue;
+      names.push_back(known.name);
+      is_offered |= known.name == field.name;
+    }
+    if (!is_offered) {
+      throw InvalidInput(
+          fmt::format("plan field '{}' is set; kernel {} offers {}", field.name, kernel.name,
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    }
+    plan.*field.member = given.*field.member;
+  }
+  return plan;
+}
+
+Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::string& text) {
+  const Plan given = plan_from_string(text);
+  const std::vector<Plan> offered = kernel.plans(problem);
+  const Plan plan = offered.empty() ? given : completed(kernel, offered, given);
+  if (const auto reason = why_unsupported(kernel, problem, plan)) {
+    throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
+                                   kernel.name, to_string(plan), to_string(problem), *reason));
+  }
+  return plan;
+}
+
+ExitCode explain_kernel(const ExplainOptions& options) {
+  const KernelInfo& kernel = kernel_named(options.kernel);
+  const GpuModel& gpu = gpu_model_from_name(options.device);
+  const Problem problem = problem_from_string(options.problem);
+  const Plan plan = plan_for(kernel, problem, options.plan);
+  const Explanation explanation = explain(kernel, problem, plan, gpu);
+  options.json ? print_explanation_json(explanation) : print_explanation(explanation);
+  return ExitCode::passed;
+}
+
+ExitCode explain_fit(const ExplainOptions& options) {
+  constexpr std::int64_t largest_budget = std::int64_t{1} << 30, largest_head_dim = 1024;
+  const auto budget = static_cast<std::int64_t>(parse_bytes("--fit", options.fit));
+  if (budget > largest_budget) {
+    throw InvalidInput(fmt::format("--fit is {} bytes; allowed: up to 1GiB", budget));
+  }
+  if (options.head_dim < 1 || options.head_dim > largest_head_dim) {
+    throw InvalidInput(
+        fmt::format("--head-dim is {}; allowed: 1 to {}", options.head_dim, largest_head_dim));
+  }
+  const FitQuestion question{.budget_bytes = budget,
+                             .head_dim = options.head_dim,
+                             .element_type = element_type_from_name(options.element)};
+  options.json ? print_fit_json(question) : print_fit(question);
+  return ExitCode::passed;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why a kernel is as fast as it is: work, traffic, occupancy, bank conflicts");
+  const auto options = std::make_shared<ExplainOptions>();
+  command->add_option("kernel", options->kernel, "name of one kernel; see attest list kernels");
+  command
+      ->add_option("--problem", options->problem,
+                   "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'")
+      ->capture_default_str();
+  command->add_option("--plan", options->plan,
+                      "'qt32,kt32'; what is left open is taken from the kernel's first Plan");
+  command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "one JSON object");
+  command->add_option("--fit", options->fit,
+                      "instead: the largest tiles for this much shared memory, such as 164KiB");
+  command->add_option("--head-dim", options->head_dim, "with --fit")->capture_default_str();
+  command->add_option("--element", options->element, "with --fit: fp32, fp16 or bf16")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  attest explain k3_sequence_parallel --problem 'b8 h12 n4096 d64 causal_top_left' "
+      "--plan 'qt32,kt32'\n"
+      "  attest explain k1_naive --device a6000 --json\n"
+      "  attest explain --fit 164KiB --head-dim 64");
+  command->callback([options, &action] {
+    if (options->kernel.empty() == options->fit.empty()) {
+      throw InvalidInput("explain: nothing or too much is asked; allowed: one kernel, or --fit");
+    }
+    action = [options] {
+      return options->fit.empty() ? explain_kernel(*options) : explain_fit(*options);
+    };
+  });
+}
+
+}  // namespace attest

@@ -1,0 +1,113 @@
+#include "cli/explain_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/block_size.hpp"
+
+namespace attest {
+namespace {
+
+struct NamedLayout {
+  std::string_view name, key;
+  BlockLayout layout;
+};
+
+std::array<NamedLayout, 3> layouts_of(const FitQuestion& q) {
+  const auto e = static_cast<std::int64_t>(format_of(q.element_type).size_bytes);
+  const BlockLayout document{.head_dim = q.head_dim, .element_bytes = e, .score_bytes = e};
+  BlockLayout everything = document;
+  everything.score_bytes = everything.output_bytes = 4;
+  everything.statistics_bytes = 8;
+  BlockLayout registers = document;
+  registers.stages = 2;
+  registers.score_bytes = 0;
+  return {{{"Q, K, V and S in the element type: e (Br D + 2 Bc D + Br Bc)", "document", document},
+           {"Q, K, V; S, O, m and l in fp32", "everything", everything},
+           {"Q and two stages of K and V; S and O in registers", "two_stages", registers}}};
+}
+
+struct NamedRule {
+  std::string_view name, key;
+  BlockSizeRule rule;
+};
+constexpr std::array<NamedRule, 4> rules{
+    {{"integers", "integers", BlockSizeRule::integers},
+     {"multiples of 16", "multiples_of_16", BlockSizeRule::multiples_of_16},
+     {"square, multiples of 16", "squares_of_16", BlockSizeRule::squares_of_16},
+     {"powers of two", "powers_of_two", BlockSizeRule::powers_of_two}}};
+
+ContinuousBlock continuous_of(const FitQuestion& q) {
+  return continuous_block(
+      q.head_dim, static_cast<std::int64_t>(format_of(q.element_type).size_bytes), q.budget_bytes);
+}
+
+BlockSize paper_rule(const FitQuestion& q) {
+  return flash_attention_1_block(
+      q.head_dim, static_cast<std::int64_t>(format_of(q.element_type).size_bytes), q.budget_bytes);
+}
+
+void print_row(std::string_view rule, std::string_view tiles, std::string_view product,
+               std::string_view bytes) {
+  fmt::print("  {:<24} {:>15} {:>10} {:>10}\n", rule, tiles, product, bytes);
+}
+
+}  // namespace
+
+void print_fit(const FitQuestion& q) {
+  fmt::print("largest Br x Bc for {} bytes of shared memory, head_dim {}, {}\n", q.budget_bytes,
+             q.head_dim, format_of(q.element_type).name);
+  for (const NamedLayout& layout : layouts_of(q)) {
+    fmt::print("\n{}\n", layout.name);
+    print_row("", "Br x Bc", "product", "bytes");
+    if (layout.key == "document") {
+      const ContinuousBlock c = continuous_of(q);
+      print_row("real numbers, Br = 2 Bc", fmt::format("{:.1f} x {:.1f}", c.query_tile, c.key_tile),
+                fmt::format("{:.0f}", c.query_tile * c.key_tile), std::to_string(q.budget_bytes));
+    }
+    for (const NamedRule& rule : rules) {
+      const auto best = largest_block(layout.layout, q.budget_bytes, rule.rule);
+      if (!best) {
+        print_row(rule.name, "none fits", "", "");
+        continue;
+      }
+      print_row(rule.name, fmt::format("{} x {}", best->query_tile, best->key_tile),
+                std::to_string(best->query_tile * best->key_tile),
+                std::to_string(shared_bytes(layout.layout, *best)));
+    }
+  }
+  const BlockSize paper = paper_rule(q);
+  fmt::print("\nFlashAttention's rule, Bc = ceil(M / 4 D), Br = min(Bc, D): {} x {}\n",
+             paper.query_tile, paper.key_tile);
+  fmt::print("Of equal products the one with fewest bytes wins, then the most square one.\n");
+}
+
+void print_fit_json(const FitQuestion& q) {
+  using Json = nlohmann::ordered_json;
+  const ContinuousBlock c = continuous_of(q);
+  const BlockSize paper = paper_rule(q);
+  Json json{
+      {"budget_bytes", q.budget_bytes},
+      {"head_dim", q.head_dim},
+      {"element_type", format_of(q.element_type).name},
+      {"continuous", {{"query_tile", c.query_tile}, {"key_tile", c.key_tile}}},
+      {"flash_attention_1", {{"query_tile", paper.query_tile}, {"key_tile", paper.key_tile}}}};
+  for (const NamedLayout& layout : layouts_of(q)) {
+    for (const NamedRule& rule : rules) {
+      const auto best = largest_block(layout.layout, q.budget_bytes, rule.rule);
+      Json& cell = json["layouts"][std::string(layout.key)][std::string(rule.key)];
+      if (!best) continue;  // null
+      cell = {{"query_tile", best->query_tile},
+              {"key_tile", best->key_tile},
+              {"bytes", shared_bytes(layout.layout, *best)}};
+    }
+  }
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace attest

@@ -1,0 +1,127 @@
+#include "cli/explanation.hpp"
+
+#include <algorithm>
+
+#include "cli/access_lines.hpp"
+#include "core/error.hpp"
+#include "gpu/simt/trace_kernel.hpp"
+
+namespace attest {
+namespace {
+
+Dataflow dataflow_of(const KernelInfo& kernel, const Plan& plan) {
+  switch (plan.loop_order) {
+    case LoopOrder::keys_outside:
+      return Dataflow::keys_outside;
+    case LoopOrder::queries_outside:
+      return Dataflow::queries_outside;
+    default:
+      return kernel.dataflow;
+  }
+}
+
+std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Explanation& e) {
+  const std::vector<CompiledKernel> compiled = compiled_kernels();
+  std::vector<ExplainedLaunch> launches;
+  for (const LaunchConfiguration& c : observe_launches(kernel, e.problem, e.plan)) {
+    const auto same = std::ranges::find(launches, c, &ExplainedLaunch::configuration);
+    if (same != launches.end()) {
+      ++same->launches;
+      continue;
+    }
+    ExplainedLaunch launch{.configuration = c};
+    const auto found = std::ranges::find(compiled, c.kernel, &CompiledKernel::name);
+    BlockNeeds needs{.threads = c.block.count(), .shared_bytes = c.dynamic_shared_bytes};
+    if (found != compiled.end()) {
+      launch.compiled = *found;
+      needs.registers_per_thread = found->registers;
+      needs.shared_bytes += found->static_shared_bytes;
+    }
+    launch.occupancy = occupancy_of(*e.gpu, needs, c.grid.count());
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+/// Blocks of the launch that makes most of them.
+std::int64_t resident_blocks(const Explanation& e) {
+  const auto largest = std::ranges::max_element(e.launches, {}, [](const ExplainedLaunch& launch) {
+    return launch.configuration.grid.count();
+  });
+  return largest == e.launches.end() ? e.gpu->sms : largest->occupancy.resident_blocks;
+}
+
+void explain_traffic(Explanation& e) {
+  if (e.dataflow == Dataflow::unknown) {
+    e.why_no_traffic = "the kernel does not say which tensors it moves how often";
+    return;
+  }
+  if (e.plan.query_tile < 1 || e.plan.key_tile < 1) {
+    e.why_no_traffic = "the plan names no tiles";
+    return;
+  }
+  e.tiling = Tiling{.query_tile = e.plan.query_tile,
+                    .key_tile = e.plan.key_tile,
+                    .passes = e.plan.passes == Passes::two ? 2 : 1};
+  e.law = traffic_without_cache(e.dataflow, e.problem, *e.tiling);
+  e.l2 = simulate_l2({.problem = e.problem,
+                      .tiling = *e.tiling,
+                      .dataflow = e.dataflow,
+                      .grid_order = e.plan.grid_order,
+                      .group = e.plan.group,
+                      .resident_blocks = resident_blocks(e)},
+                     *e.gpu);
+  if (!e.l2) e.why_no_traffic = "the launch is too large for the L2 model";
+}
+
+}  // namespace
+
+Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+                    const GpuModel& gpu) {
+  Explanation e{.kernel = &kernel,
+                .problem = problem,
+                .plan = plan,
+                .gpu = &gpu,
+                .flops_visible = forward_flops(problem),
+                .flops_full = full_flops(problem),
+                .exponentials = exponentials(problem),
+                .footprint = footprint_of(problem),
+                .compulsory = compulsory_traffic(problem),
+                .dataflow = dataflow_of(kernel, plan)};
+  if (kernel.executor == Executor::simt) {
+    try {
+      e.launches = explain_launches(kernel, e);
+      e.counters = count_kernel(kernel, problem, plan);
+    } catch (const InvalidInput& error) {
+      e.why_no_counters = error.what();
+    }
+  } else {
+    e.why_no_counters = "the kernel does not run on the SIMT executor";
+  }
+  explain_traffic(e);
+
+  const SharedPasses passes = e.counters ? shared_passes(*e.counters) : SharedPasses{};
+  e.work = {.flops = e.flops_visible,
+            .dram_bytes = e.compulsory.total(),
+            .l2_bytes = (e.law ? *e.law : e.compulsory).total(),
+            .exponentials = e.exponentials,
+            .shared_passes = passes.merged};
+  if (e.l2) {
+    e.work.dram_bytes = static_cast<double>(e.l2->counts.dram_read + e.l2->counts.dram_written);
+  }
+  e.floors = time_floors(gpu, problem.element_type, e.work);
+  e.shared_as_written_s =
+      time_floors(gpu, problem.element_type, {.shared_passes = passes.as_written}).shared;
+  return e;
+}
+
+std::string_view largest_floor(const TimeFloors& floors) {
+  const double largest = floors.largest();
+  return largest == floors.shared         ? "shared memory"
+         : largest == floors.flops        ? "arithmetic"
+         : largest == floors.exponentials ? "exponentials"
+         : largest == floors.l2           ? "L2"
+                                          : "memory";
+}
+
+}  // namespace attest

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/compiled_kernels.hpp"
+#include "core/cost_model.hpp"
+#include "core/l2_model.hpp"
+#include "core/launch_trace.hpp"
+#include "core/occupancy.hpp"
+
+namespace attest {
+
+/// A launch on the device that is asked about.
+struct ExplainedLaunch {
+  LaunchConfiguration configuration;
+  std::int64_t launches = 1;                 ///< of this kernel with this configuration
+  std::optional<CompiledKernel> compiled{};  ///< nothing: no machine code of it is in the program
+  Occupancy occupancy{};
+};
+
+/// Everything that `attest explain` says about a kernel, all of it without running it on a GPU.
+/// What is not known is absent, and a sentence says why.
+struct Explanation {
+  const KernelInfo* kernel = nullptr;
+  Problem problem;
+  Plan plan;
+  const GpuModel* gpu = nullptr;
+
+  double flops_visible = 0, flops_full = 0;  ///< of visible pairs, and as if nothing were masked
+  double exponentials = 0;
+  Footprint footprint;
+  Traffic compulsory;
+
+  Dataflow dataflow = Dataflow::unknown;
+  std::optional<Tiling> tiling{};
+  std::optional<Traffic> law{};  ///< without a cache
+  std::optional<L2Simulation> l2{};
+  std::string why_no_traffic{};  ///< of law or l2
+
+  std::vector<ExplainedLaunch> launches{};
+  std::optional<ProblemCounters> counters{};
+  std::string why_no_counters{};  ///< of launches or counters
+
+  Work work{};          ///< as far as known: memory by the L2 model, else compulsory
+  TimeFloors floors{};  ///< shared memory as if nvcc merged scalar accesses into 16 bytes
+  double shared_as_written_s = 0;  ///< the time that it takes if nvcc merges none
+};
+
+/// `kernel` must support problem and plan.
+[[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
+                                  const Plan& plan, const GpuModel& gpu);
+
+/// For people, and as one JSON object.
+void print_explanation(const Explanation& explanation);
+void print_explanation_json(const Explanation& explanation);
+
+/// The floor that is largest, in words.
+[[nodiscard]] std::string_view largest_floor(const TimeFloors& floors);
+
+}  // namespace attest

@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cli/access_lines.hpp"
+#include "cli/explanation.hpp"
+
+namespace attest {
+namespace {
+
+/// 4 significant digits and a binary prefix: `64.5 GiB`.
+std::string bytes(double count) {
+  constexpr std::array<std::string_view, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; count >= 1024 && unit + 1 < units.size(); ++unit) count /= 1024;
+  return fmt::format("{:.4g} {}", count, units[unit]);
+}
+
+std::string milliseconds(double seconds) {
+  return fmt::format("{:.4g} ms", 1e3 * seconds);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+void print_head(const Explanation& e) {
+  const GpuModel& gpu = *e.gpu;
+  const ElementType type = e.problem.element_type;
+  fmt::print("kernel   {}: {}\n", e.kernel->name, e.kernel->summary);
+  fmt::print("problem  {}\n", to_string(e.problem));
+  fmt::print("plan     {}\n", to_string(e.plan));
+  fmt::print(
+      "device   {}: {} SMs, {} TFLOP/s in {}, memory {:.4g} GB/s, L2 {}, ridge {:.3g} FLOP/byte\n"
+      "         ({})\n",
+      gpu.title, gpu.sms, gpu.peak_flops(type) / 1e12, format_of(type).name,
+      gpu.dram_bytes_per_s / 1e9, bytes(static_cast<double>(gpu.l2_bytes)), ridge(gpu, type),
+      gpu.source);
+}
+
+void print_work(const Explanation& e) {
+  fmt::print("\nwork\n");
+  fmt::print("  FLOP            {:.4g} of visible pairs; {:.4g} if nothing were masked\n",
+             e.flops_visible, e.flops_full);
+  if (e.tiling) {
+    const std::int64_t all = query_tiles(e.problem, *e.tiling) * key_tiles(e.problem, *e.tiling);
+    const std::int64_t heads = e.problem.batch * e.problem.query_heads;
+    fmt::print("                  {:.4g} by whole tiles: {} of {} tile pairs are visited\n",
+               tiled_flops(e.problem, *e.tiling), visited_tile_pairs(e.problem, *e.tiling) * heads,
+               all * heads);
+  }
+  fmt::print("  exponentials    {:.4g}\n", e.exponentials);
+  fmt::print("  memory          Q, K, V, O {}; S and P would take {} more\n",
+             bytes(e.footprint.tensors), bytes(2 * e.footprint.matrix));
+}
+
+void print_traffic_row(const Explanation& e, std::string_view name, double read, double written) {
+  const double intensity = e.flops_visible / (read + written);
+  fmt::print("  {:<14}  {:>10}  {:>10}  {:>10.4g}  {}\n", name, bytes(read), bytes(written),
+             intensity,
+             intensity < ridge(*e.gpu, e.problem.element_type) ? "memory" : "arithmetic");
+}
+
+void print_traffic(const Explanation& e) {
+  fmt::print("\n{:<16}  {:>10}  {:>10}  {:>10}  {}\n", "memory traffic", "read", "written",
+             "FLOP/byte", "the roofline is limited by");
+  print_traffic_row(e, "compulsory", e.compulsory.read(), e.compulsory.written());
+  if (e.l2) {
+    const L2Counts& c = e.l2->counts;
+    print_traffic_row(e, "L2 model", static_cast<double>(c.dram_read),
+                      static_cast<double>(c.dram_written));
+  }
+  if (e.law) print_traffic_row(e, "without cache", e.law->read(), e.law->written());
+  if (e.l2) {
+    fmt::print("  L2 model: {} of what SMs read hit, in lines of {}\n",
+               percent(e.l2->counts.read_hit_rate()), bytes(static_cast<double>(e.l2->line_bytes)));
+  }
+  if (!e.why_no_traffic.empty()) fmt::print("  not known: {}\n", e.why_no_traffic);
+}
+
+std::string extent(const Extent3& e) {
+  return e.z != 1   ? fmt::format("{} x {} x {}", e.x, e.y, e.z)
+         : e.y != 1 ? fmt::format("{} x {}", e.x, e.y)
+                    : fmt::format("{}", e.x);
+}
+
+void print_launch(const ExplainedLaunch& launch) {
+  const LaunchConfiguration& c = launch.configuration;
+  const Occupancy& o = launch.occupancy;
+  fmt::print("  {}{}: grid {}, {} threads, {} B of shared memory\n", c.kernel,
+             launch.launches == 1 ? "" : fmt::format(" ({} launches)", launch.launches),
+             extent(c.grid), extent(c.block),
+             c.dynamic_shared_bytes + (launch.compiled ? launch.compiled->static_shared_bytes : 0));
+  if (launch.compiled) {
+    fmt::print("    registers     {} a thread, stack {} B (compiled for sm_{})\n",
+               launch.compiled->registers, launch.compiled->stack_bytes,
+               launch.compiled->compute_capability);
+  } else {
+    fmt::print("    registers     not known: this program holds no machine code of the kernel\n");
+  }
+  if (o.blocks == 0) {
+    fmt::print("    occupancy     none: a block does not fit an SM\n");
+    return;
+  }
+  std::vector<std::string_view> limiters;
+  for (const Limiter limiter : o.limiters) limiters.push_back(name_of(limiter));
+  fmt::print("    occupancy     {} an SM, {} of its warps, limited by {}\n",
+             o.blocks == 1 ? "1 block" : fmt::format("{} blocks", o.blocks), percent(o.share),
+             fmt::join(limiters, " and "));
+  fmt::print("    at a time     {} of {} blocks{}\n", o.resident_blocks, c.grid.count(),
+             o.idle_sms == 0 ? "" : fmt::format("; {} SMs stay idle", o.idle_sms));
+}
+
+void print_counters(const Explanation& e) {
+  constexpr std::size_t most_lines = 24;
+  for (const KernelTrace& trace : e.counters->kernels) {
+    fmt::print("\ncounters of {}: {:.4g} fmaf ({:.3g} a shared load), {:.4g} barriers\n",
+               trace.configuration.kernel, static_cast<double>(trace.fmas),
+               trace.fmas_per_shared_load(), static_cast<double>(trace.barriers));
+    constexpr std::string_view row = "  {:<42} {:<12} {:<19} {:>9} {:>10} {:>9} {:>9}\n";
+    fmt::print(row, "line", "access", "memory", "requests", "bytes", "conflict", "coalesced");
+    const std::vector<AccessLine> lines = access_lines(trace);
+    for (std::size_t i = 0; i < std::min(most_lines, lines.size()); ++i) {
+      const AccessLine& l = lines[i];
+      const bool is_shared = l.space == MemorySpace::shared;
+      fmt::print(row, l.line, l.access, l.memory,
+                 fmt::format("{:.4g}", static_cast<double>(l.counts.requests)),
+                 bytes(static_cast<double>(l.counts.bytes)),
+                 is_shared ? fmt::format("{:.3g}-way", l.counts.ways()) : "",
+                 is_shared ? "" : fmt::format("{:.0f} %", 100 * l.counts.coalescing_efficiency()));
+    }
+    if (lines.size() > most_lines) fmt::print("  and {} more\n", lines.size() - most_lines);
+  }
+  fmt::print("  {}{}\n", e.counters->is_exact ? "" : "estimated: ", e.counters->basis);
+}
+
+void print_floors(const Explanation& e) {
+  const TimeFloors& f = e.floors;
+  const double largest = f.largest();
+  const auto row = [&](std::string_view name, double seconds, const std::string& note = "") {
+    if (seconds == 0) return;
+    fmt::print("  {:<14}  {:>12}{}{}\n", name, milliseconds(seconds), note,
+               seconds == largest ? "  <- no faster than this" : "");
+  };
+  fmt::print("\ntime at best\n");
+  row("arithmetic", f.flops);
+  row("memory", f.dram);
+  row("L2", f.l2);
+  row("exponentials", f.exponentials);
+  row("shared memory", f.shared,
+      f.shared == e.shared_as_written_s ? ""
+                                        : fmt::format(" if nvcc merges accesses; {} as written",
+                                                      milliseconds(e.shared_as_written_s)));
+}
+
+}  // namespace
+
+void print_explanation(const Explanation& e) {
+  print_head(e);
+  print_work(e);
+  print_traffic(e);
+  if (!e.launches.empty()) fmt::print("\nlaunches\n");
+  for (const ExplainedLaunch& launch : e.launches) print_launch(launch);
+  if (e.counters) {
+    print_counters(e);
+  } else {
+    fmt::print("\ncounters: not known: {}\n", e.why_no_counters);
+  }
+  print_floors(e);
+}
+
+}  // namespace attest

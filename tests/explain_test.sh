@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# `attest explain`: the numbers of the founding documents' exercises, and what it says to bad input. Argument: the binary.
+set -u
+attest=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 3
+failures=0
+check() {  # name, command...
+  local name=$1; shift
+  if "$@" >check 2>&1; then echo "passed: $name"; else echo "FAILED: $name"; cat check; failures=$((failures + 1)); fi
+}
+has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
+refused() {  # message, arguments...
+  local message=$1; shift
+  "$attest" "$@" >out 2>err
+  local code=$?
+  [ $code -eq 2 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && has err "$message"
+}
+
+ladder='b8 h12 n4096 d64 causal_top_left'
+"$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 >k3 2>&1
+check "it explains K3" [ $? -eq 0 ]
+check "FLOP of visible pairs and of all" has k3 "2.062e+11 of visible pairs; 4.123e+11 if nothing were masked"
+check "FLOP by whole tiles" has k3 "2.078e+11 by whole tiles: 792576 of 1572864 tile pairs"
+check "the grid and the shared memory of the ledger" has k3 "grid 12288, 1024 threads, 28928 B of shared memory"
+check "rows of K are 32 ways apart but for the diagonal" has k3 "31.8-way"
+"$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 --device a6000 >k3_a6000 2>&1
+check "K3 fills two thirds of an A6000" has k3_a6000 "1 block an SM, 66.7 % of its warps"
+"$attest" explain k1_naive --problem "$ladder" --plan qt32,kt32 >k1 2>&1
+check "K1 has a block a head, and 36 SMs have none" has k1 "96 of 96 blocks; 36 SMs stay idle"
+check "each thread of K1 reads its own row" has k1 "12 %"
+
+"$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 --json >k3.json 2>&1
+check "one JSON object" [ "$(wc -l <k3.json)" -eq 1 ]
+check "with numbers" has k3.json '"visited_tile_pairs_of_a_head":8256,"tile_pairs_of_a_head":16384'
+check "and counters" has k3.json '"worst_ways":32'
+"$attest" explain o5_deferred --problem 'n4096 d128 fp16' >o5 2>&1
+check "a kernel of the CPU has work and compulsory traffic" has o5 "3 MiB   1.016 MiB"
+check "and says what is not known" has o5 "counters: not known: the kernel does not run on the SIMT executor"
+
+"$attest" explain --fit 164KiB --head-dim 64 >fit 2>&1
+for line in "301.3 x 150.7      45398" "289 x 157      45373     167930" "256 x 176      45056     167936" \
+            "208 x 208" "256 x 128      32768     131072" "64 x 328"; do
+  check "tiles for 164 KiB: $line" has fit "$line"
+done
+"$attest" explain --fit 227KiB --head-dim 128 --json >fit.json 2>&1
+check "as JSON" has fit.json '"powers_of_two":{"query_tile":256,"key_tile":128'
+
+check "an unknown kernel" refused "kernel 'k99' is unknown" explain k99
+check "an unknown device" refused "device 'b200' is unknown; allowed: h200, h100" explain k1_naive --device b200
+check "a Plan that does not fit" refused "threads of a block is 4096; allowed: 1 to 1024" \
+  explain k3_sequence_parallel --plan qt64,kt64
+check "a Plan field that the kernel does not have" refused "plan field 'key_splits' is set; kernel k1_naive offers" \
+  explain k1_naive --plan ks2
+check "an unknown Plan field" refused "plan: 'xt3' is unknown" explain k1_naive --plan xt3
+check "a problem that the kernel does not do" refused "fp16" explain k1_naive --problem 'n64 d64 fp16'
+check "a problem that is none" refused "'n0x' is unknown" explain k1_naive --problem n0x
+check "nothing asked" refused "allowed: one kernel, or --fit" explain
+check "no head dim" refused "--head-dim is 0" explain --fit 48KiB --head-dim 0
+check "no size" refused "--fit is '3 apples'" explain --fit '3 apples'
+exit $((failures > 0))
