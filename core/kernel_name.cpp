@@ -1,8 +1,8 @@
 #include "core/kernel_name.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -32,6 +32,22 @@ std::string without_namespaces(std::string_view text) {
   return result;
 }
 
+/// `f<(int)2>` -> `f<2>`: some demanglers say the type of a number, some do not.
+std::string without_casts(std::string name) {
+  for (std::size_t at = 0; (at = name.find('(', at)) != std::string::npos;) {
+    const std::size_t end = name.find(')', at);
+    if (end == std::string::npos) break;
+    const std::size_t next = name.find_first_not_of('-', end + 1);
+    const bool is_cast =
+        next != std::string::npos && std::isdigit(static_cast<unsigned char>(name[next])) != 0;
+    if (is_cast)
+      name.erase(at, end + 1 - at);
+    else
+      at = end;
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string kernel_name_of(std::string_view demangled) {
@@ -47,9 +63,7 @@ std::string kernel_name_of(std::string_view demangled) {
     if (c == ' ' && depth == 0) begin = end + 1;
   }
   name = without_namespaces(std::string_view(name).substr(begin, end - begin));
-  erase_all(name, "(int)");  // some demanglers say the type of a number, some do not
-  erase_all(name, "(bool)");
-  return name;
+  return without_casts(std::move(name));
 }
 
 }  // namespace attest

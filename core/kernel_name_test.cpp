@@ -16,7 +16,8 @@ TEST(KernelName, keepsTemplateArgumentsAndDropsNamespacesResultAndParameters) {
 TEST(KernelName, isTheSameWhetherNumbersNameTheirTypeOrNot) {
   EXPECT_EQ(kernel_name_of("void k<(int)8, (bool)1>(int)"), "k<8, 1>");
   EXPECT_EQ(kernel_name_of("void k<8, 1>(int)"), "k<8, 1>");
-  EXPECT_EQ(kernel_name_of("void attest::k<(attest::Mode)1>(attest::A)"), "k<(Mode)1>");
+  EXPECT_EQ(kernel_name_of("void attest::k<2, (attest::Mode)1>(attest::A)"), "k<2, 1>");
+  EXPECT_EQ(kernel_name_of("void k<(int)-8>(int)"), "k<-8>");
 }
 
 TEST(KernelName, dropsTheNamespaceThatStandsForAnAnonymousOne) {

@@ -44,14 +44,14 @@ using UnsupportedCheck = std::function<std::optional<std::string>(const Problem&
 /// A sentence when head_dim is too long, when the tiles are no tiles, or when no GPU from sm_80 on
 /// is sure to hold them. Both tiles are at least 1 when `needs_of` is asked.
 inline std::optional<std::string> why_tiles_do_not_fit(const Problem& problem, const Plan& plan,
-                                                       const std::function<TileNeeds()>& needs_of) {
+                                                       const std::function<TileNeeds()>& needs_of,
+                                                       std::int64_t head_dims = max_head_dim) {
   const auto outside = [](const std::string& what, std::int64_t got, std::int64_t low,
                           std::int64_t high) {
     return what + " is " + std::to_string(got) + "; allowed: " + std::to_string(low) + " to " +
            std::to_string(high);
   };
-  if (problem.head_dim > max_head_dim)
-    return outside("head_dim", problem.head_dim, 1, max_head_dim);
+  if (problem.head_dim > head_dims) return outside("head_dim", problem.head_dim, 1, head_dims);
   for (const auto& [name, tile] :
        {std::pair("query_tile", plan.query_tile), std::pair("key_tile", plan.key_tile)}) {
     if (tile < 1 || tile > max_block_threads) return outside(name, tile, 1, max_block_threads);

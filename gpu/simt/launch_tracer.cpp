@@ -121,9 +121,8 @@ std::vector<KernelTrace> LaunchTracer::traces() const {
       const RequestBuilder::Site& from = kernel.requests.sites()[i];
       AccessSite site;
       site.point = from.point;
-      site.called_from = source_lines(from.point);
-      site.line = site.called_from.front();
-      site.called_from.erase(site.called_from.begin());
+      site.line = from.lines.front();
+      site.called_from.assign(from.lines.begin() + 1, from.lines.end());
       site.space = from.space;
       site.kind = from.kind;
       site.access_bytes = static_cast<int>(from.size_bytes);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -11,9 +12,16 @@
 namespace attest::simt {
 
 /// Puts the accesses of a warp's lanes, which the executor makes one lane after the other, back
-/// together into requests: from one meeting of the whole warp to the next, what the lanes do at a
-/// place in the program for the i-th time is one request. Lanes that do it less often are missing
-/// from the later ones.
+/// together into requests.
+///
+/// Between two meetings of the whole warp each lane leaves a list of instructions. They are
+/// replayed together as hardware would run them that lets lanes wait for each other at the end of
+/// branches and loops: the instruction that stands first in the source is next, for all lanes that
+/// are about to execute it [minimum-PC scheduling: Collange, Stack-less SIMT reconvergence at low
+/// cost, 2011]. A lane whose next instruction stands before its last one goes round a loop, and
+/// waits at the loop's end until the others have come so far. Where that end is, accesses alone do
+/// not say: after the lane's last instruction, or after the last one from which any lane went back
+/// to the same place. Both are tried, and the replay with fewer requests is taken.
 class RequestBuilder {
  public:
   /// One load or store instruction and what it has done so far.
@@ -25,36 +33,47 @@ class RequestBuilder {
     std::uintptr_t lowest = ~std::uintptr_t{0}, highest = 0;  ///< bytes [lowest, highest)
     AccessCounts counts;
     int worst_ways = 0;
+    std::vector<std::string> lines;  ///< of the source, innermost inlined function first
   };
 
+  /// Lanes in any order, the accesses of each in its own.
   void add(ProgramPoint point, MemorySpace space, AccessKind kind, unsigned size_bytes,
            std::uintptr_t address, unsigned lane);
-  /// Closes all requests. `alive`: lanes of the warp that could have taken part.
+  /// The warp has met: everything added so far becomes requests. `alive`: lanes of the warp that
+  /// could have taken part.
   void flush(unsigned alive);
   [[nodiscard]] const std::vector<Site>& sites() const { return sites_; }
 
  private:
-  struct Lanes {
-    unsigned mask = 0;
-    std::array<std::uintptr_t, 32> address{};
+  using SiteIndex = std::uint32_t;
+  struct Event {
+    std::uintptr_t address;
+    SiteIndex site;
   };
-  struct OpenSite {
-    std::array<std::uint32_t, 32> times{};  ///< that each lane was here
-    std::vector<Lanes> requests;            ///< kept to be used again
-    std::size_t request_count = 0;
-  };
-  [[nodiscard]] std::size_t site_of(ProgramPoint point, MemorySpace space, AccessKind kind,
-                                    unsigned size_bytes);
+  /// Lanes that execute together, one mask a request.
+  using Schedule = std::vector<unsigned>;
+  enum class LoopEnd { own, common };
+
+  [[nodiscard]] SiteIndex site_of(ProgramPoint point, MemorySpace space, AccessKind kind,
+                                  unsigned size_bytes);
+  void rank_sites();
+  void find_loops();
+  [[nodiscard]] bool lanes_agree() const;
+  [[nodiscard]] Schedule schedule(LoopEnd loop_end) const;
+  void take(const Schedule& schedule, unsigned alive);
 
   std::vector<Site> sites_;
-  std::vector<OpenSite> open_;  ///< beside sites_
-  std::vector<std::size_t> touched_;
-  std::unordered_map<std::uint64_t, std::size_t> index_;
+  std::unordered_map<std::uint64_t, SiteIndex> index_;
   struct Recent {
     std::uint64_t key = ~std::uint64_t{0};
-    std::size_t site = 0;
+    SiteIndex site = 0;
   };
   std::array<Recent, 256> recent_;  ///< spares the map most of the time
+
+  std::array<std::vector<Event>, 32> events_;  ///< of each lane
+  unsigned busy_lanes_ = 0;                    ///< those that have any
+  std::vector<std::uint64_t> rank_;            ///< of a site in the order of the source
+  std::vector<SiteIndex> loop_end_;  ///< the last site from which a lane went back to this one
 };
 
 }  // namespace attest::simt

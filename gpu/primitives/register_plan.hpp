@@ -1,0 +1,187 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/precision_plan.hpp"
+#include "gpu/primitives/tile_plan.hpp"
+
+namespace attest {
+
+/// Head dims that the register-tile kernels claim, where their registers and shared memory hold
+/// them.
+inline constexpr std::int64_t max_register_head_dim = 256;
+
+/// A thread may then have 255 registers: a multiprocessor has 65,536.
+inline constexpr int max_register_threads = 256;
+
+/// A compiled form of a kernel: what must be known to the compiler so that arrays stay in
+/// registers.
+struct RegisterVariant {
+  std::int64_t rows, keys;  ///< TM, TN
+  std::int64_t columns;     ///< of O that a thread makes in a slice
+  std::int64_t slices;      ///< most slices of the head dim
+  void (*kernel)(Arguments);
+};
+
+inline std::int64_t row_threads(const Plan& plan) {
+  return plan.key_tile / plan.thread_keys;
+}
+inline std::int64_t register_threads(const Plan& plan) {
+  return plan.query_tile / plan.thread_rows * row_threads(plan);
+}
+/// Columns of Q, K and V that are in shared memory at a time.
+inline std::int64_t slice_dims(const Problem& problem, const Plan& plan) {
+  return plan.dim_tile == 0 ? problem.head_dim : plan.dim_tile;
+}
+/// Floats of a row of V, so that the last thread that has columns has all of them.
+inline std::int64_t value_stride(const Problem& problem, const Plan& plan,
+                                 const RegisterVariant& variant) {
+  return ceil_div(slice_dims(problem, plan), variant.columns) * variant.columns;
+}
+
+/// The first form whose registers hold the Plan's tiles, nullptr if none does. The Plan has
+/// positive tiles.
+inline const RegisterVariant* find_variant(std::span<const RegisterVariant> variants,
+                                           const Problem& problem, const Plan& plan) {
+  const std::int64_t dims = slice_dims(problem, plan);
+  for (const RegisterVariant& v : variants) {
+    if (v.rows == plan.thread_rows && v.keys == plan.thread_keys &&
+        v.columns * row_threads(plan) >= dims && v.slices * dims >= problem.head_dim) {
+      return &v;
+    }
+  }
+  return nullptr;
+}
+
+/// A sentence when no form of the kernel runs the Plan, or no GPU from sm_80 on is sure to hold it.
+/// `needs_of` is asked when a form is found.
+inline std::optional<std::string> why_register_tiles_do_not_fit(
+    std::span<const RegisterVariant> variants, const Problem& problem, const Plan& plan,
+    const std::function<TileNeeds(const RegisterVariant&)>& needs_of) {
+  const auto is_offered = [&](const RegisterVariant& v) {
+    return v.rows == plan.thread_rows && v.keys == plan.thread_keys;
+  };
+  if (std::none_of(variants.begin(), variants.end(), is_offered)) {
+    std::string offered, last;
+    for (const RegisterVariant& v : variants) {
+      const std::string tile = std::to_string(v.rows) + "x" + std::to_string(v.keys);
+      if (tile != last) offered += (offered.empty() ? "" : ", ") + tile;
+      last = tile;
+    }
+    return "thread_rows x thread_keys is " + std::to_string(plan.thread_rows) + "x" +
+           std::to_string(plan.thread_keys) + "; allowed: " + offered;
+  }
+  for (const auto& [name, tile, part] :
+       {std::tuple("query_tile", plan.query_tile, plan.thread_rows),
+        std::tuple("key_tile", plan.key_tile, plan.thread_keys)}) {
+    if (tile < part || tile % part != 0) {
+      return std::string(name) + " is " + std::to_string(tile) + "; allowed: multiples of " +
+             std::to_string(part);
+    }
+  }
+  if (plan.query_tile > max_block_threads || plan.key_tile > max_block_threads ||
+      register_threads(plan) > max_register_threads) {
+    return "threads of a block are " + std::to_string(plan.query_tile / plan.thread_rows) + " x " +
+           std::to_string(row_threads(plan)) + "; allowed: at most " +
+           std::to_string(max_register_threads) + " in all";
+  }
+  const bool has_slices = variants.front().slices > 1;
+  if (!has_slices && plan.dim_tile != 0) {
+    return "the kernel does not slice the head dim; leave dim_tile at 0";
+  }
+  if (has_slices && (plan.dim_tile < 1 || plan.dim_tile > max_register_head_dim)) {
+    return "dim_tile is " + std::to_string(plan.dim_tile) + "; allowed: 1 to " +
+           std::to_string(max_register_head_dim);
+  }
+  const RegisterVariant* const variant = find_variant(variants, problem, plan);
+  if (variant == nullptr) {
+    return "head_dim is " + std::to_string(problem.head_dim) +
+           ", more columns of O than the registers of " + std::to_string(row_threads(plan)) +
+           " threads a row hold; a larger key_tile has more threads";
+  }
+  return why_tiles_do_not_fit(
+      problem, plan, [&] { return needs_of(*variant); }, max_register_head_dim);
+}
+
+/// Roundings of the kernels that sum a row's weights of a tile key by key.
+inline PrecisionPlan register_tile_precision(const Problem& problem, const Plan& plan) {
+  return {.scale_after_dot = true,
+          .exp = fast_expf(),
+          .rescale = Rescale::deferred,
+          .blocks = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile)),
+          .normaliser_chain = tiled_normaliser_chain(problem, plan),
+          .division_error = 0x1p-24,  // one IEEE division
+          .log_error = 0x1p-23};      // logf: 1 ulp
+}
+
+/// The same where a thread sums its TN weights and the lanes of a row meet in a tree.
+inline PrecisionPlan shuffled_rows_precision(const Problem& problem, const Plan& plan) {
+  PrecisionPlan precision = register_tile_precision(problem, plan);
+  const auto lanes = static_cast<std::uint64_t>(row_threads(plan));
+  precision.normaliser_chain = plan.thread_keys + std::countr_zero(lanes) + precision.blocks;
+  return precision;
+}
+
+/// A sentence when the threads of a row are not lanes of one warp that meet in a tree. The tiles
+/// are positive.
+inline std::optional<std::string> why_rows_are_not_shuffled(const Plan& plan) {
+  const std::int64_t threads = row_threads(plan);
+  if (threads <= 32 && std::has_single_bit(static_cast<std::uint64_t>(threads))) {
+    return std::nullopt;
+  }
+  return "key_tile / thread_keys, the threads of a row, is " + std::to_string(threads) +
+         "; allowed: powers of two up to 32";
+}
+
+/// What register tiles are tried with.
+struct RegisterPlanOptions {
+  std::vector<std::int64_t> dim_tiles{0};
+  std::int64_t stages = 0;
+};
+
+/// Pairs of tiles with register tiles that `unsupported` does not object to. S3's come first: Br =
+/// Bc = 32, TM = TN = 4. 24 and 48 are no powers of two: rows then end in the middle of a warp.
+inline std::vector<Plan> register_tile_plans(
+    const Problem& problem,
+    const std::function<std::optional<std::string>(const Problem&, const Plan&)>& unsupported,
+    const RegisterPlanOptions& options = {}) {
+  constexpr std::array<std::array<std::int64_t, 4>, 14> tiles{{{32, 32, 4, 4},
+                                                               {64, 64, 4, 4},
+                                                               {16, 32, 4, 4},
+                                                               {32, 16, 4, 4},
+                                                               {8, 64, 4, 4},
+                                                               {64, 8, 4, 4},
+                                                               {24, 48, 4, 4},
+                                                               {32, 32, 2, 4},
+                                                               {16, 64, 2, 4},
+                                                               {32, 32, 4, 2},
+                                                               {24, 16, 4, 2},
+                                                               {64, 32, 8, 4},
+                                                               {64, 64, 8, 8},
+                                                               {32, 64, 8, 8}}};
+  std::vector<Plan> plans;
+  for (const auto& [query_tile, key_tile, thread_rows, thread_keys] : tiles) {
+    for (const std::int64_t dim_tile : options.dim_tiles) {
+      const Plan plan{.query_tile = query_tile,
+                      .key_tile = key_tile,
+                      .dim_tile = dim_tile,
+                      .thread_rows = thread_rows,
+                      .thread_keys = thread_keys,
+                      .stages = options.stages};
+      if (!unsupported(problem, plan)) plans.push_back(plan);
+    }
+  }
+  return plans;
+}
+
+}  // namespace attest
