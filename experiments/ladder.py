@@ -9,19 +9,19 @@ visible pair of query and key.
 import timing
 
 LEDGER = "b8 h12 n4096 d64"
-# Each rung with the tiles that the founding document used; an empty plan is the kernel's own choice.
+# Each rung with the tiles of the founding document; an empty plan is the kernel's own choice.
 RUNGS = [
     ("k0_standard", ""),
     ("k1_naive", "qt32 kt32"),
     ("k2_coalesced", "qt32 kt32 row_reduce=shared_loop"),
     ("k2_coalesced", "qt32 kt32 row_reduce=shuffle"),
     ("k3_sequence_parallel", "qt32 kt32"),
-    ("k4_register_tile", ""),
-    ("k5_padded_tiles", ""),
-    ("k6_sliced_dims", ""),
-    ("k7_shuffled_rows", ""),
-    ("k8_padded_queries", ""),
-    ("k9_async_copy", ""),
+    ("k4_register_tile", "qt32 kt32 tm4 tn4"),
+    ("k5_padded_tiles", "qt32 kt32 tm4 tn4"),
+    ("k6_sliced_dims", "qt32 kt32 dt32 tm4 tn4"),
+    ("k7_shuffled_rows", "qt32 kt32 dt32 tm4 tn4"),
+    ("k8_padded_queries", "qt32 kt32 dt32 tm4 tn4"),
+    ("k9_async_copy", "qt32 kt32 dt32 tm4 tn4 st2"),
     ("k10_wide_tiles", ""),
 ]
 LAST = ("k10_wide_tiles", "")
