@@ -1,0 +1,122 @@
+"""Holds what `attest explain` predicts without a GPU against the counters that ncu read on one.
+
+    python3 experiments/hardware_check.py --attest build/release/bin/attest --counters counters.jsonl --out experiments/results/h200
+
+Reads the records of hardware_counters.py, asks `attest explain --json --device h200` for each of their kernels, and writes
+hardware_check.md and hardware_check.jsonl (the predictions, one JSON object a line).
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+
+def read(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
+
+
+def runs(records):
+    """{(shape, kernel, plan): {counter: sum over the launches}}; occupancy and registers are those of the longest launch."""
+    of_longest = ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads")
+    found = {}
+    for record in records:
+        labels = record["labels"]
+        values = {m["name"]: m["value"] for m in record["measurements"]}
+        run = found.setdefault((labels["shape"], labels["contender"], labels["plan"]), {"longest": -1.0})
+        for name, value in values.items():
+            if name not in of_longest:
+                run[name] = run.get(name, 0.0) + value
+        if values["duration_under_profiler"] > run["longest"]:
+            run["longest"] = values["duration_under_profiler"]
+            run.update({name: values[name] for name in of_longest if name in values})
+    return found
+
+
+def explained(attest, shape, kernel, plan):
+    command = [attest, "explain", kernel, "--problem", shape, "--device", "h200", "--json"]
+    if plan != "-":
+        command += ["--plan", plan]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode != 0:
+        sys.exit(f"hardware_check: {' '.join(command)}: {ran.stderr.strip()}")
+    return json.loads(ran.stdout)
+
+
+def predicted(explanation):
+    """The same quantities as the GPU's counters, under the same names."""
+    values = {}
+    l2 = explanation["traffic"].get("l2_model")
+    if l2:
+        values["dram"] = l2["read_bytes"] + l2["written_bytes"]
+        values["l2_hit"] = 100 * l2["hit_rate"]
+    largest = max(explanation["launches"], key=lambda launch: launch["grid"][0] * launch["grid"][1], default=None)
+    if largest:
+        values["occupancy"] = 100 * largest["occupancy"]
+        values["registers"] = largest["registers"]
+        values["blocks"] = largest["grid"][0] * largest["grid"][1] * largest["grid"][2]
+    for kernel in explanation["counters"].get("kernels", []):
+        for line in kernel["lines"]:
+            if "sectors" in line and line["access"] in ("read", "write"):
+                key = "global_load_sectors" if line["access"] == "read" else "global_store_sectors"
+                values[key] = values.get(key, 0) + line["sectors"]
+            elif line.get("passes") is not None and line["access"] == "read":
+                values["shared_load_passes"] = values.get("shared_load_passes", 0) + line["passes"]
+                values["shared_load_requests"] = values.get("shared_load_requests", 0) + line["requests"]
+    return values
+
+
+def measured(run):
+    values = {"dram": run["dram_read"] + run["dram_written"], "occupancy": run.get("achieved_occupancy"),
+              "registers": run.get("registers"), "blocks": run.get("blocks"),
+              "global_load_sectors": run["global_load_sectors"], "global_store_sectors": run["global_store_sectors"],
+              "shared_load_passes": run["shared_load_wavefronts"], "shared_load_requests": run["shared_load_requests"]}
+    if run.get("l2_sectors"):
+        values["l2_hit"] = 100 * run["l2_sector_hits"] / run["l2_sectors"]
+    return values
+
+
+COLUMNS = [("dram", "DRAM, GB", 1e-9, "{:.3g}"), ("l2_hit", "L2 hit, %", 1, "{:.1f}"),
+           ("global_load_sectors", "global load sectors, M", 1e-6, "{:.4g}"),
+           ("global_store_sectors", "store sectors, M", 1e-6, "{:.4g}"),
+           ("shared_load_requests", "shared load requests, M", 1e-6, "{:.4g}"),
+           ("shared_load_passes", "shared load passes, M", 1e-6, "{:.4g}"),
+           ("occupancy", "occupancy, %", 1, "{:.1f}"), ("registers", "registers", 1, "{:.0f}")]
+
+
+def cell(values, name, scale, pattern):
+    value = values.get(name)
+    return "?" if value is None else pattern.format(value * scale)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--attest", required=True)
+    arguments.add_argument("--counters", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
+    records = read(options.counters)
+    rows, explanations = {}, []
+    for (shape, kernel, plan), run in runs(records).items():
+        explanation = explained(options.attest, shape, kernel, plan)
+        explanations.append(explanation)
+        expected, found = predicted(explanation), measured(run)
+        row = [f"`{kernel}` {plan}"] + [f"{cell(expected, n, s, p)} \\| {cell(found, n, s, p)}" for n, _, s, p in COLUMNS]
+        rows.setdefault(shape, []).append("| " + " | ".join(row) + " |")
+    where = records[0]["provenance"]
+    text = ["# Predicted and measured\n\n"
+            f"In each cell: what `attest explain` says without a GPU, then what ncu read on the GPU. {where['device']}; commit "
+            f"{where['commit']}, {where['date'][:10]}.\nMade by `hardware_counters.py` and `hardware_check.py`. Shared loads are "
+            "predicted as the source has them, one request an access;\nnvcc merges neighbours into 64- and 128-bit loads. L2 hits are "
+            "sectors that SMs asked for.\n"]
+    for shape, lines in rows.items():
+        head = "| kernel, plan | " + " | ".join(title for _, title, _, _ in COLUMNS) + " |"
+        text.append(f"## {shape}\n\n{head}\n|{' --- |' * (len(COLUMNS) + 1)}\n" + "\n".join(lines) + "\n")
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "hardware_check.md").write_text("\n".join(text))
+    (options.out / "hardware_check.jsonl").write_text("".join(json.dumps(e) + "\n" for e in explanations))
+
+
+if __name__ == "__main__":
+    main()
