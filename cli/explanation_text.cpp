@@ -115,25 +115,36 @@ void print_launch(const ExplainedLaunch& launch) {
              o.idle_sms == 0 ? "" : fmt::format("; {} SMs stay idle", o.idle_sms));
 }
 
-void print_counters(const Explanation& e) {
+void print_lines(const KernelTrace& trace) {
   constexpr std::size_t most_lines = 24;
+  std::vector<AccessLine> lines = access_lines(trace);
+  const std::size_t left_out = lines.size() - std::min(most_lines, lines.size());
+  lines.resize(lines.size() - left_out);
+  std::size_t width = 0;
+  for (const AccessLine& l : lines) width = std::max(width, l.line.size());
+  const auto row = [&](std::string_view line, std::string_view access, std::string_view memory,
+                       std::string_view requests, std::string_view size, std::string_view conflict,
+                       std::string_view coalesced) {
+    fmt::print("  {:<{}}  {:<10}  {:<18}  {:>9}  {:>9}  {:>8}  {:>9}\n", line, width, access,
+               memory, requests, size, conflict, coalesced);
+  };
+  row("line", "access", "memory", "requests", "bytes", "conflict", "coalesced");
+  for (const AccessLine& l : lines) {
+    const bool is_shared = l.space == MemorySpace::shared;
+    row(l.line, l.access, l.memory, fmt::format("{:.4g}", static_cast<double>(l.counts.requests)),
+        bytes(static_cast<double>(l.counts.bytes)),
+        is_shared ? fmt::format("{:.3g}-way", l.counts.ways()) : "",
+        is_shared ? "" : fmt::format("{:.0f} %", 100 * l.counts.coalescing_efficiency()));
+  }
+  if (left_out > 0) fmt::print("  and {} more lines\n", left_out);
+}
+
+void print_counters(const Explanation& e) {
   for (const KernelTrace& trace : e.counters->kernels) {
     fmt::print("\ncounters of {}: {:.4g} fmaf ({:.3g} a shared load), {:.4g} barriers\n",
                trace.configuration.kernel, static_cast<double>(trace.fmas),
                trace.fmas_per_shared_load(), static_cast<double>(trace.barriers));
-    constexpr std::string_view row = "  {:<42} {:<12} {:<19} {:>9} {:>10} {:>9} {:>9}\n";
-    fmt::print(row, "line", "access", "memory", "requests", "bytes", "conflict", "coalesced");
-    const std::vector<AccessLine> lines = access_lines(trace);
-    for (std::size_t i = 0; i < std::min(most_lines, lines.size()); ++i) {
-      const AccessLine& l = lines[i];
-      const bool is_shared = l.space == MemorySpace::shared;
-      fmt::print(row, l.line, l.access, l.memory,
-                 fmt::format("{:.4g}", static_cast<double>(l.counts.requests)),
-                 bytes(static_cast<double>(l.counts.bytes)),
-                 is_shared ? fmt::format("{:.3g}-way", l.counts.ways()) : "",
-                 is_shared ? "" : fmt::format("{:.0f} %", 100 * l.counts.coalescing_efficiency()));
-    }
-    if (lines.size() > most_lines) fmt::print("  and {} more\n", lines.size() - most_lines);
+    print_lines(trace);
   }
   fmt::print("  {}{}\n", e.counters->is_exact ? "" : "estimated: ", e.counters->basis);
 }
@@ -144,7 +155,7 @@ void print_floors(const Explanation& e) {
   const auto row = [&](std::string_view name, double seconds, const std::string& note = "") {
     if (seconds == 0) return;
     fmt::print("  {:<14}  {:>12}{}{}\n", name, milliseconds(seconds), note,
-               seconds == largest ? "  <- no faster than this" : "");
+               seconds == largest ? "  <- the largest" : "");
   };
   fmt::print("\ntime at best\n");
   row("arithmetic", f.flops);
@@ -152,9 +163,10 @@ void print_floors(const Explanation& e) {
   row("L2", f.l2);
   row("exponentials", f.exponentials);
   row("shared memory", f.shared,
-      f.shared == e.shared_as_written_s ? ""
-                                        : fmt::format(" if nvcc merges accesses; {} as written",
-                                                      milliseconds(e.shared_as_written_s)));
+      f.shared == e.shared_as_written_s
+          ? ""
+          : fmt::format(" if nvcc merges all accesses into 16 bytes, {} if none",
+                        milliseconds(e.shared_as_written_s)));
 }
 
 }  // namespace

@@ -31,6 +31,17 @@ check "K3 fills two thirds of an A6000" has k3_a6000 "1 block an SM, 66.7 % of i
 check "K1 has a block a head, and 36 SMs have none" has k1 "96 of 96 blocks; 36 SMs stay idle"
 check "each thread of K1 reads its own row" has k1 "12 %"
 
+# Q3.16, Q3.17: shared memory and occupancy of K5 and K6; A1: the conflicts that K4 has and K5 leaves.
+for kernel in k4_register_tile k5_padded_tiles k6_sliced_dims; do
+  "$attest" explain $kernel --problem "$ladder" --plan qt32,kt32 --device a6000 >${kernel%%_*}_a6000 2>&1
+done
+check "K4 reads rows of K 8 ways apart" has k4_a6000 "8-way"
+check "K5 takes 28,928 bytes" has k5_a6000 "64 threads, 28928 B of shared memory"
+check "and 12.5 % of an A6000" has k5_a6000 "3 blocks an SM, 12.5 % of its warps, limited by shared memory"
+check "its Q is still read 4 ways apart" grep -qE 'shared 0-8192 .* 4-way' k5_a6000
+check "K6 takes 20,736 bytes" has k6_a6000 "64 threads, 20736 B of shared memory"
+check "and 16.7 % of an A6000" has k6_a6000 "4 blocks an SM, 16.7 % of its warps, limited by shared memory"
+
 "$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 --json >k3.json 2>&1
 check "one JSON object" [ "$(wc -l <k3.json)" -eq 1 ]
 check "with numbers" has k3.json '"visited_tile_pairs_of_a_head":8256,"tile_pairs_of_a_head":16384'
