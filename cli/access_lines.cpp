@@ -12,16 +12,13 @@ std::string_view file_of(std::string_view line) {
   return line.substr(line.rfind('/') + 1);
 }
 
-std::string_view name_of(AccessKind kind) {
-  return kind == AccessKind::read ? "read" : kind == AccessKind::write ? "write" : "atomic";
-}
-
 AccessLine line_of(const AccessSite& site) {
   const bool is_inlined = !site.called_from.empty();
   return {.line = is_inlined
                       ? fmt::format("{} ({})", file_of(site.kernel_line()), file_of(site.line))
                       : std::string(file_of(site.line)),
-          .access = fmt::format("{} {} B", name_of(site.kind), site.access_bytes),
+          .kind = site.kind,
+          .access_bytes = site.access_bytes,
           .memory = site.memory,
           .space = site.space,
           .counts = site.counts,
@@ -30,11 +27,15 @@ AccessLine line_of(const AccessSite& site) {
 }
 
 bool belong_together(const AccessLine& a, const AccessLine& b) {
-  return a.line == b.line && a.access == b.access && a.memory == b.memory &&
-         a.range.begin < b.range.end && b.range.begin < a.range.end;
+  return a.line == b.line && a.kind == b.kind && a.access_bytes == b.access_bytes &&
+         a.memory == b.memory && a.range.begin < b.range.end && b.range.begin < a.range.end;
 }
 
 }  // namespace
+
+std::string_view name_of(AccessKind kind) {
+  return kind == AccessKind::read ? "read" : kind == AccessKind::write ? "write" : "atomic";
+}
 
 std::vector<AccessLine> access_lines(const KernelTrace& trace) {
   std::vector<AccessLine> lines;

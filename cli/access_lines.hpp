@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/launch_trace.hpp"
@@ -10,14 +11,17 @@ namespace attest {
 /// What one source line of a kernel does to one piece of memory: its load and store instructions
 /// added up, as far as the bytes that they touch overlap.
 struct AccessLine {
-  std::string line;    ///< `k3_sequence_parallel.cu:87`, and where it was inlined from
-  std::string access;  ///< `read 4 B`
-  std::string memory;  ///< `q`; `shared 8192-16384`: bytes of the block's shared memory
+  std::string line;  ///< `k3_sequence_parallel.cu:87`, and where it was inlined from
+  AccessKind kind = AccessKind::read;
+  int access_bytes = 4;  ///< of one lane
+  std::string memory;    ///< `q`; `shared 8192-16384`: bytes of the block's shared memory
   MemorySpace space = MemorySpace::shared;
   AccessCounts counts;
   int worst_ways = 0;
   ByteRange range;  ///< that it touches
 };
+
+[[nodiscard]] std::string_view name_of(AccessKind kind);
 
 /// Costliest first: shared memory by passes, global memory by sectors.
 [[nodiscard]] std::vector<AccessLine> access_lines(const KernelTrace& trace);

@@ -82,7 +82,9 @@ Json launch_json(const ExplainedLaunch& launch) {
 
 Json line_json(const AccessLine& l) {
   Json json{{"line", l.line},
-            {"access", l.access},
+            {"space", l.space == MemorySpace::shared ? "shared" : "global"},
+            {"access", name_of(l.kind)},
+            {"access_bytes", l.access_bytes},
             {"memory", l.memory},
             {"requests", l.counts.requests},
             {"partial_requests", l.counts.partial_requests},

@@ -131,7 +131,8 @@ void print_lines(const KernelTrace& trace) {
   row("line", "access", "memory", "requests", "bytes", "conflict", "coalesced");
   for (const AccessLine& l : lines) {
     const bool is_shared = l.space == MemorySpace::shared;
-    row(l.line, l.access, l.memory, fmt::format("{:.4g}", static_cast<double>(l.counts.requests)),
+    row(l.line, fmt::format("{} {} B", name_of(l.kind), l.access_bytes), l.memory,
+        fmt::format("{:.4g}", static_cast<double>(l.counts.requests)),
         bytes(static_cast<double>(l.counts.bytes)),
         is_shared ? fmt::format("{:.3g}-way", l.counts.ways()) : "",
         is_shared ? "" : fmt::format("{:.0f} %", 100 * l.counts.coalescing_efficiency()));
