@@ -7,7 +7,8 @@ function(attest_compile_for_simt target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     -include ${PROJECT_SOURCE_DIR}/gpu/simt/cuda_on_host.hpp
-    -O2 -g1 -ffp-contract=off -fsanitize=thread --param tsan-instrument-func-entry-exit=0
+    -O2 -g1 -ffp-contract=off -fsanitize=thread --param=tsan-instrument-func-entry-exit=0
     -fno-tree-sra -fno-tree-vectorize -fno-tree-slp-vectorize -fno-store-merging -fno-thread-jumps
+    --param=max-inline-insns-single=1000 --param=max-inline-insns-auto=1000
     -Wall -Wextra -Wno-unknown-pragmas -Wno-tsan)
 endfunction()

@@ -72,8 +72,8 @@ struct AccessSite {
   MemorySpace space = MemorySpace::shared;
   AccessKind kind = AccessKind::read;
   int access_bytes = 4;  ///< of one lane
-  std::string memory;    ///< the first buffer it touched; `dynamic shared`, `static shared`
-  ByteRange range;       ///< of bytes that it touched there
+  std::string memory;    ///< `Q`, `Q and others`, `dynamic shared`, `static shared`
+  ByteRange range;       ///< of bytes that it touched there; empty when there were others
   AccessCounts counts;
   int worst_ways =
       0;  ///< most words of one bank that one pass group wanted: n of the worst conflict

@@ -39,11 +39,11 @@ std::optional<Family> family_of(const Problem& problem, std::int64_t step) {
   return family;
 }
 
+/// Whole tiles, and whole warps of loops over rows.
 std::int64_t step_of(const Plan& plan) {
-  constexpr std::int64_t sector_floats = 8;
-  std::int64_t step = std::lcm(sector_floats, std::max<std::int64_t>(1, plan.query_tile));
-  step = std::lcm(step, std::max<std::int64_t>(1, plan.key_tile));
-  return plan.query_tile == 0 && plan.key_tile == 0 ? 32 : step;
+  constexpr std::int64_t warp = 32, at_least = 1;
+  return std::lcm(warp,
+                  std::lcm(std::max(at_least, plan.query_tile), std::max(at_least, plan.key_tile)));
 }
 
 /// Every count of a trace, in a fixed order.

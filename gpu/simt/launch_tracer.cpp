@@ -110,7 +110,11 @@ LaunchTracer::Kernel::Place LaunchTracer::place_of(const RequestBuilder::Site& s
   std::uintptr_t start = 0;
   const GlobalMemory::Buffer* buffer = memory.find(site.lowest, start);
   if (buffer == nullptr) return {"unknown", range_from(global_.base)};
-  return {buffer->name, range_from(start + buffer->accessible().begin)};
+  const std::uintptr_t first = start + buffer->accessible().begin;
+  std::uintptr_t last_start = 0;
+  if (memory.find(site.highest - 1, last_start) != buffer)
+    return {buffer->name + " and others", {}};
+  return {buffer->name, range_from(first)};
 }
 
 std::vector<KernelTrace> LaunchTracer::traces() const {

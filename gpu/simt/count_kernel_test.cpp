@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/registry.hpp"
+#include "gpu/simt/trace_kernel.hpp"
+
+namespace attest {
+namespace {
+
+/// All counts, without where they were seen.
+std::vector<std::int64_t> counts_of(const std::vector<KernelTrace>& traces) {
+  std::vector<std::int64_t> counts;
+  for (const KernelTrace& trace : traces) {
+    counts.insert(counts.end(), {trace.launches, trace.blocks, trace.warps, trace.barriers,
+                                 trace.warp_operations, trace.fmas});
+    for (const AccessSite& site : trace.sites)
+      for (const auto member : access_count_members()) counts.push_back(site.counts.*member);
+  }
+  return counts;
+}
+
+TEST(CountKernel, givesTheCountsOfTheWholeProblem) {
+  // Whole tiles; a rest; a short side; all continued from shorter runs.
+  for (const std::string_view shape :
+       {"b1 h1 n160 d4", "b1 h1 n171 d4", "b1 h1 q168 k33 d4", "b1 h1 q33 k166 d4"}) {
+    for (const std::string_view mask : {"none", "causal_top_left", "causal_bottom_right"}) {
+      for (const auto& [name, plan] : std::vector<std::pair<std::string_view, std::string_view>>{
+               {"k1_naive", "qt16 kt16"},
+               {"k2_coalesced", "qt16 kt8"},
+               {"k3_sequence_parallel", "qt16 kt32"},
+               {"k4_register_tile", "qt16 kt32 tm4 tn4"}}) {
+        const KernelInfo& kernel = *find_kernel(name, Executor::simt);
+        const Problem problem = problem_from_string(fmt::format("{} {}", shape, mask));
+        const ProblemCounters counters = count_kernel(kernel, problem, plan_from_string(plan));
+        EXPECT_TRUE(counters.is_exact) << name << " " << to_string(problem) << counters.basis;
+        EXPECT_EQ(counts_of(counters.kernels),
+                  counts_of(trace_kernel(kernel, problem, plan_from_string(plan))))
+            << name << " " << to_string(problem);
+      }
+    }
+  }
+}
+
+TEST(CountKernel, countsEveryHeadAlike) {
+  const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const Problem problem = problem_from_string("b2 h4/2 n80 d8 causal_top_left");
+  const Plan plan = plan_from_string("qt8 kt8");
+  EXPECT_EQ(counts_of(count_kernel(kernel, problem, plan).kernels),
+            counts_of(trace_kernel(kernel, problem, plan)));
+}
+
+TEST(CountKernel, aLongCausalProblemHasOneBlockMoreThanOneATileShorter) {
+  const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const Plan plan = plan_from_string("qt32 kt32");
+  const auto problem = [](int n) {
+    return problem_from_string(fmt::format("b1 h1 n{} d16 causal_top_left", n));
+  };
+  const std::vector<std::int64_t> with =
+      counts_of(count_kernel(kernel, problem(2048), plan).kernels);
+  const std::vector<std::int64_t> without =
+      counts_of(count_kernel(kernel, problem(2016), plan).kernels);
+  const std::vector<std::int64_t> last = counts_of(
+      trace_kernel(kernel, problem(2048), plan, [](std::uint64_t block) { return block == 63; }));
+  ASSERT_EQ(with.size(), last.size());
+  for (std::size_t i = 1; i < with.size(); ++i)  // launches: one in each
+    EXPECT_EQ(with[i] - without[i], last[i]) << i;
+}
+
+TEST(CountKernel, saysWhatItCannotCount) {
+  const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const Plan plan = plan_from_string("qt32 kt32");
+  EXPECT_THROW((void)count_kernel(kernel, problem_from_string("b1 h1 q300 k200 d16"), plan),
+               InvalidInput);
+  EXPECT_THROW((void)count_kernel(kernel, problem_from_string("b1 h1 n64 d999"), plan),
+               InvalidInput);
+  EXPECT_THROW((void)observe_launches(kernel, problem_from_string("b1 h1 n64 d64"), Plan{}),
+               InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest
