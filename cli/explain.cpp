@@ -74,7 +74,12 @@ Plan completed(const KernelInfo& kernel, const std::vector<Plan>& offered, const
 
 Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::string& text) {
   const Plan given = plan_from_string(text);
-  const std::vector<Plan> offered = kernel.plans(problem);
+  std::vector<Plan> offered = kernel.plans(problem);
+  if (offered.empty()) {
+    // So that the kernel's sentence is about the problem and not about a Plan without tiles.
+    offered = kernel.plans(
+        {.head_dim = problem.head_dim, .mask = problem.mask, .element_type = problem.element_type});
+  }
   const Plan plan = offered.empty() ? given : completed(kernel, offered, given);
   if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
