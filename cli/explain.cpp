@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -36,38 +39,42 @@ const KernelInfo& kernel_named(const std::string& name) {
       fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));
 }
 
-bool agrees_where_set(const Plan& plan, const Plan& given) {
+/// Of fields that are set in `given`, how many `plan` has alike; then, how few others it sets.
+std::pair<int, int> likeness(const Plan& plan, const Plan& given) {
+  int alike = 0, others = 0;
   for (const PlanField& field : plan_fields()) {
-    if (given.*field.member != 0 && plan.*field.member != given.*field.member) return false;
+    const bool is_given = given.*field.member != 0;
+    alike += is_given && plan.*field.member == given.*field.member;
+    others += !is_given && plan.*field.member != 0;
   }
-  return true;
+  return {alike, -others};
 }
 
-/// `given` with what it leaves open taken from the first of the kernel's own Plans that agrees with
-/// it, else from the first. Throws InvalidInput for a field that the kernel does not have.
-Plan completed(const KernelInfo& kernel, const std::vector<Plan>& offered, const Plan& given) {
-  const Plan* base = &offered.front();
-  for (const Plan& plan : offered) {
-    if (!agrees_where_set(plan, given)) continue;
-    base = &plan;
-    break;
-  }
-  Plan plan = *base;
+/// Throws InvalidInput for a field that none of the kernel's own Plans sets.
+void require_known_fields(const KernelInfo& kernel, const std::vector<Plan>& offered,
+                          const Plan& given) {
+  std::vector<std::string_view> known;
   for (const PlanField& field : plan_fields()) {
-    if (given.*field.member == 0) continue;
-    std::vector<std::string_view> names;
-    bool is_offered = false;
-    for (const PlanField& known : plan_fields()) {
-      if (base->*known.member == 0) continue;
-      names.push_back(known.name);
-      is_offered |= known.name == field.name;
-    }
-    if (!is_offered) {
-      throw InvalidInput(
-          fmt::format("plan field '{}' is set; kernel {} offers {}", field.name, kernel.name,
-                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-    }
-    plan.*field.member = given.*field.member;
+    const bool is_set =
+        std::ranges::any_of(offered, [&](const Plan& plan) { return plan.*field.member != 0; });
+    if (is_set) known.push_back(field.name);
+  }
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member == 0 || std::ranges::find(known, field.name) != known.end()) continue;
+    throw InvalidInput(
+        fmt::format("plan field '{}' is set; kernel {} offers {}", field.name, kernel.name,
+                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+}
+
+/// `given` with what it leaves open taken from the kernel's own Plan that is most like it, the
+/// first of several.
+Plan completed(const std::vector<Plan>& offered, const Plan& given) {
+  if (given == Plan{}) return offered.front();
+  Plan plan = *std::ranges::max_element(
+      offered, {}, [&](const Plan& candidate) { return likeness(candidate, given); });
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member != 0) plan.*field.member = given.*field.member;
   }
   return plan;
 }
@@ -80,7 +87,11 @@ Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::strin
     offered = kernel.plans(
         {.head_dim = problem.head_dim, .mask = problem.mask, .element_type = problem.element_type});
   }
-  const Plan plan = offered.empty() ? given : completed(kernel, offered, given);
+  Plan plan = given;
+  if (!offered.empty()) {
+    require_known_fields(kernel, offered, given);
+    plan = completed(offered, given);
+  }
   if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
                                    kernel.name, to_string(plan), to_string(problem), *reason));
@@ -126,8 +137,9 @@ void add_explain_command(CLI::App& app, Action& action) {
       ->add_option("--problem", options->problem,
                    "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'")
       ->capture_default_str();
-  command->add_option("--plan", options->plan,
-                      "'qt32,kt32'; what is left open is taken from the kernel's first Plan");
+  command->add_option(
+      "--plan", options->plan,
+      "'qt32,kt32'; what is left open is taken from the Plan of the kernel that is most like it");
   command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object");

@@ -20,6 +20,11 @@ Dataflow dataflow_of(const KernelInfo& kernel, const Plan& plan) {
   }
 }
 
+std::int64_t output_tiles(const Explanation& e) {
+  const Tiling tiling{.query_tile = std::max<std::int64_t>(1, e.plan.query_tile)};
+  return e.problem.batch * e.problem.query_heads * query_tiles(e.problem, tiling);
+}
+
 std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Explanation& e) {
   const std::vector<CompiledKernel> compiled = compiled_kernels();
   std::vector<ExplainedLaunch> launches;
@@ -38,6 +43,11 @@ std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Ex
       needs.shared_bytes += found->static_shared_bytes;
     }
     launch.occupancy = occupancy_of(*e.gpu, needs, c.grid.count());
+    if (e.plan.scheduling == Scheduling::persistent && c.grid.count() > 1) {
+      // The kernel asked the executor how many blocks run at once; the device has its own answer.
+      launch.occupancy = occupancy_of(*e.gpu, needs, output_tiles(e));
+      launch.configuration.grid = {.x = launch.occupancy.resident_blocks};
+    }
     launches.push_back(std::move(launch));
   }
   return launches;
