@@ -43,6 +43,16 @@ std::int64_t loaded_keys(const Problem& problem, const Tiling& tiling) {
   return keys;
 }
 
+/// Scores of one head in visited tiles.
+std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
+  std::int64_t scores = 0;
+  for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
+    scores += rows_of(problem, tiling, tile) *
+              std::min(visited_key_tiles(problem, tiling, tile) * tiling.key_tile, problem.key_len);
+  }
+  return scores;
+}
+
 /// Rows of Q that a block of one head handles in all its key tiles together.
 std::int64_t handled_rows(const Problem& problem, const Tiling& tiling) {
   std::int64_t rows = 0;
@@ -54,17 +64,17 @@ std::int64_t handled_rows(const Problem& problem, const Tiling& tiling) {
 
 Traffic standard(const Problem& problem, const Tiling& tiling) {
   const double e = element_bytes(problem);
-  const double matrix = e * rows_of_lse(problem) * d(problem.key_len);
-  const double kv = e * elements(problem, problem.key_len) * d(query_tiles(problem, tiling));
+  const double written = e * rows_of_lse(problem) * d(problem.key_len);
+  const double read = e * d(problem.batch * problem.query_heads) * d(seen_scores(problem, tiling));
   const double q = e * elements(problem, problem.query_len);
   return {.q = q,
-          .k = kv,
-          .v = kv,
+          .k = e * elements(problem, problem.key_len) * d(query_tiles(problem, tiling)),
+          .v = e * elements(problem, loaded_keys(problem, tiling)),
           .o_written = q,
-          .s_written = matrix,
-          .s_read = matrix,
-          .p_written = matrix,
-          .p_read = matrix,
+          .s_written = written,
+          .s_read = read,
+          .p_written = written,
+          .p_read = read,
           .lse = fp32_bytes * rows_of_lse(problem)};
 }
 

@@ -54,7 +54,8 @@ struct Traffic {
 [[nodiscard]] Traffic compulsory_traffic(const Problem& problem);
 /// What moves when no cache helps: every tile that a block loads comes from memory, and neither
 /// blocks nor steps share. Without a mask, per head and without LSE, in bytes of e an element:
-///   standard         e (4 N^2 + 2 N D + 2 N D ceil(N / Br)); the mask does not shorten it
+///   standard         e (4 N^2 + 2 N D + 2 N D ceil(N / Br)); a mask saves reading S, P and V of
+///                    tiles that are not visited; all of S and P is written
 ///   keys_outside     e (2 N D + 3 N D ceil(N / Bc)) + 16 N ceil(N / Bc)
 ///   queries_outside  e (2 N D + 2 N D ceil(N / Br)); two passes: 2 N D + 3 N D ceil(N / Br)
 /// With one query tile a head, `standard` is e (4 N^2 + 4 N D), the law of the papers [FA1 Thm 2].

@@ -25,6 +25,17 @@ TEST(CostModel, StandardAttentionMovesScoresAndWeightsTwiceEach) {
   EXPECT_EQ(without_lse(t) - t.s_read, 100 * mib) << "the document's list forgets that S is read";
 }
 
+TEST(CostModel, AMaskSavesReadingScoresAndNotWritingThem) {
+  const Problem p = problem("n4096 d128 fp16 causal_top_left");
+  const Traffic t =
+      traffic_without_cache(Dataflow::standard, p, {.query_tile = 64, .key_tile = 64});
+  EXPECT_EQ(t.s_written, 32 * mib);
+  EXPECT_EQ(t.p_written, 32 * mib);
+  EXPECT_EQ(t.s_read, 32 * mib * 2080 / 4096);
+  EXPECT_EQ(t.p_read, t.s_read);
+  EXPECT_EQ(t.v / t.k, 2080.0 / 4096);
+}
+
 TEST(CostModel, QueriesOutsideMovesKAndVOnceAQueryTile) {
   const Problem p = problem("n4096 d128 fp16");
   const Tiling tiles{.query_tile = 128, .key_tile = 128};

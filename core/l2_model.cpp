@@ -193,16 +193,20 @@ void run_standard(const Layout& x, const L2Launch& launch, L2Cache& cache) {
              write(x.matrix_tile(x.scores, at, tile));
            },
            nothing);
+  const auto is_visited = [&](const TilePosition& at, std::int64_t tile) {
+    return tile < visited_key_tiles(x.p, x.tiling, at.tile);
+  };
   run_pass(
       nothing,
       [&](const TilePosition& at, std::int64_t tile) {
-        read(x.matrix_tile(x.scores, at, tile));
+        if (is_visited(at, tile)) read(x.matrix_tile(x.scores, at, tile));
         write(x.matrix_tile(x.weights, at, tile));
       },
       [&](const TilePosition& at) { x.write_rows(cache, x.lse, at); });
   run_pass(
       nothing,
       [&](const TilePosition& at, std::int64_t tile) {
+        if (!is_visited(at, tile)) return;
         read(x.matrix_tile(x.weights, at, tile));
         x.read_keys(cache, x.v, at.head, tile);
       },
