@@ -56,9 +56,10 @@ __device__ void for_each_tile(const Arguments& a, const TileLaunch& launch,
   }
 }
 
-/// The workspace arrives full of NaN. A launch of its own, because no barrier spans blocks.
-template <typename Counter>  // a template, so that every file may instantiate it
-__global__ void start_tile_counter(Counter* counter) {
+/// The workspace arrives full of NaN. A launch of its own, because no barrier spans blocks. A
+/// template, so that every file may instantiate it and the two homes have one each.
+template <Executor>
+__global__ void start_tile_counter(unsigned* counter) {
   *counter = 0;
 }
 
@@ -71,8 +72,9 @@ struct TileKernels {
 /// Launches over all output tiles in the Plan's order, with the threads and the shared memory of
 /// `needs`, which why_tiles_do_not_fit() has accepted; its grid is that of block_grid(). The
 /// workspace begins with tile_counter_bytes().
-inline void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs,
-                                const Arguments& a, Device& device) {
+template <Executor home = this_executor>  // so that the two homes have one each
+void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs, const Arguments& a,
+                         Device& device) {
   const bool is_persistent = a.plan.scheduling == Scheduling::persistent;
   const auto kernel = is_persistent ? kernels.persistent : kernels.one_tile;
   const dim3 threads(static_cast<unsigned>(needs.threads));
@@ -88,7 +90,7 @@ inline void launch_output_tiles(const TileKernels& kernels, const TileNeeds& nee
     }
   } else if (is_persistent) {
     auto* const counter = static_cast<unsigned*>(a.workspace);
-    launch(start_tile_counter<unsigned>, dim3(1), dim3(1), 0, device, counter);
+    launch(start_tile_counter<home>, dim3(1), dim3(1), 0, device, counter);
     const std::int64_t at_once = resident_blocks(kernel, threads, shared_bytes, device);
     launch_blocks(std::min(needs.grid_x, at_once), 1, {.counter = counter});
   } else {

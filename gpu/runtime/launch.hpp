@@ -21,6 +21,15 @@ inline constexpr Executor this_executor = Executor::gpu;
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
                     Device& device, void** arguments);
 
+/// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
+/// MachineError.
+[[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
+                                              std::size_t shared_bytes, Device& device);
+
+// A kernel's types are the same in both homes, so without a name of their own these templates would
+// be one symbol, and the linker would keep either home's.
+inline namespace on_gpu {
+
 /// Launches kernel(arguments...) on `device`, which must be a CudaDevice, and returns without
 /// waiting. shared_bytes: dynamic shared memory of a block, what dynamic_shared() points to. Throws
 /// MachineError with one sentence when the grid, the block or the shared memory is beyond the
@@ -39,10 +48,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
       values);
 }
 
-/// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
-/// MachineError.
-[[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
-                                              std::size_t shared_bytes, Device& device);
+/// resident_blocks_of() a kernel that is named.
 template <typename... Parameters>
 std::int64_t resident_blocks(void (*kernel)(Parameters...), dim3 block, std::size_t shared_bytes,
                              Device& device) {
@@ -59,4 +65,5 @@ __device__ T* dynamic_shared() {
 }
 #endif
 
+}  // namespace on_gpu
 }  // namespace attest

@@ -29,6 +29,10 @@ void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_
 
 }  // namespace simt
 
+// A kernel's types are the same in both homes, so without a name of their own these templates would
+// be one symbol, and the linker would keep either home's.
+inline namespace on_simt {
+
 /// Runs `kernel` over the grid on the executor; arguments are converted to the kernel's parameter
 /// types and copied for every thread. Returns when all blocks have run; what went wrong inside is
 /// in device.take_findings().
@@ -61,4 +65,5 @@ T* dynamic_shared() {
   return static_cast<T*>(simt::dynamic_shared_memory());
 }
 
+}  // namespace on_simt
 }  // namespace attest
