@@ -5,8 +5,6 @@
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#else
-#include "gpu/simt/warp_matrix.hpp"
 #endif
 
 namespace attest {
