@@ -188,6 +188,13 @@ __global__ void misaligned(float* values, unsigned*, bool planted) {
   if (id() == 0) *reinterpret_cast<long long*>(values + (planted ? 1 : 0)) = 0;  // mark: misaligned
 }
 
+__global__ void misaligned_vector(float* values, unsigned*, bool planted) {
+  if (id() != 0) return;
+  const float* const from = values + (planted ? 2 : 0);
+  const float4 four = *reinterpret_cast<const float4*>(from);  // mark: misaligned_vector
+  values[0] = four.x + four.w;
+}
+
 template <void (*kernel)(float*, unsigned*, bool)>
 void run(Device& device, float* values, unsigned* counter, bool planted, int blocks, int threads) {
   launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
@@ -256,6 +263,12 @@ const std::vector<DetectionCase>& detection_cases() {
       {"early_exit", barrier, {"early_exit"}, 2, 33, run<early_exit>},
       {"missing_lane", barrier, {"missing_lane"}, 2, 64, run<missing_lane>},
       {"misaligned", "misaligned access", {"misaligned"}, 1, 32, run<misaligned>},
+      {"misaligned_vector",
+       "misaligned access",
+       {"misaligned_vector"},
+       1,
+       32,
+       run<misaligned_vector>},
   };
   return cases;
 }
