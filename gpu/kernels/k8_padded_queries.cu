@@ -14,17 +14,16 @@
 
 #include "core/kernel.hpp"
 #include "core/registry.hpp"
-#include "gpu/primitives/register_plan.hpp"
+#include "gpu/primitives/register_plan.cuh"
 #include "gpu/primitives/register_rows.cuh"
 #include "gpu/primitives/register_tile.cuh"
 #include "gpu/primitives/row_shuffle.cuh"
-#include "gpu/primitives/tile_launch.cuh"
 
 namespace attest {
 namespace {
 
 template <int TM, int TN, int columns, int slices>
-__global__ void __launch_bounds__(max_register_threads) k8_padded_queries(Arguments a) {
+__device__ void make_tile(const Arguments& a, const TilePosition& tile) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -32,9 +31,8 @@ __global__ void __launch_bounds__(max_register_threads) k8_padded_queries(Argume
   const int D = static_cast<int>(problem.head_dim);
   const RegisterTile<TM, TN, columns> at(Bc);
 
-  const std::int64_t query_tiles = ceil_div(problem.query_len, Br);
-  const std::int64_t head = blockIdx.x / query_tiles;  // of all batch * query_heads
-  const std::int64_t first_query = blockIdx.x % query_tiles * Br;
+  const std::int64_t head = tile.head;  // of all batch * query_heads
+  const std::int64_t first_query = tile.tile * Br;
   const std::int64_t query = first_query + at.row;
   const HeadRows x = head_rows(a, head / problem.query_heads, head % problem.query_heads);
 
@@ -91,27 +89,37 @@ __global__ void __launch_bounds__(max_register_threads) k8_padded_queries(Argume
   if (at.key == 0) rows.store_lse(a.lse + head * problem.query_len, query, problem.query_len);
 }
 
-constexpr std::array variants{RegisterVariant{4, 4, 4, 2, k8_padded_queries<4, 4, 4, 2>},
-                              RegisterVariant{4, 4, 8, 2, k8_padded_queries<4, 4, 8, 2>},
-                              RegisterVariant{4, 4, 4, 8, k8_padded_queries<4, 4, 4, 8>},
-                              RegisterVariant{2, 4, 4, 4, k8_padded_queries<2, 4, 4, 4>},
-                              RegisterVariant{4, 2, 4, 4, k8_padded_queries<4, 2, 4, 4>},
-                              RegisterVariant{8, 4, 4, 2, k8_padded_queries<8, 4, 4, 2>},
-                              RegisterVariant{8, 8, 4, 2, k8_padded_queries<8, 8, 4, 2>}};
+template <int TM, int TN, int columns, int slices, Scheduling::Value scheduling>
+__global__ void __launch_bounds__(max_register_threads)
+    k8_padded_queries(Arguments a, TileLaunch launch) {
+  for_each_tile<scheduling>(
+      a, launch, [&](const TilePosition& tile) { make_tile<TM, TN, columns, slices>(a, tile); });
+}
 
-TileNeeds needs_of(const Problem& problem, const Plan& plan, const RegisterVariant& variant) {
+template <int TM, int TN, int columns, int slices>
+constexpr TileKernels one_tile{k8_padded_queries<TM, TN, columns, slices, Scheduling::one_tile>};
+template <int TM, int TN, int columns, int slices>
+constexpr TileKernels with_persistent{
+    k8_padded_queries<TM, TN, columns, slices, Scheduling::one_tile>,
+    k8_padded_queries<TM, TN, columns, slices, Scheduling::persistent>};
+constexpr std::array variants{RegisterVariant{4, 4, 4, 2, with_persistent<4, 4, 4, 2>},
+                              RegisterVariant{4, 4, 8, 2, one_tile<4, 4, 8, 2>},
+                              RegisterVariant{4, 4, 4, 8, one_tile<4, 4, 4, 8>},
+                              RegisterVariant{2, 4, 4, 4, one_tile<2, 4, 4, 4>},
+                              RegisterVariant{4, 2, 4, 4, one_tile<4, 2, 4, 4>},
+                              RegisterVariant{8, 4, 4, 2, one_tile<8, 4, 4, 2>},
+                              RegisterVariant{8, 8, 4, 2, one_tile<8, 8, 4, 2>}};
+
+std::int64_t shared_floats(const Problem& problem, const Plan& plan,
+                           const RegisterVariant& variant) {
   const auto [Br, Bc] = std::pair(plan.query_tile, plan.key_tile);
   const std::int64_t K = Bc * (plan.dim_tile + 1);
   const std::int64_t V = Bc * value_stride(problem, plan, variant);
-  return {.threads = register_threads(plan),
-          .shared_floats = Br * (problem.head_dim + 1) + K + V + Br * (Bc + 1),
-          .grid_x = problem.batch * problem.query_heads * ceil_div(problem.query_len, Br)};
+  return Br * (problem.head_dim + 1) + K + V + Br * (Bc + 1);
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  auto reason = why_register_tiles_do_not_fit(
-      variants, problem, plan,
-      [&](const RegisterVariant& variant) { return needs_of(problem, plan, variant); });
+  auto reason = why_register_tiles_do_not_fit(variants, shared_floats, problem, plan);
   return reason ? reason : why_rows_are_not_shuffled(plan);
 }
 
@@ -129,11 +137,9 @@ const KernelRegistration registration{
            return register_tile_plans(problem, unsupported, {.dim_tiles = {32, 16, 20}});
          },
      .unsupported = unsupported,
-     .launch =
-         [](const Arguments& a, Device& device) {
-           const RegisterVariant& variant = *find_variant(variants, a.problem, a.plan);
-           launch_tiles(variant.kernel, needs_of(a.problem, a.plan, variant), a, device);
-         }}};
+     .workspace_bytes = tile_counter_bytes,
+     .launch = [](const Arguments& a,
+                  Device& device) { launch_register_tiles(variants, shared_floats, a, device); }}};
 
 }  // namespace
 }  // namespace attest

@@ -4,15 +4,16 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/kernel.hpp"
 #include "core/precision_plan.hpp"
+#include "gpu/primitives/grid_order.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {
@@ -30,7 +31,7 @@ struct RegisterVariant {
   std::int64_t rows, keys;  ///< TM, TN
   std::int64_t columns;     ///< of O that a thread makes in a slice
   std::int64_t slices;      ///< most slices of the head dim
-  void (*kernel)(Arguments);
+  TileKernels kernels;      ///< without a persistent one where that is not offered
 };
 
 inline std::int64_t row_threads(const Plan& plan) {
@@ -49,12 +50,26 @@ inline std::int64_t value_stride(const Problem& problem, const Plan& plan,
   return ceil_div(slice_dims(problem, plan), variant.columns) * variant.columns;
 }
 
+/// Floats of shared memory that a block needs.
+using SharedFloats = std::int64_t (*)(const Problem&, const Plan&, const RegisterVariant&);
+
+inline TileNeeds register_needs(SharedFloats shared_floats, const Problem& problem,
+                                const Plan& plan, const RegisterVariant& variant) {
+  const BlockGrid grid = block_grid(problem, plan);
+  return {.threads = register_threads(plan),
+          .shared_floats = shared_floats(problem, plan, variant),
+          .grid_x = grid.x,
+          .grid_y = grid.y};
+}
+
 /// The first form whose registers hold the Plan's tiles, nullptr if none does. The Plan has
 /// positive tiles.
 inline const RegisterVariant* find_variant(std::span<const RegisterVariant> variants,
                                            const Problem& problem, const Plan& plan) {
   const std::int64_t dims = slice_dims(problem, plan);
+  const bool is_persistent = plan.scheduling == Scheduling::persistent;
   for (const RegisterVariant& v : variants) {
+    if (is_persistent && v.kernels.persistent == nullptr) continue;
     if (v.rows == plan.thread_rows && v.keys == plan.thread_keys &&
         v.columns * row_threads(plan) >= dims && v.slices * dims >= problem.head_dim) {
       return &v;
@@ -64,10 +79,9 @@ inline const RegisterVariant* find_variant(std::span<const RegisterVariant> vari
 }
 
 /// A sentence when no form of the kernel runs the Plan, or no GPU from sm_80 on is sure to hold it.
-/// `needs_of` is asked when a form is found.
 inline std::optional<std::string> why_register_tiles_do_not_fit(
-    std::span<const RegisterVariant> variants, const Problem& problem, const Plan& plan,
-    const std::function<TileNeeds(const RegisterVariant&)>& needs_of) {
+    std::span<const RegisterVariant> variants, SharedFloats shared_floats, const Problem& problem,
+    const Plan& plan) {
   const auto is_offered = [&](const RegisterVariant& v) {
     return v.rows == plan.thread_rows && v.keys == plan.thread_keys;
   };
@@ -103,14 +117,20 @@ inline std::optional<std::string> why_register_tiles_do_not_fit(
     return "dim_tile is " + std::to_string(plan.dim_tile) + "; allowed: 1 to " +
            std::to_string(max_register_head_dim);
   }
+  if (auto reason = why_order_does_not_fit(plan)) return reason;
   const RegisterVariant* const variant = find_variant(variants, problem, plan);
+  if (variant == nullptr && plan.scheduling == Scheduling::persistent) {
+    return "scheduling is persistent, and with it the kernel has no form for head_dim " +
+           std::to_string(problem.head_dim) + " and these tiles; scheduling 0 may have one";
+  }
   if (variant == nullptr) {
     return "head_dim is " + std::to_string(problem.head_dim) +
            ", more columns of O than the registers of " + std::to_string(row_threads(plan)) +
            " threads a row hold; a larger key_tile has more threads";
   }
   return why_tiles_do_not_fit(
-      problem, plan, [&] { return needs_of(*variant); }, max_register_head_dim);
+      problem, plan, [&] { return register_needs(shared_floats, problem, plan, *variant); },
+      max_register_head_dim);
 }
 
 /// Roundings of the kernels that sum a row's weights of a tile key by key.
@@ -151,10 +171,10 @@ struct RegisterPlanOptions {
 
 /// Pairs of tiles with register tiles that `unsupported` does not object to. S3's come first: Br =
 /// Bc = 32, TM = TN = 4. 24 and 48 are no powers of two: rows then end in the middle of a warp.
-inline std::vector<Plan> register_tile_plans(
-    const Problem& problem,
-    const std::function<std::optional<std::string>(const Problem&, const Plan&)>& unsupported,
-    const RegisterPlanOptions& options = {}) {
+/// Every grid order comes with the first pair.
+inline std::vector<Plan> register_tile_plans(const Problem& problem,
+                                             const UnsupportedCheck& unsupported,
+                                             const RegisterPlanOptions& options = {}) {
   constexpr std::array<std::array<std::int64_t, 4>, 14> tiles{{{32, 32, 4, 4},
                                                                {64, 64, 4, 4},
                                                                {16, 32, 4, 4},
@@ -181,7 +201,16 @@ inline std::vector<Plan> register_tile_plans(
       if (!unsupported(problem, plan)) plans.push_back(plan);
     }
   }
-  return plans;
+  return with_grid_orders(std::move(plans), problem, unsupported);
+}
+
+/// For Plans that why_register_tiles_do_not_fit() has accepted.
+template <Executor home = this_executor>  // so that the two homes have one each
+void launch_register_tiles(std::span<const RegisterVariant> variants, SharedFloats shared_floats,
+                           const Arguments& a, Device& device) {
+  const RegisterVariant& variant = *find_variant(variants, a.problem, a.plan);
+  launch_output_tiles<home>(variant.kernels,
+                            register_needs(shared_floats, a.problem, a.plan, variant), a, device);
 }
 
 }  // namespace attest
