@@ -51,6 +51,12 @@ inline __device__ void load_zeroed(const RowView<const float>& from, std::int64_
   });
 }
 
+/// Writes zeros to [rows, columns] of `tile`; `columns` may be 0.
+inline __device__ void fill_zeros(const SharedTile& tile, int rows, int columns) {
+  if (columns == 0) return;
+  for_each_element(rows, columns, [&](int r, int c) { tile.row(r)[c] = 0.0F; });
+}
+
 /// Whether every row starts at a multiple of 16 bytes and is a whole number of them.
 inline __device__ bool rows_are_vectors(const RowView<const float>& rows, int columns) {
   return reinterpret_cast<std::uintptr_t>(rows.first) % sizeof(float4) == 0 &&
