@@ -1,11 +1,15 @@
-// K2, coalesced [S3 kernel 2; FA1 Alg. 1]: K1's loops, but a block has a thread for every score,
-// and all threads copy tiles together, neighbours taking neighbouring floats.
+// K2, coalesced, and K2b [S3 kernel 2; FA1 Alg. 1]: K1's loops, but a block has a thread for every
+// score, and all threads copy tiles together, neighbours taking neighbouring floats.
 //
 // Idea
 //   One block a head. The outer loop holds a K and V tile, the inner one passes all queries by, so
 //   O, m and l travel to global memory and back once a key tile. That traffic, and having only
 //   B * H blocks, is what K3 removes. Thread t makes score (t / Bc, t % Bc) of a tile, then columns
 //   t % Bc, t % Bc + Bc, ... of row t / Bc of O.
+//   row_reduce: how the threads of a row find its maximum and sum, with nothing else changed.
+//   shared_loop (K2): each reads the whole row, Bc loads that are broadcasts. shuffle (K2b): each
+//   brings its own element, and log2(Bc) exchanges between lanes, each waiting for the last. S3
+//   measured 223 and 226 ms [claims Q3.21].
 // Resident
 //   shared     Q, O [Br, D]; K, V [Bc, D]; S [Br, Bc], overwritten by P; m, l [Br]. Unpadded.
 //   global     O, normalised after every step; m, l of all rows in the workspace. All three are
@@ -27,8 +31,10 @@
 //       before the next tile overwrites them; m and l reach global memory before others read them
 //   From its store to its next load O needs none: a thread loads what it stored itself.
 // Limits
-//   fp32; what why_tiles_do_not_fit() says.
+//   fp32; shuffle needs a row within a warp: Bc a power of two up to 32; what
+//   why_tiles_do_not_fit() says.
 #include <algorithm>
+#include <bit>
 
 #include "core/kernel.hpp"
 #include "core/registry.hpp"
@@ -36,12 +42,28 @@
 #include "gpu/primitives/dot.cuh"
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/online_softmax.cuh"
+#include "gpu/primitives/row_shuffle.cuh"
 #include "gpu/primitives/tile_launch.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {
 namespace {
 
+/// `combine` over `start` and the first `seen` of a row's Bc values, the same in all its threads.
+/// Shuffles need all lanes of the warp here.
+template <RowReduce::Value reduce, typename Combine>
+__device__ float over_seen(const float* values, int col, int seen, int Bc, float start,
+                           const Combine& combine) {
+  if constexpr (reduce == RowReduce::shuffle) {
+    return over_row(col < seen ? values[col] : start, Bc, combine);
+  } else {
+    float result = start;
+    for (int k = 0; k < seen; ++k) result = combine(result, values[k]);
+    return result;
+  }
+}
+
+template <RowReduce::Value reduce>
 __global__ void __launch_bounds__(max_block_threads) k2_coalesced(Arguments a) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
@@ -91,15 +113,15 @@ __global__ void __launch_bounds__(max_block_threads) k2_coalesced(Arguments a) {
       __syncthreads();  // (2)
       if (col < seen) S[row * Bc + col] = problem.scale * dot(Q + row * D, K + col * D, 1, D);
       __syncthreads();  // (3)
-      float tile_m = -INFINITY;
-      for (int k = 0; k < seen; ++k) tile_m = fmaxf(tile_m, S[row * Bc + k]);
+      const float tile_m = over_seen<reduce>(S + row * Bc, col, seen, Bc, -INFINITY,
+                                             [](float x, float y) { return fmaxf(x, y); });
       __syncthreads();  // (4)
       float* const P = S;
       if (col < seen) P[row * Bc + col] = exp_below<FastExp>(S[row * Bc + col], tile_m);
       __syncthreads();  // (5)
+      const float tile_l = over_seen<reduce>(P + row * Bc, col, seen, Bc, 0.0F,
+                                             [](float x, float y) { return x + y; });
       if (seen > 0) {
-        float tile_l = 0.0F;
-        for (int k = 0; k < seen; ++k) tile_l += P[row * Bc + k];
         const NormalisedStep step = normalised_step<FastExp>(m[row], l[row], tile_m, tile_l);
         for (int c = col; c < D; c += Bc) {
           O[row * D + c] = step.apply(O[row * D + c], dot(P + row * Bc, V + c, D, seen));
@@ -127,15 +149,36 @@ TileNeeds needs_of(const Problem& problem, const Plan& plan) {
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  return why_tiles_do_not_fit(problem, plan, [&] { return needs_of(problem, plan); });
+  if (auto reason = why_tiles_do_not_fit(problem, plan, [&] { return needs_of(problem, plan); })) {
+    return reason;
+  }
+  const auto lanes = static_cast<std::uint64_t>(plan.key_tile);
+  if (plan.row_reduce == RowReduce::shuffle && (lanes > 32 || !std::has_single_bit(lanes))) {
+    return "row_reduce is shuffle and key_tile " + std::to_string(plan.key_tile) +
+           "; allowed: powers of two up to 32, so that a row lies in one warp";
+  }
+  return std::nullopt;
+}
+
+std::vector<Plan> plans(const Problem& problem) {
+  std::vector<Plan> all = tile_plans(problem, unsupported);
+  for (Plan plan : tile_plans(problem, unsupported)) {
+    plan.row_reduce = RowReduce::shuffle;
+    if (!unsupported(problem, plan)) all.push_back(plan);
+  }
+  return all;
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile));
+  const bool is_tree = plan.row_reduce == RowReduce::shuffle;
   return {.scale_after_dot = true,
           .exp = fast_expf(),
           .rescale = Rescale::normalised_steps,
-          .blocks = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile)),
-          .normaliser_chain = tiled_normaliser_chain(problem, plan),
+          .blocks = tiles,
+          .normaliser_chain =
+              is_tree ? std::countr_zero(static_cast<std::uint64_t>(plan.key_tile)) + tiles
+                      : tiled_normaliser_chain(problem, plan),
           .division_error = 0x1p-24,  // one IEEE division a step
           .log_error = 0x1p-23};      // logf: 1 ulp
 }
@@ -143,19 +186,21 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
 const KernelRegistration registration{
     {.name = "k2_coalesced",
      .summary = "FA1 order, one block a head, one thread a score, coalesced tile copies",
-     .source = "K2 [S3 kernel 2; FA1 Alg. 1]",
+     .source = "K2, K2b [S3 kernel 2; FA1 Alg. 1]",
      .executor = this_executor,
      .dataflow = Dataflow::keys_outside,
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .precision = precision,
-     .plans = [](const Problem& problem) { return tile_plans(problem, unsupported); },
+     .plans = plans,
      .unsupported = unsupported,
      .workspace_bytes = row_state_bytes,
-     .launch =
-         [](const Arguments& a, Device& device) {
-           launch_tiles(k2_coalesced, needs_of(a.problem, a.plan), a, device);
-         }}};
+     .launch = [](const Arguments& a, Device& device) {
+       const bool shuffles = a.plan.row_reduce == RowReduce::shuffle;
+       launch_tiles(
+           shuffles ? k2_coalesced<RowReduce::shuffle> : k2_coalesced<RowReduce::shared_loop>,
+           needs_of(a.problem, a.plan), a, device);
+     }}};
 
 }  // namespace
 }  // namespace attest
