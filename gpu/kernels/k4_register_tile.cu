@@ -27,7 +27,7 @@
 //   (4) all have read S before P overwrites it
 //   (5) a row of P is complete before it is summed and multiplied by V
 // Limits
-//   fp32; head_dim to 256 where the columns fit the registers; what
+//   fp32; head_dim to 192 where the columns fit the registers; what
 //   why_register_tiles_do_not_fit() says.
 #include <array>
 

@@ -9,14 +9,16 @@
 // Resident
 //   shared     Q [Br, D] for the whole loop; K [Bc, D] in rows of D + 1 and V [Bc, D] in turn;
 //              S [Br, Bc] in rows of Bc + 1, overwritten by P. With D = 64, Br = Bc = 32,
-//              TM = TN = 4: no conflicts on K and S; Q still 4-way (K8's step), V 2-way (K6's).
+//              TM = TN = 4: reads of K and S without conflicts; of Q still 4-way (K8's step), of V
+//              2-way (K6's). Writes are up to 4-way: neighbours write four floats apart. Each value
+//              is written once or twice and read 8 times or more.
 //   registers  O, not normalised; m and l of the thread's rows, the same in all threads of a row
 //   global     nothing but the inputs and the one write of O and LSE
 // Legend, Masking, Barriers
 //   as K4
 // Limits
 //   fp32; rows that start at no multiple of 16 bytes, or whose length is none, are read in scalars;
-//   head_dim to 256 where the columns fit the registers; what why_register_tiles_do_not_fit() says.
+//   head_dim to 192 where the columns fit the registers; what why_register_tiles_do_not_fit() says.
 #include <array>
 
 #include "core/kernel.hpp"

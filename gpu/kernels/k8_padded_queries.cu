@@ -3,7 +3,9 @@
 // Idea
 //   S3 pads K and S and stops there. The 4 tile rows of a warp read the same dim of rows of Q that
 //   are TM * D floats apart: with D = 64 one bank, a 4-way conflict in every step of Q K^T. In rows
-//   of D + 1 floats they are different banks.
+//   of D + 1 floats they are different banks. No read has a conflict then; writes have, up to
+//   4-way, where neighbours write four floats apart: P, and the parts of vectors from global
+//   memory.
 // Resident
 //   shared     Q [Br, D] in rows of D + 1, for the whole loop; the rest as K7
 //   registers, global
@@ -125,7 +127,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
 
 const KernelRegistration registration{
     {.name = "k8_padded_queries",
-     .summary = "K7 with padded Q: no bank conflict is left",
+     .summary = "K7 with padded Q: reads without bank conflicts",
      .source = "K8, after K7",
      .executor = this_executor,
      .dataflow = Dataflow::queries_outside,

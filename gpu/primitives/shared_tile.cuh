@@ -84,9 +84,11 @@ inline __device__ void load_zeroed_vectors(const RowView<const float>& from, std
   });
 }
 
-/// load_zeroed() by the widest loads that the rows allow.
-inline __device__ void load_widest(const RowView<const float>& from, std::int64_t begin, int rows,
-                                   int columns, int filled, const SharedTile& tile) {
+/// load_zeroed() by the widest loads that the rows allow. Inlined, so that a finding or a counter
+/// names the kernel's line.
+__device__ __forceinline__ void load_widest(const RowView<const float>& from, std::int64_t begin,
+                                            int rows, int columns, int filled,
+                                            const SharedTile& tile) {
   if (rows_are_vectors(from, columns) && filled % 4 == 0) {
     load_zeroed_vectors(from, begin, rows, columns, filled, tile);
   } else {
