@@ -17,6 +17,20 @@ struct FastExp {
   static __device__ float of(float x) { return __expf(x); }
 };
 
+/// 2^x in one instruction: ex2.approx.ftz, 2 ulp, subnormal results become 0. exp2f on the
+/// executor.
+struct HardwareExp2 {
+  static __device__ float of(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+  }
+};
+
 /// exp(value - maximum) for value <= maximum: the weight of a score, and the factor that moves sums
 /// from an old maximum
 /// (`value`) to a new one.
@@ -40,6 +54,11 @@ inline __device__ float divisor_of(float l) {
 /// Error: 1 ulp of the logarithm, and the addition's rounding.
 inline __device__ float log_sum_exp(float m, float l) {
   return m + logf(l);
+}
+
+/// The same for a maximum in units of log2, of scores times log2(e).
+inline __device__ float log_sum_exp2(float m, float l) {
+  return m * 0.693147181F + logf(l);
 }
 
 /// FA1's update, O normalised after every tile [FA1 Alg. 1, lines 11-12]: the tile brings its own
