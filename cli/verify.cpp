@@ -61,10 +61,8 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     *campaign.time_limit -= std::chrono::duration<double>(state.seconds);
     shown.seconds_limit = std::max(0.0, campaign.time_limit->count());
   } else {
-    const Shard& shard = campaign.shard;
-    const std::int64_t each =
-        (campaign.cases_per_kernel - shard.index + shard.count - 1) / shard.count;
-    shown.total = each * static_cast<std::int64_t>(kernels.size());
+    shown.total = 0;
+    for (const KernelInfo* kernel : kernels) shown.total += cases_of_shard(*kernel, campaign);
     for (const KernelResult& result : state.results) {
       shown.total -= result.cases - result.regressions + result.not_drawn;
     }

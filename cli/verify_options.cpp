@@ -94,9 +94,10 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(which);
 
   const std::string how_many = "How many";
-  command.add_option("--cases", campaign.cases_per_kernel, "cases per kernel")
+  command
+      .add_option("--cases", campaign.cases_per_kernel,
+                  "cases per kernel [default: 500, and 150 on the SIMT executor]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->capture_default_str()
       ->group(how_many);
   command.add_option("--for", options.time_limit, "run this long instead: 60s, 5m, 1h")
       ->group(how_many);
@@ -176,6 +177,9 @@ VerifyOptions parse_verify_options(const std::vector<std::string>& typed) {
 void note_typed_options(const CLI::App& command, VerifyOptions& options) {
   options.names_kernels = command.count("--kernel") > 0;
   options.has_cases = command.count("--cases") > 0;
+  if (options.has_cases) {
+    options.campaign.cases_per_simt_kernel = options.campaign.cases_per_kernel;
+  }
 }
 
 VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,

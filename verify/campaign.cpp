@@ -52,11 +52,11 @@ class Campaign {
 
   [[nodiscard]] std::int64_t total_turns() const {
     if (options_.time_limit) return std::numeric_limits<std::int64_t>::max();
-    const Shard& shard = options_.shard;
-    const std::int64_t drawn =
-        (options_.cases_per_kernel - shard.index + shard.count - 1) / shard.count;
-    return (corpus_size() + std::max<std::int64_t>(0, drawn)) *
-           static_cast<std::int64_t>(kernels_.size());
+    std::int64_t most = 0;
+    for (const KernelInfo* kernel : kernels_) {
+      most = std::max(most, cases_of_shard(*kernel, options_));
+    }
+    return (corpus_size() + most) * static_cast<std::int64_t>(kernels_.size());
   }
 
   [[nodiscard]] bool is_interrupted() const {
@@ -95,7 +95,11 @@ class Campaign {
   [[nodiscard]] std::optional<std::int64_t> index_of(const KernelInfo& kernel,
                                                      std::int64_t task) const {
     const Shard& shard = options_.shard;
-    if (task >= corpus_size()) return (task - corpus_size()) * shard.count + shard.index;
+    if (task >= corpus_size()) {
+      const std::int64_t index = (task - corpus_size()) * shard.count + shard.index;
+      if (!options_.time_limit && index >= cases_of(kernel, options_)) return {};
+      return index;
+    }
     if (task % shard.count != shard.index || kernel.role != KernelRole::kernel) return {};
     return task - corpus_size();
   }
@@ -203,6 +207,17 @@ class Campaign {
 };
 
 }  // namespace
+
+std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options) {
+  return kernel.executor == Executor::simt ? options.cases_per_simt_kernel
+                                           : options.cases_per_kernel;
+}
+
+std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options) {
+  const Shard& shard = options.shard;
+  const std::int64_t cases = cases_of(kernel, options);
+  return std::max<std::int64_t>(0, (cases - shard.index + shard.count - 1) / shard.count);
+}
 
 std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,
                                        const CampaignOptions& options) {

@@ -26,7 +26,8 @@ struct Shard {
 
 struct CampaignOptions {
   std::int64_t cases_per_kernel = 500;
-  std::optional<std::chrono::duration<double>> time_limit{};  ///< replaces cases_per_kernel
+  std::int64_t cases_per_simt_kernel = 150;  ///< on the executor, where a case costs most
+  std::optional<std::chrono::duration<double>> time_limit{};  ///< replaces both
   std::uint64_t seed = 1;
   int jobs = 1;
   Shard shard{};
@@ -48,6 +49,11 @@ struct CampaignOptions {
   /// Of the same kernels and options: what is done here is not done again.
   std::vector<KernelResult> resume_from{};
 };
+
+/// Cases that are drawn for a kernel in all shards together, without a time limit.
+[[nodiscard]] std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options);
+/// The same in the shard of the options.
+[[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
 
 /// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing
 /// case of each. A kernel that failed gets no later cases. The outcome does not depend on the

@@ -23,7 +23,7 @@ std::vector<const KernelInfo*> kernels(const std::string& glob) {
 
 TEST(Campaign, TheOutcomeDoesNotDependOnTheNumberOfJobs) {
   CampaignOptions options;
-  options.cases_per_kernel = 40;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 40;
   std::vector<std::vector<KernelResult>> results;
   for (const int jobs : {1, 2, 3}) {
     options.jobs = jobs;
@@ -65,7 +65,7 @@ TEST(Campaign, EveryKernelObeysEveryLawOnRandomAndOnRealInputs) {
   static const bool added = (add_real_inputs(), true);
   ASSERT_TRUE(added);
   CampaignOptions options;
-  options.cases_per_kernel = 25;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 25;
   options.jobs = 2;
   options.seed = 20;
   options.laws.every_law = true;
@@ -103,7 +103,7 @@ TEST(Campaign, AKernelThatSupportsNothingIsNotCalledPassed) {
     return std::optional<std::string>("never");
   };
   CampaignOptions options;
-  options.cases_per_kernel = 3;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 3;
   const KernelResult result = run_campaign({&picky}, options).front();
   EXPECT_EQ(result.verdict(), Verdict::unsupported);
   EXPECT_FALSE(result.is_as_expected());

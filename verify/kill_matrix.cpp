@@ -187,7 +187,8 @@ class Judge {
     std::vector<const KernelInfo*> kernels;
     for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
     CampaignOptions campaign;
-    campaign.cases_per_kernel = std::max<std::int64_t>(options_.cases, 1);
+    campaign.cases_per_kernel = campaign.cases_per_simt_kernel =
+        std::max<std::int64_t>(options_.cases, 1);
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;

@@ -44,7 +44,7 @@ std::vector<const KernelInfo*> two_kernels() {
 
 CampaignOptions logged_options(Log& log) {
   CampaignOptions options;
-  options.cases_per_kernel = 23;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 23;
   options.jobs = 2;
   options.generator.max_len = 20;
   options.regressions = all_regressions();
@@ -120,7 +120,7 @@ TEST_F(CampaignFolder, AnInterruptedCampaignGoesOnWithoutRunningACaseTwice) {
 
 TEST_F(CampaignFolder, AFailureIsKeptWithNaNAndNotShrunkAgain) {
   CampaignOptions options;
-  options.cases_per_kernel = 200;  // enough for the control to fail
+  options.cases_per_kernel = options.cases_per_simt_kernel = 200;  // enough for the control to fail
   const std::vector<const KernelInfo*> control{find_kernel("o1_unshifted", Executor::cpu)};
   const std::vector<KernelResult> first = run_campaign(control, options);
   ASSERT_TRUE(first[0].failure.has_value());
@@ -172,7 +172,7 @@ TEST(Regressions, EachFitsAKernelAndEveryKernelItFitsPasses) {
     EXPECT_GE(fits, 1) << regression.name;
   }
   CampaignOptions options;
-  options.cases_per_kernel = 1;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 1;
   options.regressions = all_regressions();
   for (const KernelResult& result :
        run_campaign({find_kernel("k3_sequence_parallel", Executor::simt),

@@ -38,7 +38,7 @@ bool is_verdict(std::string_view name) {
 const std::vector<KernelResult>& campaign() {
   static const std::vector<KernelResult> results = [] {
     CampaignOptions options;
-    options.cases_per_kernel = 150;
+    options.cases_per_kernel = options.cases_per_simt_kernel = 150;
     options.jobs = 2;
     options.make_runner = isolated;
     options.shrink.candidate_seconds = 0.25;
@@ -91,7 +91,7 @@ TEST(Mutants, TheKernelsTheyWerePlantedInPassTheSameCases) {
     if (!is_verdict(mutant->killed_by)) laws += mutant->killed_by + ",";
   }
   CampaignOptions options;
-  options.cases_per_kernel = 150;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 150;
   options.jobs = 2;
   options.make_runner = isolated;
   options.laws.glob = laws;

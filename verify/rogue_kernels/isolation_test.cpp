@@ -33,7 +33,7 @@ constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 
 
 CampaignOptions isolated_options() {
   CampaignOptions options;
-  options.cases_per_kernel = 10;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 10;
   options.jobs = 2;
   options.generator.max_len = 20;
   options.shrink.candidate_seconds = 1;
@@ -124,7 +124,7 @@ TEST(Isolation, OutcomesAreThoseOfOneProcess) {
   const std::vector<const KernelInfo*> kernels{kernel("o1_unshifted"), kernel("o6_split_combine"),
                                                kernel("k3_sequence_parallel", Executor::simt)};
   CampaignOptions options = isolated_options();
-  options.cases_per_kernel = 30;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 30;
   const std::vector<KernelResult> isolated = run_campaign(kernels, options);
   options.make_runner = {};
   const std::vector<KernelResult> direct = run_campaign(kernels, options);
@@ -146,7 +146,7 @@ TEST(Isolation, OutcomesAreThoseOfOneProcess) {
 TEST(Isolation, ACrashThatAFreshProcessDoesNotRepeatSaysSo) {
   CampaignOptions options = isolated_options();
   options.jobs = 1;
-  options.cases_per_kernel = 40;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 40;
   options.laws.glob = "within_bound";
   const KernelResult result = run_campaign({kernel("rogue/third_time")}, options).front();
   EXPECT_EQ(result.verdict(), Verdict::crashed);
