@@ -31,23 +31,26 @@ inline __device__ int keys_seen(std::int64_t visible, std::int64_t first_key, in
   return left <= 0 ? 0 : left < tile ? static_cast<int>(left) : tile;
 }
 
-/// The four tensors of fp32 problems as one query head sees them.
-struct HeadRows {
-  RowView<const float> q, k, v;
-  RowView<float> o;
+/// The four tensors as one query head sees them; T is what the element type of the problem is.
+template <typename T>
+struct HeadRowsOf {
+  RowView<const T> q, k, v;
+  RowView<T> o;
 };
+using HeadRows = HeadRowsOf<float>;
 
-inline __device__ HeadRows head_rows(const Arguments& a, std::int64_t batch,
-                                     std::int64_t query_head) {
+template <typename T = float>
+__device__ HeadRowsOf<T> head_rows(const Arguments& a, std::int64_t batch,
+                                   std::int64_t query_head) {
   const Problem& problem = a.problem;
   const std::int64_t kv_head = problem.kv_head_of(query_head);
-  return {{static_cast<const float*>(a.q) + a.q_strides.offset(batch, query_head, 0),
-           a.q_strides.row, problem.query_len},
-          {static_cast<const float*>(a.k) + a.k_strides.offset(batch, kv_head, 0), a.k_strides.row,
+  return {{static_cast<const T*>(a.q) + a.q_strides.offset(batch, query_head, 0), a.q_strides.row,
+           problem.query_len},
+          {static_cast<const T*>(a.k) + a.k_strides.offset(batch, kv_head, 0), a.k_strides.row,
            problem.key_len},
-          {static_cast<const float*>(a.v) + a.v_strides.offset(batch, kv_head, 0), a.v_strides.row,
+          {static_cast<const T*>(a.v) + a.v_strides.offset(batch, kv_head, 0), a.v_strides.row,
            problem.key_len},
-          {static_cast<float*>(a.o) + a.o_strides.offset(batch, query_head, 0), a.o_strides.row,
+          {static_cast<T*>(a.o) + a.o_strides.offset(batch, query_head, 0), a.o_strides.row,
            problem.query_len}};
 }
 

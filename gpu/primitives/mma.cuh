@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/primitives/launch.cuh"
 
 #ifdef __CUDACC__
