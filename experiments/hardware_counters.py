@@ -15,6 +15,7 @@ import sys
 
 import torch
 
+import grid_orders
 import ladder
 import ncu_csv
 import timing
@@ -45,18 +46,16 @@ METRICS = [
     ("launch__block_size", "threads", "1"),
 ]
 
-# The founding document's shape: 8 x 32 heads, N 8192, D 128. There 16-bit; our numbers are fp32, so bytes double.
-LARGE = "b8 h32 n8192 d128 none fp32"
+# Kernels that take seconds: counted without a mask only, since ncu repeats a launch for each group of counters.
+SLOW = ("k1_naive", "k2_coalesced", "k3_sequence_parallel")
 
 
 def launches_of(name):
     """(shape, kernel, plan) each."""
-    if name == "ladder":
-        return [(f"{ladder.LEDGER} {mask} fp32", kernel, plan)
-                for mask in ("none", "causal_top_left") for kernel, plan in ladder.RUNGS]
-    orders = ["grid_order=q_fastest", "grid_order=q_slowest", "grid_order=grouped g4"]
-    tiles = ["qt64 kt64", "qt128 kt64"]
-    return [(LARGE, "k10_wide_tiles", f"{tile} {order}") for tile in tiles for order in orders]
+    if name == "orders":
+        return grid_orders.launches()
+    return [(f"{ladder.LEDGER} {mask} fp32", kernel, plan) for mask in ("none", "causal_top_left")
+            for kernel, plan in ladder.RUNGS if mask == "none" or kernel not in SLOW]
 
 
 def launch_each(library_path, launches):

@@ -60,6 +60,7 @@ def eager(shape, q, k, v):
 
 PEERS = {
     "torch_sdpa_efficient": sdpa(SDPBackend.EFFICIENT_ATTENTION),
+    "torch_sdpa_flash": sdpa(SDPBackend.FLASH_ATTENTION),
     "torch_sdpa_math": sdpa(SDPBackend.MATH),
     "torch_eager": eager,
 }
@@ -110,7 +111,7 @@ def measurements(times, name, flops, baseline):
 def time_shape(library, shape_text, kernels, peers, baseline, rounds, extra=()):
     """Times (kernel, plan) pairs and peers on one shape; yields (labels, measurements), one a contender.
 
-    `extra`: {name: (call, flops)} of contenders that are no attention. Every record names the baseline and its time
+    `baseline` is the name of a contender; None: the first kernel. `extra`: {name: (call, flops)} of contenders that are no attention. Every record names the baseline and its time
     comes from the same rounds.
     """
     shape = Shape(shape_text)
@@ -119,6 +120,7 @@ def time_shape(library, shape_text, kernels, peers, baseline, rounds, extra=()):
     for kernel, plan in kernels:
         run = library.prepare(kernel, shape_text, plan, q, k, v)
         runs[f"{kernel} {run.plan}"] = run
+    baseline = baseline or next(iter(runs))
     flops = {name: run.flops for name, run in runs.items()}
     calls = dict(runs)
     for peer in peers:

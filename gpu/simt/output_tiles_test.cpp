@@ -22,8 +22,12 @@ std::vector<int> counts(const Problem& problem, const Plan& plan, simt::SimtDevi
       device, "workspace",
       std::vector<std::byte>(tile_counter_bytes(problem, plan), std::byte{0xff}),
       TestBuffer<std::byte>::Contents::unwritten);
-  launch_count_tiles(
-      {.problem = problem, .plan = plan, .o = made.data(), .workspace = workspace.data()}, device);
+  Arguments arguments;
+  arguments.problem = problem;
+  arguments.plan = plan;
+  arguments.o = made.data();
+  arguments.workspace = workspace.data();
+  launch_count_tiles(arguments, device);
   return made.read();
 }
 
