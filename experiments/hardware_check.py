@@ -70,7 +70,7 @@ def predicted(explanation):
 def measured(run):
     values = {"dram": run["dram_read"] + run["dram_written"], "occupancy": run.get("achieved_occupancy"),
               "registers": run.get("registers"), "blocks": run.get("blocks"),
-              "global_load_sectors": run["global_load_sectors"], "global_store_sectors": run["global_store_sectors"],
+              "global_load_sectors": run["global_load_sectors"] + run.get("global_async_sectors", 0), "global_store_sectors": run["global_store_sectors"],
               "shared_load_passes": run["shared_load_wavefronts"], "shared_load_requests": run["shared_load_requests"]}
     if run.get("l2_sectors"):
         values["l2_hit"] = 100 * run["l2_sector_hits"] / run["l2_sectors"]

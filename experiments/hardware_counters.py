@@ -35,6 +35,7 @@ METRICS = [
     ("smsp__sass_inst_executed_op_shared_st.sum", "shared_store_requests", "1"),
     ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global_load_requests", "1"),
     ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global_load_sectors", "1"),
+    ("l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum", "global_async_sectors", "1"),  # cp.async
     ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global_store_requests", "1"),
     ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global_store_sectors", "1"),
     ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", "ffma", "1"),
@@ -73,6 +74,13 @@ def launch_each(library_path, launches):
         run.close()
 
 
+def known_metrics():
+    """Those of METRICS that this version of ncu has for the chip."""
+    listed = subprocess.run(["ncu", "--query-metrics", "--chips", "gh100"], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    return [name for name, _, _ in METRICS if name.split(".")[0] in names or name.startswith("launch__")]
+
+
 def main():
     arguments = timing.parser(__doc__.splitlines()[0])
     arguments.add_argument("--set", choices=("ladder", "orders"), default="ladder")
@@ -83,7 +91,7 @@ def main():
         return
     launches = launches_of(options.set)
     command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-               "--metrics", ",".join(name for name, _, _ in METRICS),
+               "--metrics", ",".join(known_metrics()),
                sys.executable, os.path.abspath(__file__), "--library", options.library, "--out", options.out,
                "--child", json.dumps(launches)]
     ran = subprocess.run(command, capture_output=True, text=True)
