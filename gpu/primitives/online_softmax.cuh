@@ -31,6 +31,11 @@ struct HardwareExp2 {
   }
 };
 
+/// Exponential of a number that was multiplied by log2(e) before: 2 ulp on the GPU, 1 ulp in glibc.
+struct FoldedExp2 {
+  static __device__ float of(float x) { return exp2f(x); }
+};
+
 /// exp(value - maximum) for value <= maximum: the weight of a score, and the factor that moves sums
 /// from an old maximum
 /// (`value`) to a new one.

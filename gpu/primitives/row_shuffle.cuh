@@ -24,8 +24,8 @@ __device__ float over_row(float value, int row_threads, const Combine& combine) 
 }
 
 /// m_new[i] <- the maximum of m[i] and the scores that row i sees. `key` is the first key of this
-/// thread's scores.
-template <int TM, int TN>
+/// thread's scores. Not `masked`, here and below: every row sees every key of the tile.
+template <bool masked = true, int TM, int TN>
 __device__ __forceinline__ void row_maxima_over_lanes(const float (&s)[TM][TN], int key,
                                                       const int (&seen)[TM], int row_threads,
                                                       const float (&m)[TM], float (&m_new)[TM]) {
@@ -34,7 +34,7 @@ __device__ __forceinline__ void row_maxima_over_lanes(const float (&s)[TM][TN], 
     float tile_m = -INFINITY;
 #pragma unroll
     for (int j = 0; j < TN; ++j) {
-      if (key + j < seen[i]) tile_m = fmaxf(tile_m, s[i][j]);
+      if (!masked || key + j < seen[i]) tile_m = fmaxf(tile_m, s[i][j]);
     }
     tile_m = over_row(tile_m, row_threads, [](float a, float b) { return fmaxf(a, b); });
     m_new[i] = fmaxf(m[i], tile_m);
@@ -42,14 +42,14 @@ __device__ __forceinline__ void row_maxima_over_lanes(const float (&s)[TM][TN], 
 }
 
 /// s[i][j] <- the weight exp(s[i][j] - m[i]), 0 for a key that row i does not see.
-template <typename Exp, int TM, int TN>
+template <typename Exp, bool masked = true, int TM, int TN>
 __device__ __forceinline__ void weigh_in_registers(float (&s)[TM][TN], int key,
                                                    const int (&seen)[TM], const float (&m)[TM]) {
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
 #pragma unroll
     for (int j = 0; j < TN; ++j) {
-      s[i][j] = key + j < seen[i] ? exp_below<Exp>(s[i][j], m[i]) : 0.0F;
+      s[i][j] = !masked || key + j < seen[i] ? exp_below<Exp>(s[i][j], m[i]) : 0.0F;
     }
   }
 }
