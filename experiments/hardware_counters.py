@@ -10,6 +10,7 @@ with cold caches (ncu's default), so its duration is no timing: experiments/ladd
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -84,6 +85,7 @@ def known_metrics():
 def main():
     arguments = timing.parser(__doc__.splitlines()[0])
     arguments.add_argument("--set", choices=("ladder", "orders"), default="ladder")
+    arguments.add_argument("--raw", help="keep what ncu printed in this file")
     arguments.add_argument("--child", help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if options.child:
@@ -97,7 +99,9 @@ def main():
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
         sys.exit(f"hardware_counters: ncu exited with {ran.returncode}: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    groups = ncu_csv.launches_between_markers(ncu_csv.kernels(ran.stdout))
+    if options.raw:
+        pathlib.Path(options.raw).write_text(ran.stdout)
+    groups = ncu_csv.launches_between_markers(ncu_csv.kernels(ran.stdout, {name for name, _, _ in METRICS}))
     if len(groups) != len(launches):
         sys.exit(f"hardware_counters: {len(groups)} launches seen, {len(launches)} made")
     library = timing.open_library(options.library)

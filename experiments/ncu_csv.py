@@ -9,8 +9,8 @@ SCALE = {"": 1, "%": 1, "ns": 1, "nsecond": 1, "us": 1e3, "usecond": 1e3, "ms": 
          "register/thread": 1, "sector": 1, "request": 1, "inst": 1, "thread": 1, "block": 1}
 
 
-def kernels(text):
-    """[(kernel name, {metric: number in ns, bytes, % or plain counts})], in the order of the launches.
+def kernels(text, wanted):
+    """[(kernel name, {metric: number in ns, bytes, % or plain counts})], in the order of the launches, of the wanted metrics.
 
     Raises ValueError for a unit that is not known here, KeyError when the text holds no table.
     """
@@ -20,7 +20,7 @@ def kernels(text):
         raise KeyError("ncu printed no table")
     units, *rows = csv.DictReader(io.StringIO("\n".join(lines[start:])))  # the first row names the units
     return [(row["Kernel Name"], {name: _number(value, units[name], name) for name, value in row.items()
-                                  if value and "__" in name})
+                                  if value and name in wanted})
             for row in rows]
 
 

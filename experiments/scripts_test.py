@@ -6,14 +6,15 @@ import unittest
 import ncu_csv
 from median_interval import FEWEST_VALUES, median_interval
 
+WANTED = {"dram__bytes_read.sum", "gpu__time_duration.sum", "launch__registers_per_thread"}
 TABLE = """==PROF== Connected to process 7
-"ID","Process ID","Kernel Name","dram__bytes_read.sum","gpu__time_duration.sum","launch__registers_per_thread"
-"","","","byte","ns","register/thread"
-"0","7","void at::native::fill(float)","128","1,000","16"
-"1","7","attest::k3(Arguments)","1,234,567","2,500,000","32"
-"2","7","attest::zero(int)","0","900","8"
-"3","7","void at::native::fill(float)","128","1,000","16"
-"4","7","attest::k4(Arguments)","5","7","255"
+"ID","Process ID","Kernel Name","device__attribute_display_name","dram__bytes_read.sum","gpu__time_duration.sum","launch__registers_per_thread"
+"","","","","byte","ns","register/thread"
+"0","7","void at::native::fill(float)","No-CC","128","1,000","16"
+"1","7","attest::k3(Arguments)","No-CC","1,234,567","2,500,000","32"
+"2","7","attest::zero(int)","No-CC","0","900","8"
+"3","7","void at::native::fill(float)","No-CC","128","1,000","16"
+"4","7","attest::k4(Arguments)","No-CC","5","7","255"
 """
 
 
@@ -41,21 +42,21 @@ class MedianInterval(unittest.TestCase):
 
 class NcuCsv(unittest.TestCase):
     def test_numbers_lose_their_commas_and_keep_their_kernels(self):
-        rows = ncu_csv.kernels(TABLE)
+        rows = ncu_csv.kernels(TABLE, WANTED)
         self.assertEqual([name for name, _ in rows][1], "attest::k3(Arguments)")
         self.assertEqual(rows[1][1], {"dram__bytes_read.sum": 1234567.0, "gpu__time_duration.sum": 2500000.0,
                                       "launch__registers_per_thread": 32.0})
 
     def test_a_launch_is_all_kernels_between_two_of_pytorch(self):
-        groups = ncu_csv.launches_between_markers(ncu_csv.kernels(TABLE))
+        groups = ncu_csv.launches_between_markers(ncu_csv.kernels(TABLE, WANTED))
         self.assertEqual([[name for name, _ in group] for group in groups],
                          [["attest::k3(Arguments)", "attest::zero(int)"], ["attest::k4(Arguments)"]])
 
     def test_an_unknown_unit_or_no_table_is_an_error(self):
         with self.assertRaises(ValueError):
-            ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'))
+            ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'), WANTED)
         with self.assertRaises(KeyError):
-            ncu_csv.kernels("==ERROR== no counters")
+            ncu_csv.kernels("==ERROR== no counters", WANTED)
 
 
 if __name__ == "__main__":
