@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -236,6 +237,34 @@ class Modeller {
       row.o_sd[i] = sd;
       row.o_drift[i] = c.value.drift(o, terms);
     }
+    row.shared_squares = shared_squares(head, keys, row);
+  }
+
+  [[nodiscard]] double shared_squares(const Head& head, std::int64_t keys,
+                                      const RowErrorModel& row) const {
+    const auto columns = static_cast<std::int64_t>(row.o_sd.size());
+    double least = std::numeric_limits<double>::infinity();  // unit in which fp32 holds all
+    for (const double sd : row.o_sd) {
+      if (sd > 0) least = std::min(least, sd);
+    }
+    Row weight = Row::Zero(columns), weighted_o = Row::Zero(columns);
+    double o_squares = 0;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const double sd = row.o_sd[static_cast<std::size_t>(i)];
+      if (!(sd > 0)) continue;
+      const double o = answer_.o.at(row.b, row.h, row.n, i);
+      const double w = square(least / sd);
+      weight(i) = static_cast<float>(w);
+      weighted_o(i) = static_cast<float>(w * o);
+      o_squares += w * square(o);
+    }
+    const Row v2 = (weight.matrix() * head.v2.topRows(keys).transpose()).array();
+    const Row vo = (weighted_o.matrix() * head.v.topRows(keys).transpose()).array();
+    const Row distance = (v2 - 2 * vo + static_cast<float>(o_squares)).max(0.0F);
+    const Row unit_sd = p_ / static_cast<float>(least);
+    const Row of_key = unit_sd.square() * (centred_ * distance + rounded_ * v2);
+    const double sum = static_cast<double>(of_key.square().sum());
+    return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
   }
 
   void model_directions(const RowConstants& c, const Head& head, std::int64_t keys,

@@ -48,6 +48,10 @@ struct RowErrorModel {
   std::vector<double> o_drift;  ///< |mean error| is at most this
   ErrorDirection gain;          ///< along O
   ErrorDirection temperature;   ///< along dO / d ln(scale)
+  /// Sum over keys of (what the key's weight adds to sum_c (err_c / sd_c)^2 on average)^2. Few keys
+  /// move all columns together: that sum then spreads by 2 (columns + shared_squares), not by 2
+  /// columns.
+  double shared_squares = 0;
   /// Variance along O over what independent columns would have: 1 where they are, head_dim where V
   /// has one column in essence.
   double column_correlation = 1;

@@ -41,9 +41,9 @@ struct Largest {
 };
 
 /// Sum of squares of `count` standard normal numbers, as a number of standard deviations above its
-/// mean.
-double excess(double sum_of_squares, double count) {
-  return count > 0 ? (sum_of_squares - count) / std::sqrt(2 * count) : 0;
+/// mean. `shared`: what dependence adds to half its variance.
+double excess(double sum_of_squares, double count, double shared = 0) {
+  return count > 0 ? (sum_of_squares - count) / std::sqrt(2 * (count + shared)) : 0;
 }
 
 /// Errors along one direction of every row.
@@ -100,7 +100,7 @@ class Sums {
     };
     set(Statistic::o_largest, largest_.value, largest_.at);
     set(Statistic::o_row_rms, row_rms_.value, row_rms_.at);
-    set(Statistic::o_rms, excess(squares_, elements_));
+    set(Statistic::o_rms, excess(squares_, elements_, shared_));
     set(Statistic::o_gain, gain_.score());
     set(Statistic::o_row_gain, excess(gain_squares_, rows_));
     set(Statistic::o_temperature, temperature_.score());
@@ -135,12 +135,13 @@ class Sums {
     sign_sum_ += signs;
     sign_squares_ += signs * signs;
     if (!has_independent_columns(row)) return;
-    row_rms_.add(excess(squares, count), {row.b, row.h, row.n, 0});
+    row_rms_.add(excess(squares, count, row.shared_squares), {row.b, row.h, row.n, 0});
     squares_ += squares;
     elements_ += count;
+    shared_ += row.shared_squares;
   }
 
-  double rows_ = 0, elements_ = 0;
+  double rows_ = 0, elements_ = 0, shared_ = 0;
   Largest largest_, row_rms_, lse_largest_;
   double squares_ = 0, gain_squares_ = 0, sign_sum_ = 0, sign_squares_ = 0;
   double lse_squares_ = 0, lse_sum_ = 0;
