@@ -74,6 +74,7 @@ Json launch_json(const ExplainedLaunch& launch) {
   }
   json["blocks_per_sm"] = o.blocks;
   json["occupancy"] = o.share;
+  json["occupancy_of_the_grid"] = o.share_of_grid;
   json["limited_by"] = std::move(limiters);
   json["resident_blocks"] = o.resident_blocks;
   json["idle_sms"] = o.idle_sms;

@@ -111,8 +111,11 @@ void print_launch(const ExplainedLaunch& launch) {
   fmt::print("    occupancy     {} an SM, {} of its warps, limited by {}\n",
              o.blocks == 1 ? "1 block" : fmt::format("{} blocks", o.blocks), percent(o.share),
              fmt::join(limiters, " and "));
-  fmt::print("    at a time     {} of {} blocks{}\n", o.resident_blocks, c.grid.count(),
-             o.idle_sms == 0 ? "" : fmt::format("; {} SMs stay idle", o.idle_sms));
+  fmt::print("    at a time     {} of {} blocks{}{}\n", o.resident_blocks, c.grid.count(),
+             o.idle_sms == 0 ? "" : fmt::format("; {} SMs stay idle", o.idle_sms),
+             o.share_of_grid == o.share
+                 ? ""
+                 : fmt::format("; the grid fills {} of an SM's warps", percent(o.share_of_grid)));
 }
 
 void print_lines(const KernelTrace& trace) {

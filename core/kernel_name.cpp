@@ -48,6 +48,20 @@ std::string without_casts(std::string name) {
   return name;
 }
 
+/// The executor's 16-bit types, one class template, as nvcc calls them:
+/// `SixteenBitFloat<&half_bits, &half_value>` -> `__half`.
+std::string with_cuda_types(std::string name) {
+  constexpr std::string_view of_executor = "SixteenBitFloat<";
+  for (std::size_t at; (at = name.find(of_executor)) != std::string::npos;) {
+    const std::size_t end = name.find('>', at);  // its arguments are functions: none has a bracket
+    if (end == std::string::npos) break;
+    const bool is_bfloat =
+        std::string_view(name).substr(at, end - at).find("bfloat16") != std::string_view::npos;
+    name.replace(at, end + 1 - at, is_bfloat ? "__nv_bfloat16" : "__half");
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string kernel_name_of(std::string_view demangled) {
@@ -63,7 +77,7 @@ std::string kernel_name_of(std::string_view demangled) {
     if (c == ' ' && depth == 0) begin = end + 1;
   }
   name = without_namespaces(std::string_view(name).substr(begin, end - begin));
-  return without_casts(std::move(name));
+  return with_cuda_types(without_casts(std::move(name)));
 }
 
 }  // namespace attest

@@ -27,6 +27,7 @@ struct Occupancy {
   double share = 0;                  ///< their warps / the warps that an SM could hold
   std::vector<Limiter> limiters{};   ///< those that allow no more than `blocks`
   std::int64_t resident_blocks = 0;  ///< on the whole GPU at a time; at most the grid
+  double share_of_grid = 0;          ///< `share` on an SM that has its even part of the grid
   std::int64_t idle_sms = 0;         ///< SMs for which the grid has no block
 };
 

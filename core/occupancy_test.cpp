@@ -73,6 +73,23 @@ TEST(Occupancy, ABlockAHeadLeavesSmsIdle) {
   EXPECT_EQ(occupancy_of(h200, {.threads = 1024, .shared_bytes = 37120}, 96).resident_blocks, 96);
 }
 
+// ncu reads 1.6 % for K1: an SM of 64 warps has one block of a warp, though it has room for 7.
+TEST(Occupancy, ASmallGridFillsNoSmBeyondItsEvenPartOfTheBlocks) {
+  const BlockNeeds k1{.threads = 32, .shared_bytes = 28672};
+  const auto of_grid = [&](std::int64_t grid) {
+    return occupancy_of(h200, k1, grid).share_of_grid;
+  };
+  const double of_block = 1.0 / static_cast<double>(h200.warps_per_sm);
+  EXPECT_EQ(of_grid(0), 0);
+  for (const std::int64_t grid : {std::int64_t{1}, std::int64_t{96}, h200.sms}) {
+    EXPECT_EQ(of_grid(grid), of_block) << grid;
+  }
+  EXPECT_EQ(of_grid(h200.sms + 1), 2 * of_block);
+  EXPECT_EQ(of_grid(7 * h200.sms), 7 * of_block);
+  const Occupancy full = occupancy_of(h200, k1, 1 << 20);
+  EXPECT_EQ(full.share_of_grid, full.share);
+}
+
 // A1: K3 fills the H200 with 32 registers a thread, and half of it with 33.
 TEST(Occupancy, OneRegisterMoreThanAnEvenShareCostsABlock) {
   const auto with = [](std::int64_t registers) {

@@ -53,7 +53,7 @@ def predicted(explanation):
         values["l2_hit"] = 100 * l2["hit_rate"]
     largest = max(explanation["launches"], key=lambda launch: launch["grid"][0] * launch["grid"][1], default=None)
     if largest:
-        values["occupancy"] = 100 * largest["occupancy"]
+        values["occupancy"] = 100 * largest.get("occupancy_of_the_grid", largest["occupancy"])
         values["registers"] = largest["registers"]
         values["blocks"] = largest["grid"][0] * largest["grid"][1] * largest["grid"][2]
     for kernel in explanation["counters"].get("kernels", []):

@@ -29,6 +29,7 @@ check "rows of K are 32 ways apart but for the diagonal" has k3 "31.8-way"
 check "K3 fills two thirds of an A6000" has k3_a6000 "1 block an SM, 66.7 % of its warps"
 "$attest" explain k1_naive --problem "$ladder" --plan qt32,kt32 >k1 2>&1
 check "K1 has a block a head, and 36 SMs have none" has k1 "96 of 96 blocks; 36 SMs stay idle"
+check "so an SM has one warp of K1 and not seven" has k1 "the grid fills 1.6 % of an SM's warps"
 check "each thread of K1 reads its own row" has k1 "12 %"
 
 # Q3.16, Q3.17: shared memory and occupancy of K5 and K6; A1: the conflicts that K4 has and K5 leaves.
