@@ -72,7 +72,7 @@ Traffic standard(const Problem& problem, const Tiling& tiling) {
           .v = e * elements(problem, loaded_keys(problem, tiling)),
           .o_written = q,
           .s_written = written,
-          .s_read = read,
+          .s_read = read * d(tiling.score_reads),
           .p_written = written,
           .p_read = read,
           .lse = fp32_bytes * rows_of_lse(problem)};

@@ -17,6 +17,8 @@ struct Tiling {
   std::int64_t key_tile = 1;    ///< Bc
   /// 2: K is read and Q K^T is formed twice, first for the statistics (O7).
   std::int64_t passes = 1;
+  /// Dataflow::standard: times that the softmax reads S. 3: for maximum, sum and weights.
+  std::int64_t score_reads = 1;
 };
 
 /// Whole query tiles of a head, rounded up; the same of key tiles.
@@ -55,7 +57,8 @@ struct Traffic {
 /// What moves when no cache helps: every tile that a block loads comes from memory, and neither
 /// blocks nor steps share. Without a mask, per head and without LSE, in bytes of e an element:
 ///   standard         e (4 N^2 + 2 N D + 2 N D ceil(N / Br)); a mask saves reading S, P and V of
-///                    tiles that are not visited; all of S and P is written
+///                    tiles that are not visited; all of S and P is written; e N^2
+///                    more for each of score_reads after the first
 ///   keys_outside     e (2 N D + 3 N D ceil(N / Bc)) + 16 N ceil(N / Bc)
 ///   queries_outside  e (2 N D + 2 N D ceil(N / Br)); two passes: 2 N D + 3 N D ceil(N / Br)
 /// With one query tile a head, `standard` is e (4 N^2 + 4 N D), the law of the papers [FA1 Thm 2].

@@ -170,10 +170,11 @@ void run_keys_outside(const Layout& x, const L2Launch& launch, L2Cache& cache) {
 
 void run_standard(const Layout& x, const L2Launch& launch, L2Cache& cache) {
   const TileGrid grid = x.tiles();
-  const auto run_pass = [&](auto at_begin, auto of_key_tile, auto at_end) {
+  const std::int64_t tiles_of_row = key_tiles(x.p, x.tiling);
+  const auto run_pass = [&](std::int64_t walks, auto at_begin, auto of_key_tile, auto at_end) {
     const auto start = [&](std::int64_t block) {
       return TileBlock{.at = tile_position(launch.grid_order, launch.group, grid, block),
-                       .steps = key_tiles(x.p, x.tiling)};
+                       .steps = tiles_of_row * walks};
     };
     const auto step = [&](TileBlock& block) {
       if (block.step == 0) at_begin(block.at);
@@ -187,24 +188,27 @@ void run_standard(const Layout& x, const L2Launch& launch, L2Cache& cache) {
   const auto read = [&](const Layout::Bytes& tile) { cache.read(tile.address, tile.count); };
   const auto write = [&](const Layout::Bytes& tile) { cache.write(tile.address, tile.count); };
   const auto nothing = [](const TilePosition&) {};
-  run_pass([&](const TilePosition& at) { x.read_rows(cache, x.q, at); },
-           [&](const TilePosition& at, std::int64_t tile) {
-             x.read_keys(cache, x.k, at.head, tile);
-             write(x.matrix_tile(x.scores, at, tile));
-           },
-           nothing);
+  run_pass(
+      1, [&](const TilePosition& at) { x.read_rows(cache, x.q, at); },
+      [&](const TilePosition& at, std::int64_t tile) {
+        x.read_keys(cache, x.k, at.head, tile);
+        write(x.matrix_tile(x.scores, at, tile));
+      },
+      nothing);
   const auto is_visited = [&](const TilePosition& at, std::int64_t tile) {
     return tile < visited_key_tiles(x.p, x.tiling, at.tile);
   };
   run_pass(
-      nothing,
-      [&](const TilePosition& at, std::int64_t tile) {
+      x.tiling.score_reads, nothing,
+      [&](const TilePosition& at, std::int64_t step) {
+        const std::int64_t tile = step % tiles_of_row;
         if (is_visited(at, tile)) read(x.matrix_tile(x.scores, at, tile));
-        write(x.matrix_tile(x.weights, at, tile));
+        const bool is_last_walk = step >= tiles_of_row * (x.tiling.score_reads - 1);
+        if (is_last_walk) write(x.matrix_tile(x.weights, at, tile));
       },
       [&](const TilePosition& at) { x.write_rows(cache, x.lse, at); });
   run_pass(
-      nothing,
+      1, nothing,
       [&](const TilePosition& at, std::int64_t tile) {
         if (!is_visited(at, tile)) return;
         read(x.matrix_tile(x.weights, at, tile));

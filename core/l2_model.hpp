@@ -32,7 +32,8 @@ struct L2Launch {
 /// next of the grid. On a GPU blocks drift apart: the model shares at least as much as the
 /// hardware. queries_outside reads Q, then K and V of each visited tile, and writes O and LSE;
 /// keys_outside reads K and V once and Q, O, m and l of every query tile, and writes O, m and l;
-/// standard makes S, then P, then O, in three launches whose matrices lie in memory tile by tile.
+/// standard makes S, then P, then O, in three launches whose matrices lie in memory tile by tile;
+/// the second one reads a block's rows of S score_reads times and writes P during the last.
 /// Throws std::logic_error for Dataflow::unknown.
 [[nodiscard]] L2Counts simulate_l2(const L2Launch& launch, const L2Shape& shape);
 

@@ -39,6 +39,9 @@ L2Launch random_launch() {
   if (launch.dataflow == Dataflow::queries_outside) {
     launch.tiling.passes = *rc::gen::inRange<std::int64_t>(1, 3);
   }
+  if (launch.dataflow == Dataflow::standard) {
+    launch.tiling.score_reads = *rc::gen::inRange<std::int64_t>(1, 4);
+  }
   return launch;
 }
 
@@ -167,6 +170,23 @@ TEST(L2Model, MatricesOfStandardAttentionThatFitTheL2AreNotReadBackFromMemory) {
                         .resident_blocks = 108};
   const auto run = simulate_l2(launch, gpu_model_from_name("a100"));
   EXPECT_EQ(static_cast<double>(run->counts.dram_read), compulsory_traffic(launch.problem).read());
+}
+
+// ncu on an H200 at b8 h12 n4096: the softmax of K0 reads S, 6.4 GB, 2.93 times from memory.
+TEST(L2Model, ASoftmaxOfThreeWalksReadsSFromMemoryThreeTimesWhenItsRowsOverflowTheL2) {
+  L2Launch launch{.problem = problem_from_string("b1 h12 n4096 d64"),
+                  .tiling = {.query_tile = 64, .key_tile = 64},
+                  .dataflow = Dataflow::standard,
+                  .resident_blocks = 396};
+  const double matrix = footprint_of(launch.problem).matrix;
+  const GpuModel& h200 = gpu_model_from_name("h200");
+  const auto read = [&](std::int64_t times) {
+    launch.tiling.score_reads = times;
+    return static_cast<double>(simulate_l2(launch, h200)->counts.dram_read);
+  };
+  const double once = read(1);
+  EXPECT_EQ(read(2) - once, matrix);
+  EXPECT_EQ(read(3) - once, 2 * matrix);
 }
 
 TEST(L2Model, AProblemTooLargeToSimulateIsSaidToBe) {

@@ -30,6 +30,8 @@ check "K3 fills two thirds of an A6000" has k3_a6000 "1 block an SM, 66.7 % of i
 "$attest" explain k1_naive --problem "$ladder" --plan qt32,kt32 >k1 2>&1
 check "K1 has a block a head, and 36 SMs have none" has k1 "96 of 96 blocks; 36 SMs stay idle"
 check "so an SM has one warp of K1 and not seven" has k1 "the grid fills 1.6 % of an SM's warps"
+"$attest" explain k0_standard --problem 'n1024 d64' --plan qt64 --json >k0.json 2>&1
+check "the softmax of K0 reads S three times" has k0.json '"s_written":4194304.0,"s_read":12582912.0,"p_written":4194304.0,"p_read":4194304.0'
 check "each thread of K1 reads its own row" has k1 "12 %"
 
 # Q3.16, Q3.17: shared memory and occupancy of K5 and K6; A1: the conflicts that K4 has and K5 leaves.
