@@ -18,6 +18,7 @@ PUBLISHED_MS = {"k1_naive": 1122.45, "k2_coalesced": 223.02, "k2_coalesced row_r
                 "torch_sdpa_efficient": 12.06, "torch_eager": 51.26}
 LEDGER = "b8 h12 n4096 d64"
 MASKS = {"none": "full", "causal_top_left": "causal"}
+SLOWEST = 0.1  # TFLOP/s at which bars begin
 REFERENCES = {"cublas_sgemm_8192": "cuBLAS fp32, 8192³", "torch_sdpa_efficient": "PyTorch fp32 SDPA"}
 
 
@@ -97,17 +98,19 @@ def picture(times):
                 bars.append({"mask": MASKS[mask], "kernel": name.replace("row_reduce=", ""), "rate": row["rate"],
                              "text": f"{row['rate']:.2f}" if row["rate"] < 10 else f"{row['rate']:.1f}"})
     order = list(dict.fromkeys(bar["kernel"] for bar in bars))
-    x = altair.X("rate:Q", scale=altair.Scale(type="log", domain=[0.2, 100], nice=False), title="TFLOP/s (log scale)")
+    x = altair.X("rate:Q", scale=altair.Scale(type="log", domain=[SLOWEST, 100], nice=False), title="TFLOP/s (log scale)")
     panels = []
     for mask in MASKS.values():
         base = altair.Chart(altair.Data(values=[b for b in bars if b["mask"] == mask]))
         y = altair.Y("kernel:N", sort=order, title=None)
-        panel = base.mark_bar(color="#4c78a8", height=14).encode(x=x, x2=altair.datum(0.2), y=y)
-        panel += base.mark_text(align="left", dx=4, fontSize=11).encode(x=x, y=y, text="text:N")
+        bars_of_mask = base.mark_bar(color="#4c78a8", height=14).encode(x=x, x2=altair.datum(SLOWEST), y=y)
         lines = altair.Chart(altair.Data(values=[r for r in rules if r["mask"] == mask]))
-        panel += lines.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(
+        rules_of_mask = lines.mark_rule(strokeDash=[4, 3], strokeWidth=1.5).encode(
             x=x, color=altair.Color("text:N", title=None, legend=altair.Legend(orient="bottom", labelLimit=300),
                                     scale=altair.Scale(range=["#e45756", "#54a24b"])))
+        labels = base.encode(x=x, y=y, text="text:N")
+        halo = labels.mark_text(align="left", dx=4, fontSize=11, stroke="white", strokeWidth=4)
+        panel = bars_of_mask + rules_of_mask + halo + labels.mark_text(align="left", dx=4, fontSize=11)
         panels.append(panel.properties(width=420, height=24 * len(order), title=f"{mask}: {LEDGER}, fp32"))
     return altair.hconcat(*panels).resolve_scale(color="independent").configure_view(stroke=None)
 
