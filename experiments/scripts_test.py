@@ -1,5 +1,7 @@
 """Tests of what the scripts of this folder compute without a GPU: python3 -m unittest scripts_test"""
 
+import json
+import pathlib
 import random
 import unittest
 
@@ -57,6 +59,32 @@ class NcuCsv(unittest.TestCase):
             ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'), WANTED)
         with self.assertRaises(KeyError):
             ncu_csv.kernels("==ERROR== no counters", WANTED)
+
+
+def visible_pairs(shape):
+    """Of all heads, from the text of a shape."""
+    parts = shape.split()
+    sizes = {part[0]: int(part[1:]) for part in parts if part[0] in "bhnd" and part[1:].isdigit()}
+    n = sizes["n"]
+    pairs = n * (n + 1) // 2 if any(part.startswith("causal") for part in parts) else n * n
+    return sizes["b"] * sizes["h"] * pairs, sizes["d"]
+
+
+class Records(unittest.TestCase):
+    def test_every_row_of_the_ladder_counts_the_same_flops(self):
+        # C22: the founding document's table counts half of them in some rows.
+        rows = 0
+        for line in pathlib.Path("results/h200/ladder.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            if record["labels"]["contender"].startswith("cublas"):
+                continue
+            values = {m["name"]: m["value"] for m in record["measurements"]}
+            pairs, dim = visible_pairs(record["labels"]["shape"])
+            counted = values["rate"] * values["time"] * 1e9  # TFLOP/s times ms
+            # Three roundings of doubles made the rate, two more this product.
+            self.assertLessEqual(abs(counted - 4 * pairs * dim), 5 * 2**-53 * 4 * pairs * dim, record["labels"])
+            rows += 1
+        self.assertGreaterEqual(rows, 30)
 
 
 if __name__ == "__main__":
