@@ -1,5 +1,6 @@
-// fmt as a static library: Debian has its headers and a shared library only, and including its implementation
-// everywhere (fmt::fmt-header-only) costs seconds for every file that formats a line.
+// fmt as a static library: Debian has its headers and a shared library only, and including its
+// implementation everywhere (fmt::fmt-header-only) costs seconds for every file that formats a
+// line.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

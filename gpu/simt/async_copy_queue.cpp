@@ -17,7 +17,7 @@ void AsyncCopyQueue::start(void* shared, const void* global, std::size_t bytes,
   // A traced launch counts the copy once, above, and checks nothing.
   const bool is_traced = running_thread.tracer != nullptr;
   if (!is_traced && !forget_shared(to, bytes)) return;  // out of bounds: found by the check
-  std::memset(shared, 0xff, bytes);       // a NaN in every floating-point format
+  std::memset(shared, 0xff, bytes);                     // a NaN in every floating-point format
   copies_.push_back({static_cast<std::byte*>(shared), static_cast<const std::byte*>(global), bytes,
                      source_bytes, point, committed_});
 }
