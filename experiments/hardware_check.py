@@ -12,26 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-
-def read(path):
-    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
-
-
-def runs(records):
-    """{(shape, kernel, plan): {counter: sum over the launches}}; occupancy and registers are those of the longest launch."""
-    of_longest = ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads")
-    found = {}
-    for record in records:
-        labels = record["labels"]
-        values = {m["name"]: m["value"] for m in record["measurements"]}
-        run = found.setdefault((labels["shape"], labels["contender"], labels["plan"]), {"longest": -1.0})
-        for name, value in values.items():
-            if name not in of_longest:
-                run[name] = run.get(name, 0.0) + value
-        if values["duration_under_profiler"] > run["longest"]:
-            run["longest"] = values["duration_under_profiler"]
-            run.update({name: values[name] for name in of_longest if name in values})
-    return found
+from records import counters_by_run, read
 
 
 def explained(attest, shape, kernel, plan):
@@ -98,7 +79,7 @@ def main():
     options = arguments.parse_args()
     records = read(options.counters)
     rows, explanations = {}, []
-    for (shape, kernel, plan), run in runs(records).items():
+    for (shape, kernel, plan), run in counters_by_run(records).items():
         explanation = explained(options.attest, shape, kernel, plan)
         explanations.append(explanation)
         expected, found = predicted(explanation), measured(run)

@@ -6,10 +6,11 @@ Writes ladder.md and ladder.png. Nothing is computed anew: rates and ratios are 
 """
 
 import argparse
-import json
 import pathlib
 
 import altair
+
+from records import counters_by_run, read, values
 
 # The founding blog post's own times on an A6000, in ms. It counts the FLOPs of full attention; its loop bounds and
 # instruction counts are those of causal attention, so true rates are half of what it prints.
@@ -20,14 +21,6 @@ LEDGER = "b8 h12 n4096 d64"
 MASKS = {"none": "full", "causal_top_left": "causal"}
 SLOWEST = 0.1  # TFLOP/s at which bars begin
 REFERENCES = {"cublas_sgemm_8192": "cuBLAS fp32, 8192³", "torch_sdpa_efficient": "PyTorch fp32 SDPA"}
-
-
-def read(path):
-    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
-
-
-def values(record):
-    return {m["name"]: m["value"] for m in record["measurements"]}
 
 
 def name_of(labels):
@@ -47,24 +40,13 @@ def of_ledger(records):
     return rows
 
 
-def summed_counters(records):
-    """{mask: {name: counters}}: a kernel of several launches has the sums, and the largest launch's occupancy."""
+def counters_of_ledger(records):
+    """{mask: {name: counters}}"""
     rows = {mask: {} for mask in MASKS}
-    for record in records:
-        labels, found = record["labels"], values(record)
+    for (shape, contender, plan), counters in counters_by_run(records).items():
         for mask in MASKS:
-            if labels["shape"] != f"{LEDGER} {mask} fp32":
-                continue
-            row = rows[mask].setdefault(name_of(labels), {"duration_under_profiler": 0.0})
-            is_longest = found["duration_under_profiler"] > row.get("longest", 0.0)
-            for key, value in found.items():
-                if key in ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads"):
-                    if is_longest:
-                        row[key] = value
-                else:
-                    row[key] = row.get(key, 0.0) + value
-            if is_longest:
-                row["longest"] = found["duration_under_profiler"]
+            if shape == f"{LEDGER} {mask} fp32":
+                rows[mask][name_of({"contender": contender, "plan": plan})] = counters
     return rows
 
 
@@ -122,7 +104,7 @@ def main():
     arguments.add_argument("--out", required=True, type=pathlib.Path)
     options = arguments.parse_args()
     records = read(options.times)
-    times, counters = of_ledger(records), summed_counters(read(options.counters))
+    times, counters = of_ledger(records), counters_of_ledger(read(options.counters))
     where = records[0]["provenance"]
     text = [f"# The fp32 ladder\n\n{LEDGER}. {where['device']}; commit {where['commit']}, {where['date'][:10]}.\n"
             f"`ladder.py` and `hardware_counters.py` made the records, `ladder_report.py` this table. TFLOP/s of every row: 4 B H D "

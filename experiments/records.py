@@ -1,0 +1,31 @@
+"""Reads record files (core/record.hpp) for the scripts that make tables of them."""
+
+import json
+import pathlib
+
+# Of a run of several launches these are those of the longest one; other counters are sums.
+OF_LONGEST = ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads")
+
+
+def read(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
+
+
+def values(record):
+    return {m["name"]: m["value"] for m in record["measurements"]}
+
+
+def counters_by_run(records):
+    """{(shape, kernel, plan): counters}, from the records of hardware_counters.py, one a launch."""
+    runs, longest = {}, {}
+    for record in records:
+        labels, found = record["labels"], values(record)
+        key = (labels["shape"], labels["contender"], labels["plan"])
+        run = runs.setdefault(key, {})
+        for name, value in found.items():
+            if name not in OF_LONGEST:
+                run[name] = run.get(name, 0.0) + value
+        if found["duration_under_profiler"] > longest.get(key, -1.0):
+            longest[key] = found["duration_under_profiler"]
+            run.update({name: found[name] for name in OF_LONGEST if name in found})
+    return runs
