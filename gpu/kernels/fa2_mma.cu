@@ -356,7 +356,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .blocks = blocks,
           .normaliser_chain = plan.key_tile / 4 + blocks + 2,
           .division_error = 0x1p-24,  // one IEEE division
-          .log_error = 0x1p-23,       // logf: 1 ulp
+          .log_error = ln_error,
           .lse = LseForm::log2,
           .flushes_subnormals = true};
 }

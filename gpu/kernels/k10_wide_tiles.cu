@@ -264,7 +264,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           // A thread adds the 8 weights of a tile, then the tiles; 8 lanes and WK warps meet.
           .normaliser_chain = lane_columns + tiles + 3 + plan.key_tile / warp_columns,
           .division_error = 0x1p-24,  // one IEEE division
-          .log_error = 0x1p-23,       // logf: 1 ulp
+          .log_error = ln_error,
           .lse = LseForm::log2,
           .flushes_subnormals = true};
 }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "gpu/primitives/natural_log.cuh"
+
 namespace attest {
 
 // The running state of a row is its maximum m, -inf before the first key, and l, the sum of
@@ -61,9 +63,10 @@ inline __device__ float log_sum_exp(float m, float l) {
   return m + logf(l);
 }
 
-/// The same for a maximum in units of log2, of scores times log2(e).
+/// The same for a maximum in units of log2, of scores times log2(e). With HardwareExp2 go kernels
+/// whose bits the executor repeats, so the logarithm is ln_of(): ln_error.
 inline __device__ float log_sum_exp2(float m, float l) {
-  return m * 0.693147181F + logf(l);
+  return m * 0.693147181F + ln_of(l);
 }
 
 /// FA1's update, O normalised after every tile [FA1 Alg. 1, lines 11-12]: the tile brings its own
