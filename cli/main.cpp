@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
       "  attest verify --kernel 'k3*' --for 60s\n"
       "  attest replay out/counterexamples/<key>.json\n"
       "  attest explain k3_sequence_parallel    what it costs, and why\n"
+      "  attest errors --kernel fa2_mma         how large its errors are\n"
       "  attest list properties\n"
       "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
   attest::add_replay_command(app, action);
   attest::add_mutants_command(app, action);
   attest::add_explain_command(app, action);
+  attest::add_errors_command(app, action);
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);

@@ -113,6 +113,42 @@ MetricValue mean_signed_error(const Tensor<double>& want, const Tensor<float>& g
   return {sum.value() / static_cast<double>(want.size()), std::nullopt};  // 0 / 0 is NaN
 }
 
+/// Student's t of the mean of select(want, got), each row (the last axis) one observation: the
+/// errors of a row share its normaliser and are not independent.
+template <typename Select>
+MetricValue t_over_rows(const Tensor<double>& want, const Tensor<float>& got,
+                        const Select& select) {
+  const std::int64_t width = std::max<std::int64_t>(want.shape()[3], 1);
+  const auto rows = static_cast<double>(want.size() / width);
+  std::vector<CompensatedSum> sums(static_cast<std::size_t>(want.size() / width));
+  CompensatedSum all, squares;
+  for_each_pair(want, got, [&](std::int64_t index, double w, float g) {
+    const double value = select(w, g);
+    sums[static_cast<std::size_t>(index / width)].add(value);
+    all.add(value);
+  });
+  const double mean = all.value() / static_cast<double>(want.size());
+  if (rows > 0 && !std::isfinite(mean)) return {mean, std::nullopt};
+  if (rows < 2) return {not_a_number, std::nullopt};  // one row does not say how rows scatter
+  if (mean == 0) return {0, std::nullopt};
+  for (const CompensatedSum& sum : sums) {
+    const double distance = sum.value() / static_cast<double>(width) - mean;
+    squares.add(distance * distance);
+  }
+  return {mean / std::sqrt(squares.value() / (rows - 1) / rows), std::nullopt};
+}
+
+MetricValue bias(const Tensor<double>& want, const Tensor<float>& got, ElementType) {
+  return t_over_rows(want, got, signed_error);
+}
+
+MetricValue outward_bias(const Tensor<double>& want, const Tensor<float>& got, ElementType) {
+  return t_over_rows(want, got, [](double w, float g) {
+    const double error = signed_error(w, g);
+    return w > 0 ? error : w < 0 ? -error : error - error;  // at 0 no direction is outward
+  });
+}
+
 MetricValue max_ulp_error(const Tensor<double>& want, const Tensor<float>& got, ElementType type) {
   return largest(want, got, [type](double w, float g) { return ulp_distance(type, w, g); });
 }
@@ -144,6 +180,11 @@ const std::vector<Metric>& all_metrics() {
        relative_l2},
       {"mean_signed_error", "value", "mean of got - want: what does not cancel is bias",
        mean_signed_error},
+      {"bias", "1", "mean of got - want over its standard error, rows being the observations",
+       bias},
+      {"outward_bias", "1",
+       "the same of errors counted away from zero: negative is truncation, or a row sum too large",
+       outward_bias},
       {"max_ulp_error", "ulp", "most steps from the correctly rounded result", max_ulp_error},
       {"share_within_1_ulp", "1",
        "part of the elements at most one step from the correctly rounded result",

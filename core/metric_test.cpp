@@ -45,6 +45,37 @@ TEST(Metric, tiny_inputs_have_the_values_worked_out_by_hand) {
   EXPECT_EQ(value("share_within_1_ulp", want, got), 0.5);
 }
 
+template <typename T>
+Tensor<T> table_of(std::int64_t rows, const std::vector<T>& values) {
+  Tensor<T> tensor({1, 1, rows, static_cast<std::int64_t>(values.size()) / rows});
+  std::copy(values.begin(), values.end(), tensor.values().begin());
+  return tensor;
+}
+
+double t_value(std::string_view name, std::int64_t rows, const std::vector<double>& want,
+               const std::vector<float>& got) {
+  return metric(name).compute(table_of(rows, want), table_of(rows, got), ElementType::fp32).value;
+}
+
+TEST(Metric, bias_is_the_mean_error_over_its_standard_error_by_rows) {
+  // Row means of the errors 1, 1, 4: mean 2, variance 3, standard error sqrt(3 / 3) = 1.
+  const std::vector<double> want{1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(t_value("bias", 3, want, {3, 1, 2, 2, 9, 1}), 2);
+  EXPECT_EQ(t_value("bias", 3, want, {-1, 1, 0, 0, -7, 1}), -2);  // the sign is that of the error
+  EXPECT_EQ(t_value("bias", 2, {0, 0}, {1, 1}), inf);             // no scatter at all
+  EXPECT_EQ(t_value("bias", 2, {0, 0}, {0, 0}), 0);
+  EXPECT_TRUE(std::isnan(t_value("bias", 1, {0, 0}, {0, 1})));  // one row: no scatter is known
+  EXPECT_EQ(t_value("bias", 2, {0, 0}, {0, inf_f}), inf);
+}
+
+TEST(Metric, outward_bias_counts_errors_away_from_zero) {
+  // Away from zero by row: -1, -1, -4, that is truncation; errors -1, 1, -4.
+  EXPECT_EQ(t_value("outward_bias", 3, {5, -5, 9}, {4, -4, 5}), -2);
+  EXPECT_EQ(t_value("outward_bias", 3, {5, -5, 9}, {6, -6, 13}), 2);
+  EXPECT_EQ(t_value("outward_bias", 2, {0, 0}, {3, -8}), 0);  // nothing is outward of zero
+  EXPECT_TRUE(std::isnan(t_value("outward_bias", 2, {0, 0}, {nan_f, 0})));
+}
+
 TEST(Metric, the_coordinate_of_the_largest_error_is_reported) {
   const Shape shape{2, 3, 4, 5};
   const Tensor<double> want(shape, 1.0);

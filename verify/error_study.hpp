@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/case.hpp"
+#include "core/device.hpp"
+#include "core/kernel.hpp"
+#include "cpu_reference/error_profile.hpp"
+
+namespace attest {
+
+/// How large the errors of a kernel are on data sets of one kind, O and LSE alike.
+struct ErrorStudy {
+  /// Over all data sets together: the batch axis of `largest_at` counts through them, set s holding
+  /// the entries from s * batch on.
+  ErrorProfile o, lse;
+  std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
+};
+
+/// Runs `c` on `sets` >= 1 data sets with the input seeds c.inputs.seed, c.inputs.seed + 1, ... and
+/// compares with the f64 reference, of which one row a set is certified by the oracle. Throws
+/// InvalidInput when the family does not fit the problem, KernelFault for a launch that fails or in
+/// which the executor saw a defect, std::logic_error if the reference errs more than it says.
+[[nodiscard]] ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets,
+                                      Device& device);
+
+}  // namespace attest
