@@ -13,6 +13,7 @@
 #include "cli/explain_fit.hpp"
 #include "cli/explanation.hpp"
 #include "cli/quantities.hpp"
+#include "core/default_plan.hpp"
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
 
@@ -79,7 +80,13 @@ Plan completed(const std::vector<Plan>& offered, const Plan& given) {
   return plan;
 }
 
-Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::string& text) {
+struct ChosenPlan {
+  Plan plan;
+  std::string origin{};  ///< empty: given
+};
+
+ChosenPlan plan_for(const KernelInfo& kernel, const Problem& problem, const GpuModel& gpu,
+                    const std::string& text) {
   const Plan given = plan_from_string(text);
   std::vector<Plan> offered = kernel.plans(problem);
   if (offered.empty()) {
@@ -87,24 +94,29 @@ Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::strin
     offered = kernel.plans(
         {.head_dim = problem.head_dim, .mask = problem.mask, .element_type = problem.element_type});
   }
-  Plan plan = given;
-  if (!offered.empty()) {
+  ChosenPlan chosen{given};
+  if (const auto choice = default_plan(kernel, problem, gpu.driver_name);
+      choice && given == Plan{}) {
+    chosen = {choice->plan, to_string(*choice)};
+  } else if (!offered.empty()) {
     require_known_fields(kernel, offered, given);
-    plan = completed(offered, given);
+    chosen.plan = completed(offered, given);
   }
-  if (const auto reason = why_unsupported(kernel, problem, plan)) {
+  if (const auto reason = why_unsupported(kernel, problem, chosen.plan)) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
-                                   kernel.name, to_string(plan), to_string(problem), *reason));
+                                   kernel.name, to_string(chosen.plan), to_string(problem),
+                                   *reason));
   }
-  return plan;
+  return chosen;
 }
 
 ExitCode explain_kernel(const ExplainOptions& options) {
   const KernelInfo& kernel = kernel_named(options.kernel);
   const GpuModel& gpu = gpu_model_from_name(options.device);
   const Problem problem = problem_from_string(options.problem);
-  const Plan plan = plan_for(kernel, problem, options.plan);
-  const Explanation explanation = explain(kernel, problem, plan, gpu);
+  const ChosenPlan chosen = plan_for(kernel, problem, gpu, options.plan);
+  Explanation explanation = explain(kernel, problem, chosen.plan, gpu);
+  explanation.plan_origin = chosen.origin;
   options.json ? print_explanation_json(explanation) : print_explanation(explanation);
   return ExitCode::passed;
 }
@@ -139,7 +151,8 @@ void add_explain_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option(
       "--plan", options->plan,
-      "'qt32,kt32'; what is left open is taken from the Plan of the kernel that is most like it");
+      "'qt32,kt32'; what is left open is taken from the Plan of the kernel that is most like it; "
+      "without --plan: the fastest on this device, if it was tuned, else the first");
   command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object");

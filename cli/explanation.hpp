@@ -26,6 +26,7 @@ struct Explanation {
   const KernelInfo* kernel = nullptr;
   Problem problem;
   Plan plan;
+  std::string plan_origin{};  ///< empty: it was given
   const GpuModel* gpu = nullptr;
 
   double flops_visible = 0, flops_full = 0;  ///< of visible pairs, and as if nothing were masked

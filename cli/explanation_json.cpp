@@ -142,6 +142,7 @@ void print_explanation_json(const Explanation& e) {
   Json json{{"kernel", e.kernel->name},
             {"problem", to_string(e.problem)},
             {"plan", to_string(e.plan)},
+            {"plan_origin", e.plan_origin.empty() ? "given" : e.plan_origin},
             {"device", device_json(*e.gpu, e.problem.element_type)},
             {"work", work_json(e)}};
   Json& traffic = json["traffic"];

@@ -33,7 +33,8 @@ void print_head(const Explanation& e) {
   const ElementType type = e.problem.element_type;
   fmt::print("kernel   {}: {}\n", e.kernel->name, e.kernel->summary);
   fmt::print("problem  {}\n", to_string(e.problem));
-  fmt::print("plan     {}\n", to_string(e.plan));
+  fmt::print("plan     {}{}\n", to_string(e.plan),
+             e.plan_origin.empty() ? "" : fmt::format(" ({})", e.plan_origin));
   fmt::print(
       "device   {}: {} SMs, {} TFLOP/s in {}, memory {:.4g} GB/s, L2 {}, ridge {:.3g} FLOP/byte\n"
       "         ({})\n",

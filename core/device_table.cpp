@@ -18,6 +18,7 @@ constexpr std::int64_t mib = 1024 * kib;
 constexpr GpuModel h200{
     .name = "h200",
     .title = "H200 SXM",
+    .driver_name = "NVIDIA H200",
     .compute_capability = 90,
     .sms = 132,
     .warps_per_sm = 64,
@@ -42,6 +43,7 @@ constexpr GpuModel h100 = [] {
   GpuModel gpu = h200;
   gpu.name = "h100";
   gpu.title = "H100 SXM, 80 GB";
+  gpu.driver_name = "NVIDIA H100 80GB HBM3";
   gpu.l2_bytes = 50 * mib;
   gpu.dram_bytes_per_s = 3.35e12;
   gpu.dram_bytes = 80e9;
@@ -51,6 +53,7 @@ constexpr GpuModel h100 = [] {
 
 constexpr GpuModel a100{.name = "a100",
                         .title = "A100 SXM, 80 GB",
+                        .driver_name = "NVIDIA A100-SXM4-80GB",
                         .compute_capability = 80,
                         .sms = 108,
                         .warps_per_sm = 64,
@@ -73,6 +76,7 @@ constexpr GpuModel a100{.name = "a100",
 
 constexpr GpuModel a6000{.name = "a6000",
                          .title = "RTX A6000",
+                         .driver_name = "NVIDIA RTX A6000",
                          .compute_capability = 86,
                          .sms = 84,
                          .warps_per_sm = 48,
@@ -95,6 +99,7 @@ constexpr GpuModel a6000{.name = "a6000",
 
 constexpr GpuModel t4{.name = "t4",
                       .title = "T4",
+                      .driver_name = "Tesla T4",
                       .compute_capability = 75,
                       .sms = 40,
                       .warps_per_sm = 32,

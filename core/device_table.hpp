@@ -10,9 +10,10 @@ namespace attest {
 
 /// What models need to know of a GPU. Nothing here is measured on the machine at hand.
 struct GpuModel {
-  std::string_view name;   ///< on the command line: `h200`
-  std::string_view title;  ///< `H200 SXM`
-  int compute_capability;  ///< 90 stands for 9.0
+  std::string_view name;         ///< on the command line: `h200`
+  std::string_view title;        ///< `H200 SXM`
+  std::string_view driver_name;  ///< `NVIDIA H200`: what tables of tuned Plans call it
+  int compute_capability;        ///< 90 stands for 9.0
 
   // Limits of a streaming multiprocessor (SM) [CUDA C++ Programming Guide, compute capabilities].
   std::int64_t sms;

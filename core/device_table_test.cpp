@@ -11,13 +11,15 @@ namespace attest {
 namespace {
 
 TEST(DeviceTable, EveryDeviceIsFoundByItsNameAndSaysWhereItsNumbersAreFrom) {
-  std::set<std::string_view> names;
+  std::set<std::string_view> names, driver_names;
   for (const GpuModel& gpu : all_gpu_models()) {
     EXPECT_EQ(&gpu_model_from_name(gpu.name), &gpu);
     EXPECT_FALSE(gpu.source.empty());
     names.insert(gpu.name);
+    driver_names.insert(gpu.driver_name);
   }
   EXPECT_EQ(names, (std::set<std::string_view>{"a100", "a6000", "h100", "h200", "t4"}));
+  EXPECT_EQ(driver_names.size(), names.size());
 }
 
 TEST(DeviceTable, AnUnknownDeviceIsRefusedWithTheAllowedOnes) {

@@ -19,7 +19,7 @@ class Library:
         self._c = ctypes.CDLL(path)
         for name in ("attest_stream", "attest_prepare"):
             getattr(self._c, name).restype = ctypes.c_void_p
-        for name in ("attest_error", "attest_describe"):
+        for name in ("attest_error", "attest_describe", "attest_default_plan"):
             getattr(self._c, name).restype = ctypes.c_char_p
         self.stream = torch.cuda.ExternalStream(self._checked(self._c.attest_stream()))
 
@@ -29,8 +29,13 @@ class Library:
         return result
 
     def prepare(self, kernel, problem, plan, q, k, v):
-        """A Run of `kernel` on contiguous [batch, heads, rows, head_dim] tensors; `problem` and `plan` as text."""
+        """A Run of `kernel` on contiguous [batch, heads, rows, head_dim] tensors; `problem` and `plan` as text, "" for the default plan."""
         return Run(self, kernel, problem, plan, q, k, v)
+
+    def default_plan(self, kernel, problem):
+        """(plan, where it is from) of `kernel` on this GPU: the tuned one, else the kernel's first."""
+        said = json.loads(self._checked(self._c.attest_default_plan(kernel.encode(), problem.encode())))
+        return said["plan"], said["origin"]
 
     def append_record(self, path, kind, labels, measurements):
         """`measurements`: (name, value, unit) each. Commit, machine and date are filled in by the library."""

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/default_plan.hpp"
 #include "core/error.hpp"
 #include "core/provenance.hpp"
 #include "core/record.hpp"
@@ -40,38 +41,44 @@ struct PreparedRun {
   }
 };
 
-Plan plan_for(const KernelInfo& kernel, const Problem& problem, const std::string& text) {
-  if (!text.empty()) return plan_from_string(text);
-  const std::vector<Plan> plans = kernel.plans(problem);
-  if (plans.empty()) throw InvalidInput(kernel.name + ": no plan for " + to_string(problem));
-  return plans.front();
+const KernelInfo& kernel_named(const std::string& name) {
+  const KernelInfo* kernel = find_kernel(name, Executor::gpu);
+  if (kernel == nullptr) {
+    throw InvalidInput("kernel '" + name + "' is unknown; see attest list kernels");
+  }
+  return *kernel;
+}
+
+DefaultPlan default_plan_here(const KernelInfo& kernel, const Problem& problem) {
+  static const std::string description = gpu().description();
+  const auto choice = default_plan(kernel, problem, gpu_name_in(description));
+  if (!choice) throw InvalidInput(kernel.name + ": no plan for " + to_string(problem));
+  return *choice;
 }
 
 std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string& problem_text,
                                      const std::string& plan_text, const void* q, const void* k,
                                      const void* v, void* o, float* lse) {
-  const KernelInfo* kernel = find_kernel(name, Executor::gpu);
-  if (kernel == nullptr) {
-    throw InvalidInput("kernel '" + name + "' is unknown; see attest list kernels");
-  }
+  const KernelInfo& kernel = kernel_named(name);
   const Problem problem = problem_from_string(problem_text);
-  const Plan plan = plan_for(*kernel, problem, plan_text);
-  if (const auto reason = why_unsupported(*kernel, problem, plan)) {
+  const Plan plan =
+      plan_text.empty() ? default_plan_here(kernel, problem).plan : plan_from_string(plan_text);
+  if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(name + ": " + *reason);
   }
   const Strides queries = strides_of(query_shape(problem), {}),
                 keys = strides_of(key_shape(problem), {});
-  return std::make_unique<PreparedRun>(*kernel, Arguments{.problem = problem,
-                                                          .plan = plan,
-                                                          .q = q,
-                                                          .k = k,
-                                                          .v = v,
-                                                          .o = o,
-                                                          .lse = lse,
-                                                          .q_strides = queries,
-                                                          .k_strides = keys,
-                                                          .v_strides = keys,
-                                                          .o_strides = queries});
+  return std::make_unique<PreparedRun>(kernel, Arguments{.problem = problem,
+                                                         .plan = plan,
+                                                         .q = q,
+                                                         .k = k,
+                                                         .v = v,
+                                                         .o = o,
+                                                         .lse = lse,
+                                                         .q_strides = queries,
+                                                         .k_strides = keys,
+                                                         .v_strides = keys,
+                                                         .o_strides = queries});
 }
 
 /// Calls `work`; keeps the message and returns `failed` when it throws.
@@ -101,7 +108,19 @@ using attest::PreparedRun;
   return guarded<void*>(nullptr, [] { return attest::gpu().native_stream(); });
 }
 
-/// An empty plan: the first that the kernel offers for the problem.
+/// JSON: the Plan that an empty plan stands for, as text, and where it is from.
+[[gnu::visibility("default")]] const char* attest_default_plan(const char* kernel,
+                                                               const char* problem) {
+  return guarded<const char*>(nullptr, [&] {
+    const attest::DefaultPlan choice = attest::default_plan_here(
+        attest::kernel_named(kernel), attest::problem_from_string(problem));
+    attest::last_text =
+        nlohmann::json{{"plan", to_string(choice.plan)}, {"origin", to_string(choice)}}.dump();
+    return attest::last_text.c_str();
+  });
+}
+
+/// An empty plan: the kernel's default, see attest_default_plan.
 [[gnu::visibility("default")]] void* attest_prepare(const char* kernel, const char* problem,
                                                     const char* plan, const void* q, const void* k,
                                                     const void* v, void* o, float* lse) {
