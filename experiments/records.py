@@ -1,6 +1,7 @@
 """Reads record files (core/record.hpp) for the scripts that make tables of them."""
 
 import json
+import math
 import pathlib
 
 # Of a run of several launches these are those of the longest one; other counters are sums.
@@ -13,6 +14,10 @@ def read(path):
 
 def values(record):
     return {m["name"]: m["value"] for m in record["measurements"]}
+
+
+def geometric_mean(ratios):
+    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios))
 
 
 def counters_by_run(records):

@@ -5,8 +5,10 @@ import pathlib
 import random
 import unittest
 
+import grid_shapes
 import ncu_csv
 from median_interval import FEWEST_VALUES, median_interval
+from records import geometric_mean
 
 WANTED = {"dram__bytes_read.sum", "gpu__time_duration.sum", "launch__registers_per_thread"}
 TABLE = """==PROF== Connected to process 7
@@ -68,6 +70,34 @@ def visible_pairs(shape):
     n = sizes["n"]
     pairs = n * (n + 1) // 2 if any(part.startswith("causal") for part in parts) else n * n
     return sizes["b"] * sizes["h"] * pairs, sizes["d"]
+
+
+class GeometricMean(unittest.TestCase):
+    def test_a_ratio_and_its_inverse_cancel(self):
+        self.assertEqual(geometric_mean([2.0, 0.5]), 1.0)
+        self.assertEqual(geometric_mean([4.0]), 4.0)
+
+
+class GridShapes(unittest.TestCase):
+    def test_every_shape_has_the_papers_tokens_and_columns(self):
+        shapes = list(grid_shapes.grid())
+        self.assertEqual(sum(kind == "grid" for kind, _, _ in shapes), 18)  # full and causal: 36
+        for kind, stem, dtype in shapes:
+            b, h, n, d = (int(part[1:]) for part in stem.split())
+            self.assertEqual((b * n, h * d, dtype), (16384, 2048, {"grid": "bf16", "fp16": "fp16"}[kind]))
+
+    def test_grouped_shapes_differ_in_their_key_heads_only(self):
+        for grouped, whole in grid_shapes.grouped_pairs():
+            heads, keys = (int(n) for n in grouped.split()[1][1:].split("/"))
+            self.assertEqual(heads, 8 * keys)
+            self.assertEqual(grouped.replace(f"/{keys}", ""), whole)
+
+    def test_the_visited_share_counts_the_tiles_with_a_visible_score(self):
+        for length, rows, columns in ((100, 32, 16), (100, 16, 32), (7, 8, 8), (129, 64, 128)):
+            tiles = {(i // rows, j // columns) for i in range(length) for j in range(length)}
+            visited = {(i // rows, j // columns) for i in range(length) for j in range(i + 1)}
+            self.assertEqual(grid_shapes.visited_share(length, rows, columns), len(visited) / len(tiles), (length, rows, columns))
+        self.assertEqual(grid_shapes.visited_share(4096, 128, 128), (32 + 1) / (2 * 32))
 
 
 class Records(unittest.TestCase):

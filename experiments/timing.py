@@ -8,6 +8,7 @@ within a round. A time is the mean over as many launches as fill about two milli
 import argparse
 import math
 import random
+import re
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -21,27 +22,30 @@ DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Shape:
-    """`b8 h12 n4096 d64 causal_top_left fp32`, the text of a Problem with equal query and key heads and lengths."""
+    """`b8 h12 n4096 d64 causal_top_left fp32`, the text of a Problem with equal query and key lengths; `h16/2`: 2 key heads."""
 
     def __init__(self, text):
         self.text = text
-        parts = text.replace(",", " ").split()
-        sizes = {part[0]: int(part[1:]) for part in parts if part[0] in "bhnd" and part[1:].isdigit()}
-        self.batch, self.heads, self.length, self.dim = (sizes[letter] for letter in "bhnd")
-        self.is_causal = any(part.startswith("causal") for part in parts)
-        self.dtype = DTYPES[next((part for part in parts if part in DTYPES), "fp32")]
+        sizes = dict(re.findall(r"\b([bhnd])(\d+)\b", text))
+        self.batch, self.heads, self.length, self.dim = (int(sizes[letter]) for letter in "bhnd")
+        grouped = re.search(r"\bh\d+/(\d+)\b", text)
+        self.key_heads = int(grouped.group(1)) if grouped else self.heads
+        self.sizes = (self.batch, self.heads, self.key_heads, self.length, self.dim)
+        self.is_causal = "causal" in text
+        self.dtype = DTYPES[next((part for part in text.replace(",", " ").split() if part in DTYPES), "fp32")]
 
     def tensors(self, seed=0):
         generator = torch.Generator(device="cuda").manual_seed(seed)
-        size = (self.batch, self.heads, self.length, self.dim)
-        return [torch.randn(size, generator=generator, device="cuda", dtype=self.dtype) for _ in range(3)]
+        return [torch.randn((self.batch, heads, self.length, self.dim), generator=generator, device="cuda", dtype=self.dtype)
+                for heads in (self.heads, self.key_heads, self.key_heads)]
 
 
 def sdpa(backend):
     def make(shape, q, k, v):
         def call():
             with sdpa_kernel(backend):
-                return scaled_dot_product_attention(q, k, v, is_causal=shape.is_causal)
+                return scaled_dot_product_attention(q, k, v, is_causal=shape.is_causal,
+                                                    enable_gqa=shape.heads != shape.key_heads)
         return call
     return make
 
@@ -60,6 +64,7 @@ def eager(shape, q, k, v):
 
 PEERS = {
     "torch_sdpa_efficient": sdpa(SDPBackend.EFFICIENT_ATTENTION),
+    "torch_sdpa_cudnn": sdpa(SDPBackend.CUDNN_ATTENTION),
     "torch_sdpa_flash": sdpa(SDPBackend.FLASH_ATTENTION),
     "torch_sdpa_math": sdpa(SDPBackend.MATH),
     "torch_eager": eager,
@@ -72,29 +77,53 @@ def matrix_product(size):
     return (lambda: torch.matmul(a, b)), 2.0 * size**3
 
 
+def repeated(call, launches):
+    def block():
+        for _ in range(launches):
+            call()
+    return block
+
+
 def elapsed_ms(call, launches):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
-    for _ in range(launches):
-        call()
+    repeated(call, launches)()
     end.record()
     end.synchronize()
     return begin.elapsed_time(end) / launches
 
 
-def interleaved(calls, rounds, seed=0):
+def replayed(call, launches):
+    """`launches` calls as one CUDA graph in the current stream: the host's time for a launch, which differs between
+    contenders and exceeds the smallest kernels' own, drops out."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+        for _ in range(launches):
+            call()
+    return graph.replay
+
+
+def interleaved(calls, rounds, seed=0, as_graphs=False):
     """{name: call} -> {name: [ms, one a round]}."""
-    launches = {}
+    launches, blocks = {}, {}
     for name, call in calls.items():
         call()  # compiles, allocates
         launches[name] = max(1, math.ceil(SHORTEST_BLOCK_MS / elapsed_ms(call, 1)))
+        blocks[name] = replayed(call, launches[name]) if as_graphs else repeated(call, launches[name])
+        blocks[name]()
     order, draw = list(calls), random.Random(seed)
     times = {name: [] for name in calls}
     for _ in range(rounds):
         draw.shuffle(order)
         for name in order:
-            times[name].append(elapsed_ms(calls[name], launches[name]))
+            times[name].append(elapsed_ms(blocks[name], 1) / launches[name])
     return times
+
+
+def ratio_rows(name, above, below):
+    """Median of above / below by rounds, with its interval."""
+    median, low, high = median_interval([a / b for a, b in zip(above, below)])
+    return [(name, median, "1"), (f"{name}_low", low, "1"), (f"{name}_high", high, "1")]
 
 
 def measurements(times, name, flops, baseline):
@@ -102,9 +131,7 @@ def measurements(times, name, flops, baseline):
     rows = [("time", median, "ms"), ("time_low", low, "ms"), ("time_high", high, "ms"),
             ("rounds", len(times[name]), "1"), ("rate", flops / median * 1e-9, "TFLOP/s")]
     if baseline in times:
-        ratio, low, high = median_interval([b / t for t, b in zip(times[name], times[baseline])])
-        rows += [("speed_over_baseline", ratio, "1"), ("speed_over_baseline_low", low, "1"),
-                 ("speed_over_baseline_high", high, "1")]
+        rows += ratio_rows("speed_over_baseline", times[baseline], times[name])
     return rows
 
 
