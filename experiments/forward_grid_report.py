@@ -127,6 +127,7 @@ def main():
     arguments.add_argument("--records", required=True)
     arguments.add_argument("--out", required=True, type=pathlib.Path)
     options = arguments.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     records = read(options.records)
     sets, where = by_set(records), records[0]["provenance"]
     text = [f"# The forward grid\n\n{where['device']}; commit {where['commit']}, {where['date'][:10]}, PyTorch "
@@ -144,7 +145,6 @@ def main():
     if "grouped" in sets:
         text.append(f"## {GROUP} query heads a key head\n\nTime over that of as many key heads as query heads, by rounds.\n\n"
                     + grouped_table(sets["grouped"]) + "\n")
-    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "forward_grid.md").write_text("\n".join(text))
 
 
