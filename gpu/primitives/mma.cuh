@@ -45,6 +45,22 @@ __device__ void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const unsigne
 #endif
 }
 
+/// D += A B in TF32, A [16, 8] and B [8, 8], one fp32 value a register: the tensor core cuts it to
+/// 10 bits of fraction, without rounding. a[0]: row g, column t; a[1]: row g + 8; a[2], a[3]: the
+/// same rows, column t + 4; b[0]: row t, column g; b[1]: row t + 4. D as above.
+inline __device__ void mma_16x8x8_tf32(float (&d)[4], const unsigned (&a)[4],
+                                       const unsigned (&b)[2]) {
+#ifdef __CUDACC__
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  simt::mma_16x8x8_tf32(d, a, b, __builtin_FILE(), __builtin_LINE());
+#endif
+}
+
 /// Loads `count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane 8 i + r gives
 /// the address, a multiple of 16, of row r of matrix i; register i of lane 4 g + t receives columns
 /// 2 t and 2 t + 1 of row g of matrix i.

@@ -19,16 +19,15 @@ struct FastExp {
   static __device__ float of(float x) { return __expf(x); }
 };
 
-/// 2^x in one instruction: ex2.approx.ftz, 2 ulp, subnormal results become 0. exp2f on the
-/// executor.
+/// 2^x in one instruction: ex2.approx.ftz, 2 ulp, subnormal results become 0.
 struct HardwareExp2 {
   static __device__ float of(float x) {
-#ifdef __CUDA_ARCH__
+#ifdef __CUDACC__
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #else
-    return exp2f(x);
+    return simt::hardware_exp2(x);
 #endif
   }
 };

@@ -10,6 +10,7 @@
 #include "gpu/simt/cuda_vector_types.hpp"
 #include "gpu/simt/cuda_warp.hpp"
 #include "gpu/simt/execution.hpp"
+#include "gpu/simt/hardware_exp2.hpp"
 #include "gpu/simt/warp_matrix.hpp"
 
 #define __global__

@@ -19,44 +19,66 @@ constexpr std::uint32_t undefined_bits = 0x7fc0deadU;  // a NaN with a payload o
 thread_local Accumulation tensor_core_of_thread = hopper();
 
 struct Product : Collective {
-  ElementType type;
   float* d;
   const std::uint32_t* a;
   const std::uint32_t* b;
 };
 
-float value_of(ElementType type, std::uint32_t pair, unsigned half) {
-  const auto bits = static_cast<std::uint16_t>(pair >> 16 * half);
-  return type == ElementType::fp16 ? half_value(bits) : bfloat16_value(bits);
-}
+// How many columns of A, and where element (row, column) of A lies: which of the registers of lane
+// 4 g + t holds it, and for 16-bit factors which half. The tables of mma.cuh.
+struct Sixteen {
+  static constexpr unsigned depth = 16;
+  static constexpr unsigned values = 2;  ///< in a register
+  static unsigned column(unsigned t, unsigned r, unsigned h) { return 2 * t + 8 * r + h; }
+};
+struct Half : Sixteen {
+  static constexpr ElementType type = ElementType::fp16;
+  static float value(std::uint32_t bits, unsigned h) {
+    return half_value(static_cast<std::uint16_t>(bits >> 16 * h));
+  }
+};
+struct Bfloat : Sixteen {
+  static constexpr ElementType type = ElementType::bf16;
+  static float value(std::uint32_t bits, unsigned h) {
+    return bfloat16_value(static_cast<std::uint16_t>(bits >> 16 * h));
+  }
+};
+struct TensorFloat {
+  static constexpr ElementType type = ElementType::fp32;  // same exponents
+  static constexpr unsigned depth = 8;
+  static constexpr unsigned values = 1;
+  static unsigned column(unsigned t, unsigned r, unsigned /*h*/) { return t + 4 * r; }
+  static float value(std::uint32_t bits, unsigned /*h*/) {
+    return std::bit_cast<float>(bits & 0xffffe000U);
+  }
+};
 
-// Lane 4 g + t holds, of a: rows g and g + 8, columns 2 t, 2 t + 1 and those + 8; of b the same
-// rows as columns of a, column g; of d: rows g and g + 8, columns 2 t and 2 t + 1.
+template <typename Factor>
 void multiply(Collective* const* lanes) {
-  const auto& first = *static_cast<const Product*>(lanes[0]);
-  const ElementType type = first.type;
-  std::array<std::array<float, 16>, 16> a;
-  std::vector<float> b(16 * 8);
+  constexpr unsigned depth = Factor::depth;
+  std::array<std::array<float, depth>, 16> a;
+  std::vector<float> b(depth * 8);
   std::array<std::array<float, 8>, 16> d;
   for (unsigned lane = 0; lane < warp_size; ++lane) {
     const auto& mine = *static_cast<const Product*>(lanes[lane]);
     const unsigned g = lane / 4, t = lane % 4;
-    for (unsigned h = 0; h < 2; ++h) {
+    for (unsigned h = 0; h < Factor::values; ++h) {
       for (unsigned r = 0; r < 4; ++r)
-        a[g + 8 * (r % 2)][2 * t + 8 * (r / 2) + h] = value_of(type, mine.a[r], h);
+        a[g + 8 * (r % 2)][Factor::column(t, r / 2, h)] = Factor::value(mine.a[r], h);
       for (unsigned r = 0; r < 2; ++r)
-        b[(2 * t + 8 * r + h) * 8 + g] = value_of(type, mine.b[r], h);
-      for (unsigned r = 0; r < 2; ++r) d[g + 8 * r][2 * t + h] = mine.d[2 * r + h];
+        b[Factor::column(t, r, h) * 8 + g] = Factor::value(mine.b[r], h);
     }
+    for (unsigned i = 0; i < 4; ++i) d[g + 8 * (i / 2)][2 * t + i % 2] = mine.d[i];
   }
-  const ProductOperand right(std::move(b), 8, type);
+  Accumulation tensor_core = tensor_core_of_thread;
+  if (Factor::type == ElementType::fp32) tensor_core.fused_terms /= 2;
+  const ProductOperand right(std::move(b), 8, Factor::type);
   for (unsigned row = 0; row < 16; ++row)
-    accumulate_tensor_core(tensor_core_of_thread, a[row], type, right, 0, d[row]);
+    accumulate_tensor_core(tensor_core, a[row], Factor::type, right, 0, d[row]);
   for (unsigned lane = 0; lane < warp_size; ++lane) {
     auto& mine = *static_cast<Product*>(lanes[lane]);
     const unsigned g = lane / 4, t = lane % 4;
-    for (unsigned h = 0; h < 2; ++h)
-      for (unsigned r = 0; r < 2; ++r) mine.d[2 * r + h] = d[g + 8 * r][2 * t + h];
+    for (unsigned i = 0; i < 4; ++i) mine.d[i] = d[g + 8 * (i / 2)][2 * t + i % 2];
   }
 }
 
@@ -92,7 +114,13 @@ void use_tensor_core(const Accumulation& tensor_core) {
 
 void mma_16x8x16(ElementType type, float* d, const std::uint32_t* a, const std::uint32_t* b,
                  const char* file, int line) {
-  Product mine{{multiply}, type, d, a, b};
+  Product mine{{type == ElementType::fp16 ? multiply<Half> : multiply<Bfloat>}, d, a, b};
+  warp_collective(mine, file, line);
+}
+
+void mma_16x8x8_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, const char* file,
+                     int line) {
+  Product mine{{multiply<TensorFloat>}, d, a, b};
   warp_collective(mine, file, line);
 }
 

@@ -18,6 +18,11 @@ void use_tensor_core(const Accumulation& tensor_core);
 void mma_16x8x16(ElementType type, float* d, const std::uint32_t* a, const std::uint32_t* b,
                  const char* file, int line);
 
+/// d [16, 8] in fp32 += a [16, 8] b [8, 8] in TF32, fp32 values whose low 13 bits are ignored. A
+/// step adds half as many products as with 16-bit factors [MMA-Sim].
+void mma_16x8x8_tf32(float* d, const std::uint32_t* a, const std::uint32_t* b, const char* file,
+                     int line);
+
 /// ldmatrix: `count` (1, 2 or 4) matrices of 8 rows of 16 bytes in shared memory. Lane 8 i + r
 /// gives the address of row r of matrix i, and register i of every lane receives its two elements
 /// of that matrix: of row lane / 4, or with `transposed` of column lane / 4.

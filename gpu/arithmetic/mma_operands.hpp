@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/element_type.hpp"
+
+namespace attest {
+
+/// Factors of mma.sync: fp16 and bf16 in m16n8k16, fp32 as TF32 in m16n8k8.
+[[nodiscard]] constexpr int mma_depth(ElementType type) {
+  return type == ElementType::fp32 ? 8 : 16;
+}
+
+/// What the factors are drawn for.
+enum class OperandKind : int {
+  ordinary,    ///< numbers below 2, small ones rarer
+  near,        ///< sizes within a factor of 32: every term counts
+  straddling,  ///< sizes so far apart that the cut of the alignment decides
+  any_size,    ///< every finite size alike
+  cancelling,  ///< pairs of products that cancel, or leave their last bits
+  subnormal,   ///< at the lower end of the format, and of fp32
+  huge,        ///< at the upper end: sums overflow
+  special      ///< infinities, NaN and both zeros among ordinary numbers
+};
+inline constexpr int operand_kinds = 8;
+[[nodiscard]] std::string_view name_of(OperandKind kind);
+
+/// Factors as the registers of mma.sync hold them, bits in the low end: a [blocks, 16, depth],
+/// b [blocks, depth, 8]; c [blocks, 16, 8] in fp32. In one block of four each, c is 0 and -0.
+struct MmaOperands {
+  std::vector<std::uint32_t> a, b;
+  std::vector<float> c;
+};
+/// A pure function of its arguments: a record of products needs no operands.
+[[nodiscard]] MmaOperands mma_operands(ElementType type, OperandKind kind, int blocks);
+
+}  // namespace attest
