@@ -63,7 +63,7 @@ std::uint32_t special(const Format& f, bool is_negative, Draw& draw) {
   return f.number(is_negative, which < 2 ? f.largest_exponent() : 0, which == 1 ? quiet : 0);
 }
 
-std::uint32_t factor(const Format& f, OperandKind kind, Draw& draw) {
+std::uint32_t factor(const Format& f, OperandKind kind, bool is_left, Draw& draw) {
   const int top = f.largest_exponent() - 1;
   const std::uint32_t fraction = draw.fraction();
   const bool is_negative = (fraction >> 23U) != 0;
@@ -79,14 +79,16 @@ std::uint32_t factor(const Format& f, OperandKind kind, Draw& draw) {
     case OperandKind::straddling:
       exponent = f.bias() + draw.between(-7, 7);
       break;
-    case OperandKind::any_size:
-      exponent = draw.between(0, top);
+    case OperandKind::any_size: {
+      const int reach = std::min(f.bias(), 63);  // products stay within fp32
+      exponent = f.bias() + draw.between(-reach, reach);
       break;
+    }
     case OperandKind::subnormal:
       exponent = draw.coin() ? draw.between(0, 2) : draw.between(0, f.bias());
       break;
     case OperandKind::huge:
-      exponent = draw.coin() ? draw.between(top - 2, top) : f.bias() + draw.between(-2, 2);
+      exponent = is_left ? draw.between(top - 2, top) : f.bias() + draw.between(-5, 1);
       break;
     case OperandKind::special:
       if (draw.below(24) == 0) return special(f, is_negative, draw);
@@ -170,14 +172,14 @@ MmaOperands mma_operands(ElementType type, OperandKind kind, int blocks) {
       1000 + 100 * static_cast<std::uint64_t>(type) + static_cast<std::uint64_t>(kind);
   MmaOperands of{std::vector<std::uint32_t>(count * 16 * depth),
                  std::vector<std::uint32_t>(count * depth * 8), std::vector<float>(count * 128)};
-  const auto fill = [&](std::vector<std::uint32_t>& bits, std::uint64_t stream) {
+  const auto fill = [&](std::vector<std::uint32_t>& bits, bool is_left) {
     for (std::size_t i = 0; i < bits.size(); ++i) {
-      Draw draw(seed, stream, i);
-      bits[i] = factor(f, kind, draw);
+      Draw draw(seed, is_left ? 1 : 2, i);
+      bits[i] = factor(f, kind, is_left, draw);
     }
   };
-  fill(of.a, 1);
-  fill(of.b, 2);
+  fill(of.a, true);
+  fill(of.b, false);
   for (std::size_t i = 0; i < of.c.size(); ++i) {
     Draw draw(seed, 3, i);
     const std::size_t block = i / 128;
