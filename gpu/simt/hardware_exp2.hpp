@@ -2,7 +2,7 @@
 
 namespace attest::simt {
 
-/// ex2.approx.ftz.f32 as an H200 gives it.
+/// 2^x where the device has ex2.approx.ftz.f32.
 float hardware_exp2(float x) noexcept;
 
 }  // namespace attest::simt
