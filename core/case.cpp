@@ -20,6 +20,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json problem_json(const Problem& p) {
+  Json json = {{"batch", p.batch},        {"query_heads", p.query_heads},
+               {"kv_heads", p.kv_heads},  {"query_len", p.query_len},
+               {"key_len", p.key_len},    {"head_dim", p.head_dim},
+               {"mask", name_of(p.mask)}, {"element_type", format_of(p.element_type).name},
+               {"scale", p.scale}};
+  if (p.value_dim != 0) json["value_dim"] = p.value_dim;
+  if (p.window.left >= 0) json["window_left"] = p.window.left;
+  if (p.window.right >= 0) json["window_right"] = p.window.right;
+  if (p.softcap != 0) json["softcap"] = p.softcap;
+  if (p.length_seed != 0) json["length_seed"] = p.length_seed;
+  if (p.padding_seed != 0) json["padding_seed"] = p.padding_seed;
+  return json;
+}
+
 Json layout_json(const TensorLayout& layout) {
   return {{"order", name_of(layout.order)},    {"row_gap", layout.row_gap},
           {"base_offset", layout.base_offset}, {"plane_gap", layout.plane_gap},
@@ -129,7 +144,15 @@ TensorLayout layout_from(const Json& json, const std::string& path, std::string_
 Problem problem_from(const Json& json, std::string_view where) {
   const Object object(json, "problem", where,
                       {"batch", "query_heads", "kv_heads", "query_len", "key_len", "head_dim",
-                       "mask", "element_type", "scale"});
+                       "value_dim", "mask", "window_left", "window_right", "element_type", "scale",
+                       "softcap", "length_seed", "padding_seed"});
+  // Left out where it has its default.
+  const auto integer_or = [&](const std::string& key, std::int64_t low, std::int64_t otherwise) {
+    return json.contains(key) ? object.integer(key, low, std::int64_t{1} << 40) : otherwise;
+  };
+  const auto seed_or_0 = [&](const std::string& key) {
+    return json.contains(key) ? object.seed(key) : 0;
+  };
   constexpr std::int64_t any = std::int64_t{1} << 40;  // validate() knows the real limits
   const Problem problem{
       .batch = object.integer("batch", 0, any),
@@ -138,10 +161,16 @@ Problem problem_from(const Json& json, std::string_view where) {
       .query_len = object.integer("query_len", 0, any),
       .key_len = object.integer("key_len", 0, any),
       .head_dim = object.integer("head_dim", 0, any),
+      .value_dim = integer_or("value_dim", 0, 0),
       .mask = with_place(where, [&] { return mask_from_name(object.text("mask")); }),
+      .window = {.left = integer_or("window_left", -1, -1),
+                 .right = integer_or("window_right", -1, -1)},
       .element_type =
           with_place(where, [&] { return element_type_from_name(object.text("element_type")); }),
       .scale = static_cast<float>(object.number("scale")),
+      .softcap = json.contains("softcap") ? static_cast<float>(object.number("softcap")) : 0.0F,
+      .length_seed = seed_or_0("length_seed"),
+      .padding_seed = seed_or_0("padding_seed"),
   };
   with_place(where, [&] { validate(problem); });
   return problem;
@@ -187,7 +216,6 @@ std::string file_key(const Case& c) {
 }
 
 std::string to_json(const Case& c) {
-  const Problem& p = c.problem;
   Json plan = Json::object();
   for (const PlanField& field : plan_fields()) {
     const std::int64_t value = c.plan.*field.member;
@@ -199,16 +227,7 @@ std::string to_json(const Case& c) {
     }
   }
   const Json json = {{"kernel", c.kernel},
-                     {"problem",
-                      {{"batch", p.batch},
-                       {"query_heads", p.query_heads},
-                       {"kv_heads", p.kv_heads},
-                       {"query_len", p.query_len},
-                       {"key_len", p.key_len},
-                       {"head_dim", p.head_dim},
-                       {"mask", name_of(p.mask)},
-                       {"element_type", format_of(p.element_type).name},
-                       {"scale", p.scale}}},
+                     {"problem", problem_json(c.problem)},
                      {"plan", plan},
                      {"layouts",
                       {{"q", layout_json(c.layouts.q)},

@@ -39,7 +39,8 @@ struct Case {
 /// The same, safe as a file name.
 [[nodiscard]] std::string file_key(const Case& c);
 
-/// JSON with every field written out, but for fields of the Plan that the kernel does not use.
+/// JSON with every field written out, but for fields of the Plan that the kernel does not use and
+/// extras of the Problem that it does not have.
 [[nodiscard]] std::string to_json(const Case& c);
 /// Strict: an unknown key, a missing key or a wrong type throws InvalidInput that names `where`,
 /// the key and what is allowed.

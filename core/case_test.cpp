@@ -51,6 +51,17 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(Case, ExtrasOfTheProblemSurviveJson) {
+  Case c = a_case();
+  c.problem.mask = Mask::window_top_left;
+  c.problem.window = {.left = 0, .right = 9};
+  c.problem.value_dim = 24;
+  c.problem.softcap = 30;
+  c.problem.length_seed = ~0ULL;
+  c.problem.padding_seed = 1;
+  EXPECT_EQ(case_from_json(to_json(c), "file.json"), c);
+}
+
 TEST(Case, JsonReadsBackAsTheSameCase) {
   EXPECT_EQ(case_from_json(to_json(a_case()), "test"), a_case());
 }
@@ -65,11 +76,12 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
             "file.json: problem field 'kv_heads' is 4; it must divide query_heads, 6");
   EXPECT_EQ(
       message_of(with("causal_bottom_right", "causal")),
-      "file.json: mask 'causal' is unknown; allowed: none, causal_top_left, causal_bottom_right");
+      "file.json: mask 'causal' is unknown; allowed: none, causal_top_left, causal_bottom_right, "
+      "window_top_left, window_bottom_right");
   EXPECT_EQ(message_of(with("\"head_dim\"", "\"headdim\"")),
             "file.json: key 'headdim' is unknown in problem; allowed: batch, query_heads, "
-            "kv_heads, query_len, "
-            "key_len, head_dim, mask, element_type, scale");
+            "kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, window_right, "
+            "element_type, scale, softcap, length_seed, padding_seed");
   EXPECT_EQ(message_of(with("\"nhbd\"", "\"dhnb\"")),
             "file.json: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");
   EXPECT_EQ(message_of(with("\"outer_gap\": 2147483648", "\"outer_gap\": -1")),

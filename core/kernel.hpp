@@ -20,6 +20,9 @@
 namespace attest {
 
 /// What a launch receives: addresses on its device. Q, K, V and O hold the problem's element type.
+/// Where the problem has lengths, the entries of the batch are packed along the sequence: row n of
+/// entry b is row query_starts[b] + n (K, V: key_starts[b] + n) of a tensor [1, heads, total, dim],
+/// and LSE is [query_heads, total queries].
 struct Arguments {
   Problem problem;
   Plan plan;
@@ -27,8 +30,12 @@ struct Arguments {
   const void* k = nullptr;
   const void* v = nullptr;
   void* o = nullptr;
-  float* lse = nullptr;       ///< [batch, query_heads, query_len], contiguous
-  void* workspace = nullptr;  ///< workspace_bytes() of memory holding NaN
+  float* lse = nullptr;                        ///< [batch, query_heads, query_len], contiguous
+  void* workspace = nullptr;                   ///< workspace_bytes() of memory holding NaN
+  const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
+  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
+  const std::uint8_t* key_mask =
+      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
   Strides q_strides, k_strides, v_strides, o_strides;
 };
 
@@ -47,6 +54,15 @@ enum class Dataflow {
   queries_outside  ///< FA2: K and V are read once a query tile, O is written once
 };
 
+/// What a kernel offers beyond dense problems with at least one query. Windows are masks.
+struct Features {
+  bool no_queries = false;  ///< query_len 0
+  bool value_dim = false;   ///< V and O narrower or wider than Q and K
+  bool softcap = false;
+  bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
+  bool padding = false;  ///< hidden keys
+};
+
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
 struct KernelInfo {
@@ -62,7 +78,8 @@ struct KernelInfo {
   std::vector<ElementType> element_types{};
   std::vector<Mask> masks{};
   std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
-  bool is_deterministic = true;           ///< two launches give the same bits
+  Features features{};
+  bool is_deterministic = true;  ///< two launches give the same bits
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;
@@ -86,7 +103,7 @@ struct KernelInfo {
   std::function<void(const Arguments&, Device&)> launch{};
 };
 
-/// The whole question: element type and mask against the lists, then the kernel's own check. A
+/// The whole question: element type, mask and features, then the kernel's own check. A
 /// sentence, or nothing.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
                                                          const Problem& problem, const Plan& plan);

@@ -12,12 +12,12 @@ namespace {
 struct NamedTensor {
   std::string_view name;
   TensorLayout Layouts::*layout;
-  bool is_query_shaped;
+  Shape (*shape_of)(const Problem&);
 };
-constexpr std::array<NamedTensor, 4> tensors{{{"Q", &Layouts::q, true},
-                                              {"K", &Layouts::k, false},
-                                              {"V", &Layouts::v, false},
-                                              {"O", &Layouts::o, true}}};
+constexpr std::array<NamedTensor, 4> tensors{{{"Q", &Layouts::q, query_shape},
+                                              {"K", &Layouts::k, key_shape},
+                                              {"V", &Layouts::v, value_shape},
+                                              {"O", &Layouts::o, output_shape}}};
 
 std::int64_t element_bytes(const Problem& problem) {
   return static_cast<std::int64_t>(format_of(problem.element_type).size_bytes);
@@ -39,7 +39,7 @@ std::optional<std::string> why_layouts_do_not_fit(const LayoutNeeds& needs, cons
   const std::int64_t size = element_bytes(problem);
   for (const NamedTensor& tensor : tensors) {
     const TensorLayout& layout = layouts.*tensor.layout;
-    const Shape shape = tensor.is_query_shaped ? query_shape(problem) : key_shape(problem);
+    const Shape shape = tensor.shape_of(problem);
     const Strides strides = strides_of(shape, layout);
     const Strides dense = strides_of(shape, {});
     const std::array<std::int64_t, 3> got{strides.batch, strides.head, strides.row};
@@ -73,7 +73,8 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
       continue;
     }
     const std::int64_t row_step = elements_of(needs.stride_alignment_bytes, size);
-    layout.row_gap = round_up(problem.head_dim + layout.row_gap, row_step) - problem.head_dim;
+    const std::int64_t columns = tensor.shape_of(problem)[3];
+    layout.row_gap = round_up(columns + layout.row_gap, row_step) - columns;
     layout.plane_gap = round_up(layout.plane_gap, row_step);
     layout.outer_gap = round_up(layout.outer_gap, row_step);
   }

@@ -9,8 +9,10 @@
 namespace attest {
 namespace {
 
-constexpr std::array<Mask, 3> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right};
-constexpr std::array<std::string_view, 3> names{"none", "causal_top_left", "causal_bottom_right"};
+constexpr std::array<Mask, 5> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right,
+                                    Mask::window_top_left, Mask::window_bottom_right};
+constexpr std::array<std::string_view, 5> names{"none", "causal_top_left", "causal_bottom_right",
+                                                "window_top_left", "window_bottom_right"};
 
 }  // namespace
 
@@ -19,6 +21,9 @@ std::string_view name_of(Mask mask) {
 }
 std::span<const Mask> all_masks() {
   return masks;
+}
+std::span<const Mask> prefix_masks() {
+  return std::span(masks).first<3>();
 }
 
 Mask mask_from_name(std::string_view name) {

@@ -23,8 +23,9 @@ constexpr std::array<std::string_view, 3> exponentials{"library", "fast", "exp2"
 constexpr std::array<std::string_view, 2> pass_counts{"one", "two"};
 constexpr std::array<std::string_view, 2> row_reductions{"shared_loop", "shuffle"};
 constexpr std::array<std::string_view, 2> schedulings{"one_tile", "persistent"};
+constexpr std::array<std::string_view, 2> packings{"no", "yes"};
 
-constexpr std::array<PlanField, 17> fields{{
+constexpr std::array<PlanField, 18> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -42,6 +43,7 @@ constexpr std::array<PlanField, 17> fields{{
     {"exp", "", &Plan::exp, exponentials},
     {"passes", "", &Plan::passes, pass_counts},
     {"row_reduce", "", &Plan::row_reduce, row_reductions},
+    {"pack_gqa", "", &Plan::pack_gqa, packings},
 }};
 
 constexpr std::int64_t largest_size = 1 << 20;

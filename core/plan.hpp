@@ -44,6 +44,13 @@ struct RowReduce {
     shuffle           ///< halving exchanges between lanes
   };
 };
+/// Which rows share a tile of query rows.
+struct PackGqa {
+  enum Value : std::int64_t {
+    no = 1,  ///< those of one query head
+    yes      ///< those of all query heads that use one kv head, so that its keys are read once
+  };
+};
 struct Scheduling {
   enum Value : std::int64_t {
     one_tile = 1,  ///< a block makes one tile and ends
@@ -71,6 +78,7 @@ struct Plan {
   std::int64_t exp = 0;           ///< ExpChoice
   std::int64_t passes = 0;        ///< Passes
   std::int64_t row_reduce = 0;    ///< RowReduce
+  std::int64_t pack_gqa = 0;      ///< PackGqa
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

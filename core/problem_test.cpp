@@ -21,6 +21,25 @@ TEST(Problem, TextReadsBackAsTheSameProblem) {
   Problem usual = problem;
   usual.scale = default_scale(usual.head_dim);
   EXPECT_EQ(problem_from_string(to_string(usual)), usual);
+  Problem full = problem;
+  full.mask = Mask::window_bottom_right;
+  full.window = {12, 3};
+  full.value_dim = 48;
+  full.softcap = 30.5F;
+  full.length_seed = 7;
+  full.padding_seed = 18446744073709551615ULL;
+  EXPECT_EQ(to_string(full),
+            "b2 h6/2 q33 k65 d80 window_bottom_right bf16 left12 right3 dv48 scale0.1 softcap30.5 "
+            "lengths7 padding18446744073709551615");
+  EXPECT_EQ(problem_from_string(to_string(full)), full);
+}
+
+TEST(Problem, ExtrasThatMeanNothingAreRefused) {
+  EXPECT_THROW((void)problem_from_string("n9 left4"), InvalidInput);
+  EXPECT_THROW((void)problem_from_string("n9 window_top_left left-2"), InvalidInput);
+  EXPECT_THROW((void)problem_from_string("n9 softcap-1"), InvalidInput);
+  EXPECT_THROW((void)problem_from_string("n9 softcapnan"), InvalidInput);
+  EXPECT_THROW((void)problem_from_string("b65536 n16777216 lengths1"), InvalidInput);
 }
 
 TEST(Problem, WhatIsLeftOutFollowsFromWhatIsThere) {

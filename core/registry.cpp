@@ -39,6 +39,24 @@ const DeviceFactory* find_factory(Executor executor) {
   return nullptr;
 }
 
+std::optional<std::string> why_feature_is_missing(const KernelInfo& kernel,
+                                                  const Problem& problem) {
+  const Features& has = kernel.features;
+  const auto sentence = [&](std::string_view what) {
+    return fmt::format("{} {}", kernel.name, what);
+  };
+  if (problem.query_len == 0 && !has.no_queries) return sentence("needs at least one query");
+  if (problem.output_dim() != problem.head_dim && !has.value_dim) {
+    return sentence("has no value_dim apart from head_dim");
+  }
+  if (problem.softcap != 0 && !has.softcap) return sentence("has no softcap");
+  if (problem.length_seed != 0 && !has.lengths) {
+    return sentence("has no lengths of single entries of the batch");
+  }
+  if (problem.padding_seed != 0 && !has.padding) return sentence("has no padding of keys");
+  return std::nullopt;
+}
+
 }  // namespace
 
 KernelRegistration::KernelRegistration(KernelInfo kernel) {
@@ -137,6 +155,7 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
   if (std::ranges::find(kernel.masks, problem.mask) == kernel.masks.end()) {
     return fmt::format("{} has no mask {}", kernel.name, name_of(problem.mask));
   }
+  if (auto reason = why_feature_is_missing(kernel, problem)) return reason;
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "core/session.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace attest {
 namespace {
@@ -20,18 +21,38 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
     : kernel_(kernel), device_(device), problem_(c.problem) {
   using Use = GuardedBuffer::Use;
   const ElementType type = problem_.element_type;
-  const Shape lse_shape{problem_.batch, problem_.query_heads, problem_.query_len, 1};
   const std::size_t workspace =
       kernel.workspace_bytes ? kernel.workspace_bytes(problem_, c.plan) : 0;
   const Shape workspace_shape{1, 1, 1, static_cast<std::int64_t>((workspace + 3) / 4)};
   device_.seed_schedule(c.schedule_seed);
   try {
-    add("Q", Use::input, query_shape(problem_), c.layouts.q, type, &inputs.q);
-    add("K", Use::input, key_shape(problem_), c.layouts.k, type, &inputs.k);
-    add("V", Use::input, key_shape(problem_), c.layouts.v, type, &inputs.v);
-    add("O", Use::output, query_shape(problem_), c.layouts.o, type, nullptr);
-    add("LSE", Use::output, lse_shape, {}, ElementType::fp32, nullptr);
+    const bool is_packed = problem_.length_seed != 0;
+    std::vector<std::int32_t> queries, keys;
+    if (is_packed) {
+      queries = query_starts(problem_);
+      keys = key_starts(problem_);
+    }
+    const auto add_input = [&](const char* name, const Tensor<float>& values,
+                               const TensorLayout& layout, const auto& starts) {
+      if (is_packed) {
+        const Tensor<float> rows = packed(values, starts);
+        add(name, Use::input, rows.shape(), layout, type, &rows);
+      } else {
+        add(name, Use::input, values.shape(), layout, type, &values);
+      }
+    };
+    const auto add_output = [&](const char* name, const Shape& shape, const TensorLayout& layout,
+                                ElementType output_type) {
+      add(name, Use::output, is_packed ? packed_shape(shape, queries) : shape, layout, output_type,
+          nullptr);
+    };
+    add_input("Q", inputs.q, c.layouts.q, queries);
+    add_input("K", inputs.k, c.layouts.k, keys);
+    add_input("V", inputs.v, c.layouts.v, keys);
+    add_output("O", output_shape(problem_), c.layouts.o, type);
+    add_output("LSE", lse_shape(problem_), {}, ElementType::fp32);
     add("workspace", Use::workspace, workspace_shape, {}, ElementType::fp32, nullptr);
+    indices_.upload(problem_, device_, arguments_);
   } catch (...) {
     release();  // a constructor that throws has no destructor
     throw;
@@ -39,18 +60,18 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
   const auto address = [&](std::size_t i) {
     return buffers_[i].device + buffers_[i].guarded.first_byte();
   };
-  arguments_ = {.problem = problem_,
-                .plan = c.plan,
-                .q = address(at_q),
-                .k = address(at_k),
-                .v = address(at_v),
-                .o = address(at_o),
-                .lse = reinterpret_cast<float*>(address(at_lse)),
-                .workspace = address(at_workspace),
-                .q_strides = buffers_[at_q].guarded.strides(),
-                .k_strides = buffers_[at_k].guarded.strides(),
-                .v_strides = buffers_[at_v].guarded.strides(),
-                .o_strides = buffers_[at_o].guarded.strides()};
+  arguments_.problem = problem_;
+  arguments_.plan = c.plan;
+  arguments_.q = address(at_q);
+  arguments_.k = address(at_k);
+  arguments_.v = address(at_v);
+  arguments_.o = address(at_o);
+  arguments_.lse = reinterpret_cast<float*>(address(at_lse));
+  arguments_.workspace = address(at_workspace);
+  arguments_.q_strides = buffers_[at_q].guarded.strides();
+  arguments_.k_strides = buffers_[at_k].guarded.strides();
+  arguments_.v_strides = buffers_[at_v].guarded.strides();
+  arguments_.o_strides = buffers_[at_o].guarded.strides();
 }
 
 Session::~Session() {
@@ -62,6 +83,7 @@ void Session::release() noexcept {
     if (buffer.device != nullptr) device_.release(buffer.device);
   }
   buffers_.clear();
+  indices_.release(device_);
 }
 
 void Session::launch() {
@@ -89,6 +111,13 @@ Outputs Session::read_outputs() {
     guarded.check(now, report_);
     if (i == at_o) outputs.o = guarded.values(now);
     if (i == at_lse) outputs.lse = guarded.values(now);
+  }
+  indices_.check(device_, report_);
+  if (problem_.length_seed != 0) {
+    const auto starts = query_starts(problem_);
+    outputs.o = unpacked(outputs.o, output_shape(problem_), starts, 0.0F);
+    outputs.lse =
+        unpacked(outputs.lse, lse_shape(problem_), starts, -std::numeric_limits<float>::infinity());
   }
   return outputs;
 }

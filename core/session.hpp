@@ -7,16 +7,20 @@
 #include "core/case.hpp"
 #include "core/device.hpp"
 #include "core/guarded_buffer.hpp"
+#include "core/index_arrays.hpp"
 #include "core/kernel.hpp"
 #include "core/tensor.hpp"
 
 namespace attest {
 
 /// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
-/// buffer between guards, gaps of the strides filled with NaN.
+/// buffer between guards, gaps of the strides filled with NaN. Where the problem has lengths, the
+/// entries of the batch lie packed on the device; on the host every tensor keeps the problem's
+/// shape, rows that do not exist being 0 in O and -infinity in LSE.
 class Session {
  public:
-  /// Layouts and schedule come from the case. `kernel` and `device` outlive the session.
+  /// Layouts and schedule come from the case; a layout is that of the packed tensor where there are
+  /// lengths. `kernel` and `device` outlive the session.
   Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -43,6 +47,7 @@ class Session {
   const KernelInfo& kernel_;
   Device& device_;
   Problem problem_;
+  IndexArrays indices_;
   Arguments arguments_;
   std::vector<Buffer> buffers_;  ///< q, k, v, o, lse, workspace
   MemoryReport report_;

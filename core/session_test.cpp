@@ -181,5 +181,79 @@ TEST(Session, EverythingAroundTheInputsIsNaN) {
   });
 }
 
+/// Copies rows of Q to O entry by entry, as a kernel that follows cu_seqlens.
+void copy_packed(const Arguments& a) {
+  const Problem& p = a.problem;
+  const std::int64_t total = a.query_starts[p.batch];
+  for (std::int64_t h = 0; h < p.query_heads; ++h) {
+    for (std::int64_t n = 0; n < total; ++n) {
+      for (std::int64_t d = 0; d < p.head_dim; ++d) {
+        static_cast<float*>(a.o)[place(a.o_strides, 0, h, n) + d] =
+            static_cast<const float*>(a.q)[place(a.q_strides, 0, h, n) + d];
+      }
+      a.lse[h * total + n] = 1;
+    }
+  }
+}
+
+Case packed_case() {
+  Case c = strided_case(ElementType::fp32);
+  c.problem.batch = 12;
+  c.problem.length_seed = 5;
+  c.problem.padding_seed = 3;
+  return c;
+}
+
+TEST(Session, EntriesWithLengthsOfTheirOwnLiePackedAndComeBackInPlace) {
+  const Case c = packed_case();
+  const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+  Outputs outputs;
+  const MemoryReport report = report_of(
+      c,
+      [&](const Arguments& a) {
+        EXPECT_EQ(std::vector(a.query_starts, a.query_starts + 13), query_starts(c.problem));
+        EXPECT_EQ(std::vector(a.key_starts, a.key_starts + 13), key_starts(c.problem));
+        for (std::int64_t b = 0; b < c.problem.batch; ++b) {
+          for (std::int64_t j = 0; j < c.problem.key_len_of(b); ++j) {
+            EXPECT_EQ(a.key_mask[b * c.problem.key_len + j], c.problem.is_padded(b, j) ? 0 : 1);
+            EXPECT_EQ(
+                static_cast<const float*>(a.k)[place(a.k_strides, 0, 1, a.key_starts[b] + j) + 2],
+                inputs.k.at(b, 1, j, 2));
+          }
+        }
+        copy_packed(a);
+      },
+      &outputs);
+  EXPECT_TRUE(report.damaged_guards.empty());
+  EXPECT_TRUE(report.unwritten_outputs.empty());
+  EXPECT_TRUE(report.modified_inputs.empty());
+  for (std::int64_t b = 0; b < c.problem.batch; ++b) {
+    for (std::int64_t n = 0; n < c.problem.query_len; ++n) {
+      const bool exists = n < c.problem.query_len_of(b);
+      EXPECT_EQ(outputs.o.at(b, 3, n, 6), exists ? inputs.q.at(b, 3, n, 6) : 0.0F);
+      EXPECT_EQ(outputs.lse.at(b, 3, n, 0), exists ? 1 : -std::numeric_limits<float>::infinity());
+    }
+  }
+}
+
+TEST(Session, RowsOfEntriesThatAreNotWrittenAreReported) {
+  const MemoryReport report = report_of(packed_case(), [](const Arguments&) {});
+  EXPECT_EQ(report.unwritten_outputs.size(), 2U);
+}
+
+TEST(Session, AChangedStartOrMaskIsAModifiedInput) {
+  const MemoryReport report = report_of(packed_case(), [](const Arguments& a) {
+    copy_packed(a);
+    const_cast<std::int32_t*>(a.key_starts)[1] = 77;
+    const_cast<std::uint8_t*>(a.key_mask)[0] ^= 1;
+  });
+  EXPECT_EQ(report.modified_inputs.size(), 2U);
+  const MemoryReport beyond = report_of(packed_case(), [](const Arguments& a) {
+    copy_packed(a);
+    const_cast<std::int32_t*>(a.query_starts)[13] = 0;
+  });
+  EXPECT_EQ(beyond.damaged_guards.size(), 1U);
+}
+
 }  // namespace
 }  // namespace attest

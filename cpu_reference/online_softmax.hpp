@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/mask.hpp"
+
 namespace attest {
 
 /// Maximum of two scores that keeps NaN: a row that sees a NaN must end as NaN, and a block whose
@@ -49,11 +51,6 @@ struct OnlineState {
   /// Raises m to at least `candidate`, l and acc with it. False when m is still -inf: no key has
   /// been seen at all.
   [[nodiscard]] bool raise_maximum(float candidate);
-};
-
-/// Keys [begin, end).
-struct KeyRange {
-  std::int64_t begin = 0, end = 0;
 };
 
 /// Part `index` of `splits` near-equal parts of [0, key_len), each a whole number of key tiles but

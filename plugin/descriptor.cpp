@@ -170,7 +170,7 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   info.element_types = set_of(kernel.element_types, all_element_types(), "element_types",
                               "a sum of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16", where);
   info.masks =
-      set_of(kernel.masks, all_masks(), "masks",
+      set_of(kernel.masks, prefix_masks(), "masks",
              "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT", where);
   info.is_deterministic = kernel.is_not_deterministic == 0;
   info.layout_needs = layout_needs_of(kernel, where);

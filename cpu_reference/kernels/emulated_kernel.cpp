@@ -42,7 +42,7 @@ KernelInfo emulated_kernel(std::string name, std::string summary, const Accumula
   kernel.source = "claims O5, O8; FA2 Alg. 1";
   kernel.executor = Executor::cpu;
   kernel.element_types = std::move(element_types);
-  kernel.masks.assign(all_masks().begin(), all_masks().end());
+  kernel.masks.assign(prefix_masks().begin(), prefix_masks().end());
   kernel.precision = [accumulation](const Problem& problem, const Plan& plan) {
     return flash_precision(problem, plan, accumulation);
   };

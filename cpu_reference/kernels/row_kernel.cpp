@@ -131,7 +131,7 @@ std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend
 KernelInfo row_kernel(KernelInfo kernel, RowAttention attend) {
   kernel.executor = Executor::cpu;
   kernel.element_types.assign(all_element_types().begin(), all_element_types().end());
-  kernel.masks.assign(all_masks().begin(), all_masks().end());
+  kernel.masks.assign(prefix_masks().begin(), prefix_masks().end());
   kernel.launch = cpu_launch(
       [attend = std::move(attend)](const Problem& problem, const Plan& plan, const Inputs& inputs) {
         return attend_rows(problem, plan, inputs, attend);

@@ -42,8 +42,7 @@ bool depends_on(const Problem& p, const Spot& spot, std::int64_t b, std::int64_t
   if (spot.where == Spot::Where::query) {
     return h == spot.head && n == spot.row && p.visible_keys(n) > 0;
   }
-  const bool sees_key =
-      p.kv_head_of(h) == spot.head && is_visible(p.mask, p.query_len, p.key_len, n, spot.row);
+  const bool sees_key = p.kv_head_of(h) == spot.head && p.sees(b, n, spot.row);
   return sees_key && (spot.where == Spot::Where::key || d == spot.d);
 }
 
