@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,13 +12,16 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/errors_of_file.hpp"
 #include "cli/errors_report.hpp"
 #include "cli/selection.hpp"
+#include "core/default_plan.hpp"
 #include "core/input_family.hpp"
 #include "core/progress.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
+#include "core/tuning_key.hpp"
 #include "verify/error_study.hpp"
 
 namespace attest {
@@ -29,6 +33,8 @@ struct ErrorsOptions {
   std::vector<std::string> problems{"b1 h4 n512 d64"};
   std::vector<std::string> families{"normal", "outliers", "real"};
   std::string inputs_file;
+  std::string outputs_file;
+  std::string mask = "none";
   std::string plan;
   std::int64_t sets = 4;
   std::uint64_t seed = 0;
@@ -65,9 +71,22 @@ AskedProblem asked_problem(const std::string& text) {
   return asked;
 }
 
+/// One device an executor, made when it is first needed.
+class Devices {
+ public:
+  Device& of(const KernelInfo& kernel) {
+    auto& device = devices_[kernel.executor];
+    if (!device) device = make_device(kernel.executor);
+    return *device;
+  }
+
+ private:
+  std::map<Executor, std::unique_ptr<Device>> devices_;
+};
+
 /// What the command was asked for, in the order of the table.
 std::vector<ErrorsRow> rows_of(const ErrorsOptions& options,
-                               const std::vector<const KernelInfo*>& kernels) {
+                               const std::vector<const KernelInfo*>& kernels, Devices& devices) {
   std::vector<ErrorsRow> rows;
   for (const std::string& text : options.problems) {
     const AskedProblem asked = asked_problem(text);
@@ -76,8 +95,11 @@ std::vector<ErrorsRow> rows_of(const ErrorsOptions& options,
       for (const KernelInfo* kernel : kernels) {
         for (const ElementType type : kernel->element_types) {
           if (asked.type && *asked.type != type) continue;
-          ErrorsRow row{
-              .kernel = kernel, .the_case = {.kernel = kernel->name}, .sets = options.sets};
+          ErrorsRow row{.contender = kernel->name,
+                        .executor = std::string(name_of(kernel->executor)),
+                        .the_case = {.kernel = kernel->name},
+                        .sets = options.sets,
+                        .kernel = kernel};
           Case& c = row.the_case;
           c.problem = asked.problem;
           c.problem.element_type = type;
@@ -86,11 +108,12 @@ std::vector<ErrorsRow> rows_of(const ErrorsOptions& options,
           if (chosen.unsupported) {
             if (const auto reason = chosen.unsupported(c.problem)) throw InvalidInput(*reason);
           }
-          const std::vector<Plan> plans = kernel->plans(c.problem);
-          if (options.plan.empty() && plans.empty()) {
+          const auto choice =
+              default_plan(*kernel, c.problem, gpu_name_in(devices.of(*kernel).description()));
+          if (options.plan.empty() && !choice) {
             row.left_out = "no plan for this problem";
           } else {
-            c.plan = options.plan.empty() ? plans.front() : plan_from_string(options.plan);
+            c.plan = options.plan.empty() ? choice->plan : plan_from_string(options.plan);
             if (const auto reason = why_unsupported(*kernel, c)) row.left_out = *reason;
           }
           rows.push_back(std::move(row));
@@ -106,36 +129,59 @@ void require_any(const std::vector<ErrorsRow>& rows) {
   if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
   if (std::ranges::any_of(rows, [](const ErrorsRow& row) { return row.left_out.empty(); })) return;
   throw InvalidInput(fmt::format("no selected kernel can run the problem; {}: {}",
-                                 rows.front().kernel->name, rows.front().left_out));
+                                 rows.front().contender, rows.front().left_out));
 }
 
-ExitCode report_errors(const ErrorsOptions& options) {
+void measure(ErrorsRow& row, Device& device, std::uint64_t seed) {
+  device.seed_schedule(seed);
+  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device);
+  row.o = study.o;
+  row.lse = study.lse;
+  row.certified_rows = study.certified_rows;
+}
+
+/// Records each row when it is done, so that an interrupted run keeps what it has.
+std::vector<ErrorsRow> measured_rows(
+    const ErrorsOptions& options,
+    const std::function<void(const ErrorsRow&, const std::string&)>& done) {
+  if (!options.outputs_file.empty()) {
+    std::vector<ErrorsRow> rows =
+        errors_of_file(options.outputs_file, mask_from_name(options.mask));
+    for (const ErrorsRow& row : rows) done(row, "");
+    return rows;
+  }
   load_captured_inputs(options.inputs_file);
-  std::vector<const KernelInfo*> kernels =
-      select_kernels(fmt::format("{}", fmt::join(options.kernels, ",")), options.executor);
-  std::vector<ErrorsRow> rows = rows_of(options, kernels);
+  Devices devices;
+  std::vector<ErrorsRow> rows = rows_of(
+      options, select_kernels(fmt::format("{}", fmt::join(options.kernels, ",")), options.executor),
+      devices);
   require_any(rows);
-  RecordWriter records(options.out / "errors.jsonl");
-  std::map<Executor, std::unique_ptr<Device>> devices;
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
-    progress.set_label(row.kernel->name);
+    progress.set_label(row.contender);
     if (row.left_out.empty()) {
-      auto& device = devices[row.kernel->executor];
-      if (!device) device = make_device(row.kernel->executor);
-      device->seed_schedule(options.seed);
-      row.study = study_errors(*row.kernel, row.the_case, row.sets, *device);
-      for (const Record& record : records_of(row, device->description())) {
-        records.write(record);
-        if (options.prints_json) fmt::print("{}\n", to_json(record));
-      }
+      Device& device = devices.of(*row.kernel);
+      measure(row, device, options.seed);
+      done(row, device.description());
     }
     progress.advance();
   }
-  progress.finish();
+  return rows;
+}
+
+ExitCode report_errors(const ErrorsOptions& options) {
+  std::optional<RecordWriter> records;  // bad input makes no file
+  const std::vector<ErrorsRow> rows =
+      measured_rows(options, [&](const ErrorsRow& row, const std::string& device) {
+        if (!records) records.emplace(options.out / "errors.jsonl");
+        for (const Record& record : records_of(row, device)) {
+          records->write(record);
+          if (options.prints_json) fmt::print("{}\n", to_json(record));
+        }
+      });
   if (!options.prints_json) {
     print_errors(rows);
-    fmt::print("\nrecords appended to {}\n", records.path().string());
+    fmt::print("\nrecords appended to {}\n", records->path().string());
   }
   return ExitCode::passed;
 }
@@ -168,7 +214,12 @@ void add_errors_command(CLI::App& app, Action& action) {
   command->add_option("--inputs", options->inputs_file,
                       "your own safetensors file with q, k, v, as family `file`");
   command->add_option("--plan", options->plan,
-                      "'qt64,kt64,w4,st2' instead of each kernel's first Plan");
+                      "'qt64,kt64,w4,st2' instead of each kernel's default Plan");
+  command->add_option(
+      "--outputs", options->outputs_file,
+      "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
+      "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
+  command->add_option("--mask", options->mask, "with --outputs")->capture_default_str();
   command->add_option("--sets", options->sets, "data sets a row, with seeds from --seed on")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -179,6 +230,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  attest errors\n"
       "  attest errors --kernel fa2_mma --family outliers --problem 'b4 h16 n1024 d64 fp16'\n"
+      "  attest errors --outputs my.safetensors --mask causal_top_left\n"
       "A row that has vacuous elements says how many: their bound is infinite, their errors "
       "count.");
   command->callback([options, &action] { action = [options] { return report_errors(*options); }; });

@@ -17,8 +17,8 @@ Record record_of(const ErrorsRow& row, std::string_view tensor, const ErrorProfi
   Record record;
   record.kind = "errors";
   record.subject = row.the_case;
-  record.labels = {{"contender", row.kernel->name},
-                   {"executor", std::string(name_of(row.kernel->executor))},
+  record.labels = {{"contender", row.contender},
+                   {"executor", row.executor},
                    {"problem", to_string(row.the_case.problem)},
                    {"plan", to_string(row.the_case.plan)},
                    {"inputs", row.the_case.inputs.family + magnitude_of(row.the_case.inputs)},
@@ -27,7 +27,7 @@ Record record_of(const ErrorsRow& row, std::string_view tensor, const ErrorProfi
                    {"largest_error_at", to_string(profile.largest_at)}};
   record.measurements = {
       {"sets", static_cast<double>(row.sets), "1"},
-      {"certified_reference_rows", static_cast<double>(row.study->certified_rows), "1"}};
+      {"certified_reference_rows", static_cast<double>(row.certified_rows), "1"}};
   record.measurements.insert(record.measurements.end(), profile.measurements.begin(),
                              profile.measurements.end());
   record.measurements.push_back({"largest_error_got", profile.largest_got, "value"});
@@ -54,24 +54,26 @@ void print_heading(const ErrorsRow& row) {
 }
 
 void print_line(const ErrorsRow& row, std::string_view tensor, const ErrorProfile& profile) {
-  fmt::print("{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.kernel->name,
-             name_of(row.kernel->executor), format_of(row.the_case.problem.element_type).name,
-             tensor, profile.value("rmse"), profile.value("relative_l2"),
-             profile.value("max_abs_error"), to_string(profile.largest_at));
+  fmt::print("{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender,
+             row.executor, format_of(row.the_case.problem.element_type).name, tensor,
+             profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
+             to_string(profile.largest_at));
   for (const UlpShare& share : ulp_shares())
     fmt::print(" {:>6.2f}", 100 * profile.value(share.name));
-  fmt::print(" {:>7.1f} {:>7.1f} {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("bias"),
-             profile.value("outward_bias"), profile.value("error_over_bound_max"),
-             profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
-  if (profile.value("vacuous") > 0) fmt::print("  {} vacuous", profile.value("vacuous"));
+  fmt::print(" {:>7.1f} {:>7.1f}", profile.value("bias"), profile.value("outward_bias"));
+  if (profile.has("error_over_bound_max")) {
+    fmt::print(" {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("error_over_bound_max"),
+               profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
+    if (profile.value("vacuous") > 0) fmt::print("  {} vacuous", profile.value("vacuous"));
+  }
   fmt::print("\n");
 }
 
 }  // namespace
 
 std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) {
-  std::vector<Record> records{record_of(row, "O", row.study->o),
-                              record_of(row, "LSE", row.study->lse)};
+  std::vector<Record> records{record_of(row, "O", *row.o)};
+  if (row.lse) records.push_back(record_of(row, "LSE", *row.lse));
   for (Record& record : records) record.provenance = current_provenance(device);
   return records;
 }
@@ -86,14 +88,13 @@ void print_errors(const std::vector<ErrorsRow>& rows) {
   for (const ErrorsRow& row : rows) {
     if (last == nullptr || !same_table(*last, row)) print_heading(row);
     last = &row;
-    if (!row.study) {
-      fmt::print("{:<20} {:<4} {:<4} left out: {}\n", row.kernel->name,
-                 name_of(row.kernel->executor), format_of(row.the_case.problem.element_type).name,
-                 row.left_out);
+    if (!row.o) {
+      fmt::print("{:<20} {:<4} {:<4} left out: {}\n", row.contender, row.executor,
+                 format_of(row.the_case.problem.element_type).name, row.left_out);
       continue;
     }
-    print_line(row, "O", row.study->o);
-    print_line(row, "LSE", row.study->lse);
+    print_line(row, "O", *row.o);
+    if (row.lse) print_line(row, "LSE", *row.lse);
   }
 }
 

@@ -8,20 +8,23 @@
 #include "core/case.hpp"
 #include "core/kernel.hpp"
 #include "core/record.hpp"
-#include "verify/error_study.hpp"
+#include "cpu_reference/error_profile.hpp"
 
 namespace attest {
 
-/// One kernel in one precision on one kind of inputs.
+/// Somebody's outputs in one precision on one kind of inputs.
 struct ErrorsRow {
-  const KernelInfo* kernel = nullptr;
-  Case the_case;  ///< of the first data set
+  std::string contender;  ///< name of a kernel, or of whoever made the outputs in a file
+  std::string executor;   ///< or `file`
+  Case the_case;          ///< of the first data set
   std::int64_t sets = 1;
-  std::string left_out{};             ///< why nothing was measured
-  std::optional<ErrorStudy> study{};  ///< otherwise
+  const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
+  std::string left_out{};              ///< why nothing was measured
+  std::optional<ErrorProfile> o{}, lse{};
+  std::int64_t certified_rows = 0;  ///< of the reference, by the oracle
 };
 
-/// Two records, of O and of LSE.
+/// A record of O and, where there is one, of LSE. `device` ran the kernel; empty: none did here.
 [[nodiscard]] std::vector<Record> records_of(const ErrorsRow& row, const std::string& device);
 
 /// A table for each problem and kind of inputs.

@@ -66,6 +66,10 @@ const std::vector<UlpShare>& ulp_shares() {
   return shares;
 }
 
+bool ErrorProfile::has(std::string_view name) const {
+  return std::ranges::find(measurements, name, &Measurement::name) != measurements.end();
+}
+
 double ErrorProfile::value(std::string_view name) const {
   const auto found = std::ranges::find(measurements, name, &Measurement::name);
   if (found == measurements.end())

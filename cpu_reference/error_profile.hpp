@@ -21,6 +21,7 @@ struct ErrorProfile {
   Shape largest_at{};  ///< of the largest error, or of the first NaN that should be none
   double largest_got = 0, largest_want = 0;
 
+  [[nodiscard]] bool has(std::string_view name) const;
   /// Throws std::logic_error for a name that it has not.
   [[nodiscard]] double value(std::string_view name) const;
 };

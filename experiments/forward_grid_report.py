@@ -118,8 +118,8 @@ def picture(shapes):
                                    scale=altair.Scale(domain=names, range=["#e45756", "#4c78a8", "#54a24b", "#bab0ac"])),
                 strokeWidth=altair.condition(f"datum.contender == '{KERNEL}'", altair.value(3), altair.value(1.5)))
             panels.append(chart.properties(width=260, height=200, title=f"D {dim}, {mask}"))
-        rows.append(altair.hconcat(*panels).resolve_scale(y="shared"))
-    return altair.vconcat(*rows).configure_view(stroke=None)
+        rows.append(altair.hconcat(*panels))
+    return altair.vconcat(*rows).resolve_scale(y="shared").configure_view(stroke=None)
 
 
 def main():

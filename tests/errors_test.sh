@@ -39,5 +39,35 @@ check "a magnitude must be a number" refused "magnitude '1x'; allowed: a number 
 check "captured layers have captured lengths" refused "real" --family real --problem 'b1 h1 n4096 d64' --kernel emulated_fma
 check "no kernel of that type" refused "no selected kernel takes its element type" --kernel 'k7*' --problem 'n16 d64 bf16'
 check "a plan that no kernel takes" refused "no selected kernel can run" --kernel 'k7*' --problem 'n16 d64' --plan qt7 --family normal
+# One key: O is its value, LSE the score. `off` is one fp16 step from 1.5 in one element of four.
+python3 - <<'PYTHON'
+import json, struct
+def tensors(file, rows):
+    header, data = {}, b""
+    for name, dtype, shape, values in rows:
+        part = struct.pack(f"<{len(values)}{'e' if dtype == 'F16' else 'f'}", *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    open(file, "wb").write(struct.pack("<Q", len(text)) + text + data)
+v = [1.5, -2.0]
+layer = [("one.q", "F16", [1, 1, 2, 2], [1, 0, 0, 0]), ("one.k", "F16", [1, 1, 1, 2], [0, 1]), ("one.v", "F16", [1, 1, 1, 2], v)]
+right = [("one.right.o", "F16", [1, 1, 2, 2], v + v), ("one.right.lse", "F32", [1, 1, 2], [0, 0])]
+off = [("one.off.o", "F16", [1, 1, 2, 2], v + [1.5 + 2**-10, -2.0])]
+tensors("file", layer + right + off)
+tensors("no_outputs", layer)
+tensors("bad_shape", layer + [("one.x.o", "F16", [1, 1, 2, 1], [1, 2])])
+tensors("nan", layer + [("one.x.o", "F16", [1, 1, 2, 2], v + [float("nan"), -2.0])])
+PYTHON
+"$attest" errors --outputs file >file_table 2>&1
+check "it judges outputs in a file" [ $? -eq 0 ]
+check "O of one key is its value" has file_table '^right +file fp16 O +0 +0 +0 \[0, 0, 0, 0\] +100.00'
+check "and LSE its score" has file_table '^right +file fp16 LSE +0 +0 +0 '
+check "one of four elements is one step off, by 2^-10" has file_table '^off +file fp16 O +0.000488 +0.000276 +0.000977 \[0, 0, 1, 0\] +75.00 +25.00 +0.00'
+"$attest" errors --outputs nan >nan_table 2>&1
+check "a NaN is not overlooked" has nan_table '^x +file fp16 O +nan +nan +nan \[0, 0, 1, 0\]'
+check "a file without outputs is refused" refused "no tensor is called WHO.o" --outputs no_outputs
+check "and one whose O has another shape" refused "one.x.o' has shape \[1, 1, 2, 1\]; allowed: \[1, 1, 2, 2\]" --outputs bad_shape
+check "and a mask that does not exist" refused "mask" --outputs file --mask sideways
 [ $failures -eq 0 ] && echo "all passed"
 exit $((failures > 0))

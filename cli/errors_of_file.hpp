@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cli/errors_report.hpp"
+#include "core/mask.hpp"
+
+namespace attest {
+
+/// The errors of outputs that somebody else computed: a safetensors file with layers `NAME.q`,
+/// `NAME.k`, `NAME.v` (captured_layers.hpp) and for each any number of `NAME.WHO.o` of
+/// [batch, query heads, tokens, head_dim], with `NAME.WHO.lse` of [batch, query heads, tokens] or
+/// without; where NAME is empty, its dot is too. The exact answer is that of the values of q, k and
+/// v as they are in the file, under `mask` and with the scale 1 / sqrt(head_dim); ulp are those of
+/// o's type. Throws InvalidInput with one line for a bad file, or one without outputs.
+[[nodiscard]] std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask mask);
+
+}  // namespace attest
