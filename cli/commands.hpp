@@ -16,6 +16,7 @@ void add_replay_command(CLI::App& app, Action& action);
 void add_mutants_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_errors_command(CLI::App& app, Action& action);
+void add_tune_command(CLI::App& app, Action& action);
 void add_list_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);

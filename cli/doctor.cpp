@@ -1,14 +1,45 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "core/default_plan.hpp"
 #include "core/provenance.hpp"
 #include "core/registry.hpp"
 
 namespace attest {
 namespace {
+
+/// A row is stale when its kernel is gone or no longer offers its Plan for its problem.
+bool is_stale(const TunedPlan& row) {
+  try {
+    for (const Executor executor : {Executor::gpu, Executor::simt}) {
+      const KernelInfo* const kernel = find_kernel(row.key.kernel, executor);
+      if (kernel == nullptr) continue;
+      const auto choice =
+          default_plan(*kernel, problem_from_string(row.problem), row.key.gpu, {{row}});
+      return !choice || choice->origin != DefaultPlan::Origin::tuned;
+    }
+  } catch (const InvalidInput&) {
+    // A problem that this program no longer reads.
+  }
+  return true;
+}
+
+void print_tuned(const TuningTable& table) {
+  std::map<std::string, int> of_gpu;
+  for (const TunedPlan& row : table.rows) ++of_gpu[row.key.gpu];
+  std::string gpus;
+  for (const auto& [gpu, rows] : of_gpu) {
+    gpus += fmt::format("{}{} for {}", gpus.empty() ? "" : ", ", rows, gpu);
+  }
+  const auto stale = std::ranges::count_if(table.rows, is_stale);
+  fmt::print("tuned      {}{}\n", gpus.empty() ? "no default Plans" : "default Plans: " + gpus,
+             stale == 0 ? "" : fmt::format("; {} stale, not used", stale));
+}
 
 ExitCode doctor() {
   const Provenance provenance = current_provenance("");
@@ -25,6 +56,7 @@ ExitCode doctor() {
     fmt::print("{:<10} {}\n", name_of(executor),
                reason.empty() ? make_device(executor)->description() : "not available: " + reason);
   }
+  print_tuned(embedded_tuning_table());
   std::size_t kernels = 0;
   for (const KernelInfo& kernel : all_kernels()) kernels += kernel.role != KernelRole::mutant;
   fmt::print("kernels    {} registered, {} mutants\n", kernels, all_kernels().size() - kernels);

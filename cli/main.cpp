@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   attest::add_mutants_command(app, action);
   attest::add_explain_command(app, action);
   attest::add_errors_command(app, action);
+  attest::add_tune_command(app, action);
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);

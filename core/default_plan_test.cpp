@@ -108,6 +108,17 @@ TEST(DefaultPlan, MayBeTheWinnerOfOtherLengthsAndHeadsAndSaysSo) {
   }
 }
 
+TEST(DefaultPlan, IsTheSameForBothCausalAlignmentsOfASquareProblem) {
+  Problem square = tuned_problem();
+  square.query_len = square.key_len;
+  const TuningTable table = table_of({row_for(square, "qt32")});
+  square.mask = Mask::causal_top_left;
+  EXPECT_EQ(choice_for(square, table).origin, DefaultPlan::Origin::tuned);
+  EXPECT_EQ(choice_for(tuned_problem(), table).origin, DefaultPlan::Origin::nearby);
+  square.mask = Mask::none;
+  EXPECT_EQ(choice_for(square, table).origin, DefaultPlan::Origin::first);
+}
+
 TEST(DefaultPlan, IsTheNearestOfSeveral) {
   Problem far = tuned_problem(), near = tuned_problem(), asked = tuned_problem();
   far.query_len = 16384;

@@ -13,6 +13,23 @@ std::int64_t bucket(std::int64_t size) {
                    : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(size)));
 }
 
+/// `causal` of `causal_top_left`.
+std::string_view without_alignment(std::string_view mask) {
+  for (const std::string_view alignment : {"_top_left", "_bottom_right"}) {
+    if (mask.ends_with(alignment)) mask.remove_suffix(alignment.size());
+  }
+  return mask;
+}
+
+std::string_view mask_of(const Problem& problem) {
+  const std::string_view name = name_of(problem.mask);
+  return problem.query_len == problem.key_len ? without_alignment(name) : name;
+}
+
+bool masks_agree(std::string_view a, std::string_view b) {
+  return a == b || a == without_alignment(b) || without_alignment(a) == b;
+}
+
 /// Sizes are buckets; none is counted like one.
 int octaves(std::int64_t a, std::int64_t b) {
   const auto width = [](std::int64_t size) {
@@ -27,7 +44,7 @@ TuningKey tuning_key(std::string_view kernel, const Problem& problem, std::strin
   return {.kernel = std::string(kernel),
           .gpu = std::string(gpu),
           .element_type = std::string(format_of(problem.element_type).name),
-          .mask = std::string(name_of(problem.mask)),
+          .mask = std::string(mask_of(problem)),
           .head_dim = problem.head_dim,
           .group = bucket(problem.query_heads / problem.kv_heads),
           .heads = bucket(problem.batch * problem.query_heads),
@@ -36,7 +53,9 @@ TuningKey tuning_key(std::string_view kernel, const Problem& problem, std::strin
 }
 
 std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b) {
+  if (!masks_agree(a.mask, b.mask)) return std::nullopt;
   TuningKey like_b = a;
+  like_b.mask = b.mask;
   like_b.heads = b.heads;
   like_b.query_len = b.query_len;
   like_b.key_len = b.key_len;

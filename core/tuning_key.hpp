@@ -15,7 +15,7 @@ struct TuningKey {
   std::string kernel;
   std::string gpu;  ///< as the driver names it: `NVIDIA H200`
   std::string element_type;
-  std::string mask;
+  std::string mask;  ///< without its alignment where all agree: with as many keys as queries
   std::int64_t head_dim = 0;
   // Buckets: the smallest power of two that is not below; 0 stays 0.
   std::int64_t group = 0;  ///< query heads per KV head
@@ -31,7 +31,8 @@ struct TuningKey {
                                    std::string_view gpu);
 
 /// How far two keys are apart: octaves of query_len, key_len and heads, added up. Nothing when they
-/// differ in anything else: a Plan that won there says nothing here [C31].
+/// differ in anything else: a Plan that won there says nothing here [C31]. A mask without alignment
+/// is either.
 [[nodiscard]] std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b);
 
 /// The GPU's name in Device::description(), which begins with it.

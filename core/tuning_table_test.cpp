@@ -90,7 +90,7 @@ TEST(TuningTable, WhatIsWrongIsNamedWithFileRowAndField) {
             "here.json: row 1: field 'colour' is unknown");
   EXPECT_EQ(complaint_about(with("\"date\":", "\"gpu\":\"T4\",\"date\":")),
             "here.json: key 'gpu' is given twice in one object");
-  EXPECT_EQ(complaint_about(with("\"element_type\":\"bf16\",\"mask\":\"causal_top_left\"",
+  EXPECT_EQ(complaint_about(with("\"element_type\":\"bf16\",\"mask\":\"causal\"",
                                  "\"element_type\":\"fp32\",\"mask\":\"none\"")),
             "here.json: row 2: has the key of an earlier row");
 }

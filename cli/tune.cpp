@@ -1,0 +1,163 @@
+#include "experiments/tuning/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/selection.hpp"
+#include "core/progress.hpp"
+#include "core/registry.hpp"
+#include "core/safetensors.hpp"
+#include "core/tuning_table.hpp"
+#include "core/whole_file.hpp"
+#include "experiments/tuning/device_bench.hpp"
+#include "experiments/tuning/suites.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+struct TuneOptions {
+  std::string kernels = "*";
+  std::vector<std::string> problems;
+  std::vector<std::string> suites;
+  std::filesystem::path out = "out/tuned_plans.json";
+  RaceOptions race;
+};
+
+std::vector<Problem> problems_of(const TuneOptions& options) {
+  std::vector<Problem> problems;
+  for (const std::string& text : options.problems) problems.push_back(problem_from_string(text));
+  for (const std::string& name : options.suites) {
+    std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
+  }
+  if (problems.empty()) {
+    throw InvalidInput("tune: no problem is given; allowed: --problem, --suite, several of each");
+  }
+  return problems;
+}
+
+/// Before the machine is asked: bad input is bad input everywhere.
+void require_known_kernel(const std::string& glob) {
+  const bool is_known = std::ranges::any_of(
+      all_kernels(), [&](const KernelInfo& kernel) { return matches_glob(kernel.name, glob); });
+  if (!is_known) {
+    throw InvalidInput(
+        fmt::format("--kernel '{}' matches no kernel; see attest list kernels", printable(glob)));
+  }
+}
+
+struct Job {
+  const KernelInfo* kernel;
+  Problem problem;
+};
+
+std::vector<Job> jobs_of(const TuneOptions& options, const std::vector<Problem>& problems) {
+  const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, "gpu");
+  std::vector<Job> jobs;
+  for (const Problem& problem : problems) {
+    const auto tuned = tunable(kernels, problem);
+    if (tuned.empty()) {
+      fmt::print(stderr, "attest: no kernel of '{}' has a choice of Plans for {}\n",
+                 printable(options.kernels), to_string(problem));
+    }
+    for (const KernelInfo* kernel : tuned) jobs.push_back({kernel, problem});
+  }
+  if (jobs.empty()) throw InvalidInput("tune: there is nothing to choose from");
+  return jobs;
+}
+
+void print_tuning(const Job& job, const Tuning& tuning) {
+  for (const RefusedPlan& refused : tuning.refused) {
+    fmt::print("REFUSED {} {} of {}: {}\n", job.kernel->name, to_string(refused.plan),
+               to_string(job.problem), refused.reason);
+  }
+  if (!tuning.winner) return;
+  const TunedPlan& row = *tuning.winner;
+  fmt::print("{:<16} {:<52} {:>8.4f} ms {:>7.1f} TFLOP/s  {}{}\n", row.key.kernel, row.problem,
+             row.time_ms, row.rate_tflops, row.plan,
+             row.runner_up.empty()
+                 ? ""
+                 : fmt::format("  ({:.3f}x: {})", row.runner_up_ratio, row.runner_up));
+}
+
+ExitCode run_tune(const TuneOptions& options) {
+  const std::vector<Problem> problems = problems_of(options);
+  require_known_kernel(options.kernels);
+  TuningTable table = read_tuning_table(options.out);
+  if (const std::string reason = why_unavailable(Executor::gpu); !reason.empty()) {
+    throw MachineError("tune needs a GPU: " + reason);
+  }
+  const std::vector<Job> jobs = jobs_of(options, problems);
+  const auto device = make_device(Executor::gpu);
+  IsolatedRunner runner({.is_interrupted = was_interrupted});
+  SmallCases small_cases(runner);
+  catch_interrupts();
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t timings = 0, refused = 0;
+  for (const Job& job : jobs) {
+    if (was_interrupted()) break;
+    DeviceBench bench(*job.kernel, job.problem, *device, small_cases);
+    const Tuning tuning = tune(*job.kernel, job.problem, bench,
+                               current_provenance(device->description()), options.race);
+    print_tuning(job, tuning);
+    timings += tuning.timings;
+    refused += tuning.refused.size();
+    if (!tuning.winner) continue;
+    add_row(table, *tuning.winner);
+    write_whole_file(options.out, to_json(table));  // after each: a run that is killed keeps them
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("\n{} rows in {}, {} timings, {} Plans refused, {}\n", table.rows.size(),
+             options.out.string(), timings, refused, format_duration(seconds));
+  if (was_interrupted()) return ExitCode::interrupted;
+  return refused == 0 ? ExitCode::passed : ExitCode::verdict_failed;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "tune", "Which Plan of a kernel is the fastest on this GPU: verifies and times them all");
+  const auto options = std::make_shared<TuneOptions>();
+  command
+      ->add_option("--kernel", options->kernels, "glob over kernel names, commas separate several")
+      ->capture_default_str();
+  command
+      ->add_option("--problem", options->problems,
+                   "as reports print it: 'b4 h16 n4096 d128 causal_bottom_right bf16'; several")
+      ->allow_extra_args(false);
+  std::string names;
+  for (const Suite& suite : all_suites()) {
+    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
+  }
+  command->add_option("--suite", options->suites, names)->allow_extra_args(false);
+  command
+      ->add_option("--rounds", options->race.rounds,
+                   "times each finalist is timed; most Plans are dropped earlier")
+      ->check(CLI::Range(std::size_t{6}, std::size_t{1000}))
+      ->capture_default_str();
+  command
+      ->add_option("--out", options->out,
+                   "table of winners; rows of other problems, kernels and GPUs in it stay")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  attest tune --suite fa3\n"
+      "  attest tune --kernel fa2_mma --problem 'b4 h16 n4096 d128 bf16' --problem 'b4 h16 n4096 "
+      "d128 causal_bottom_right bf16'\n"
+      "  attest tune --suite fa3 --out gpu/kernels/tuned_plans.json   the table that the next "
+      "build takes default Plans from\n"
+      "A Plan that gives a wrong answer is not timed; exit code 1 then.");
+  command->callback([options, &action] { action = [options] { return run_tune(*options); }; });
+}
+
+}  // namespace attest

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/kernel.hpp"
+#include "verify/case_runner.hpp"
+
+namespace attest {
+
+/// A problem of the same kind, with few heads and with lengths that end one past a tile of the
+/// Plan: small enough for all laws, the same for all lengths of a suite.
+[[nodiscard]] Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
+
+/// Judges small cases, each once.
+class SmallCases {
+ public:
+  explicit SmallCases(CaseRunner& runner) : runner_(runner) {}
+  /// The law that the Plan breaks and how; nothing when it passes, or cannot run anything small.
+  [[nodiscard]] std::optional<std::string> why_wrong(const KernelInfo& kernel,
+                                                     const Problem& problem, const Plan& plan);
+
+ private:
+  CaseRunner& runner_;
+  std::map<std::string, std::optional<std::string>> answers_;
+};
+
+}  // namespace attest

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace attest {
+
+/// Problems that are tuned together.
+struct Suite {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Problem> (*problems)();
+};
+
+[[nodiscard]] std::span<const Suite> all_suites();
+/// Throws InvalidInput with the names that there are.
+[[nodiscard]] std::vector<Problem> problems_of_suite(std::string_view name);
+
+}  // namespace attest

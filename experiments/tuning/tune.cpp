@@ -1,0 +1,83 @@
+#include "experiments/tuning/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/tuning/median_interval.hpp"
+
+namespace attest {
+namespace {
+
+std::string build_of(const Provenance& provenance) {
+  return fmt::format(
+      "{}, {}",
+      provenance.cuda_compiler.empty() ? provenance.compiler : "nvcc " + provenance.cuda_compiler,
+      provenance.build_type);
+}
+
+/// Median over rounds: what drifts meets both in a round.
+double ratio_over(const RaceTimes& winner, const RaceTimes& other) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(winner.times.size(), other.times.size()); ++i) {
+    ratios.push_back(other.times[i] / winner.times[i]);
+  }
+  return median_interval(std::move(ratios)).median;
+}
+
+}  // namespace
+
+Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
+            const Provenance& provenance, const RaceOptions& options) {
+  Tuning result;
+  const std::vector<Plan> offered = kernel.plans(problem);
+  std::vector<Plan> right;
+  for (const Plan& plan : offered) {
+    if (auto reason = bench.why_wrong(plan)) {
+      result.refused.push_back({plan, *std::move(reason)});
+    } else {
+      right.push_back(plan);
+    }
+  }
+  if (right.empty()) return result;
+  const auto time = [&](std::size_t i) {
+    ++result.timings;
+    return bench.time_ms(right[i]);
+  };
+  const std::vector<RaceTimes> order = race(right.size(), time, options);
+  const RaceTimes& first = order.front();
+  const MedianInterval ms = median_interval(first.times);
+  TunedPlan row{.key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),
+                .problem = to_string(problem),
+                .plan = to_string(right[first.contender]),
+                .time_ms = ms.median,
+                .time_low_ms = ms.low,
+                .time_high_ms = ms.high,
+                .rate_tflops = ms.median > 0 ? forward_flops(problem) / (ms.median * 1e9) : 0,
+                .plans = static_cast<std::int64_t>(offered.size()),
+                .refused = static_cast<std::int64_t>(result.refused.size()),
+                .commit = provenance.commit + (provenance.dirty ? " with changes" : ""),
+                .build = build_of(provenance),
+                .date = provenance.date};
+  if (order.size() > 1) {
+    row.runner_up = to_string(right[order[1].contender]);
+    row.runner_up_ratio = ratio_over(first, order[1]);
+  }
+  result.winner = std::move(row);
+  return result;
+}
+
+std::vector<const KernelInfo*> tunable(const std::vector<const KernelInfo*>& kernels,
+                                       const Problem& problem) {
+  std::vector<const KernelInfo*> chosen;
+  for (const KernelInfo* kernel : kernels) {
+    if (kernel->executor != Executor::gpu || kernel->role != KernelRole::kernel) continue;
+    if (kernel->unavailable && !kernel->unavailable().empty()) continue;
+    const std::vector<Plan> plans = kernel->plans(problem);
+    if (plans.size() < 2 || why_unsupported(*kernel, problem, plans.front())) continue;
+    chosen.push_back(kernel);
+  }
+  return chosen;
+}
+
+}  // namespace attest

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/provenance.hpp"
+#include "core/tuning_table.hpp"
+#include "experiments/tuning/bench.hpp"
+#include "experiments/tuning/race.hpp"
+
+namespace attest {
+
+struct RefusedPlan {
+  Plan plan;
+  std::string reason;
+};
+
+/// What came out for one kernel and problem.
+struct Tuning {
+  std::optional<TunedPlan> winner;  ///< nothing when every Plan was refused
+  std::vector<RefusedPlan> refused;
+  std::size_t timings = 0;
+};
+
+/// Verifies every Plan that the kernel offers for the problem, then races those that passed: a
+/// wrong Plan is never timed. The device's name is in `provenance`.
+[[nodiscard]] Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
+                          const Provenance& provenance, const RaceOptions& options = {});
+
+/// Every GPU kernel among `kernels` that runs the problem and has a choice of Plans.
+[[nodiscard]] std::vector<const KernelInfo*> tunable(const std::vector<const KernelInfo*>& kernels,
+                                                     const Problem& problem);
+
+}  // namespace attest

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# `attest tune`: what it says to bad input and without a GPU. Argument: the binary.
+set -u
+attest=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 3
+failures=0
+check() {  # name, command...
+  local name=$1; shift
+  if "$@" >check 2>&1; then echo "passed: $name"; else echo "FAILED: $name"; cat check; failures=$((failures + 1)); fi
+}
+refused() {  # exit code, message, arguments...
+  local expected=$1 message=$2; shift 2
+  "$attest" tune "$@" >out 2>err
+  local code=$?
+  [ $code -eq "$expected" ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
+  echo "exit code $code, want $expected and '$message':"; cat out err; return 1
+}
+
+check "a problem is needed" refused 2 "no problem is given"
+check "a problem must be readable" refused 2 "'x7' is unknown" --problem 'n64 x7'
+check "a suite must exist" refused 2 "'fa9' is unknown; allowed: fa3" --suite fa9
+check "a kernel must exist" refused 2 "--kernel 'k99*' matches no kernel" --suite fa3 --kernel 'k99*'
+echo '{"schema": 1, "rows": [{"kernel": 3}]}' >bad.json
+check "a malformed table is named with row and field" refused 2 "bad.json: row 1: field 'kernel' is 3" --suite fa3 --out bad.json
+check "and stays as it is" grep -q '"kernel": 3' bad.json
+if "$attest" doctor | grep -q '^gpu *not available'; then
+  check "it needs a GPU" refused 3 "tune needs a GPU: " --suite fa3
+  check "and writes nothing without one" [ ! -e out/tuned_plans.json ]
+fi
+check "help says how" sh -c "'$attest' tune --help | grep -q 'attest tune --suite fa3'"
+check "doctor counts default Plans" sh -c "'$attest' doctor | grep -q '^tuned .*efault Plans'"
+[ $failures -eq 0 ]
