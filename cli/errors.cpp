@@ -65,6 +65,12 @@ struct AskedProblem {
 };
 AskedProblem asked_problem(const std::string& text) {
   AskedProblem asked{.problem = problem_from_string(text), .type = {}};
+  if (asked.problem.length_seed != 0) {
+    throw InvalidInput(
+        fmt::format("--problem '{}' has lengths of single entries: rows that do not exist would "
+                    "count as right; allowed: without",
+                    printable(text)));
+  }
   for (const ElementType type : all_element_types()) {
     if (text.find(format_of(type).name) != std::string::npos) asked.type = type;
   }

@@ -75,6 +75,8 @@ std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask ma
       ErrorsRow row{.contender = *contender, .executor = "file", .the_case = {.problem = problem}};
       row.the_case.problem.element_type = entry.type;
       row.the_case.inputs.family = layer.name.empty() ? "file" : layer.name;
+      if (const auto note = file.metadata().find("attest.made_by"); note != file.metadata().end())
+        row.made_by = printable(note->second, 200);
       row.certified_rows = certified_rows;
       row.o =
           error_profile(answer->o, output_of(file, entry, {q[0], q[1], q[2], q[3]}), entry.type);

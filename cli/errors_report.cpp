@@ -25,6 +25,7 @@ Record record_of(const ErrorsRow& row, std::string_view tensor, const ErrorProfi
                    {"element_type", std::string(format_of(row.the_case.problem.element_type).name)},
                    {"tensor", std::string(tensor)},
                    {"largest_error_at", to_string(profile.largest_at)}};
+  if (!row.made_by.empty()) record.labels["outputs_made_by"] = row.made_by;
   record.measurements = {
       {"sets", static_cast<double>(row.sets), "1"},
       {"certified_reference_rows", static_cast<double>(row.certified_rows), "1"}};

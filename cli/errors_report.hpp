@@ -19,6 +19,7 @@ struct ErrorsRow {
   Case the_case;          ///< of the first data set
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
+  std::string made_by{};               ///< what a file says about its outputs
   std::string left_out{};              ///< why nothing was measured
   std::optional<ErrorProfile> o{}, lse{};
   std::int64_t certified_rows = 0;  ///< of the reference, by the oracle

@@ -19,7 +19,7 @@ class Library:
         self._c = ctypes.CDLL(path)
         for name in ("attest_stream", "attest_prepare"):
             getattr(self._c, name).restype = ctypes.c_void_p
-        for name in ("attest_error", "attest_describe", "attest_default_plan"):
+        for name in ("attest_error", "attest_problem", "attest_plan", "attest_default_plan"):
             getattr(self._c, name).restype = ctypes.c_char_p
         self.stream = torch.cuda.ExternalStream(self._checked(self._c.attest_stream()))
 
@@ -29,8 +29,13 @@ class Library:
         return result
 
     def prepare(self, kernel, problem, plan, q, k, v):
-        """A Run of `kernel` on contiguous [batch, heads, rows, head_dim] tensors; `problem` and `plan` as text, "" for the default plan."""
+        """A Run of `kernel` on contiguous tensors of the shapes that problem() says; `plan` as text, "" for the default one."""
         return Run(self, kernel, problem, plan, q, k, v)
+
+    def problem(self, text):
+        """What a problem's text means: `forward_flops`, the shapes of `q`, `k`, `v`, `o`, `lse` in memory, and where the
+        entries of the batch start, `query_starts` and `key_starts` (cu_seqlens, each with its end)."""
+        return json.loads(self._checked(self._c.attest_problem(text.encode())))
 
     def default_plan(self, kernel, problem):
         """(plan, where it is from) of `kernel` on this GPU: the tuned one, else the kernel's first."""
@@ -45,19 +50,21 @@ class Library:
 
 
 class Run:
-    """A kernel with its arguments. `o` [batch, query heads, rows, head_dim] and `lse` [.., rows] hold the last launch's answer."""
+    """A kernel with its arguments. `o` and `lse`, of the shapes that Library.problem says, hold the last launch's answer."""
 
     def __init__(self, library, kernel, problem, plan, q, k, v):
-        assert all(tensor.is_contiguous() for tensor in (q, k, v))
+        said = library.problem(problem)
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            assert tensor.is_contiguous() and list(tensor.shape) == said[name], f"{name}: {list(tensor.shape)}, not {said[name]}"
         self.kernel = kernel
         self._library, self._inputs = library, (q, k, v)
-        self.o = torch.full_like(q, float("nan"))
-        self.lse = torch.full(q.shape[:3], float("nan"), device=q.device, dtype=torch.float32)
+        self.o = torch.full(said["o"], float("nan"), device=q.device, dtype=q.dtype)
+        self.lse = torch.full(said["lse"], float("nan"), device=q.device, dtype=torch.float32)
         pointers = [ctypes.c_void_p(t.data_ptr()) for t in (q, k, v, self.o, self.lse)]
         prepared = library._c.attest_prepare(kernel.encode(), problem.encode(), plan.encode(), *pointers)
         self._handle = ctypes.c_void_p(library._checked(prepared))
-        said = json.loads(library._c.attest_describe(self._handle))
-        self.problem, self.plan, self.flops = said["problem"], said["plan"], said["forward_flops"]
+        self.problem, self.flops = said["problem"], said["forward_flops"]
+        self.plan = library._checked(library._c.attest_plan(self._handle)).decode()
 
     def __call__(self):
         self._library._checked(self._library._c.attest_launch(self._handle))

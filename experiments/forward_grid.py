@@ -3,7 +3,7 @@
     PYTHONPATH=experiments python3 experiments/forward_grid.py --library build/release/lib/libattest_kernels.so --out forward_grid.jsonl
 
 The grid [FA3 §4.1]: bf16, 16,384 tokens and 2,048 columns in all (B = 16384 / N, H = 2048 / D), D 64, 128, 256, N 512 to
-16,384, full and causal. Of each pair of shapes everybody is timed in the same rounds, full and causal, so that every ratio
+16,384, full and causal. Of each pair of problems everybody is timed in the same rounds, full and causal, so that every ratio
 is one of neighbours. Before that, the first head of everybody's answer is held against fp32 arithmetic: the exit code is 1 where
 ours errs more than twice as much as that of PyTorch's flash backend. That is a check against timing nonsense; verification
 is `attest verify`.
@@ -15,7 +15,7 @@ import torch
 
 import timing
 from attest_kernels import KernelError
-from grid_shapes import grid, grouped_pairs, visited_share
+from grid_shapes import dense_twin, grid, grouped_pairs, mixed_lengths, visited_share
 
 KERNEL = "fa2_mma"
 MASKS = ("none", "causal_top_left")
@@ -30,39 +30,43 @@ def warm_up():
         spent += timing.elapsed_ms(lambda: torch.matmul(a, a), 5) * 5
 
 
-def largest_error(o, shape, q, k, v):
-    """Of the first head of the first batch entry, against fp32 arithmetic on the same 16-bit inputs."""
-    q, k, v = (tensor[:1, :1].float() for tensor in (q, k, v))
-    s = torch.matmul(q, k.transpose(-1, -2)) * shape.dim**-0.5
-    if shape.is_causal:
+def largest_error(o, q, k, v, is_causal, queries, keys):
+    """Of the first head's rows `queries`, which see `keys`, against fp32 arithmetic on the same 16-bit inputs."""
+    q, o = (tensor[:1, :1, queries].float() for tensor in (q, o))
+    k, v = (tensor[:1, :1, keys].float() for tensor in (k, v))
+    s = torch.matmul(q, k.transpose(-1, -2)) * q.shape[-1]**-0.5
+    if is_causal:
         s.masked_fill_(torch.ones(s.shape[-2:], device="cuda", dtype=torch.bool).triu(1), -torch.inf)
-    return (o[:1, :1].float() - torch.matmul(torch.softmax(s, dim=-1), v)).abs().max().item()
+    return (o - torch.matmul(torch.softmax(s, dim=-1), v)).abs().max().item()
 
 
 class Race:
-    """Contenders on the shapes that `texts` name, timed in the same rounds. A contender is a (name, shape text)."""
+    """Contenders timed in the same rounds. A contender is a (name, text of a problem)."""
 
     def __init__(self, library, plans):
         self.library, self.plans = library, plans
-        self.shapes, self.calls, self.runs, self.flops, self.errors, self.times = {}, {}, {}, {}, {}, {}
+        self.calls, self.runs, self.flops, self.errors, self.times = {}, {}, {}, {}, {}
 
-    def add(self, shape, peers, q, k, v):
-        """Puts the kernel and those of `peers` that take the shape at the start."""
-        text = shape.text
-        run = self.library.prepare(KERNEL, text, self.plans.get(shape.dim, ""), q, k, v)
-        self.runs[text], self.shapes[text], self.flops[text] = run, shape, run.flops
-        run()
-        self.calls[KERNEL, text] = run
-        self.errors[KERNEL, text] = largest_error(run.o, shape, q, k, v)
-        for peer in peers:
-            call = timing.PEERS[peer](shape, q, k, v)
+    def add(self, text, tensors, peers, queries=slice(None), keys=slice(None)):
+        """Puts the kernel at the start, and those of `peers`, {name: call that returns O}, that take the problem."""
+        dim, is_causal = tensors[0].shape[-1], "causal" in text
+        run = self.library.prepare(KERNEL, text, self.plans.get(dim, ""), *tensors)
+        self.runs[text], self.flops[text] = run, run.flops
+
+        def answer_of_run():
+            run()
+            return run.o
+
+        for name, call in [(KERNEL, answer_of_run), *peers.items()]:
             try:
                 answer = call()
+            except KernelError:
+                raise
             except RuntimeError as refusal:
-                print(f"{text}: {peer} is left out: {str(refusal).splitlines()[0]}", flush=True)
+                print(f"{text}: {name} is left out: {str(refusal).splitlines()[0]}", flush=True)
                 continue
-            self.calls[peer, text] = call
-            self.errors[peer, text] = largest_error(answer, shape, q, k, v)
+            self.calls[name, text] = run if name == KERNEL else call
+            self.errors[name, text] = largest_error(answer, *tensors, is_causal, queries, keys)
 
     def start(self, rounds):
         self.times = timing.interleaved(self.calls, rounds, as_graphs=True)
@@ -95,7 +99,7 @@ def causal_over_full(race, full, causal):
         rows = timing.ratio_rows("causal_over_full", race.times[name, causal], race.times[name, full])
         if name == KERNEL:
             tiles = dict(re.findall(r"\b(qt|kt)(\d+)", race.runs[text].plan))
-            share = visited_share(race.shapes[text].length, int(tiles["qt"]), int(tiles["kt"]))
+            share = visited_share(timing.Shape(text).length, int(tiles["qt"]), int(tiles["kt"]))
             rows.append(("causal_tiles_over_full", share, "1"))
         return rows
     return extra
@@ -110,40 +114,99 @@ def grouped_over_all(race, grouped, whole):
     return extra
 
 
+def packed_flash(q, k, v, starts, is_causal):
+    """FlashAttention-2 on entries of their own lengths. [1, heads, all rows, head_dim] each."""
+    rows = [tensor[0].transpose(0, 1) for tensor in (q, k, v)]
+    ends = torch.tensor(starts, device="cuda", dtype=torch.int32)
+    longest = max(end - begin for begin, end in zip(starts, starts[1:]))
+
+    def call():
+        o = torch.ops.aten._flash_attention_forward(*rows, ends, ends, longest, longest, 0.0, is_causal, False)[0]
+        return o.transpose(0, 1)[None]
+    return call
+
+
+def rate_over_dense(race, mixed, dense):
+    """Of every contender: FLOPs over time with mixed lengths, over the same of equal lengths."""
+    def extra(name, text):
+        if text != mixed or (name, dense) not in race.times:
+            return []
+        work = race.flops[mixed] / race.flops[dense]
+        times = race.times[name, mixed]
+        rows = timing.ratio_rows("rate_over_dense", [work * t for t in race.times[name, dense]], times)
+        return rows + [("flops_over_dense", work, "1")]
+    return extra
+
+
+def add_dense(race, texts, peers):
+    tensors = {}
+    for text in texts:
+        shape = timing.Shape(text)
+        if shape.sizes not in tensors:
+            tensors[shape.sizes] = shape.tensors()
+        q, k, v = tensors[shape.sizes]
+        race.add(text, (q, k, v), {peer: timing.PEERS[peer](shape, q, k, v) for peer in peers})
+
+
+def add_mixed(race, library, text):
+    """A problem with lengths; the longest entry is checked. Returns the text of the dense problem with about its work."""
+    said = library.problem(text)
+    starts = said["query_starts"]
+    assert starts == said["key_starts"], f"{text}: an even seed gives other keys than queries"
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    q, k, v = (torch.randn(said[name], generator=generator, device="cuda", dtype=timing.Shape(text).dtype) for name in "qkv")
+    begin, end = max(zip(starts, starts[1:]), key=lambda entry: entry[1] - entry[0])
+    race.add(text, (q, k, v), {FLASH: packed_flash(q, k, v, starts, "causal" in text)}, slice(begin, end), slice(begin, end))
+    return dense_twin(text, starts)
+
+
 def main():
     arguments = timing.parser(__doc__.splitlines()[0])
     arguments.add_argument("--plan", action="append", default=[], metavar="D:PLAN",
                            help="plan of head dim D instead of the default one, '128:qt128 kt64 w8 st2'; may be repeated")
-    arguments.add_argument("--only", default="", help="regular expression: only shapes whose text it matches")
+    arguments.add_argument("--only", default="", help="regular expression: only problems whose text it matches")
     options = arguments.parse_args()
     library = timing.open_library(options.library)
     plans = {int(dim): plan for dim, _, plan in (text.partition(":") for text in options.plan)}
     failed = []
 
-    def race(kind, texts, peers, extra):
-        if not all(re.search(options.only, text) for text in texts):
+    def race(kind, texts, put_at_the_start, extra):
+        """`put_at_the_start(race)` returns the texts that `extra` takes."""
+        if not re.search(options.only, texts[0]):
             return
-        contest, tensors = Race(library, plans), {}
+        contest = Race(library, plans)
         try:
-            for text in texts:
-                shape = timing.Shape(text)
-                if shape.sizes not in tensors:
-                    tensors[shape.sizes] = shape.tensors()
-                contest.add(shape, peers, *tensors[shape.sizes])
+            texts = put_at_the_start(contest)
         except KernelError as refusal:
-            print(f"{text}: {refusal}", flush=True)
-            failed.append(f"{text}: not run")
+            print(f"{texts[0]}: {refusal}", flush=True)
+            failed.append(f"{texts[0]}: not run")
             return
         contest.start(options.rounds)
         timing.report(library, options.out, "forward_grid", contest.results(kind, extra(contest, *texts)))
         failed.extend(f"{text}: errs more than twice as much as {FLASH}" for text in contest.wrong())
 
+    def race_dense(kind, texts, peers, extra):
+        def put_at_the_start(contest):
+            add_dense(contest, texts, peers)
+            return texts
+        race(kind, texts, put_at_the_start, extra)
+
+    def race_mixed(text):
+        def put_at_the_start(contest):
+            dense = add_mixed(contest, library, text)
+            add_dense(contest, [dense], [FLASH])
+            return [text, dense]
+        race("lengths", [text], put_at_the_start, rate_over_dense)
+
     warm_up()
     for kind, stem, dtype in grid():
-        race(kind, [f"{stem} {mask} {dtype}" for mask in MASKS], [FLASH, CUDNN, EFFICIENT], causal_over_full)
+        race_dense(kind, [f"{stem} {mask} {dtype}" for mask in MASKS], [FLASH, CUDNN, EFFICIENT], causal_over_full)
     for grouped, whole in grouped_pairs():
         for mask in MASKS:
-            race("grouped", [f"{grouped} {mask} bf16", f"{whole} {mask} bf16"], [FLASH, CUDNN], grouped_over_all)
+            race_dense("grouped", [f"{grouped} {mask} bf16", f"{whole} {mask} bf16"], [FLASH, CUDNN], grouped_over_all)
+    for stem in mixed_lengths():
+        for mask in MASKS:
+            race_mixed(f"{stem.replace(' lengths', f' {mask} bf16 lengths')}")
     if failed:
         raise SystemExit("\n".join(failed))
 

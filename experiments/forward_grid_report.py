@@ -98,6 +98,21 @@ def grouped_table(shapes):
     return "\n".join(lines)
 
 
+def lengths_table(shapes):
+    lines = ["| problem | mask | plan | TFLOP/s | rate over dense (95 %) | FA2, over dense | of FA2 | dense problem, TFLOP/s |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    names = list(shapes)
+    for shape, dense in zip(names, names[1:]):
+        labels, own = shapes[shape][KERNEL]
+        if "rate_over_dense" not in own:
+            continue
+        flash = shapes[shape].get("torch_sdpa_flash", ({}, {}))[1]
+        lines.append(f"| {shape} | {mask_of(shape)} | {labels['plan']} | {own['rate']:.0f} | {with_interval(own, 'rate_over_dense')} | "
+                     + (f"{flash['rate_over_dense']:.3f} | {own['speed_over_baseline']:.3f}" if flash else " | ")
+                     + f" | {dense}, {shapes[dense][KERNEL][1]['rate']:.0f} |")
+    return "\n".join(lines)
+
+
 def picture(shapes):
     """Rates over the length, a panel for each head dim and mask."""
     points = [{"length": int(next(part[1:] for part in shape.split() if part.startswith("n") and part[1:].isdigit())),
@@ -145,6 +160,9 @@ def main():
     if "grouped" in sets:
         text.append(f"## {GROUP} query heads a key head\n\nTime over that of as many key heads as query heads, by rounds.\n\n"
                     + grouped_table(sets["grouped"]) + "\n")
+    if "lengths" in sets:
+        text.append("## Mixed lengths\n\nLengths of a batch are drawn: an eighth each 0, 1 and the longest, the others between. TFLOP/s over "
+                    "those of a dense problem\nwith about the same FLOPs, by rounds.\n\n" + lengths_table(sets["lengths"]) + "\n")
     (options.out / "forward_grid.md").write_text("\n".join(text))
 
 

@@ -3,13 +3,15 @@
 //
 // A function that fails returns a null pointer or -1; attest_error() then says why, in one line.
 // Pointers to text stay valid until the next call from the same thread. Tensors are contiguous
-// [batch, heads, rows, head_dim] on GPU 0.
+// [batch, heads, rows, head_dim] on GPU 0; of a problem with lengths [1, heads, all rows,
+// head_dim], see attest_problem.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/default_plan.hpp"
 #include "core/error.hpp"
+#include "core/index_arrays.hpp"
 #include "core/provenance.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
@@ -29,7 +31,10 @@ struct PreparedRun {
   const KernelInfo* kernel;
   Arguments arguments;
 
+  IndexArrays indices;
+
   PreparedRun(const KernelInfo& k, const Arguments& a) : kernel(&k), arguments(a) {
+    indices.upload(arguments.problem, gpu(), arguments);
     const std::size_t bytes =
         k.workspace_bytes ? k.workspace_bytes(arguments.problem, arguments.plan) : 0;
     if (bytes > 0) arguments.workspace = gpu().allocate(bytes);
@@ -37,6 +42,7 @@ struct PreparedRun {
   PreparedRun(const PreparedRun&) = delete;
   PreparedRun& operator=(const PreparedRun&) = delete;
   ~PreparedRun() {
+    indices.release(gpu());
     if (arguments.workspace != nullptr) gpu().release(static_cast<std::byte*>(arguments.workspace));
   }
 };
@@ -56,6 +62,25 @@ DefaultPlan default_plan_here(const KernelInfo& kernel, const Problem& problem) 
   return *choice;
 }
 
+/// Of the tensors in memory.
+struct MemoryShapes {
+  Shape q, k, v, o;
+};
+MemoryShapes memory_shapes(const Problem& problem) {
+  MemoryShapes shapes{.q = query_shape(problem),
+                      .k = key_shape(problem),
+                      .v = value_shape(problem),
+                      .o = output_shape(problem)};
+  if (problem.length_seed != 0) {
+    const auto queries = query_starts(problem), keys = key_starts(problem);
+    shapes = {.q = packed_shape(shapes.q, queries),
+              .k = packed_shape(shapes.k, keys),
+              .v = packed_shape(shapes.v, keys),
+              .o = packed_shape(shapes.o, queries)};
+  }
+  return shapes;
+}
+
 std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string& problem_text,
                                      const std::string& plan_text, const void* q, const void* k,
                                      const void* v, void* o, float* lse) {
@@ -66,8 +91,7 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
   if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(name + ": " + *reason);
   }
-  const Strides queries = strides_of(query_shape(problem), {}),
-                keys = strides_of(key_shape(problem), {});
+  const MemoryShapes shapes = memory_shapes(problem);
   return std::make_unique<PreparedRun>(kernel, Arguments{.problem = problem,
                                                          .plan = plan,
                                                          .q = q,
@@ -75,10 +99,23 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
                                                          .v = v,
                                                          .o = o,
                                                          .lse = lse,
-                                                         .q_strides = queries,
-                                                         .k_strides = keys,
-                                                         .v_strides = keys,
-                                                         .o_strides = queries});
+                                                         .q_strides = strides_of(shapes.q, {}),
+                                                         .k_strides = strides_of(shapes.k, {}),
+                                                         .v_strides = strides_of(shapes.v, {}),
+                                                         .o_strides = strides_of(shapes.o, {})});
+}
+
+nlohmann::json described(const Problem& problem) {
+  const MemoryShapes shapes = memory_shapes(problem);
+  return {{"problem", to_string(problem)},
+          {"forward_flops", forward_flops(problem)},
+          {"q", shapes.q},
+          {"k", shapes.k},
+          {"v", shapes.v},
+          {"o", shapes.o},
+          {"lse", {shapes.o[0], shapes.o[1], shapes.o[2]}},
+          {"query_starts", query_starts(problem)},
+          {"key_starts", key_starts(problem)}};
 }
 
 /// Calls `work`; keeps the message and returns `failed` when it throws.
@@ -141,14 +178,19 @@ using attest::PreparedRun;
   delete static_cast<PreparedRun*>(run);
 }
 
-/// JSON: problem and plan as text, forward_flops.
-[[gnu::visibility("default")]] const char* attest_describe(void* run) {
+/// JSON: the problem as text, forward_flops, shapes of q, k, v, o and lse in memory, query_starts
+/// and key_starts.
+[[gnu::visibility("default")]] const char* attest_problem(const char* problem) {
   return guarded<const char*>(nullptr, [&] {
-    const attest::Arguments& a = static_cast<PreparedRun*>(run)->arguments;
-    attest::last_text = nlohmann::json{{"problem", to_string(a.problem)},
-                                       {"plan", to_string(a.plan)},
-                                       {"forward_flops", forward_flops(a.problem)}}
-                            .dump();
+    attest::last_text = attest::described(attest::problem_from_string(problem)).dump();
+    return attest::last_text.c_str();
+  });
+}
+
+/// The plan of a run, as text.
+[[gnu::visibility("default")]] const char* attest_plan(void* run) {
+  return guarded<const char*>(nullptr, [&] {
+    attest::last_text = to_string(static_cast<PreparedRun*>(run)->arguments.plan);
     return attest::last_text.c_str();
   });
 }

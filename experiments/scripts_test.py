@@ -5,6 +5,7 @@ import pathlib
 import random
 import unittest
 
+import errors_report
 import grid_shapes
 import ncu_csv
 from median_interval import FEWEST_VALUES, median_interval
@@ -78,6 +79,32 @@ class GeometricMean(unittest.TestCase):
         self.assertEqual(geometric_mean([4.0]), 4.0)
 
 
+def record_of(contender, element_type, rmse):
+    labels = {"problem": f"b1 h4/4 q8 k8 d64 none {element_type}", "inputs": "outliers", "contender": contender, "executor": "gpu",
+              "element_type": element_type, "tensor": "O", "largest_error_at": "[0, 0, 0, 0]"}
+    names = ("relative_l2", "max_abs_error", "bias", "outward_bias", *errors_report.ULP)
+    return {"labels": labels, "measurements": [{"name": "rmse", "value": rmse}] + [{"name": name, "value": 0.5} for name in names]}
+
+
+class ErrorsReport(unittest.TestCase):
+    def test_precisions_share_a_table_and_a_later_record_replaces(self):
+        found = errors_report.tables([record_of("a", "fp16", 1.0), record_of("a", "bf16", 2.0), record_of("a", "fp16", 3.0)])
+        self.assertEqual(list(found), [("b1 h4/4 q8 k8 d64 none", "outliers")])
+        lines = errors_report.table(found["b1 h4/4 q8 k8 d64 none", "outliers"]).splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertIn("| fp16 | O | 3 | 0.5 |", lines[2])
+
+    def test_nan_is_printed_and_a_missing_bound_is_left_empty(self):
+        lines = errors_report.table(errors_report.tables([record_of("a", "fp16", "nan")]).popitem()[1]).splitlines()
+        self.assertIn("| nan |", lines[2])
+        self.assertTrue(lines[2].endswith("|  |  |  |"))
+
+    def test_the_published_figure_stands_beside_fp16_only(self):
+        text = errors_report.published(errors_report.tables([record_of("torch_eager", "fp16", 3e-4), record_of("torch_eager", "bf16", 2e-3)]))
+        self.assertEqual(text.count("torch_eager"), 1)
+        self.assertIn("baseline: 0.00032", text)
+
+
 class GridShapes(unittest.TestCase):
     def test_every_shape_has_the_papers_tokens_and_columns(self):
         shapes = list(grid_shapes.grid())
@@ -91,6 +118,15 @@ class GridShapes(unittest.TestCase):
             heads, keys = (int(n) for n in grouped.split()[1][1:].split("/"))
             self.assertEqual(heads, 8 * keys)
             self.assertEqual(grouped.replace(f"/{keys}", ""), whole)
+
+    def test_the_dense_twin_has_about_the_work_and_the_tokens(self):
+        text = "b6 h16 n4096 d128 none bf16 lengths1"
+        self.assertEqual(grid_shapes.dense_twin(text, [0, 1024, 2048, 3072]), "b3 h16 n1024 d128 none bf16")
+        lengths = [0, 1, 4096, 300, 2500, 1111]
+        starts = [sum(lengths[:i]) for i in range(len(lengths) + 1)]
+        batch, length = (int(part[1:]) for part in grid_shapes.dense_twin(text, starts).split() if part[0] in "bn" and part[1:].isdigit())
+        self.assertLess(abs(batch * length - sum(lengths)), length)  # less than one entry
+        self.assertLess(abs(length - sum(n * n for n in lengths) / sum(lengths)), grid_shapes.STEP)
 
     def test_the_visited_share_counts_the_tiles_with_a_visible_score(self):
         for length, rows, columns in ((100, 32, 16), (100, 16, 32), (7, 8, 8), (129, 64, 128)):

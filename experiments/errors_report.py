@@ -1,0 +1,87 @@
+"""Makes tables of the records of `attest errors`.
+
+    python3 experiments/errors_report.py --records errors.jsonl --out experiments/results/h200/errors.md
+
+Nothing is computed anew: every figure is one of the records.
+"""
+
+import argparse
+import pathlib
+
+from records import read, values
+
+# RMSE against fp64 in fp16, N(0, 1) + N(0, 100) Bernoulli(0.001); the paper's shape is not known [FA3, Table 3].
+PUBLISHED_RMSE = {"torch_eager": ("baseline", 3.2e-4), "torch_sdpa_flash": ("FA2", 1.9e-4), "fa2_mma": ("FA2, FA3", 1.9e-4)}
+MIX = ("outliers", "outliers:10", "outliers_fp16", "outliers_sd100_fp16", "outliers_fp16_unrounded", "outliers_sd100_fp16_unrounded")
+ULP = ("ulp_0", "ulp_1", "ulp_2", "ulp_3_to_4", "ulp_5_to_8", "ulp_more")
+TYPES = ("fp32", "fp16", "bf16")
+
+
+def without_type(problem):
+    return " ".join(part for part in problem.split() if part not in TYPES)
+
+
+def tables(records):
+    """{(problem without its type, inputs): {(contender, executor, type, tensor): (labels, values)}}; later records replace."""
+    found = {}
+    for record in records:
+        labels = record["labels"]
+        table = found.setdefault((without_type(labels["problem"]), labels["inputs"]), {})
+        table[labels["contender"], labels["executor"], labels["element_type"], labels["tensor"]] = (labels, values(record))
+    return found
+
+
+def number(row, name, pattern):
+    return pattern.format(float(row[name])) if name in row else ""
+
+
+def table(rows):
+    lines = ["| kernel | on | inputs in | of | RMSE | relative L2 | largest error, at | ulp 0 / 1 / 2 / 3-4 / 5-8 / more, % | bias, t "
+             "| outward bias, t | error / bound: max | p99 | median |", "| --- |" + " --- |" * 12]
+    for (contender, executor, element_type, tensor), (labels, row) in rows.items():
+        histogram = " / ".join(f"{100 * float(row[name]):.2f}" for name in ULP)
+        lines.append(" | ".join([
+            f"| `{contender}`", executor, element_type, tensor, number(row, "rmse", "{:.3g}"), number(row, "relative_l2", "{:.3g}"),
+            f"{number(row, 'max_abs_error', '{:.3g}')} {labels['largest_error_at']}", histogram, number(row, "bias", "{:.1f}"),
+            number(row, "outward_bias", "{:.1f}"), number(row, "error_over_bound_max", "{:.3f}"),
+            number(row, "error_over_bound_p99", "{:.3f}"), number(row, "error_over_bound_median", "{:.3f}")]) + " |")
+    return "\n".join(lines)
+
+
+def published(found):
+    """Rows of FA3's Table 3 beside ours, where there are any."""
+    lines = []
+    for (problem, inputs), rows in found.items():
+        for (contender, executor, element_type, tensor), (_, row) in rows.items():
+            if inputs in MIX and element_type == "fp16" and tensor == "O" and contender in PUBLISHED_RMSE:
+                name, rmse = PUBLISHED_RMSE[contender]
+                lines.append(f"| {inputs} | {problem} | `{contender}` on {executor} | {float(row['rmse']):.3g} | "
+                             f"{float(row['relative_l2']):.3g} | {name}: {rmse:.2g} |")
+    if not lines:
+        return ""
+    return "\n".join(["## FlashAttention-3's Table 3", "", "| inputs | problem | kernel, fp16 | RMSE | relative L2 | RMSE, published |",
+                      "| --- | --- | --- | --- | --- | --- |", *lines, ""])
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--records", required=True, nargs="+")
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
+    records = [record for path in options.records for record in read(path)]
+    found, where = tables(records), {(r["provenance"]["device"] or "files judged by the CPU") for r in records}
+    commits = sorted({record["provenance"]["commit"] for record in records})
+    text = [f"# Errors\n\n{'; '.join(sorted(where))}; commit {', '.join(commits)}, {records[0]['provenance']['date'][:10]}.\n"
+            "`attest errors` made the records, `errors_report.py` this table. Against the f64 reference, rows of which the 113-bit oracle "
+            "certified.\n*ulp*: share of the elements that many steps of their format from the correctly rounded result. *bias*: mean of "
+            "got - want over its standard\nerror, rows being the observations; *outward*: of errors counted away from zero, so that "
+            "truncation is negative. *bound*: the limit computed from\nthe roundings that the kernel declares; a library declares none.\n"]
+    text.append(published(found))
+    for (problem, inputs), rows in found.items():
+        text.append(f"## {inputs}: {problem}\n\n{table(rows)}\n")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text("\n".join(part for part in text if part))
+
+
+if __name__ == "__main__":
+    main()
