@@ -85,6 +85,9 @@ struct PrecisionPlan {
   bool scale_after_dot = true;  ///< s = fl(scale * dot): one more rounding of the score
   bool scale_folded_into_q =
       false;  ///< q is multiplied by scale in fp32 first: one more rounding per term
+  /// |computed - c tanh(x / c)| <= softcap_error * c for a softcap c, whatever x; asked only where
+  /// the problem has one.
+  double softcap_error = 0;
   ExpMethod exp = library_expf();
   bool shifts_by_maximum =
       true;  ///< false: the unshifted form, which overflows; its bound is that of an ideal kernel

@@ -32,7 +32,7 @@ double reference_work(const Problem& problem) {
 
 Answer best_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision) {
   const DeviceReference* const gpu = find_device_reference(Executor::gpu);
-  if (gpu != nullptr && reference_work(problem) >= worth_a_gpu &&
+  if (gpu != nullptr && gpu->covers(problem) && reference_work(problem) >= worth_a_gpu &&
       why_unavailable(Executor::gpu).empty()) {
     const auto device = make_device(Executor::gpu);
     return gpu->answer(*device, problem, inputs, precision);

@@ -28,6 +28,8 @@ struct OutputCheck {
 /// summation, with its own error estimated for that order. Registered by its own file.
 struct DeviceReference {
   Executor executor;
+  /// May refuse windows, softcap, value_dim, lengths and padding: those are for the CPU then.
+  std::function<bool(const Problem&)> covers;
   std::function<Answer(Device&, const Problem&, const Inputs&, const PrecisionPlan&)> answer;
   /// Compares every element on the device; only the worst come back.
   std::function<OutputCheck(Device&, const Problem&, const Inputs&, const PrecisionPlan&,

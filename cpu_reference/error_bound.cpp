@@ -63,6 +63,11 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   const double losses = precision.flushes_subnormals ? 2 : 1;
   c.score_absolute = losses * d * tiny * scale + tiny;
   if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (losses + max_abs_key);
+  if (problem.softcap > 0) {
+    c.score_relative += c.score_rounding;
+    c.score_rounding = 0;
+    c.score_absolute += std::max(precision.softcap_error, u) * static_cast<double>(problem.softcap);
+  }
   if (!precision.scale_after_dot && !precision.scale_folded_into_q) c.largest_score = u;
 
   // Strict moves of the maximum after a key's own exp: at later blocks, at the merge of splits,
@@ -158,10 +163,11 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
 
 PrecisionPlan reference_plan(std::int64_t visible_keys) {
   // Three passes over the scores, weights divided by the normaliser, then P V. The C library's exp
-  // and log are within one ulp, 2^-52. The score's roundings are one more than the plan's d:
-  // products are exact, and the scale is applied after the sum.
+  // and log are within one ulp, 2^-52, its tanh within two. The score's roundings are one more than
+  // the plan's d: products are exact, and the scale is applied after the sum.
   PrecisionPlan plan;
   plan.exp = {"exp", 0x1p-52, 0};
+  plan.softcap_error = 0x1p-50;  // tanh, the quotient before it and the product after it
   plan.rescale = Rescale::none;
   plan.normaliser_chain = visible_keys;
   plan.division_error = 0x1p-52;

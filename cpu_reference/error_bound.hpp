@@ -24,6 +24,9 @@ namespace attest {
 ///    costs e = (b + 1) 2^-F + 2^-23 of the absolute sum so far, and k = ceil(d / b) steps cost
 ///    k e / (1 - k e). Scaling afterwards adds u |s_hat_j|, a pre-scaled q adds u A_j. Together:
 ///    |s_hat_j - s_j| <= delta_j.
+///    A softcap c turns s_j into c tanh(s_j / c), whose slope is at most 1, so delta_j stays; the
+///    computed tanh adds softcap_error c. What scaling rounds is relative to the score before,
+///    which only A_j bounds. From here on s_j is the capped score.
 ///
 /// 2. Weights. The kernel forms e^(s_hat_j - m_b) for the maximum m_b so far, then multiplies by
 ///    e^(m_b - m_b+1) and so on. Each difference is rounded (u times its size), each exp errs by
@@ -115,7 +118,7 @@ struct BoundConstants {
   double visible_keys;         ///< n
   double score_relative;       ///< delta_j per A_j
   double score_rounding;       ///< delta_j per |s_j|
-  double score_absolute;       ///< delta_j from underflow
+  double score_absolute;       ///< delta_j from underflow and from the softcap
   double argument;             ///< H_j per D_j
   double exponent;             ///< constant part of H_j
   double largest_score;        ///< H_j per max|s|, for kernels that scale inside the exponent

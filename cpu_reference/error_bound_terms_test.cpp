@@ -86,6 +86,14 @@ TEST(ErrorBoundTerms, AProductThatUnderflowsBeforeALargeScaleIsAllowedByScoreAbs
   row.expect_lse_needs(&BoundConstants::score_absolute, double{got.lse.values()[0]});
 }
 
+// One key far above the cap: LSE is its capped score.
+TEST(ErrorBoundTerms, TheDeclaredErrorOfASoftcapIsAllowedAndNeeded) {
+  Row row({static_cast<float>(large_score)}, {1});
+  row.problem.softcap = 2;
+  row.plan.softcap_error = coarse;
+  row.expect_lse_needs(&BoundConstants::score_absolute, 2 * (1 + coarse));
+}
+
 // fl(m c) rounds down, so the only weight is e^(u m), and m scale rounds up.
 TEST(ErrorBoundTerms, AScaleInsideTheExponentNeedsTheRoundingOfTheLargestScore) {
   Row row({static_cast<float>(large_score)}, {1});

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -115,18 +116,27 @@ double half_ulp(const ElementFormat& format, double x) {
   return std::ldexp(1.0, std::ilogb(magnitude) - format.significand_bits);
 }
 
-/// K and V of one head and their squares.
+/// K and V of one head and their squares, without the keys that padding hides.
 struct Head {
+  std::vector<std::int64_t> kept;  ///< key of every row of the matrices, ascending
   Matrix k, k2, v, v2;
 };
 
-Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h) {
-  const Shape& shape = tensor.shape();
-  Matrix copy(shape[2], shape[3]);
-  for (std::int64_t n = 0; n < shape[2]; ++n) {
-    std::ranges::copy(tensor.row(b, h, n), copy.data() + n * shape[3]);
-  }
+Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
+               const std::vector<std::int64_t>& rows) {
+  const std::int64_t columns = tensor.shape()[3];
+  Matrix copy(static_cast<std::int64_t>(rows.size()), columns);
+  float* to = copy.data();
+  for (const std::int64_t row : rows) to = std::ranges::copy(tensor.row(b, h, row), to).out;
   return copy;
+}
+
+/// Rows of the matrices that belong to keys of the range.
+KeyRange rows_of(const std::vector<std::int64_t>& kept, KeyRange keys) {
+  const auto place = [&](std::int64_t key) {
+    return std::ranges::lower_bound(kept, key) - kept.begin();
+  };
+  return {place(keys.begin), place(keys.end)};
 }
 
 class Modeller {
@@ -137,22 +147,23 @@ class Modeller {
 
   /// True if the row is in scope; `row` is then filled.
   bool model(const Head& head, std::span<const float> query, RowErrorModel& row) {
-    const std::int64_t keys = problem_.visible_keys(row.n);
+    const KeyRange seen = rows_of(head.kept, problem_.visible_range(row.b, row.n));
+    const std::int64_t keys = seen.size();
     const double lse = answer_.lse.at(row.b, row.h, row.n, 0);
     if (keys < 2 || !std::isfinite(answer_.lse_bound.at(row.b, row.h, row.n, 0))) return false;
     for (const double bound : answer_.o_bound.row(row.b, row.h, row.n)) {
       if (!std::isfinite(bound)) return false;
     }
     const Eigen::Map<const Row> q(query.data(), problem_.head_dim);
-    s_ = problem_.scale * (q.matrix() * head.k.topRows(keys).transpose()).array();
+    s_ = problem_.scale * (q.matrix() * head.k.middleRows(seen.begin, keys).transpose()).array();
     x_ = square(static_cast<double>(problem_.scale)) *
-         (q.square().matrix() * head.k2.topRows(keys).transpose()).array();
+         (q.square().matrix() * head.k2.middleRows(seen.begin, keys).transpose()).array();
     p_ = (s_ - static_cast<float>(lse)).exp();
     if (!is_regular()) return false;
     const RowConstants c(precision_, problem_, static_cast<double>(keys));
     if (!log_errors(c)) return false;
-    model_columns(c, head, keys, row);
-    model_directions(c, head, keys, row);
+    model_columns(c, head, seen, row);
+    model_directions(c, head, seen, row);
     model_lse(c, lse, row);
     return true;
   }
@@ -211,13 +222,12 @@ class Modeller {
     return true;
   }
 
-  void model_columns(const RowConstants& c, const Head& head, std::int64_t keys,
-                     RowErrorModel& row) {
-    const auto v2 = head.v2.topRows(keys);
+  void model_columns(const RowConstants& c, const Head& head, KeyRange keys, RowErrorModel& row) {
+    const auto v2 = head.v2.middleRows(keys.begin, keys.size());
     const Row p2 = p_.square();
     const Row log_part = ((p2 * (centred_ + rounded_)).matrix() * v2).array();
     squares_ = (p2.matrix() * v2).array();
-    const auto columns = static_cast<std::size_t>(problem_.head_dim);
+    const auto columns = static_cast<std::size_t>(problem_.output_dim());
     const ElementFormat& output = format_of(problem_.element_type);
     own_.assign(columns, 0);
     row.o_sd.assign(columns, 0);
@@ -240,7 +250,7 @@ class Modeller {
     row.shared_squares = shared_squares(head, keys, row);
   }
 
-  [[nodiscard]] double shared_squares(const Head& head, std::int64_t keys,
+  [[nodiscard]] double shared_squares(const Head& head, KeyRange keys,
                                       const RowErrorModel& row) const {
     const auto columns = static_cast<std::int64_t>(row.o_sd.size());
     double least = std::numeric_limits<double>::infinity();  // unit in which fp32 holds all
@@ -258,8 +268,10 @@ class Modeller {
       weighted_o(i) = static_cast<float>(w * o);
       o_squares += w * square(o);
     }
-    const Row v2 = (weight.matrix() * head.v2.topRows(keys).transpose()).array();
-    const Row vo = (weighted_o.matrix() * head.v.topRows(keys).transpose()).array();
+    const Row v2 =
+        (weight.matrix() * head.v2.middleRows(keys.begin, keys.size()).transpose()).array();
+    const Row vo =
+        (weighted_o.matrix() * head.v.middleRows(keys.begin, keys.size()).transpose()).array();
     const Row distance = (v2 - 2 * vo + static_cast<float>(o_squares)).max(0.0F);
     const Row unit_sd = p_ / static_cast<float>(least);
     const Row of_key = unit_sd.square() * (centred_ * distance + rounded_ * v2);
@@ -267,10 +279,10 @@ class Modeller {
     return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
   }
 
-  void model_directions(const RowConstants& c, const Head& head, std::int64_t keys,
+  void model_directions(const RowConstants& c, const Head& head, KeyRange keys,
                         RowErrorModel& row) {
     // dO / d ln(scale) = sum p s (v - O)
-    const Row slope = ((p_ * s_).matrix() * head.v.topRows(keys)).array();
+    const Row slope = ((p_ * s_).matrix() * head.v.middleRows(keys.begin, keys.size())).array();
     const float mean = (p_ * s_).sum();
     const std::size_t columns = row.o_sd.size();
     std::vector<double> o(columns), d(columns);
@@ -293,7 +305,7 @@ class Modeller {
     row.gain.drift += scale_drift * std::abs(gain_slope);
   }
 
-  ErrorDirection direction(const RowConstants& c, const Head& head, std::int64_t keys,
+  ErrorDirection direction(const RowConstants& c, const Head& head, KeyRange keys,
                            const RowErrorModel& row, const std::vector<double>& towards,
                            const std::vector<double>& o, double& independent) {
     const std::size_t columns = towards.size();
@@ -324,7 +336,7 @@ class Modeller {
       // Every column for its share of those it is rounded alike with.
       own += std::abs(result.along[i] * alike[std::abs(o[i])]) * own_[i];
     }
-    const Row t = (y.matrix() * head.v.topRows(keys).transpose()).array();
+    const Row t = (y.matrix() * head.v.middleRows(keys.begin, keys.size()).transpose()).array();
     const Row p2 = p_.square();
     const Row centred = (t - static_cast<float>(level)).square();
     result.variance =
@@ -372,6 +384,8 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
                                         const ErrorModelScope& scope) {
   std::vector<RowErrorModel> models;
   if (problem.key_len == 0 || problem.rows() == 0 || !precision.shifts_by_maximum) return models;
+  // What a capped score errs by hangs on how far it is capped: not modelled.
+  if (problem.softcap > 0) return models;
   if (!all_finite(inputs.q) || !all_finite(inputs.k) || !all_finite(inputs.v)) return models;
   // Odd, so that the rows taken lie at every place of a tile.
   const std::int64_t most = std::max<std::int64_t>(scope.largest_row_count, 1);
@@ -388,8 +402,12 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
     const std::int64_t kv_head = problem.kv_head_of(row.h);
     const std::int64_t kv = row.b * problem.kv_heads + kv_head;
     if (kv != loaded) {
-      head.k = copy_of(inputs.k, row.b, kv_head);
-      head.v = copy_of(inputs.v, row.b, kv_head);
+      head.kept.clear();
+      for (std::int64_t key = 0; key < problem.key_len_of(row.b); ++key) {
+        if (!problem.is_padded(row.b, key)) head.kept.push_back(key);
+      }
+      head.k = copy_of(inputs.k, row.b, kv_head, head.kept);
+      head.v = copy_of(inputs.v, row.b, kv_head, head.kept);
       head.k2 = head.k.array().square();
       head.v2 = head.v.array().square();
       loaded = kv;

@@ -21,12 +21,12 @@ using Wide = boost::multiprecision::number<
     boost::multiprecision::mpfr_float_backend<77, boost::multiprecision::allocate_stack>,
     boost::multiprecision::et_off>;
 
-/// One row of the answer by its definition. Vectors over keys have visible_keys elements, over
-/// columns head_dim.
+/// One row of the answer by its definition. Vectors over keys have one element a visible key, over
+/// columns output_dim().
 template <class Number>
 struct OracleRow {
-  std::int64_t visible_keys = 0;
-  std::vector<Number> scores;           ///< s_j = scale * q.k_j
+  std::vector<std::int64_t> keys;  ///< that the row sees, ascending
+  std::vector<Number> scores;      ///< s_j = scale * q.k_j, or c tanh(s_j / c) with a softcap c
   std::vector<Number> absolute_scores;  ///< A_j = |scale| * sum |q k_j|
   std::vector<Number> weights;          ///< p_j = exp(s_j - LSE)
   std::vector<Number> o;                ///< sum p_j v_j; 0 for an empty row
@@ -58,28 +58,32 @@ template <class Number>
   using std::abs;
   using std::exp;
   using std::log;
+  using std::tanh;
   const Number nan = std::numeric_limits<Number>::quiet_NaN();
   const std::int64_t kv_head = problem.kv_head_of(h);
-  const auto columns = static_cast<std::size_t>(problem.head_dim);
+  const auto columns = static_cast<std::size_t>(problem.output_dim());
   const auto q = inputs.q.row(b, h, query);
 
   OracleRow<Number> row;
-  row.visible_keys = problem.visible_keys(query);
+  row.keys = visible_keys_of(problem, b, query);
   row.o.assign(columns, Number(0));
   row.absolute_o.assign(columns, Number(0));
   row.lse = -std::numeric_limits<Number>::infinity();
-  if (row.visible_keys == 0) return row;
+  if (row.keys.empty()) return row;
 
   bool is_finite = true;
-  for (std::int64_t j = 0; j < row.visible_keys; ++j) {
-    const auto k = inputs.k.row(b, kv_head, j);
+  for (const std::int64_t key : row.keys) {
+    const auto k = inputs.k.row(b, kv_head, key);
     SignedSums<Number> sums;
-    for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t c = 0; c < q.size(); ++c) {
       is_finite = is_finite && std::isfinite(q[c]) && std::isfinite(k[c]);
       // 24 + 24 significant bits: the product is exact in double.
       if (is_finite) sums.add(static_cast<double>(q[c]) * static_cast<double>(k[c]));
     }
     row.scores.push_back(problem.scale * sums.total());
+    if (problem.softcap > 0) {
+      row.scores.back() = problem.softcap * tanh(Number(row.scores.back() / problem.softcap));
+    }
     row.absolute_scores.push_back(std::abs(problem.scale) * sums.absolute());
   }
   if (!is_finite) {
@@ -99,7 +103,7 @@ template <class Number>
   std::vector<SignedSums<Number>> sums(columns);
   for (std::size_t j = 0; j < row.weights.size(); ++j) {
     row.weights[j] /= normaliser;
-    const auto v = inputs.v.row(b, kv_head, static_cast<std::int64_t>(j));
+    const auto v = inputs.v.row(b, kv_head, row.keys[j]);
     for (std::size_t c = 0; c < columns; ++c) {
       if (std::isfinite(v[c])) {
         sums[c].add(row.weights[j] * v[c]);
@@ -118,7 +122,7 @@ template <class Number>
 /// The bound of one row, straight from the derivation in error_bound.hpp.
 template <class Number>
 struct OracleBound {
-  std::vector<Number> o;  ///< head_dim elements
+  std::vector<Number> o;  ///< output_dim() elements
   Number lse;
 };
 
@@ -168,10 +172,10 @@ template <class Number>
   using std::abs;
   using std::exp;
   using std::log;
-  const auto columns = static_cast<std::size_t>(problem.head_dim);
+  const auto columns = static_cast<std::size_t>(problem.output_dim());
   const std::size_t keys = row.scores.size();
   OracleBound<Number> bound{std::vector<Number>(columns, Number(0)), Number(0)};
-  if (row.visible_keys == 0) return bound;
+  if (row.keys.empty()) return bound;
   const Number infinity = std::numeric_limits<Number>::infinity();
   const OracleBound<Number> vacuous{std::vector<Number>(columns, infinity), infinity};
   if (!(abs(row.lse) < infinity)) {
@@ -228,8 +232,8 @@ template <class Number>
     if (!(abs(row.o[column]) < infinity)) continue;
     Number sum = 0, hull = 0, v_abs_sum = 0, v_abs_max = 0;
     for (std::size_t j = 0; j < keys; ++j) {
-      const Number v = inputs.v.at(b, problem.kv_head_of(h), static_cast<std::int64_t>(j),
-                                   static_cast<std::int64_t>(column));
+      const Number v =
+          inputs.v.at(b, problem.kv_head_of(h), row.keys[j], static_cast<std::int64_t>(column));
       sum += errors.phi[j] * abs(Number(v - row.o[column]));
       hull = std::max<Number>(hull, abs(Number(v - row.o[column])));
       v_abs_sum += abs(v);
@@ -255,9 +259,9 @@ template <class Number>
   for (const float k : inputs.k.values()) {
     if (std::isfinite(k)) max_abs_key = std::max(max_abs_key, std::abs(static_cast<double>(k)));
   }
-  const BoundConstants c = row.visible_keys > 0
-                               ? bound_constants(precision, problem, row.visible_keys, max_abs_key)
-                               : BoundConstants{};
+  const auto keys = static_cast<std::int64_t>(row.keys.size());
+  const BoundConstants c =
+      keys > 0 ? bound_constants(precision, problem, keys, max_abs_key) : BoundConstants{};
   return oracle_bound(problem, inputs, b, h, row, c, precision.scale_folded_into_q);
 }
 

@@ -137,6 +137,81 @@ TEST(Oracle, NanInAKeyReachesTheRowsThatSeeItAndNanInAValueItsColumn) {
   }
 }
 
+/// Of one entry: the keys it sees in row n, and nothing else.
+Inputs only_seen(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t n,
+                 Problem& alone) {
+  const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);
+  alone = problem;
+  alone.batch = alone.query_len = 1;
+  alone.key_len = static_cast<std::int64_t>(keys.size());
+  alone.mask = Mask::none;
+  alone.window = {};
+  alone.length_seed = alone.padding_seed = 0;
+  Inputs seen{Tensor<float>(query_shape(alone)), Tensor<float>(key_shape(alone)),
+              Tensor<float>(value_shape(alone))};
+  for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+    std::ranges::copy(inputs.q.row(b, h, n), seen.q.row(0, h, 0).begin());
+  }
+  for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      const auto to = static_cast<std::int64_t>(j);
+      std::ranges::copy(inputs.k.row(b, h, keys[j]), seen.k.row(0, h, to).begin());
+      std::ranges::copy(inputs.v.row(b, h, keys[j]), seen.v.row(0, h, to).begin());
+    }
+  }
+  return seen;
+}
+
+TEST(Oracle, HiddenKeysCountAsIfTheyWereNotThere) {
+  const Problem problem{.batch = 8,
+                        .query_heads = 2,
+                        .kv_heads = 1,
+                        .query_len = 5,
+                        .key_len = 11,
+                        .head_dim = 3,
+                        .value_dim = 2,
+                        .mask = Mask::window_bottom_right,
+                        .window = {4, 1},
+                        .scale = 0.7F,
+                        .softcap = 1.5F,
+                        .length_seed = 2,
+                        .padding_seed = 3};
+  Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
+                Tensor<float>(value_shape(problem))};
+  std::uint64_t stream = 0;
+  for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    std::uint64_t index = 0;
+    for (float& x : tensor->values()) x = static_cast<float>(random_normal(1, stream, index++));
+    ++stream;
+  }
+  int rows = 0;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t n = 0; n < problem.query_len; ++n) {
+      Problem alone;
+      const Inputs seen = only_seen(problem, inputs, b, n, alone);
+      const auto row = oracle_row<Quad>(problem, inputs, b, 1, n);
+      const auto want = oracle_row<Quad>(alone, seen, 0, 1, 0);
+      EXPECT_EQ(row.o, want.o);
+      EXPECT_EQ(row.lse, want.lse);
+      rows += row.keys.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(rows, 8);
+}
+
+TEST(Oracle, ASoftcapBendsTheScoresBeforeTheSoftmax) {
+  auto [problem, inputs] = row_with_scores({-9, 0, 1, 50}, 4);
+  problem.softcap = 2;
+  for (int j = 0; j < 4; ++j) inputs.v.at(0, 0, j, j) = 1;
+  const auto row = oracle_row<Quad>(problem, inputs, 0, 0, 0);
+  const auto weight = [](double s) { return exp(Quad(2 * tanh(Quad(s) / 2))); };
+  const Quad sum = weight(-9) + weight(0) + weight(1) + weight(50);
+  const Quad few_roundoffs = 16 * std::numeric_limits<Quad>::epsilon();
+  EXPECT_LE(abs(Quad(row.o[2] - weight(1) / sum)), few_roundoffs);
+  EXPECT_LE(abs(Quad(row.o[3] - weight(50) / sum)), few_roundoffs);
+  EXPECT_LE(abs(Quad(row.lse - log(sum))), few_roundoffs);
+}
+
 TEST(Oracle, QueryHeadsOfOneGroupReadTheSameKeys) {
   Problem problem{.query_heads = 6, .kv_heads = 2, .key_len = 3, .head_dim = 2, .scale = 1.0F};
   Inputs inputs{Tensor<float>(query_shape(problem), 1.0F), Tensor<float>(key_shape(problem)),

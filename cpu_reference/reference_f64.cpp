@@ -22,23 +22,39 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Keys and values of one kv head in double. Elements that are not finite are replaced by 0, so
-/// that a row that does not see them never meets them in 0 * NaN; the first key that holds one is
-/// kept.
+/// Keys and values of one kv head in double, those that padding hides left out. Elements that are
+/// not finite are replaced by 0, so that a row that does not see them never meets them in 0 * NaN;
+/// the keys that hold one are kept.
 struct KeyValues {
+  std::vector<std::int64_t> kept;  ///< key of every row of the matrices, ascending
   Matrix k, abs_k, v, abs_v;
-  std::int64_t first_bad_key;
-  std::vector<std::int64_t> first_bad_value;  ///< by column
+  std::vector<std::int64_t> bad_keys;                 ///< rows of k, ascending
+  std::vector<std::vector<std::int64_t>> bad_values;  ///< rows of v, ascending, by column
   double max_abs_key = 0;
+
+  /// Rows of the matrices that belong to keys of the range.
+  [[nodiscard]] KeyRange rows_of(KeyRange keys) const {
+    const auto place = [&](std::int64_t key) {
+      return std::ranges::lower_bound(kept, key) - kept.begin();
+    };
+    return {place(keys.begin), place(keys.end)};
+  }
 };
 
-/// Copies [rows, columns] of a head, zeroing what is not finite; `on_bad(row, column)` is told.
-template <class OnBad>
-Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, std::int64_t first,
-                   std::int64_t rows, OnBad on_bad) {
-  Matrix copy(rows, tensor.shape()[3]);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto row = tensor.row(b, h, first + i);
+/// Does an ascending list have an element in the range?
+bool has_any(const std::vector<std::int64_t>& list, KeyRange range) {
+  const auto at = std::ranges::lower_bound(list, range.begin);
+  return at != list.end() && *at < range.end;
+}
+
+/// Copies [count, columns] of a head, row i being row_of(i), zeroing what is not finite;
+/// `on_bad(i, column)` is told.
+template <class RowOf, class OnBad>
+Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, std::int64_t count,
+                   RowOf row_of, OnBad on_bad) {
+  Matrix copy(count, tensor.shape()[3]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto row = tensor.row(b, h, row_of(i));
     for (std::size_t c = 0; c < row.size(); ++c) {
       const auto column = static_cast<std::int64_t>(c);
       copy(i, column) = static_cast<double>(row[c]);
@@ -53,15 +69,17 @@ Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, 
 KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std::int64_t b,
                                std::int64_t kv_head) {
   KeyValues kv;
-  const std::int64_t keys = problem.key_len;
-  kv.first_bad_key = keys;
-  kv.first_bad_value.assign(static_cast<std::size_t>(problem.head_dim), keys);
-  kv.k = finite_copy(inputs.k, b, kv_head, 0, keys, [&](std::int64_t j, std::int64_t) {
-    kv.first_bad_key = std::min(kv.first_bad_key, j);
+  for (std::int64_t key = 0; key < problem.key_len_of(b); ++key) {
+    if (!problem.is_padded(b, key)) kv.kept.push_back(key);
+  }
+  const auto keys = static_cast<std::int64_t>(kv.kept.size());
+  const auto key_of = [&](std::int64_t i) { return kv.kept[static_cast<std::size_t>(i)]; };
+  kv.bad_values.resize(static_cast<std::size_t>(problem.output_dim()));
+  kv.k = finite_copy(inputs.k, b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t) {
+    if (kv.bad_keys.empty() || kv.bad_keys.back() != j) kv.bad_keys.push_back(j);
   });
-  kv.v = finite_copy(inputs.v, b, kv_head, 0, keys, [&](std::int64_t j, std::int64_t c) {
-    auto& first = kv.first_bad_value[static_cast<std::size_t>(c)];
-    first = std::min(first, j);
+  kv.v = finite_copy(inputs.v, b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t c) {
+    kv.bad_values[static_cast<std::size_t>(c)].push_back(j);
   });
   kv.abs_k = kv.k.cwiseAbs();
   kv.abs_v = kv.v.cwiseAbs();
@@ -69,20 +87,23 @@ KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std
   return kv;
 }
 
-/// Column statistics of the values that a row sees; grows with the number of visible keys.
+/// Column statistics of the values that a row sees. Cheap where a row sees what the row before saw
+/// and more.
 class VisibleValues {
  public:
   explicit VisibleValues(const KeyValues& kv)
       : kv_(kv), lowest_(kv.v.cols()), highest_(kv.v.cols()), abs_sum_(kv.v.cols()) {
-    lowest_.setConstant(infinity);
-    highest_.setConstant(-infinity);
-    abs_sum_.setZero();
+    clear();
   }
-  void grow_to(std::int64_t keys) {
-    for (; seen_ < keys; ++seen_) {
-      lowest_ = lowest_.min(kv_.v.row(seen_).array());
-      highest_ = highest_.max(kv_.v.row(seen_).array());
-      abs_sum_ += kv_.abs_v.row(seen_).array();
+  void move_to(KeyRange rows) {
+    if (rows.begin != seen_.begin || rows.end < seen_.end) {
+      clear();
+      seen_ = {rows.begin, rows.begin};
+    }
+    for (; seen_.end < rows.end; ++seen_.end) {
+      lowest_ = lowest_.min(kv_.v.row(seen_.end).array());
+      highest_ = highest_.max(kv_.v.row(seen_.end).array());
+      abs_sum_ += kv_.abs_v.row(seen_.end).array();
     }
   }
   [[nodiscard]] double abs_sum(std::int64_t c) const { return abs_sum_(c); }
@@ -96,13 +117,19 @@ class VisibleValues {
 
  private:
   using Columns = Eigen::Array<double, 1, Eigen::Dynamic>;
+  void clear() {
+    lowest_.setConstant(infinity);
+    highest_.setConstant(-infinity);
+    abs_sum_.setZero();
+  }
   const KeyValues& kv_;
-  std::int64_t seen_ = 0;
+  KeyRange seen_;
   Columns lowest_, highest_, abs_sum_;
 };
 
-std::span<double> span_of_row(Matrix& matrix, std::int64_t row, std::int64_t columns) {
-  return {matrix.data() + row * matrix.cols(), static_cast<std::size_t>(columns)};
+std::span<double> span_of_row(Matrix& matrix, std::int64_t row, KeyRange columns) {
+  return {matrix.data() + row * matrix.cols() + columns.begin,
+          static_cast<std::size_t>(columns.size())};
 }
 
 /// Work of one thread: one block of query rows of one head at a time.
@@ -113,41 +140,53 @@ class BlockSolver {
       : problem_(problem), inputs_(inputs), precision_(precision), answer_(answer) {}
 
   void solve(const KeyValues& kv, std::int64_t b, std::int64_t h, std::int64_t first,
-             std::int64_t rows) {
-    const std::int64_t keys = problem_.visible_keys(first + rows - 1);
+             std::int64_t count) {
+    // Neither end of the visible range falls from row to row.
+    const std::int64_t rows = std::clamp<std::int64_t>(problem_.query_len_of(b) - first, 0, count);
+    for (std::int64_t i = rows; i < count; ++i) fill_empty_row(b, h, first + i);
+    if (rows == 0) return;
+    const auto range_of = [&](std::int64_t i) {
+      return kv.rows_of(problem_.visible_range(b, first + i));
+    };
+    const KeyRange keys{range_of(0).begin, range_of(rows - 1).end};
+    const auto within = [&](KeyRange range) {
+      return KeyRange{range.begin - keys.begin, range.end - keys.begin};
+    };
     std::vector<bool> is_bad(static_cast<std::size_t>(rows), false);
-    const Matrix q = finite_copy(inputs_.q, b, h, first, rows, [&](std::int64_t i, std::int64_t) {
-      is_bad[static_cast<std::size_t>(i)] = true;
-    });
-    scores_.noalias() = q * kv.k.topRows(keys).transpose();
-    deviations_.noalias() = q.cwiseAbs() * kv.abs_k.topRows(keys).transpose();
-    scratch_.resize(4, keys);
+    const Matrix q = finite_copy(
+        inputs_.q, b, h, rows, [&](std::int64_t i) { return first + i; },
+        [&](std::int64_t i, std::int64_t) { is_bad[static_cast<std::size_t>(i)] = true; });
+    scores_.noalias() = q * kv.k.middleRows(keys.begin, keys.size()).transpose();
+    deviations_.noalias() = q.cwiseAbs() * kv.abs_k.middleRows(keys.begin, keys.size()).transpose();
+    scratch_.resize(4, keys.size());
 
     std::vector<RowErrors> errors(static_cast<std::size_t>(rows));
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t visible = problem_.visible_keys(first + i);
-      if (visible > 0) errors[static_cast<std::size_t>(i)] = weigh(kv, i, visible);
+      const KeyRange visible = within(range_of(i));
+      if (visible.size() > 0) errors[static_cast<std::size_t>(i)] = weigh(kv, i, visible);
       // Keys that the row does not see have no weight in the products of the whole block.
-      scores_.row(i).tail(keys - visible).setZero();
+      scores_.row(i).head(visible.begin).setZero();
+      scores_.row(i).tail(keys.size() - visible.end).setZero();
     }
-    o_.noalias() = scores_ * kv.v.topRows(keys);
-    absolute_o_.noalias() = scores_ * kv.abs_v.topRows(keys);
+    o_.noalias() = scores_ * kv.v.middleRows(keys.begin, keys.size());
+    absolute_o_.noalias() = scores_ * kv.abs_v.middleRows(keys.begin, keys.size());
 
     VisibleValues values(kv);
-    std::vector<double> sums(static_cast<std::size_t>(problem_.head_dim));
+    const std::int64_t columns = problem_.output_dim();
+    std::vector<double> sums(static_cast<std::size_t>(columns));
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t query = first + i;
-      const std::int64_t visible = problem_.visible_keys(query);
-      values.grow_to(visible);
-      if (visible == 0) {
-        fill_row(b, h, query, 0, 0);
-        answer_.lse.at(b, h, query, 0) = -infinity;
-      } else if (is_bad[static_cast<std::size_t>(i)] || visible > kv.first_bad_key) {
+      const KeyRange visible = range_of(i);
+      values.move_to(visible);
+      if (visible.size() == 0) {
+        fill_empty_row(b, h, query);
+      } else if (is_bad[static_cast<std::size_t>(i)] || has_any(kv.bad_keys, visible)) {
         fill_row(b, h, query, nan, nan);
       } else {
-        sum_deviations(span_of_row(deviations_, i, visible), kv.v.data(),
-                       span_of_row(o_, i, problem_.head_dim), sums);
-        finish(kv, values, errors[static_cast<std::size_t>(i)], sums, b, h, query, i);
+        sum_deviations(span_of_row(deviations_, i, within(visible)),
+                       kv.v.data() + visible.begin * columns, span_of_row(o_, i, {0, columns}),
+                       sums);
+        finish(kv, values, errors[static_cast<std::size_t>(i)], sums, b, h, query, i, visible);
       }
     }
   }
@@ -166,15 +205,16 @@ class BlockSolver {
     return *cached_;
   }
 
-  RowErrors weigh(const KeyValues& kv, std::int64_t i, std::int64_t visible) {
-    const Constants& c = constants(kv, visible);
+  RowErrors weigh(const KeyValues& kv, std::int64_t i, KeyRange visible) {
+    const Constants& c = constants(kv, visible.size());
+    const KeyRange all{0, visible.size()};
     return weigh_row(c.kernel, c.own, problem_, precision_.scale_folded_into_q,
                      {.scores = span_of_row(scores_, i, visible),
                       .absolute = span_of_row(deviations_, i, visible),
-                      .weights = span_of_row(scratch_, 0, visible),
-                      .delta = span_of_row(scratch_, 1, visible),
-                      .log_error = span_of_row(scratch_, 2, visible),
-                      .phi = span_of_row(scratch_, 3, visible)});
+                      .weights = span_of_row(scratch_, 0, all),
+                      .delta = span_of_row(scratch_, 1, all),
+                      .log_error = span_of_row(scratch_, 2, all),
+                      .phi = span_of_row(scratch_, 3, all)});
   }
 
   void fill_row(std::int64_t b, std::int64_t h, std::int64_t query, double value, double error) {
@@ -186,12 +226,16 @@ class BlockSolver {
     }
   }
 
+  void fill_empty_row(std::int64_t b, std::int64_t h, std::int64_t query) {
+    fill_row(b, h, query, 0, 0);
+    answer_.lse.at(b, h, query, 0) = -infinity;
+  }
+
   void finish(const KeyValues& kv, const VisibleValues& values, const RowErrors& row,
               const std::vector<double>& sums, std::int64_t b, std::int64_t h, std::int64_t query,
-              std::int64_t i) {
-    const std::int64_t visible = problem_.visible_keys(query);
-    const Constants& c = constants(kv, visible);
-    for (std::int64_t column = 0; column < problem_.head_dim; ++column) {
+              std::int64_t i, KeyRange visible) {
+    const Constants& c = constants(kv, visible.size());
+    for (std::int64_t column = 0; column < problem_.output_dim(); ++column) {
       const double o = o_(i, column);
       const double hull = values.largest_distance(column, o);
       const ElementErrors errors =
@@ -201,7 +245,7 @@ class BlockSolver {
                           .e1 = 0,
                           .v_abs_sum = values.abs_sum(column),
                           .v_abs_max = values.abs_max(column)});
-      const bool is_bad = visible > kv.first_bad_value[static_cast<std::size_t>(column)];
+      const bool is_bad = has_any(kv.bad_values[static_cast<std::size_t>(column)], visible);
       answer_.o.at(b, h, query, column) = is_bad ? nan : o;
       answer_.o_bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
       answer_.o_own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
@@ -243,16 +287,14 @@ std::int64_t rows_per_block(std::int64_t key_len) {
 void check_inputs(const Problem& problem, const Inputs& inputs) {
   check_shape("q", inputs.q, query_shape(problem));
   check_shape("k", inputs.k, key_shape(problem));
-  check_shape("v", inputs.v, key_shape(problem));
+  check_shape("v", inputs.v, value_shape(problem));
 }
 
 Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
                     int threads) {
   check_inputs(problem, inputs);
-  const Shape o_shape = query_shape(problem);
-  const Shape lse_shape{o_shape[0], o_shape[1], o_shape[2], 1};
-  Answer answer{Tensor<double>(o_shape),   Tensor<double>(lse_shape), Tensor<double>(o_shape),
-                Tensor<double>(lse_shape), Tensor<double>(o_shape),   Tensor<double>(lse_shape)};
+  const Tensor<double> o(output_shape(problem)), lse(lse_shape(problem));
+  Answer answer{o, lse, o, lse, o, lse};
 
   std::vector<KeyValues> heads;
   for (std::int64_t b = 0; b < problem.batch; ++b) {

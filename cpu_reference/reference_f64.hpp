@@ -9,7 +9,7 @@
 namespace attest {
 
 /// The answer in double with what is known about its error. o tensors: [batch, query_heads,
-/// query_len, head_dim]; lse tensors: [batch, query_heads, query_len, 1], natural log.
+/// query_len, output_dim()]; lse tensors: [batch, query_heads, query_len, 1], natural log.
 struct Answer {
   Tensor<double> o, lse;
   /// |kernel - o| and |kernel - lse| are at most this for a correct kernel of the given plan; the

@@ -44,7 +44,7 @@ Certificate certify_rows(const Problem& problem, const Inputs& inputs, const Ans
     const std::int64_t h = row / problem.query_len % problem.query_heads;
     const std::int64_t b = row / problem.query_len / problem.query_heads;
     const auto oracle = oracle_row<Number>(problem, inputs, b, h, query);
-    for (std::int64_t c = 0; c < problem.head_dim; ++c) {
+    for (std::int64_t c = 0; c < problem.output_dim(); ++c) {
       const double ratio =
           error_ratio(answer.o.at(b, h, query, c), oracle.o[static_cast<std::size_t>(c)],
                       answer.o_own_error.at(b, h, query, c));

@@ -125,12 +125,14 @@ RowErrors weigh_row(const BoundConstants& kernel, const BoundConstants& own, con
                     bool scale_is_folded, const RowBuffers& row) {
   const std::size_t keys = row.scores.size();
   const double scale = static_cast<double>(problem.scale);
+  const double softcap = static_cast<double>(problem.softcap);
   RowErrors result;
   double largest_dot = 0, maximum = -infinity;
   for (std::size_t j = 0; j < keys; ++j) {
     largest_dot = std::max(largest_dot, row.absolute[j]);
     row.scores[j] *= scale;
     row.absolute[j] *= std::abs(scale);
+    if (softcap > 0) row.scores[j] = softcap * std::tanh(row.scores[j] / softcap);
     maximum = std::max(maximum, row.scores[j]);
   }
   const double scaled = largest_dot * std::abs(scale);

@@ -19,7 +19,7 @@ constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 Inputs fill_inputs(const Problem& problem,
                    const std::function<double(std::uint64_t, std::uint64_t)>& value) {
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
-                Tensor<float>(key_shape(problem))};
+                Tensor<float>(value_shape(problem))};
   std::uint64_t tensor = 0;
   for (auto* values : {&inputs.q, &inputs.k, &inputs.v}) {
     std::uint64_t index = 0;
@@ -72,6 +72,27 @@ std::vector<Problem> odd_problems() {
                         .head_dim = 1,
                         .mask = mask});
     problems.push_back({.query_len = 131, .key_len = 131, .head_dim = 64, .mask = mask});
+    for (const float softcap : {0.0F, 0.5F, 30.0F}) {
+      problems.push_back({.batch = 7,
+                          .query_heads = 2,
+                          .kv_heads = 1,
+                          .query_len = 70,
+                          .key_len = 90,
+                          .head_dim = 12,
+                          .value_dim = 20,
+                          .mask = mask,
+                          .softcap = softcap,
+                          .length_seed = 5,
+                          .padding_seed = softcap > 1 ? 0U : 9U});
+    }
+    if (is_window(mask)) {
+      const std::size_t count = problems.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        if (problems[i].mask != mask) continue;
+        problems.push_back(problems[i]);
+        problems.back().window = {.left = 17, .right = static_cast<std::int64_t>(i % 4) - 1};
+      }
+    }
   }
   return problems;
 }

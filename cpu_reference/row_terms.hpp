@@ -38,7 +38,8 @@ ATTEST_HOST_DEVICE inline double share_of(const BoundConstants& own, const Bound
   const double score = (own.score_relative + own.score_rounding) / kernel.score_relative;
   const double argument = own.argument / kernel.argument;
   const double exponent = own.exponent > 0 ? own.exponent / kernel.exponent : 0;
-  return std::max(std::max(score, argument), exponent);
+  const double absolute = own.score_absolute / kernel.score_absolute;
+  return std::max(std::max(score, absolute), std::max(argument, exponent));
 }
 
 /// Bound and own error of one element of O. `sum` is sum_j phi_j |v_j - O|, not yet divided by the

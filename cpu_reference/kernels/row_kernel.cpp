@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/element_type.hpp"
+#include "core/index_arrays.hpp"
 #include "cpu_reference/online_softmax_rows.hpp"
 
 namespace attest {
@@ -62,26 +63,55 @@ std::vector<float> transposed(std::span<const float> keys, std::int64_t head_dim
   return result;
 }
 
+/// K and V of the keys that single rows see.
+class SeenKeys {
+ public:
+  /// Fills the row's keys, values and lengths.
+  void gather(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
+              std::int64_t n, AttentionRow& row) {
+    const std::vector<std::int64_t> seen = visible_keys_of(p, b, n);
+    keys_.clear();
+    values_.clear();
+    for (const std::int64_t key : seen) {
+      const auto k = inputs.k.row(b, p.kv_head_of(h), key),
+                 v = inputs.v.row(b, p.kv_head_of(h), key);
+      keys_.insert(keys_.end(), k.begin(), k.end());
+      values_.insert(values_.end(), v.begin(), v.end());
+    }
+    keys_ = transposed(keys_, p.head_dim);
+    row.keys_transposed = keys_.data();
+    row.values = values_.data();
+    row.key_len = row.visible = static_cast<std::int64_t>(seen.size());
+  }
+
+ private:
+  std::vector<float> keys_, values_;
+};
+
 Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
                     const RowAttention& attend) {
-  Outputs outputs{Tensor<float>(query_shape(p)),
-                  Tensor<float>(Shape{p.batch, p.query_heads, p.query_len, 1})};
+  Outputs outputs{Tensor<float>(output_shape(p)), Tensor<float>(lse_shape(p))};
   const auto head_size = static_cast<std::size_t>(p.key_len * p.head_dim);
+  const bool sees_first_keys = !is_window(p.mask) && p.length_seed == 0 && p.padding_seed == 0;
   std::vector<float> keys;
+  SeenKeys seen;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       const std::int64_t kv_head = p.kv_head_of(h);
       const auto first = static_cast<std::size_t>(b * p.kv_heads + kv_head) * head_size;
-      if (h == 0 || kv_head != p.kv_head_of(h - 1)) {
+      if (sees_first_keys && (h == 0 || kv_head != p.kv_head_of(h - 1))) {
         keys = transposed(inputs.k.values().subspan(first, head_size), p.head_dim);
       }
-      for (std::int64_t n = 0; n < p.query_len; ++n) {
-        const AttentionRow row{.query = inputs.q.row(b, h, n),
-                               .keys_transposed = keys.data(),
-                               .values = inputs.v.values().data() + first,
-                               .key_len = p.key_len,
-                               .visible = p.visible_keys(n),
-                               .scale = p.scale};
+      for (std::int64_t n = 0; n < p.query_len_of(b); ++n) {
+        AttentionRow row{.query = inputs.q.row(b, h, n), .scale = p.scale};
+        if (sees_first_keys) {
+          row.keys_transposed = keys.data();
+          row.values = inputs.v.values().data() + first;
+          row.key_len = p.key_len;
+          row.visible = p.visible_keys(n);
+        } else {
+          seen.gather(p, inputs, b, h, n, row);
+        }
         outputs.lse.at(b, h, n, 0) = attend(row, plan, outputs.o.row(b, h, n));
       }
     }
@@ -118,12 +148,24 @@ std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile
 
 std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend) {
   return [attend = std::move(attend)](const Arguments& a, Device& /*device*/) {
-    const ElementType type = a.problem.element_type;
-    const Inputs inputs{read_tensor(a.q, query_shape(a.problem), a.q_strides, type),
-                        read_tensor(a.k, key_shape(a.problem), a.k_strides, type),
-                        read_tensor(a.v, key_shape(a.problem), a.v_strides, type)};
-    const Outputs outputs = attend(a.problem, a.plan, inputs);
-    write_tensor(outputs.o, a.o, a.o_strides, type);
+    const Problem& p = a.problem;
+    const auto starts = [&](const std::int32_t* from) {
+      return from == nullptr ? std::vector<std::int32_t>{}
+                             : std::vector<std::int32_t>(from, from + p.batch + 1);
+    };
+    const std::vector<std::int32_t> queries = starts(a.query_starts), keys = starts(a.key_starts);
+    const auto read = [&](const void* data, const Shape& shape, const Strides& strides,
+                          const std::vector<std::int32_t>& rows) {
+      if (rows.empty()) return read_tensor(data, shape, strides, p.element_type);
+      return unpacked(read_tensor(data, packed_shape(shape, rows), strides, p.element_type), shape,
+                      rows, 0.0F);
+    };
+    const Inputs inputs{read(a.q, query_shape(p), a.q_strides, queries),
+                        read(a.k, key_shape(p), a.k_strides, keys),
+                        read(a.v, value_shape(p), a.v_strides, keys)};
+    Outputs outputs = attend(p, a.plan, inputs);
+    if (!queries.empty()) outputs = {packed(outputs.o, queries), packed(outputs.lse, queries)};
+    write_tensor(outputs.o, a.o, a.o_strides, p.element_type);
     std::copy(outputs.lse.values().begin(), outputs.lse.values().end(), a.lse);
   };
 }
@@ -131,7 +173,8 @@ std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend
 KernelInfo row_kernel(KernelInfo kernel, RowAttention attend) {
   kernel.executor = Executor::cpu;
   kernel.element_types.assign(all_element_types().begin(), all_element_types().end());
-  kernel.masks.assign(prefix_masks().begin(), prefix_masks().end());
+  kernel.masks.assign(all_masks().begin(), all_masks().end());
+  kernel.features = {.no_queries = true, .lengths = true, .padding = true};
   kernel.launch = cpu_launch(
       [attend = std::move(attend)](const Problem& problem, const Plan& plan, const Inputs& inputs) {
         return attend_rows(problem, plan, inputs, attend);

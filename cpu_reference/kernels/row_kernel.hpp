@@ -12,14 +12,15 @@
 namespace attest {
 
 /// One query row and the keys it sees, decoded to fp32. Later keys exist in memory but must not be
-/// touched.
+/// touched. Where a window, padding or the entry's length hides others than the last, the keys that
+/// the row sees are all there are.
 struct AttentionRow {
   std::span<const float> query;  ///< [head_dim]
   const float* keys_transposed =
       nullptr;                    ///< [head_dim, key_len]: a dot product runs down a column
   const float* values = nullptr;  ///< [key_len, head_dim]
-  std::int64_t key_len = 0;       ///< of the problem
-  std::int64_t visible = 0;       ///< this row sees keys [0, visible)
+  std::int64_t key_len = 0;
+  std::int64_t visible = 0;  ///< this row sees keys [0, visible)
   float scale = 1;
 
   /// fl(factor * q.k_j) of the visible keys: an fma chain of head_dim from 0, then one product.
@@ -59,7 +60,7 @@ using TensorAttention = std::function<Outputs(const Problem&, const Plan&, const
 [[nodiscard]] std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend);
 
 /// Completes `kernel` (name, summary, source, precision, plans, role are the caller's): runs on the
-/// CPU, all element types, all masks, rows one by one.
+/// CPU, all element types, all masks, lengths, padding, rows one by one.
 [[nodiscard]] KernelInfo row_kernel(KernelInfo kernel, RowAttention attend);
 
 /// Roundings common to the row kernels: fp32 fma chains, s = fl(scale * dot), library expf, fp32

@@ -69,6 +69,12 @@ Case draw_case(const KernelInfo& kernel, std::uint64_t seed) {
   p.key_len = draw.pick(16) == 0 ? 0 : draw.of(lengths);
   p.head_dim = draw.of(dims);
   p.mask = draw.of(kernel.masks);
+  if (is_window(p.mask)) p.window = {.left = draw.pick(20) - 1, .right = draw.pick(4) - 1};
+  if (kernel.features.lengths && draw.pick(4) == 0)
+    p.length_seed = 1 + static_cast<std::uint64_t>(draw.pick(100));
+  if (kernel.features.padding && draw.pick(4) == 0)
+    p.padding_seed = 1 + static_cast<std::uint64_t>(draw.pick(100));
+  if (kernel.features.no_queries && draw.pick(20) == 0) p.query_len = 0;
   p.element_type = draw.of(kernel.element_types);
   p.scale = default_scale(p.head_dim) * (draw.pick(10) == 0   ? -1.0F
                                          : draw.pick(20) == 0 ? 0.0F
