@@ -114,7 +114,8 @@ MetricValue mean_signed_error(const Tensor<double>& want, const Tensor<float>& g
 }
 
 /// Student's t of the mean of select(want, got), each row (the last axis) one observation: the
-/// errors of a row share its normaliser and are not independent.
+/// errors of a row share its normaliser and are not independent. (Rows that copy the same few
+/// values are not either; then t says too much.)
 template <typename Select>
 MetricValue t_over_rows(const Tensor<double>& want, const Tensor<float>& got,
                         const Select& select) {

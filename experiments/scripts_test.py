@@ -94,6 +94,12 @@ class ErrorsReport(unittest.TestCase):
         self.assertEqual(len(lines), 4)
         self.assertIn("| fp16 | O | 3 | 0.5 |", lines[2])
 
+    def test_layers_of_a_file_in_two_precisions_share_a_table(self):
+        records = [record_of("a", "fp16", 1.0), record_of("a", "bf16", 2.0)]
+        for record in records:
+            record["labels"]["inputs"] = f"outliers_{record['labels']['element_type']}_unrounded"
+        self.assertEqual(list(errors_report.tables(records)), [("b1 h4/4 q8 k8 d64 none", "outliers_unrounded")])
+
     def test_nan_is_printed_and_a_missing_bound_is_left_empty(self):
         lines = errors_report.table(errors_report.tables([record_of("a", "fp16", "nan")]).popitem()[1]).splitlines()
         self.assertIn("| nan |", lines[2])
