@@ -17,6 +17,8 @@ endif()
 
 find_program(ATTEST_CCACHE ccache)
 if(ATTEST_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ATTEST_CCACHE})
+  # What ccache asks for before it keeps what was compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ATTEST_CCACHE})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${ATTEST_CCACHE})
 endif()
