@@ -52,7 +52,15 @@ const std::vector<Change>& foreign_changes() {
       {"mask", [](Problem& p) { p.mask = Mask::none; }},
       {"causal alignment", [](Problem& p) { p.mask = Mask::causal_top_left; }},
       {"head dim", [](Problem& p) { p.head_dim = 128; }},
-      {"query heads per KV head", [](Problem& p) { p.kv_heads = 1; }}};
+      {"query heads per KV head", [](Problem& p) { p.kv_heads = 1; }},
+      {"value dim", [](Problem& p) { p.value_dim = 32; }},
+      {"window",
+       [](Problem& p) {
+         p.mask = Mask::window_bottom_right, p.window = {8, 0};
+       }},
+      {"softcap", [](Problem& p) { p.softcap = 30; }},
+      {"lengths", [](Problem& p) { p.length_seed = 1; }},
+      {"padding", [](Problem& p) { p.padding_seed = 1; }}};
   return changes;
 }
 const std::vector<Change>& near_changes() {
@@ -84,6 +92,19 @@ TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherElementTypeMaskDimOrGroup) {
     EXPECT_EQ(choice.plan, first) << change.what;
     EXPECT_EQ(choice.origin, DefaultPlan::Origin::first) << change.what;
     EXPECT_FALSE(choice.row) << change.what;
+  }
+}
+
+TEST(DefaultPlan, OfAWindowIsNeverTakenFromARowOfAnother) {
+  Problem window = tuned_problem();
+  window.mask = Mask::window_bottom_right;
+  window.window = {1000, 0};
+  const TuningTable table = table_of({row_for(window, "qt32")});
+  window.window = {600, 0};  // up to 1,024 is one bucket
+  EXPECT_EQ(choice_for(window, table).origin, DefaultPlan::Origin::tuned);
+  for (const Window other : {Window{100, 0}, Window{-1, 0}, Window{1000, 1}, Window{1000, -1}}) {
+    window.window = other;
+    EXPECT_EQ(choice_for(window, table).origin, DefaultPlan::Origin::first);
   }
 }
 

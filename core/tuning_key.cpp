@@ -23,7 +23,8 @@ std::string_view without_alignment(std::string_view mask) {
 
 std::string_view mask_of(const Problem& problem) {
   const std::string_view name = name_of(problem.mask);
-  return problem.query_len == problem.key_len ? without_alignment(name) : name;
+  const bool is_square = problem.query_len == problem.key_len && problem.length_seed == 0;
+  return is_square ? without_alignment(name) : name;
 }
 
 bool masks_agree(std::string_view a, std::string_view b) {
@@ -46,6 +47,12 @@ TuningKey tuning_key(std::string_view kernel, const Problem& problem, std::strin
           .element_type = std::string(format_of(problem.element_type).name),
           .mask = std::string(mask_of(problem)),
           .head_dim = problem.head_dim,
+          .value_dim = problem.output_dim(),
+          .softcap = problem.softcap != 0,
+          .lengths = problem.length_seed != 0,
+          .padding = problem.padding_seed != 0,
+          .window_left = bucket(problem.window.left),
+          .window_right = bucket(problem.window.right),
           .group = bucket(problem.query_heads / problem.kv_heads),
           .heads = bucket(problem.batch * problem.query_heads),
           .query_len = bucket(problem.query_len),
@@ -69,9 +76,15 @@ std::string_view gpu_name_in(std::string_view description) {
 }
 
 std::string to_string(const TuningKey& key) {
-  return fmt::format("{} on {}: {} d{} {}, group {}, heads {}, q{} k{}", key.kernel, key.gpu,
-                     key.element_type, key.head_dim, key.mask, key.group, key.heads, key.query_len,
-                     key.key_len);
+  std::string text = fmt::format("{} on {}: {} d{} dv{} {}", key.kernel, key.gpu, key.element_type,
+                                 key.head_dim, key.value_dim, key.mask);
+  if (key.window_left >= 0) text += fmt::format(" left{}", key.window_left);
+  if (key.window_right >= 0) text += fmt::format(" right{}", key.window_right);
+  if (key.softcap) text += " softcap";
+  if (key.lengths) text += " lengths";
+  if (key.padding) text += " padding";
+  return text + fmt::format(", group {}, heads {}, q{} k{}", key.group, key.heads, key.query_len,
+                            key.key_len);
 }
 
 }  // namespace attest

@@ -17,7 +17,10 @@ struct TuningKey {
   std::string element_type;
   std::string mask;  ///< without its alignment where all agree: with as many keys as queries
   std::int64_t head_dim = 0;
-  // Buckets: the smallest power of two that is not below; 0 stays 0.
+  std::int64_t value_dim = 0;                              ///< never 0: columns of V and O
+  bool softcap = false, lengths = false, padding = false;  ///< whether there are
+  // Buckets: the smallest power of two that is not below; 0 and -1 (no end) stay.
+  std::int64_t window_left = -1, window_right = -1;
   std::int64_t group = 0;  ///< query heads per KV head
   std::int64_t heads = 0;  ///< batch * query_heads
   std::int64_t query_len = 0;

@@ -31,6 +31,12 @@ void for_each_field(Row& row, const Visit& field) {
   field("element_type", key.element_type);
   field("mask", key.mask);
   field("head_dim", key.head_dim);
+  field("value_dim", key.value_dim);
+  field("softcap", key.softcap);
+  field("lengths", key.lengths);
+  field("padding", key.padding);
+  field("window_left", key.window_left);
+  field("window_right", key.window_right);
   field("group", key.group);
   field("heads", key.heads);
   field("query_len", key.query_len);

@@ -50,58 +50,90 @@ std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
 DeviceBench::DeviceBench(const KernelInfo& kernel, const Problem& problem, Device& device,
                          SmallCases& small_cases)
     : kernel_(kernel), problem_(problem), device_(device), small_cases_(small_cases) {
-  const Shape queries = query_shape(problem), keys = key_shape(problem);
+  const auto in_memory = [&](const Shape& shape, const auto& starts) {
+    return problem.length_seed == 0 ? shape : packed_shape(shape, starts(problem));
+  };
+  const Shape q = in_memory(query_shape(problem), query_starts),
+              k = in_memory(key_shape(problem), key_starts),
+              v = in_memory(value_shape(problem), key_starts),
+              o = in_memory(output_shape(problem), query_starts);
   const auto input = [&](const Shape& shape, Seed seed) {
     const auto bytes = tiled_normals(problem.element_type, seed).bytes(elements_of(shape));
     buffers_.push_back(device_.upload_values(bytes));
     return buffers_.back();
   };
-  arguments_ = {.problem = problem,
-                .plan = {},
-                .q_strides = strides_of(queries, {}),
-                .k_strides = strides_of(keys, {}),
-                .v_strides = strides_of(keys, {}),
-                .o_strides = strides_of(queries, {})};
-  arguments_.q = input(queries, seed_q);
-  arguments_.k = input(keys, seed_k);
-  arguments_.v = input(keys, seed_v);
-  for (std::int64_t i = 0; i < sampled_rows; ++i) rows_.push_back(sampled_row(i));
+  arguments_.problem = problem;
+  arguments_.q_strides = strides_of(q, {});
+  arguments_.k_strides = strides_of(k, {});
+  arguments_.v_strides = strides_of(v, {});
+  arguments_.o_strides = strides_of(o, {});
+  arguments_.q = input(q, seed_q);
+  arguments_.k = input(k, seed_k);
+  arguments_.v = input(v, seed_v);
+  indices_.upload(problem, device_, arguments_);
+  o_elements_ = elements_of(o);
+  lse_elements_ = elements_of(in_memory(lse_shape(problem), query_starts));
+  sample_rows();
 }
 
 DeviceBench::~DeviceBench() {
+  indices_.release(device_);
   for (std::byte* const buffer : buffers_) device_.release(buffer);
   for (std::byte* const buffer : {o_, lse_, workspace_}) {
     if (buffer != nullptr) device_.release(buffer);
   }
 }
 
-DeviceBench::Row DeviceBench::sampled_row(std::int64_t number) const {
+/// The first and the last query among them: masks and tails go wrong at the ends.
+void DeviceBench::sample_rows() {
+  for (std::int64_t number = 0; number < sampled_rows; ++number) {
+    const auto draw = [&](std::uint64_t axis, std::int64_t below) {
+      return random_below(seed_rows, axis, static_cast<std::uint64_t>(number), below);
+    };
+    std::int64_t entry = draw(0, problem_.batch), without = 0;
+    for (; problem_.query_len_of(entry) == 0 && without < problem_.batch; ++without) {
+      entry = (entry + 1) % problem_.batch;
+    }
+    const std::int64_t queries = problem_.query_len_of(entry);
+    if (queries == 0) return;  // there is no row at all
+    const std::int64_t query = number == 0 ? 0 : number == 1 ? queries - 1 : draw(2, queries);
+    rows_.push_back(sampled_row(entry, draw(1, problem_.query_heads), query));
+  }
+}
+
+DeviceBench::Row DeviceBench::sampled_row(std::int64_t entry, std::int64_t head,
+                                          std::int64_t query) const {
   const Problem& p = problem_;
-  const auto draw = [&](std::uint64_t axis, std::int64_t below) {
-    return random_below(seed_rows, axis, static_cast<std::uint64_t>(number), below);
-  };
-  // The ends are where masks and tails go wrong.
-  const std::int64_t query = number == 0 ? 0 : number == 1 ? p.query_len - 1 : draw(2, p.query_len);
-  Row row{.at = {draw(0, p.batch), draw(1, p.query_heads), query, 0}, .problem = p};
+  const std::vector<std::int64_t> keys = visible_keys_of(p, entry, query);
+  Row row{.at = {entry, head, query, 0}, .problem = p};
   Problem& one = row.problem;
   one.batch = one.query_heads = one.kv_heads = one.query_len = 1;
-  one.key_len = p.visible_keys(query);
+  one.key_len = static_cast<std::int64_t>(keys.size());
   one.mask = Mask::none;
-  const auto fill = [&](std::int64_t length, std::int64_t first_element, Seed seed) {
-    Tensor<float> tensor(Shape{1, 1, length, p.head_dim});
+  one.window = {};
+  one.length_seed = one.padding_seed = 0;
+  // Packed entries follow each other along the sequence of one.
+  const bool is_packed = p.length_seed != 0;
+  const std::int64_t batch = is_packed ? 0 : entry, kv_head = p.kv_head_of(head);
+  const auto start = [&](const auto& starts) {
+    return is_packed ? std::int64_t{starts(p)[static_cast<std::size_t>(entry)]} : 0;
+  };
+  const std::int64_t query_row = start(query_starts) + query, first_key = start(key_starts);
+  const auto copy = [&](std::int64_t element, Seed seed, std::span<float> to) {
     const TiledNormals& values = tiled_normals(p.element_type, seed);
-    for (std::int64_t i = 0; i < tensor.size(); ++i) {
-      tensor.values()[static_cast<std::size_t>(i)] = values.value(first_element + i);
-    }
-    return tensor;
+    for (float& x : to) x = values.value(element++);
   };
-  const auto first = [&](const Strides& strides, std::int64_t head, std::int64_t n) {
-    return strides.offset(row.at[0], head, n);
-  };
-  const std::int64_t kv_head = p.kv_head_of(row.at[1]);
-  row.inputs = {fill(1, first(arguments_.q_strides, row.at[1], query), seed_q),
-                fill(one.key_len, first(arguments_.k_strides, kv_head, 0), seed_k),
-                fill(one.key_len, first(arguments_.v_strides, kv_head, 0), seed_v)};
+  row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
+                Tensor<float>(value_shape(one))};
+  copy(arguments_.q_strides.offset(batch, head, query_row), seed_q, row.inputs.q.values());
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    const auto to = static_cast<std::int64_t>(j);
+    const std::int64_t key = first_key + keys[j];
+    copy(arguments_.k_strides.offset(batch, kv_head, key), seed_k, row.inputs.k.row(0, 0, to));
+    copy(arguments_.v_strides.offset(batch, kv_head, key), seed_v, row.inputs.v.row(0, 0, to));
+  }
+  row.o_offset = arguments_.o_strides.offset(batch, head, query_row);
+  row.lse_offset = row.o_offset / p.output_dim();  // of tensors alike but for the last dimension
   return row;
 }
 
@@ -141,8 +173,8 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
     buffer = nullptr;
     buffer = device_.upload_values(poison(of, elements));
   };
-  fresh(o_, type, elements_of(query_shape(problem_)));
-  fresh(lse_, ElementType::fp32, static_cast<std::size_t>(problem_.rows()));
+  fresh(o_, type, o_elements_);
+  fresh(lse_, ElementType::fp32, lse_elements_);
   arguments_.o = o_;
   arguments_.lse = reinterpret_cast<float*>(lse_);
   prepare(plan);
@@ -153,7 +185,7 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
   }
   device_.synchronize();
 
-  std::vector<std::byte> lse_bytes(static_cast<std::size_t>(problem_.rows()) * sizeof(float));
+  std::vector<std::byte> lse_bytes(lse_elements_ * sizeof(float));
   device_.download(lse_, lse_bytes);
   const std::vector<float> lse = decoded(ElementType::fp32, lse_bytes);
   const auto unwritten = std::ranges::find_if(lse, [](float x) { return std::isnan(x); });
@@ -164,14 +196,11 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
   std::vector<std::future<std::optional<std::string>>> answers;
   for (const Row& row : rows_) {
     const std::size_t size = format_of(type).size_bytes;
-    const auto [b, h, n, unused] = row.at;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(problem_.head_dim) * size);
-    device_.download(o_ + static_cast<std::size_t>(arguments_.o_strides.offset(b, h, n)) * size,
-                     bytes);
-    Outputs got{Tensor<float>(query_shape(row.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
+    std::vector<std::byte> bytes(static_cast<std::size_t>(problem_.output_dim()) * size);
+    device_.download(o_ + static_cast<std::size_t>(row.o_offset) * size, bytes);
+    Outputs got{Tensor<float>(output_shape(row.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
     std::ranges::copy(decoded(type, bytes), got.o.values().begin());
-    got.lse.values()[0] =
-        lse[static_cast<std::size_t>((b * problem_.query_heads + h) * problem_.query_len + n)];
+    got.lse.values()[0] = lse[static_cast<std::size_t>(row.lse_offset)];
     answers.push_back(std::async(std::launch::async, [&row, precision, got = std::move(got)] {
       return why_row_is_wrong(row, precision, got);
     }));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index_arrays.hpp"
 #include "core/kernel.hpp"
 #include "core/tensor.hpp"
 #include "experiments/tuning/bench.hpp"
@@ -29,12 +30,14 @@ class DeviceBench final : public Bench {
  private:
   /// A query row whose exact answer is compared.
   struct Row {
-    Shape at{};         ///< batch, head, query
-    Problem problem{};  ///< one query that sees all of its keys
+    Shape at{};                                 ///< batch, head, query
+    std::int64_t o_offset = 0, lse_offset = 0;  ///< of its elements on the device
+    Problem problem{};                          ///< one query that sees all of its keys
     Inputs inputs{};
   };
 
-  [[nodiscard]] Row sampled_row(std::int64_t number) const;
+  void sample_rows();
+  [[nodiscard]] Row sampled_row(std::int64_t entry, std::int64_t head, std::int64_t query) const;
   [[nodiscard]] static std::optional<std::string> why_row_is_wrong(const Row& row,
                                                                    const PrecisionPlan& precision,
                                                                    const Outputs& got);
@@ -45,7 +48,9 @@ class DeviceBench final : public Bench {
   const Problem problem_;
   Device& device_;
   SmallCases& small_cases_;
+  IndexArrays indices_;
   Arguments arguments_;
+  std::size_t lse_elements_ = 0, o_elements_ = 0;
   std::vector<std::byte*> buffers_;
   std::byte* o_ = nullptr;
   std::byte* lse_ = nullptr;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/registry.hpp"
 
 namespace attest {
@@ -73,6 +75,84 @@ TEST(DeviceBench, FindsWhatIsWrongWithTheWholeProblemAlone) {
     d.release(elsewhere);
   });
   EXPECT_NE(here.why_wrong(shy).find("O at"), std::string::npos) << here.why_wrong(shy);
+}
+
+/// Attention as it is defined, in double, on host memory; wrong by 1 % for the entry `wrong`.
+KernelInfo by_definition(std::int64_t wrong = -1) {
+  KernelInfo kernel;
+  kernel.name = "by_definition";
+  kernel.precision = [](const Problem&, const Plan&) { return PrecisionPlan{}; };
+  kernel.plans = [](const Problem&) { return std::vector<Plan>{{}}; };
+  kernel.launch = [wrong](const Arguments& a, Device&) {
+    const Problem& p = a.problem;
+    const auto read = [](const void* data, std::int64_t element) {
+      return static_cast<double>(static_cast<const float*>(data)[element]);
+    };
+    const auto first = [](const std::int32_t* starts, std::int64_t entry) {
+      return starts == nullptr ? 0 : std::int64_t{starts[entry]};
+    };
+    const std::int64_t all_queries =
+        a.query_starts == nullptr ? p.query_len : std::int64_t{a.query_starts[p.batch]};
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      const std::int64_t slot = a.query_starts == nullptr ? b : 0;
+      const double scale = static_cast<double>(p.scale) * (b == wrong ? 1.01 : 1.0);
+      for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        for (std::int64_t i = 0; i < p.query_len_of(b); ++i) {
+          const std::int64_t row = first(a.query_starts, b) + i;
+          double sum = 0;
+          std::vector<double> o(static_cast<std::size_t>(p.output_dim()));
+          for (std::int64_t j = 0; j < p.key_len_of(b); ++j) {
+            const bool is_hidden = a.key_mask != nullptr && a.key_mask[b * p.key_len + j] == 0;
+            if (!p.visible_range(b, i).holds(j) || is_hidden) continue;
+            const std::int64_t key = first(a.key_starts, b) + j, head = p.kv_head_of(h);
+            double dot = 0;
+            for (std::int64_t d = 0; d < p.head_dim; ++d) {
+              dot += read(a.q, a.q_strides.offset(slot, h, row) + d) *
+                     read(a.k, a.k_strides.offset(slot, head, key) + d);
+            }
+            const double weight = std::exp(scale * dot);
+            sum += weight;
+            for (std::size_t d = 0; d < o.size(); ++d) {
+              o[d] += weight *
+                      read(a.v, a.v_strides.offset(slot, head, key) + static_cast<std::int64_t>(d));
+            }
+          }
+          for (std::size_t d = 0; d < o.size(); ++d) {
+            static_cast<float*>(
+                a.o)[a.o_strides.offset(slot, h, row) + static_cast<std::int64_t>(d)] =
+                static_cast<float>(sum > 0 ? o[d] / sum : 0.0);
+          }
+          a.lse[(slot * p.query_heads + h) * all_queries + row] = static_cast<float>(std::log(sum));
+        }
+      }
+    }
+  };
+  return kernel;
+}
+
+TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
+  struct Trusting final : CaseRunner {
+    CaseAnswer run(const KernelInfo&, const CaseTask&) override { return {}; }
+  } runner;
+  SmallCases small_cases(runner);
+  const auto device = make_device(Executor::cpu);
+  for (const std::string problem :
+       {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right",
+        "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2", "b3 h4/2 q19 k33 d24 padding3",
+        "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
+        "b1 h2/2 q0 k9 d24"}) {
+    const Problem p = problem_from_string(problem);
+    DeviceBench right(by_definition(), p, *device, small_cases);
+    // Of one row in double the definition is within the bound of any plan that rounds to fp32.
+    EXPECT_EQ(right.why_wrong({}), std::nullopt) << problem;
+  }
+  int found = 0;
+  const Problem p = problem_from_string("b9 h4/2 q19 k33 d24 lengths6");
+  for (std::int64_t entry = 0; entry < p.batch; ++entry) {
+    DeviceBench wrong(by_definition(entry), p, *device, small_cases);
+    found += wrong.why_wrong({}).has_value();
+  }
+  EXPECT_GE(found, 2);  // four rows of several entries are looked at
 }
 
 TEST(SmallCases, AreOfTheSameKindAndJudgedOnceForAllLengths) {

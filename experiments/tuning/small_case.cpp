@@ -20,12 +20,14 @@ Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& pl
   const std::int64_t group = problem.query_heads / problem.kv_heads;
   Case c{.kernel = kernel.name, .problem = problem, .plan = plan, .inputs = {.seed = 1}};
   Problem& small = c.problem;
-  small.batch = 1;
+  small.batch = problem.length_seed == 0 ? 1 : std::min<std::int64_t>(problem.batch, 4);
   small.kv_heads = std::min<std::int64_t>(problem.kv_heads, group == 1 ? 2 : 1);
   small.query_heads = small.kv_heads * group;
   // Rings of stages wrap within four key tiles; many heads need fewer rows.
   small.query_len = short_length(plan.query_tile, group > most_heads ? 1 : 2, problem.query_len);
   small.key_len = short_length(plan.key_tile, 4, problem.key_len);
+  small.window = {short_length(plan.key_tile, 1, problem.window.left),
+                  short_length(plan.key_tile, 1, problem.window.right)};
   return c;
 }
 
