@@ -65,6 +65,10 @@ struct AskedProblem {
 };
 AskedProblem asked_problem(const std::string& text) {
   AskedProblem asked{.problem = problem_from_string(text), .type = {}};
+  if (asked.problem.query_len == 0) {
+    throw InvalidInput(
+        fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
+  }
   if (asked.problem.length_seed != 0) {
     throw InvalidInput(
         fmt::format("--problem '{}' has lengths of single entries: rows that do not exist would "

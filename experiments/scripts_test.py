@@ -158,6 +158,19 @@ class Records(unittest.TestCase):
             rows += 1
         self.assertGreaterEqual(rows, 30)
 
+    def test_no_committed_error_passes_its_bound_and_ulp_shares_cover_every_element(self):
+        rows = 0
+        for path in pathlib.Path("results").glob("*/errors*.jsonl"):
+            for line in path.read_text().splitlines():
+                record = json.loads(line)
+                found = {m["name"]: float(m["value"]) for m in record["measurements"]}
+                self.assertLessEqual(found.get("error_over_bound_max", 0.0), 1.0, record["labels"])
+                counts = [found[name] * found["elements"] for name in errors_report.ULP]
+                # A share is a rounded quotient of whole numbers: far less than half an element off.
+                self.assertEqual(sum(round(count) for count in counts), found["elements"], record["labels"])
+                rows += 1
+        self.assertGreaterEqual(rows, 40)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -36,6 +36,8 @@ check "the same seed gives the same figures" diff <(sed 's/"date":"[^"]*"//' aga
 check "kernels without the element type have no row" [ "$(grep -c k7 typed)" -eq 0 ]
 check "an unknown family is named" refused "input family 'nothing' is unknown; allowed: normal" --family nothing
 check "a magnitude must be a number" refused "magnitude '1x'; allowed: a number above 0" --family normal:1x
+check "rows that do not exist are not counted as right" refused "has lengths" --problem 'b2 n16 d64 lengths1' --kernel 'o5*'
+check "no rows, no figures" refused "has no rows" --problem 'q0 k4 d64' --kernel 'o5*'
 check "captured layers have captured lengths" refused "real" --family real --problem 'b1 h1 n4096 d64' --kernel emulated_fma
 check "no kernel of that type" refused "no selected kernel takes its element type" --kernel 'k7*' --problem 'n16 d64 bf16'
 check "a plan that no kernel takes" refused "no selected kernel can run" --kernel 'k7*' --problem 'n16 d64' --plan qt7 --family normal
