@@ -20,8 +20,8 @@ constexpr int largest_fraction_bits = 28;  // a product below 2^(F + 2) then fit
 // Sums of two exponents of finite values lie in [-252, 254]. These two leave that range whatever
 // they are added to.
 constexpr std::int32_t zero_exponent = -600;
-constexpr std::int32_t special_exponent = 1500;  // NaN and infinity
-constexpr std::int32_t smallest_alignment = -400;
+constexpr std::int32_t special_exponent = 1500;    // NaN and infinity
+constexpr std::int32_t smallest_alignment = -133;  // as recorded on an H200
 constexpr std::int32_t largest_finite_sum = 300;
 constexpr std::int32_t fp32_smallest_exponent = -126;
 
@@ -88,7 +88,8 @@ constexpr std::size_t chunk = 64;
       total[i] += static_cast<double>(static_cast<std::int32_t>(product));
     }
   }
-  for (std::size_t i = 0; i < lanes; ++i) sum[i] = truncate_to_float(total[i] / scale[i]);
+  // Adding 0 makes +0 of -0: a tensor core has no negative zero.
+  for (std::size_t i = 0; i < lanes; ++i) sum[i] = truncate_to_float(total[i] / scale[i]) + 0.0F;
   return true;
 }
 
@@ -115,7 +116,7 @@ float ieee_step(const Step& step, float sum) {
   for (int t = 0; t < step.terms; ++t) {
     total += static_cast<double>(step.left[t]) * static_cast<double>(step.right[t * step.stride]);
   }
-  return static_cast<float>(total);
+  return std::isnan(total) ? std::bit_cast<float>(0x7fffffffU) : static_cast<float>(total);
 }
 
 void run_step(const Step& step, float* sum, std::size_t lanes) {

@@ -38,9 +38,10 @@ class ProductOperand {
 /// zero to F = fraction_bits below that exponent, added exactly, and the total truncated toward
 /// zero to fp32. The exponent of a product is the sum of its factors' exponents (not normalised:
 /// its significand lies in [1, 4)); subnormals have the format's smallest exponent and are kept; a
-/// zero takes no part in the alignment. NaN and infinities follow IEEE rules; a total of 2^128 or
-/// more becomes infinity. [Fasi, Higham, Mikaitis, Pranesh 2021; MMA-Sim, arXiv 2511.10909; Khattak
-/// and Mikaitis, arXiv 2512.07004]
+/// zero takes no part in the alignment, whose exponent is never below -133. NaN and infinities
+/// follow IEEE rules, a NaN being 0x7fffffff; a total of 2^128 or more becomes infinity; a zero is
+/// positive. Recorded on an H200 for F = 25 and b = 16, TF32 8 (gpu/arithmetic). [Fasi, Higham,
+/// Mikaitis, Pranesh 2021; MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004]
 ///
 /// Throws InvalidInput unless `accumulation` is one of a tensor core, with fused_terms in [1, 64]
 /// and fraction_bits in [1, 28].

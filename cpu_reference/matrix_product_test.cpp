@@ -77,9 +77,18 @@ TEST(TensorCoreModel, subnormals_of_both_formats_are_kept) {
   EXPECT_EQ(dot(sm90, 0.0F, {0x1p-24F}, {1.0F}, ElementType::fp16), 0x1p-24F);
   EXPECT_EQ(dot(sm90, 0.0F, {0x1p-133F}, {1.0F}, ElementType::bf16), 0x1p-133F);
   EXPECT_EQ(dot(sm90, 0x1p-149F, {0.0F}, {1.0F}), 0x1p-149F);
+  // Whatever the terms, bits below 2^(-133 - 25) are lost.
+  EXPECT_EQ(dot(sm90, 0.0F, {0x1p-80F, 0x1p-80F}, {0x1p-69F, -0x1p-79F}), 0x1p-149F);
   // fp16 subnormals are aligned at 2^-14: against 2^-14 - 2^-24 the product 2^-24 * 2^-16 is cut
   // off.
   EXPECT_EQ(dot(sm90, 0.0F, {0x1p-24F, 0x1p-24F}, {1.0F, 0x1p-16F}, ElementType::fp16), 0x1p-24F);
+}
+
+TEST(TensorCoreModel, there_is_one_zero_and_one_nan) {
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  EXPECT_EQ(bits(dot(sm90, -0.0F, {-0.0F}, {1.0F})), 0U);
+  EXPECT_EQ(bits(dot(sm90, 0.0F, {-0x1p-80F}, {0x1p-80F})), 0U);
+  EXPECT_EQ(bits(dot(sm90, -std::nanf("7"), {1.0F}, {1.0F})), 0x7fffffffU);
 }
 
 TEST(TensorCoreModel, nan_and_infinity_reach_their_own_lane_only) {
@@ -103,11 +112,10 @@ float slow_step(const Accumulation& accumulation, float c, const std::vector<flo
   const auto exponent_of = [](float x, int least) {
     return x == 0.0F ? -100000 : std::max(std::ilogb(x), least);
   };
-  int largest = exponent_of(c, -126);
+  int largest = std::max(exponent_of(c, -126), -133);
   for (std::size_t t = 0; t < left.size(); ++t) {
     largest = std::max(largest, exponent_of(left[t], smallest) + exponent_of(right[t], smallest));
   }
-  if (largest < -1000) return 0.0F;
   long double total = 0;
   const auto add = [&](long double term) {
     total += std::trunc(std::ldexp(term, accumulation.fraction_bits - largest));

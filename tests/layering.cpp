@@ -41,7 +41,7 @@ const std::vector<Layer>& layers() {
       {"gpu/peers", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       // Kernels that judge instead of being judged: they share the reference's formulas.
       {"gpu/reference", {"core", "cpu_reference", "gpu/primitives"}, {}},
-      {"gpu/arithmetic", {"core", "gpu/primitives"}, {}},
+      {"gpu/arithmetic", {"core", "gpu/primitives"}, {"gpu/simt"}},
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},

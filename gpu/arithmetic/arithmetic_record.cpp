@@ -18,8 +18,6 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t outputs_of_block = 128;
-
 /// Values on a device for as long as this lives.
 template <typename T>
 class OnDevice {
@@ -126,10 +124,10 @@ ProductRecord record_products(Executor executor, Device& device, ElementType typ
 
   ProductRecord record{.type = type, .kind = kind};
   const std::span<const std::uint32_t> all(bits);
-  for (std::size_t at = 0; at < all.size(); at += outputs_of_block) {
-    record.hashes.push_back(hash_of(all.subspan(at, outputs_of_block)));
+  for (std::size_t at = 0; at < all.size(); at += block_outputs) {
+    record.hashes.push_back(hash_of(all.subspan(at, block_outputs)));
   }
-  const auto samples = all.last(std::min(all.size(), sample_blocks * outputs_of_block));
+  const auto samples = all.last(std::min(all.size(), sample_blocks * block_outputs));
   record.samples.assign(samples.begin(), samples.end());
   return record;
 }

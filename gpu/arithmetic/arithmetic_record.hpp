@@ -36,6 +36,7 @@ struct ArithmeticRecord {
   std::vector<Exp2Record> exponentials;
 };
 
+inline constexpr std::size_t block_outputs = 128;
 inline constexpr int recorded_blocks = 256;  ///< of each type and kind: 32,768 products
 inline constexpr unsigned exp2_parts = 512;
 

@@ -94,6 +94,10 @@ std::uint32_t factor(const Format& f, OperandKind kind, bool is_left, Draw& draw
       if (draw.below(24) == 0) return special(f, is_negative, draw);
       exponent = f.bias() + draw.between(-2, 2);
       break;
+    case OperandKind::zeros:  // small ones meet large zeros' partners
+      if (draw.coin()) return f.number(is_negative, 0, 0);
+      exponent = is_left ? draw.between(1, f.bias()) : draw.between(f.bias(), top);
+      break;
   }
   return f.number(is_negative, exponent, fraction);
 }
@@ -131,6 +135,9 @@ float addend(const Format& f, OperandKind kind, Draw& draw) {
     case OperandKind::huge:
       exponent = draw.coin() ? draw.between(124, 127) : top - draw.between(0, 4);
       break;
+    case OperandKind::zeros:
+      exponent = draw.between(std::max(-f.bias(), -126), 0);
+      break;
   }
   return std::bit_cast<float>(fp32.number(is_negative, exponent + 127, fraction));
 }
@@ -160,7 +167,8 @@ void cancel_pairs(const Format& f, int depth, std::uint64_t seed, int blocks, Mm
 
 std::string_view name_of(OperandKind kind) {
   constexpr std::array<std::string_view, operand_kinds> names{
-      "ordinary", "near", "straddling", "any_size", "cancelling", "subnormal", "huge", "special"};
+      "ordinary",  "near", "straddling", "any_size", "cancelling",
+      "subnormal", "huge", "special",    "zeros"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -22,9 +22,10 @@ enum class OperandKind : int {
   cancelling,  ///< pairs of products that cancel, or leave their last bits
   subnormal,   ///< at the lower end of the format, and of fp32
   huge,        ///< at the upper end: sums overflow
-  special      ///< infinities, NaN and both zeros among ordinary numbers
+  special,     ///< infinities, NaN and both zeros among ordinary numbers
+  zeros        ///< zeros opposite numbers of any size: what would their products' exponent be?
 };
-inline constexpr int operand_kinds = 8;
+inline constexpr int operand_kinds = 9;
 [[nodiscard]] std::string_view name_of(OperandKind kind);
 
 /// Factors as the registers of mma.sync hold them, bits in the low end: a [blocks, 16, depth],
