@@ -74,6 +74,23 @@ std::vector<Job> jobs_of(const TuneOptions& options, const std::vector<Problem>&
   return jobs;
 }
 
+/// Ends between two looks at a Plan when the user asks for it.
+class InterruptibleBench final : public Bench {
+ public:
+  explicit InterruptibleBench(Bench& bench) : bench_(bench) {}
+  std::optional<std::string> why_wrong(const Plan& plan) override {
+    if (was_interrupted()) throw Interrupted{};
+    return bench_.why_wrong(plan);
+  }
+  double time_ms(const Plan& plan) override {
+    if (was_interrupted()) throw Interrupted{};
+    return bench_.time_ms(plan);
+  }
+
+ private:
+  Bench& bench_;
+};
+
 void print_tuning(const Job& job, const Tuning& tuning) {
   for (const RefusedPlan& refused : tuning.refused) {
     fmt::print("REFUSED {} {} of {}: {}\n", job.kernel->name, to_string(refused.plan),
@@ -102,17 +119,21 @@ ExitCode run_tune(const TuneOptions& options) {
   catch_interrupts();
   const auto start = std::chrono::steady_clock::now();
   std::size_t timings = 0, refused = 0;
-  for (const Job& job : jobs) {
-    if (was_interrupted()) break;
-    DeviceBench bench(*job.kernel, job.problem, *device, small_cases);
-    const Tuning tuning = tune(*job.kernel, job.problem, bench,
-                               current_provenance(device->description()), options.race);
-    print_tuning(job, tuning);
-    timings += tuning.timings;
-    refused += tuning.refused.size();
-    if (!tuning.winner) continue;
-    add_row(table, *tuning.winner);
-    write_whole_file(options.out, to_json(table));  // after each: a run that is killed keeps them
+  try {
+    for (const Job& job : jobs) {
+      DeviceBench on_device(*job.kernel, job.problem, *device, small_cases);
+      InterruptibleBench bench(on_device);
+      const Tuning tuning = tune(*job.kernel, job.problem, bench,
+                                 current_provenance(device->description()), options.race);
+      print_tuning(job, tuning);
+      timings += tuning.timings;
+      refused += tuning.refused.size();
+      if (!tuning.winner) continue;
+      add_row(table, *tuning.winner);
+      write_whole_file(options.out, to_json(table));  // after each: a run that is killed keeps them
+    }
+  } catch (const Interrupted&) {
+    fmt::print("interrupted\n");
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

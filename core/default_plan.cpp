@@ -10,11 +10,12 @@
 namespace attest {
 namespace {
 
-/// The row's Plan if it is among those offered.
-std::optional<Plan> offered_plan(const TunedPlan& row, const std::vector<Plan>& offered) {
+/// The row's Plan if the kernel offers it.
+std::optional<Plan> offered_plan(const TunedPlan& row, const KernelInfo& kernel,
+                                 const Problem& problem, const std::vector<Plan>& offered) {
   try {
     const Plan plan = plan_from_string(row.plan);
-    if (std::ranges::find(offered, plan) != offered.end()) return plan;
+    if (is_offered(kernel, problem, offered, plan)) return plan;
   } catch (const InvalidInput&) {
     // A field or a choice that Plans no longer have.
   }
@@ -22,6 +23,16 @@ std::optional<Plan> offered_plan(const TunedPlan& row, const std::vector<Plan>& 
 }
 
 }  // namespace
+
+bool is_offered(const KernelInfo& kernel, const Problem& problem, const std::vector<Plan>& offered,
+                const Plan& plan) {
+  if (std::ranges::find(offered, plan) != offered.end()) return true;
+  if (!kernel.unsupported || kernel.unsupported(problem, plan)) return false;
+  return std::ranges::all_of(plan_fields(), [&](const PlanField& field) {
+    return std::ranges::any_of(
+        offered, [&](const Plan& other) { return other.*field.member == plan.*field.member; });
+  });
+}
 
 std::optional<DefaultPlan> default_plan(const KernelInfo& kernel, const Problem& problem,
                                         std::string_view gpu, const TuningTable& table) {
@@ -33,7 +44,7 @@ std::optional<DefaultPlan> default_plan(const KernelInfo& kernel, const Problem&
   for (const TunedPlan& row : table.rows) {
     const std::optional<int> octaves = octaves_between(row.key, key);
     if (!octaves) continue;
-    const std::optional<Plan> plan = offered_plan(row, offered);
+    const std::optional<Plan> plan = offered_plan(row, kernel, problem, offered);
     if (!plan) {
       ++stale_rows;
     } else if (!best.row || *octaves < best.octaves) {

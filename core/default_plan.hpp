@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/kernel.hpp"
 #include "core/tuning_table.hpp"
@@ -24,6 +25,11 @@ struct DefaultPlan {
   /// it.
   int stale_rows = 0;
 };
+
+/// Does the kernel offer the Plan for the problem, or a mixture of those that it offers? A mixture
+/// takes every field from one of them, and the kernel's `unsupported` has nothing against it.
+[[nodiscard]] bool is_offered(const KernelInfo& kernel, const Problem& problem,
+                              const std::vector<Plan>& offered, const Plan& plan);
 
 /// Of the rows of this kernel, GPU, element type, head dim, mask and group, whose Plan the kernel
 /// offers for the problem, the nearest in lengths and heads; of several the first in the table's

@@ -171,6 +171,23 @@ TEST(DefaultPlan, PassesOverWinnersThatTheKernelNoLongerOffers) {
   EXPECT_EQ(none.origin, DefaultPlan::Origin::first);
 }
 
+TEST(DefaultPlan, MayBeAMixtureOfOfferedPlansThatTheKernelTakes) {
+  const Plan wide{.query_tile = 32, .warps = 4}, ordered{.query_tile = 16, .grid_order = 2};
+  KernelInfo kernel = kernel_offering({first, wide, ordered});
+  const auto origin_of = [&](const std::string& plan) {
+    const TuningTable table = table_of({row_for(tuned_problem(), plan)});
+    return default_plan(kernel, tuned_problem(), gpu, table)->origin;
+  };
+  const std::string mixture = to_string(Plan{.query_tile = 32, .warps = 4, .grid_order = 2});
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::first);  // nobody says that it runs
+  kernel.unsupported = [](const Problem&, const Plan&) { return std::nullopt; };
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::tuned);
+  EXPECT_EQ(origin_of("qt32 w8"), DefaultPlan::Origin::first);  // a value that no Plan has
+  kernel.unsupported = [](const Problem&, const Plan&) { return "these do not go together"; };
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::first);
+  EXPECT_EQ(origin_of("qt16"), DefaultPlan::Origin::tuned);
+}
+
 TEST(DefaultPlan, IsNothingForAKernelThatOffersNone) {
   EXPECT_FALSE(default_plan(kernel_offering({}), tuned_problem(), gpu,
                             table_of({row_for(tuned_problem(), "qt32")})));

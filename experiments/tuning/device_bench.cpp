@@ -25,12 +25,16 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
-/// Memory that no launch has written.
+/// Memory that no launch has written. By doubling: an element at a time takes longer than a launch.
 std::vector<std::byte> poison(ElementType type, std::size_t elements) {
   const std::size_t size = format_of(type).size_bytes;
   const std::uint32_t bits = poison_bits(type);
   std::vector<std::byte> bytes(elements * size);
-  for (std::size_t i = 0; i < elements; ++i) std::memcpy(&bytes[i * size], &bits, size);
+  if (bytes.empty()) return bytes;
+  std::memcpy(bytes.data(), &bits, size);
+  for (std::size_t done = size; done < bytes.size(); done *= 2) {
+    std::memcpy(&bytes[done], bytes.data(), std::min(done, bytes.size() - done));
+  }
   return bytes;
 }
 
@@ -71,8 +75,9 @@ DeviceBench::DeviceBench(const KernelInfo& kernel, const Problem& problem, Devic
   arguments_.k = input(k, seed_k);
   arguments_.v = input(v, seed_v);
   indices_.upload(problem, device_, arguments_);
-  o_elements_ = elements_of(o);
-  lse_elements_ = elements_of(in_memory(lse_shape(problem), query_starts));
+  unwritten_o_ = poison(problem.element_type, elements_of(o));
+  unwritten_lse_ =
+      poison(ElementType::fp32, elements_of(in_memory(lse_shape(problem), query_starts)));
   sample_rows();
 }
 
@@ -168,13 +173,13 @@ void DeviceBench::prepare(const Plan& plan) {
 std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
   if (auto reason = small_cases_.why_wrong(kernel_, problem_, plan)) return reason;
   const ElementType type = problem_.element_type;
-  const auto fresh = [&](std::byte*& buffer, ElementType of, std::size_t elements) {
+  const auto refresh = [&](std::byte*& buffer, const std::vector<std::byte>& unwritten) {
     if (buffer != nullptr) device_.release(buffer);
     buffer = nullptr;
-    buffer = device_.upload_values(poison(of, elements));
+    buffer = device_.upload_values(unwritten);
   };
-  fresh(o_, type, o_elements_);
-  fresh(lse_, ElementType::fp32, lse_elements_);
+  refresh(o_, unwritten_o_);
+  refresh(lse_, unwritten_lse_);
   arguments_.o = o_;
   arguments_.lse = reinterpret_cast<float*>(lse_);
   prepare(plan);
@@ -185,7 +190,7 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
   }
   device_.synchronize();
 
-  std::vector<std::byte> lse_bytes(lse_elements_ * sizeof(float));
+  std::vector<std::byte> lse_bytes(unwritten_lse_.size());
   device_.download(lse_, lse_bytes);
   const std::vector<float> lse = decoded(ElementType::fp32, lse_bytes);
   const auto unwritten = std::ranges::find_if(lse, [](float x) { return std::isnan(x); });

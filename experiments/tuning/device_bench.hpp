@@ -50,7 +50,7 @@ class DeviceBench final : public Bench {
   SmallCases& small_cases_;
   IndexArrays indices_;
   Arguments arguments_;
-  std::size_t lse_elements_ = 0, o_elements_ = 0;
+  std::vector<std::byte> unwritten_o_, unwritten_lse_;
   std::vector<std::byte*> buffers_;
   std::byte* o_ = nullptr;
   std::byte* lse_ = nullptr;

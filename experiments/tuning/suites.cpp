@@ -66,11 +66,20 @@ std::vector<Problem> serving() {
                      "b8 h32/32 q1 k8192 d128 causal_bottom_right bf16"});
 }
 
-constexpr std::array<Suite, 4> suites{{
+std::vector<Problem> features() {
+  return from_texts({"b4 h16 n4096 d128 window_bottom_right bf16 left1023 right0",
+                     "b4 h16 n4096 d128 causal_bottom_right bf16 softcap50",
+                     "b16 h16 n4096 d128 causal_bottom_right bf16 lengths1",
+                     "b4 h16 n4096 d128 none bf16 padding1",
+                     "b4 h16 n4096 d192 causal_bottom_right bf16 dv128"});
+}
+
+constexpr std::array<Suite, 5> suites{{
     {"fa3", "the 36 problems of the FA3 paper's figures, bf16", fa3},
     {"fa3_fp16", "the same in fp16, at three lengths", fa3_fp16},
     {"ladder", "fp32, 8 x 12 heads, head_dim 64", ladder},
     {"serving", "eight query heads a KV head, few queries, one query", serving},
+    {"features", "window, softcap, lengths, padding, a value_dim of its own", features},
 }};
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "experiments/tuning/median_interval.hpp"
+#include "experiments/tuning/mixed_plans.hpp"
 
 namespace attest {
 namespace {
@@ -25,26 +27,43 @@ double ratio_over(const RaceTimes& winner, const RaceTimes& other) {
   return median_interval(std::move(ratios)).median;
 }
 
+/// Those of `plans` that are right; the others go to `refused`.
+std::vector<Plan> verified(Bench& bench, const std::vector<Plan>& plans,
+                           std::vector<RefusedPlan>& refused) {
+  std::vector<Plan> right;
+  for (const Plan& plan : plans) {
+    if (auto reason = bench.why_wrong(plan)) {
+      refused.push_back({plan, *std::move(reason)});
+    } else {
+      right.push_back(plan);
+    }
+  }
+  return right;
+}
+
 }  // namespace
 
 Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
             const Provenance& provenance, const RaceOptions& options) {
   Tuning result;
   const std::vector<Plan> offered = kernel.plans(problem);
-  std::vector<Plan> right;
-  for (const Plan& plan : offered) {
-    if (auto reason = bench.why_wrong(plan)) {
-      result.refused.push_back({plan, *std::move(reason)});
-    } else {
-      right.push_back(plan);
-    }
-  }
+  std::vector<Plan> right = verified(bench, offered, result.refused);
   if (right.empty()) return result;
-  const auto time = [&](std::size_t i) {
-    ++result.timings;
-    return bench.time_ms(right[i]);
+  const auto race_them = [&](const RaceOptions& of) {
+    const auto time = [&](std::size_t i) {
+      ++result.timings;
+      return bench.time_ms(right[i]);
+    };
+    return race(right.size(), time, of);
   };
-  const std::vector<RaceTimes> order = race(right.size(), time, options);
+  const RaceOptions qualifying{.finalists = options.finalists, .rounds = 3};
+  std::vector<Plan> fastest_first;
+  for (const RaceTimes& one : race_them(qualifying)) fastest_first.push_back(right[one.contender]);
+  const std::vector<Plan> mixtures = mixed_plans(kernel, problem, offered, fastest_first);
+  fastest_first.resize(std::min(fastest_first.size(), options.finalists));
+  right = fastest_first;
+  std::ranges::copy(verified(bench, mixtures, result.refused), std::back_inserter(right));
+  const std::vector<RaceTimes> order = race_them(options);
   const RaceTimes& first = order.front();
   const MedianInterval ms = median_interval(first.times);
   TunedPlan row{.key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),
@@ -54,7 +73,7 @@ Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
                 .time_low_ms = ms.low,
                 .time_high_ms = ms.high,
                 .rate_tflops = ms.median > 0 ? forward_flops(problem) / (ms.median * 1e9) : 0,
-                .plans = static_cast<std::int64_t>(offered.size()),
+                .plans = static_cast<std::int64_t>(offered.size() + mixtures.size()),
                 .refused = static_cast<std::int64_t>(result.refused.size()),
                 .commit = provenance.commit + (provenance.dirty ? " with changes" : ""),
                 .build = build_of(provenance),

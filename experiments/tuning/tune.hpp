@@ -25,8 +25,9 @@ struct Tuning {
   std::size_t timings = 0;
 };
 
-/// Verifies every Plan that the kernel offers for the problem, then races those that passed: a
-/// wrong Plan is never timed. The device's name is in `provenance`.
+/// Verifies every Plan that the kernel offers for the problem and races those that passed for a few
+/// rounds; then the best of them against mixtures (mixed_plans) in a race of full length. A wrong
+/// Plan is never timed. The device's name is in `provenance`.
 [[nodiscard]] Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
                           const Provenance& provenance, const RaceOptions& options = {});
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -105,6 +105,45 @@ TEST(Tune, OfOneRightPlanHasNoRunnerUp) {
   EXPECT_EQ(row.plan, "qt160");
   EXPECT_EQ(row.runner_up, "");
   EXPECT_EQ(row.runner_up_ratio, 0);
+}
+
+/// Three tiles; orders are offered with the first tile only, as by with_grid_orders().
+KernelInfo tiles_and_orders() {
+  KernelInfo kernel = ten_plans();
+  kernel.plans = [](const Problem&) {
+    std::vector<Plan> plans{{.query_tile = 16}, {.query_tile = 32}, {.query_tile = 64}};
+    for (std::int64_t order = 1; order <= 3; ++order) {
+      plans.push_back({.query_tile = 16, .grid_order = order});
+    }
+    return plans;
+  };
+  kernel.unsupported = [](const Problem&, const Plan& plan) -> std::optional<std::string> {
+    if (plan.query_tile == 64 && plan.grid_order == 3) return "too large";
+    return std::nullopt;
+  };
+  return kernel;
+}
+
+TEST(Tune, TriesTheOrdersOfOneTileWithTheFastestTiles) {
+  class OrderedBench final : public Bench {
+   public:
+    std::optional<std::string> why_wrong(const Plan& plan) override {
+      verified.push_back(plan);
+      return std::nullopt;
+    }
+    double time_ms(const Plan& plan) override {
+      EXPECT_NE(std::ranges::find(verified, plan), verified.end()) << to_string(plan);
+      return 100.0 - static_cast<double>(plan.query_tile) - static_cast<double>(plan.grid_order);
+    }
+    std::vector<Plan> verified;
+  } bench;
+  const TunedPlan row = *tune(tiles_and_orders(), problem, bench, provenance).winner;
+  EXPECT_EQ(plan_from_string(row.plan), (Plan{.query_tile = 64, .grid_order = 2}));
+  EXPECT_EQ(row.plans, 6 + 2 + 3);  // with tile 64 the third order is refused
+  TuningTable table;
+  add_row(table, row);
+  EXPECT_EQ(default_plan(tiles_and_orders(), problem, "NVIDIA H200", table)->origin,
+            DefaultPlan::Origin::tuned);
 }
 
 TEST(Tune, IsForGpuKernelsThatRunTheProblemAndHaveAChoice) {
