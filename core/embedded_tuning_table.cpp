@@ -1,4 +1,9 @@
-#include "core/embedded_tuning_table.hpp"
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/tuning_table.hpp"
 
 // See core/embedded_data.cpp. A file of its own: a program that needs the table need not carry the
 // activations.
@@ -21,8 +26,17 @@ extern const char attest_tuned_plans_end[];
 
 namespace attest {
 
-std::string_view embedded_tuning_text() {
-  return {attest_tuned_plans_begin, attest_tuned_plans_end};
+const TuningTable& embedded_tuning_table() {
+  static const TuningTable table = [] {
+    try {
+      return tuning_table_from_json({attest_tuned_plans_begin, attest_tuned_plans_end},
+                                    "the program's table of tuned Plans");
+    } catch (const InvalidInput& error) {
+      fmt::print(stderr, "attest: {}; the first Plan of each kernel is taken\n", error.what());
+      return TuningTable{};
+    }
+  }();
+  return table;
 }
 
 }  // namespace attest

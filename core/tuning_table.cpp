@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "core/embedded_tuning_table.hpp"
 #include "core/error.hpp"
 #include "core/json_limits.hpp"
 #include "core/safetensors.hpp"
@@ -193,18 +192,6 @@ TuningTable read_tuning_table(const std::filesystem::path& path) {
   }
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return tuning_table_from_json(text, path.string());
-}
-
-const TuningTable& embedded_tuning_table() {
-  static const TuningTable table = [] {
-    try {
-      return tuning_table_from_json(embedded_tuning_text(), "the program's table of tuned Plans");
-    } catch (const InvalidInput& error) {
-      fmt::print(stderr, "attest: {}; the first Plan of each kernel is taken\n", error.what());
-      return TuningTable{};
-    }
-  }();
-  return table;
 }
 
 }  // namespace attest

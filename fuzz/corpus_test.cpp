@@ -40,6 +40,9 @@ TEST(Corpus, OfCounterexamplesPasses) {
 TEST(Corpus, OfSafetensorsFilesPasses) {
   expect_corpus_passes("safetensors", fuzz_safetensors);
 }
+TEST(Corpus, OfTuningTablesPasses) {
+  expect_corpus_passes("tuning_table", fuzz_tuning_table);
+}
 TEST(Corpus, OfPluginDescriptorsPasses) {
   expect_corpus_passes("plugin", fuzz_plugin);
 }

@@ -110,7 +110,9 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
               dot += read(a.q, a.q_strides.offset(slot, h, row) + d) *
                      read(a.k, a.k_strides.offset(slot, head, key) + d);
             }
-            const double weight = std::exp(scale * dot);
+            const auto cap = static_cast<double>(p.softcap);
+            const double score = cap > 0 ? cap * std::tanh(scale * dot / cap) : scale * dot;
+            const double weight = std::exp(score);
             sum += weight;
             for (std::size_t d = 0; d < o.size(); ++d) {
               o[d] += weight *
@@ -140,6 +142,7 @@ TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
        {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right",
         "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2", "b3 h4/2 q19 k33 d24 padding3",
         "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
+        "b3 h4/2 n33 d24 softcap2", "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6",
         "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
     DeviceBench right(by_definition(), p, *device, small_cases);
