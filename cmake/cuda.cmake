@@ -14,6 +14,7 @@ if(NOT ATTEST_ENABLE_CUDA STREQUAL "off")
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -DNDEBUG")  # nvcc's -O is for host code, which only launches here
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
