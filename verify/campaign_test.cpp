@@ -65,8 +65,8 @@ TEST(Campaign, EveryKernelObeysEveryLawOnRandomAndOnRealInputs) {
   static const bool added = (add_real_inputs(), true);
   ASSERT_TRUE(added);
   CampaignOptions options;
-  options.cases_per_kernel = 25;
-  options.cases_per_simt_kernel = 8;
+  options.cases_per_kernel = 12;
+  options.cases_per_simt_kernel = 4;
   options.jobs = 2;
   options.seed = 20;
   options.laws.every_law = true;
