@@ -366,6 +366,37 @@ TEST(Properties, ErrorsOfLseThatRoundingsDoNotExplainAreCaught) {
   caught("lse_bias", [](std::int64_t) { return 3e-6F; });
 }
 
+/// A kernel of the executor that says it runs on a GPU, spoilt or not.
+Verdict verdict_of_bits(const std::string& name, const Sabotage& sabotage) {
+  const KernelInfo* const original = find_kernel(name, Executor::simt);
+  Case c = plain_case();
+  c.kernel = name;
+  c.problem.element_type = original->element_types.front();
+  c.plan = original->plans(c.problem).front();
+  KernelInfo kernel = *original;
+  kernel.executor = Executor::gpu;
+  kernel.launch = [&](const Arguments& a, Device& device) {
+    original->launch(a, device);
+    sabotage(a);
+  };
+  const auto device = make_device(Executor::simt);
+  Run run(kernel, c, *device);
+  return verify_case(run, {.glob = "executor_matches_bitwise", .every_law = true}).verdict;
+}
+
+TEST(Properties, OtherBitsThanTheExecutorsAreCaught) {
+  const auto nothing = [](const Arguments&) {};
+  const auto last_bit = [](const Arguments& a) { *static_cast<unsigned char*>(a.o) ^= 1U; };
+  const auto lse = [](const Arguments& a) { a.lse[0] = std::nextafter(a.lse[0], 99.0F); };
+  for (const std::string name : {"k10_wide_tiles", "fa2_mma"}) {
+    EXPECT_EQ(verdict_of_bits(name, nothing), Verdict::passed) << name;
+    EXPECT_EQ(verdict_of_bits(name, last_bit), Verdict::failed) << name;
+    EXPECT_EQ(verdict_of_bits(name, lse), Verdict::failed) << name;
+  }
+  // expf is CUDA's own there and glibc's here: no claim.
+  EXPECT_EQ(verdict_of_bits("k1_naive", lse), Verdict::passed);
+}
+
 TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
   const std::vector<std::string> covered{"within_bound",
                                          "lse_within_bound",
@@ -396,6 +427,7 @@ TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
                                          "lse_largest_deviation",
                                          "lse_rms",
                                          "lse_bias",
+                                         "executor_matches_bitwise",
                                          "clean_execution" /* mutants c15 and c17 */};
   for (const Property& property : all_properties()) {
     EXPECT_NE(std::ranges::find(covered, property.name), covered.end()) << property.name;
