@@ -103,7 +103,8 @@ struct RowReader {
   /// Call last.
   void finish(const TunedPlan& row) const {
     if (used == object.size()) return;
-    for (const auto& [name, value] : object.items()) {
+    for (const auto& item : object.items()) {
+      const std::string& name = item.key();
       bool is_known = false;
       for_each_field(row, [&](const char* field, const auto&) { is_known |= name == field; });
       if (!is_known) {
