@@ -13,7 +13,8 @@ namespace attest {
 namespace {
 
 /// 16,384 tokens and 2,048 columns of all heads, whatever the length [FA3, section 4.1].
-std::vector<Problem> fa3_grid(ElementType type, std::initializer_list<std::int64_t> lengths) {
+std::vector<Problem> fa3_grid(ElementType type, std::initializer_list<std::int64_t> lengths,
+                              std::int64_t group = 1) {
   std::vector<Problem> problems;
   for (const std::int64_t head_dim : {64, 128, 256}) {
     for (const Mask mask : {Mask::none, Mask::causal_bottom_right}) {
@@ -21,7 +22,7 @@ std::vector<Problem> fa3_grid(ElementType type, std::initializer_list<std::int64
         const std::int64_t heads = 2048 / head_dim;
         problems.push_back({.batch = 16384 / length,
                             .query_heads = heads,
-                            .kv_heads = heads,
+                            .kv_heads = heads / group,
                             .query_len = length,
                             .key_len = length,
                             .head_dim = head_dim,
@@ -58,10 +59,22 @@ std::vector<Problem> ladder() {
   return problems;
 }
 
+std::vector<Problem> grouped() {
+  return fa3_grid(ElementType::bf16, {4096}, 8);
+}
+
+/// The drawn lengths of experiments/grid_shapes.py.
+std::vector<Problem> lengths() {
+  std::vector<Problem> problems = fa3_grid(ElementType::bf16, {4096});
+  for (Problem& problem : problems) {
+    problem.batch = 16;
+    problem.length_seed = 1;
+  }
+  return problems;
+}
+
 std::vector<Problem> serving() {
-  return from_texts({"b4 h32/4 n4096 d128 none bf16",
-                     "b4 h32/4 n4096 d128 causal_bottom_right bf16",
-                     "b4 h32/4 q512 k8192 d128 causal_bottom_right bf16",
+  return from_texts({"b4 h32/4 q512 k8192 d128 causal_bottom_right bf16",
                      "b8 h32/4 q1 k8192 d128 causal_bottom_right bf16",
                      "b8 h32/32 q1 k8192 d128 causal_bottom_right bf16"});
 }
@@ -69,17 +82,18 @@ std::vector<Problem> serving() {
 std::vector<Problem> features() {
   return from_texts({"b4 h16 n4096 d128 window_bottom_right bf16 left1023 right0",
                      "b4 h16 n4096 d128 causal_bottom_right bf16 softcap50",
-                     "b16 h16 n4096 d128 causal_bottom_right bf16 lengths1",
                      "b4 h16 n4096 d128 none bf16 padding1",
                      "b4 h16 n4096 d192 causal_bottom_right bf16 dv128"});
 }
 
-constexpr std::array<Suite, 5> suites{{
+constexpr std::array<Suite, 7> suites{{
     {"fa3", "the 36 problems of the FA3 paper's figures, bf16", fa3},
     {"fa3_fp16", "the same in fp16, at three lengths", fa3_fp16},
+    {"grouped", "the same at one length, eight query heads a KV head", grouped},
+    {"lengths", "the same, entries with lengths of their own", lengths},
+    {"serving", "few queries or one, many keys", serving},
+    {"features", "window, softcap, padding, a value_dim of its own", features},
     {"ladder", "fp32, 8 x 12 heads, head_dim 64", ladder},
-    {"serving", "eight query heads a KV head, few queries, one query", serving},
-    {"features", "window, softcap, lengths, padding, a value_dim of its own", features},
 }};
 
 }  // namespace
