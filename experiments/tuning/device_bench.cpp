@@ -185,10 +185,13 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
   prepare(plan);
   try {
     kernel_.launch(arguments_, device_);
+    device_.synchronize();
   } catch (const KernelError& error) {
     return error.what();
+  } catch (const MachineError& error) {  // what the device is worth now nobody knows
+    throw MachineError(fmt::format("{} {} of {}: {}", kernel_.name, to_string(plan),
+                                   to_string(problem_), error.what()));
   }
-  device_.synchronize();
 
   std::vector<std::byte> lse_bytes(unwritten_lse_.size());
   device_.download(lse_, lse_bytes);
