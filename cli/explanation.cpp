@@ -70,6 +70,10 @@ void explain_traffic(Explanation& e) {
     e.why_no_traffic = "the plan names no tiles";
     return;
   }
+  if (e.problem.length_seed != 0 || e.problem.padding_seed != 0) {
+    e.why_no_traffic = "the laws are about entries of one length without padding";
+    return;
+  }
   // K0, the only kernel of its dataflow, walks S for maximum, sum and weights.
   const bool is_standard = e.dataflow == Dataflow::standard;
   e.tiling = Tiling{.query_tile = e.plan.query_tile,

@@ -46,7 +46,7 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
   if (all || what == "properties") {
     fmt::print("properties\n");
     for (const Property& property : all_properties()) {
-      fmt::print("  {:<24} {:<11} {}\n", property.name, name_of(property.layer),
+      fmt::print("  {:<30} {:<11} {}\n", property.name, name_of(property.layer),
                  property.statement);
     }
   }

@@ -38,6 +38,12 @@ class Source {
       return fmt::format("input family '{}' was captured with head_dim {}; the problem has {}",
                          family_, fmt::join(dims, ", "), problem.head_dim);
     }
+    if (problem.output_dim() > problem.head_dim) {
+      return fmt::format(
+          "input family '{}' was captured with V as wide as K; the problem has value_dim {} and "
+          "head_dim {}",
+          family_, problem.output_dim(), problem.head_dim);
+    }
     if (!fitting(problem).empty()) return std::nullopt;
     std::vector<std::string> sizes;
     for (const CapturedLayer& layer : layers_) {
@@ -75,20 +81,23 @@ class Source {
 std::int64_t aligned_window(const Problem& problem, std::int64_t key_begin,
                             std::int64_t captured_queries, std::int64_t captured_keys) {
   std::int64_t begin = key_begin + captured_queries - captured_keys;
-  if (problem.mask == Mask::causal_bottom_right) begin += problem.key_len - problem.query_len;
+  if (problem.mask == Mask::causal_bottom_right || problem.mask == Mask::window_bottom_right)
+    begin += problem.key_len - problem.query_len;
   return std::clamp<std::int64_t>(begin, 0, captured_queries - problem.query_len);
 }
 
 /// Where rows come from: (batch, head, first row) of a captured tensor.
-struct Window {
+struct CapturedRows {
   std::int64_t batch = 0, head = 0, begin = 0;
 };
 
-void copy_rows(const Tensor<float>& from, const Window& window, Tensor<float>& to, std::int64_t b,
-               std::int64_t h) {
+/// Narrower tensors take the first columns.
+void copy_rows(const Tensor<float>& from, const CapturedRows& rows, Tensor<float>& to,
+               std::int64_t b, std::int64_t h) {
   for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
-    std::ranges::copy(from.row(window.batch, window.head, window.begin + n),
-                      to.row(b, h, n).begin());
+    const auto row = to.row(b, h, n);
+    std::ranges::copy(from.row(rows.batch, rows.head, rows.begin + n).first(row.size()),
+                      row.begin());
   }
 }
 
@@ -106,11 +115,12 @@ Inputs Source::make(const Problem& problem, const InputSpec& spec) const {
 
   Inputs inputs{.q = Tensor<float>(query_shape(problem)),
                 .k = Tensor<float>(key_shape(problem)),
-                .v = Tensor<float>(key_shape(problem))};
+                .v = Tensor<float>(value_shape(problem))};
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
       const std::int64_t i = b * problem.kv_heads + h;
-      Window window{.batch = draw(draw_batch, i, keys[0]), .head = draw(draw_head, i, keys[1])};
+      CapturedRows window{.batch = draw(draw_batch, i, keys[0]),
+                          .head = draw(draw_head, i, keys[1])};
       if (draw(draw_start, i, 4) != 0) {
         window.begin = draw(draw_keys, i, keys[2] - problem.key_len + 1);
       }

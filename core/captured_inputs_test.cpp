@@ -225,17 +225,33 @@ TEST(CapturedFamily, query_heads_belong_to_the_captured_key_head_and_differ) {
   });
 }
 
-TEST(CapturedFamily, a_causal_mask_puts_queries_at_their_own_tokens) {
+TEST(CapturedFamily, a_mask_by_position_puts_queries_at_their_own_tokens) {
   // 13 queries and 17 keys were captured: the first query is the token of key 4.
   for_many_cases(small_family(), [](const Inputs& inputs, const Problem& p) {
     if (p.mask == Mask::none) return;
     for (std::int64_t b = 0; b < p.batch; ++b) {
       const auto key = std::get<2>(origin_of(inputs.k.at(b, 1, 0, 0), 1e4F, 2, 17, 4));
       const auto query = std::get<2>(origin_of(inputs.q.at(b, 4, 0, 0), 0, 6, 13, 4));
-      const std::int64_t offset = p.mask == Mask::causal_bottom_right ? p.key_len - p.query_len : 0;
+      const bool is_bottom_right =
+          p.mask == Mask::causal_bottom_right || p.mask == Mask::window_bottom_right;
+      const std::int64_t offset = is_bottom_right ? p.key_len - p.query_len : 0;
       ASSERT_EQ(query, std::max<std::int64_t>(0, key + offset - 4));
     }
   });
+}
+
+TEST(CapturedFamily, a_narrower_v_takes_the_first_columns_and_a_wider_one_is_unsupported) {
+  const InputFamily family = small_family();
+  Problem p{.query_len = 5, .key_len = 6, .head_dim = 4};
+  const Inputs all = family.make(p, {.seed = 3});
+  p.value_dim = 3;
+  const Inputs narrow = family.make(p, {.seed = 3});
+  ASSERT_EQ(narrow.v.shape(), value_shape(p));
+  for (std::int64_t n = 0; n < p.key_len; ++n) {
+    for (std::int64_t d = 0; d < 3; ++d) EXPECT_EQ(narrow.v.at(0, 0, n, d), all.v.at(0, 0, n, d));
+  }
+  p.value_dim = 5;
+  EXPECT_EQ(family.unsupported(p)->find("\n"), std::string::npos);
 }
 
 TEST(CapturedFamily, windows_reach_both_ends_and_often_the_first_token) {

@@ -21,24 +21,40 @@ double element_bytes(const Problem& problem) {
   return d(static_cast<std::int64_t>(format_of(problem.element_type).size_bytes));
 }
 
-/// Elements of [batch, query_heads, rows, head_dim].
-double elements(const Problem& problem, std::int64_t rows) {
-  return d(problem.batch * problem.query_heads) * d(rows) * d(problem.head_dim);
+/// Elements of [batch, query_heads, rows, columns].
+double elements(const Problem& problem, std::int64_t rows, std::int64_t columns) {
+  return d(problem.batch * problem.query_heads) * d(rows) * d(columns);
+}
+
+/// Rows of all entries.
+double query_rows(const Problem& problem) {
+  return problem.length_seed == 0 ? d(problem.batch) * d(problem.query_len)
+                                  : d(query_starts(problem).back());
+}
+double key_rows(const Problem& problem) {
+  return problem.length_seed == 0 ? d(problem.batch) * d(problem.key_len)
+                                  : d(key_starts(problem).back());
 }
 
 double rows_of_lse(const Problem& problem) {
-  return d(problem.batch * problem.query_heads) * d(problem.query_len);
+  return d(problem.query_heads) * query_rows(problem);
 }
 
 std::int64_t rows_of(const Problem& problem, const Tiling& tiling, std::int64_t query_tile) {
   return std::min(tiling.query_tile, problem.query_len - query_tile * tiling.query_tile);
 }
 
+/// Keys of a range of key tiles.
+std::int64_t keys_of(const Problem& problem, const Tiling& tiling, const KeyRange& tiles) {
+  return std::min(tiles.end * tiling.key_tile, problem.key_len) -
+         std::min(tiles.begin * tiling.key_tile, problem.key_len);
+}
+
 /// Rows of K that the blocks of one head load together when each reads its visited tiles.
 std::int64_t loaded_keys(const Problem& problem, const Tiling& tiling) {
   std::int64_t keys = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
-    keys += std::min(visited_key_tiles(problem, tiling, tile) * tiling.key_tile, problem.key_len);
+    keys += keys_of(problem, tiling, visited_key_tiles(problem, tiling, tile));
   }
   return keys;
 }
@@ -48,7 +64,7 @@ std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
   std::int64_t scores = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
     scores += rows_of(problem, tiling, tile) *
-              std::min(visited_key_tiles(problem, tiling, tile) * tiling.key_tile, problem.key_len);
+              keys_of(problem, tiling, visited_key_tiles(problem, tiling, tile));
   }
   return scores;
 }
@@ -57,7 +73,7 @@ std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
 std::int64_t handled_rows(const Problem& problem, const Tiling& tiling) {
   std::int64_t rows = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
-    rows += visited_key_tiles(problem, tiling, tile) * rows_of(problem, tiling, tile);
+    rows += visited_key_tiles(problem, tiling, tile).size() * rows_of(problem, tiling, tile);
   }
   return rows;
 }
@@ -66,11 +82,12 @@ Traffic standard(const Problem& problem, const Tiling& tiling) {
   const double e = element_bytes(problem);
   const double written = e * rows_of_lse(problem) * d(problem.key_len);
   const double read = e * d(problem.batch * problem.query_heads) * d(seen_scores(problem, tiling));
-  const double q = e * elements(problem, problem.query_len);
-  return {.q = q,
-          .k = e * elements(problem, problem.key_len) * d(query_tiles(problem, tiling)),
-          .v = e * elements(problem, loaded_keys(problem, tiling)),
-          .o_written = q,
+  const std::int64_t rows = problem.query_len, columns = problem.output_dim();
+  return {.q = e * elements(problem, rows, problem.head_dim),
+          .k = e * elements(problem, problem.key_len, problem.head_dim) *
+               d(query_tiles(problem, tiling)),
+          .v = e * elements(problem, loaded_keys(problem, tiling), columns),
+          .o_written = e * elements(problem, rows, columns),
           .s_written = written,
           .s_read = read * d(tiling.score_reads),
           .p_written = written,
@@ -80,32 +97,31 @@ Traffic standard(const Problem& problem, const Tiling& tiling) {
 
 Traffic keys_outside(const Problem& problem, const Tiling& tiling) {
   const double e = element_bytes(problem);
-  // Tiles that no row sees are not loaded: the last query sees most.
+  // Tiles that no row sees are not loaded: both ends rise with the query.
   const Problem& p = problem;
-  const std::int64_t seen = p.visible_keys(p.query_len - 1);
-  const std::int64_t keys =
-      std::min(ceil_quotient(seen, tiling.key_tile) * tiling.key_tile, p.key_len);
-  const double kv = e * elements(p, keys);
+  const std::int64_t tiles = query_tiles(p, tiling);
+  const KeyRange seen{tiles > 0 ? visited_key_tiles(p, tiling, 0).begin : 0,
+                      tiles > 0 ? visited_key_tiles(p, tiling, tiles - 1).end : 0};
+  const std::int64_t keys = keys_of(p, tiling, seen);
   const std::int64_t rows = handled_rows(p, tiling);
-  const double q = e * elements(p, rows);
+  const double o = e * elements(p, rows, p.output_dim());
   const double heads = d(p.batch * p.query_heads);
-  return {.q = q,
-          .k = kv,
-          .v = kv,
-          .o_read = q,
-          .o_written = q,
+  return {.q = e * elements(p, rows, p.head_dim),
+          .k = e * elements(p, keys, p.head_dim),
+          .v = e * elements(p, keys, p.output_dim()),
+          .o_read = o,
+          .o_written = o,
           .statistics = 4 * fp32_bytes * heads * d(rows),  // m and l, read and written
           .lse = fp32_bytes * rows_of_lse(p)};
 }
 
 Traffic queries_outside(const Problem& problem, const Tiling& tiling) {
   const double e = element_bytes(problem);
-  const double kv = e * elements(problem, loaded_keys(problem, tiling));
-  const double q = e * elements(problem, problem.query_len);
-  return {.q = q,
-          .k = kv * d(tiling.passes),
-          .v = kv,
-          .o_written = q,
+  const std::int64_t keys = loaded_keys(problem, tiling);
+  return {.q = e * elements(problem, problem.query_len, problem.head_dim),
+          .k = e * elements(problem, keys, problem.head_dim) * d(tiling.passes),
+          .v = e * elements(problem, keys, problem.output_dim()),
+          .o_written = e * elements(problem, problem.query_len, problem.output_dim()),
           .lse = fp32_bytes * rows_of_lse(problem)};
 }
 
@@ -119,31 +135,38 @@ std::int64_t key_tiles(const Problem& problem, const Tiling& tiling) {
   return ceil_quotient(problem.key_len, tiling.key_tile);
 }
 
-std::int64_t visited_key_tiles(const Problem& problem, const Tiling& tiling, std::int64_t tile) {
-  const std::int64_t last_query =
-      std::min((tile + 1) * tiling.query_tile, problem.query_len) - 1;  // it sees most
-  return ceil_quotient(problem.visible_keys(last_query), tiling.key_tile);
+KeyRange visited_key_tiles(const Problem& problem, const Tiling& tiling, std::int64_t tile) {
+  const auto range = [&](std::int64_t query) {
+    return visible_range(problem.mask, problem.window, problem.query_len, problem.key_len, query);
+  };
+  const std::int64_t first_query = tile * tiling.query_tile;
+  const std::int64_t last_query = std::min(first_query + tiling.query_tile, problem.query_len) - 1;
+  const std::int64_t begin = range(first_query).begin, end = range(last_query).end;
+  if (begin >= end) return {};
+  return {begin / tiling.key_tile, ceil_quotient(end, tiling.key_tile)};
 }
 
 std::int64_t visited_tile_pairs(const Problem& problem, const Tiling& tiling) {
   std::int64_t pairs = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
-    pairs += visited_key_tiles(problem, tiling, tile);
+    pairs += visited_key_tiles(problem, tiling, tile).size();
   }
   return pairs;
 }
 
 double full_flops(const Problem& problem) {
-  return 4 * elements(problem, problem.query_len) * d(problem.key_len);
+  return 2 * elements(problem, problem.query_len, problem.head_dim + problem.output_dim()) *
+         d(problem.key_len);
 }
 
 double tiled_flops(const Problem& problem, const Tiling& tiling) {
-  const double of_pair = 2 * d(1 + tiling.passes) * d(tiling.query_tile * tiling.key_tile);
-  return of_pair * elements(problem, 1) * d(visited_tile_pairs(problem, tiling));
+  const std::int64_t columns = tiling.passes * problem.head_dim + problem.output_dim();
+  return 2 * d(tiling.query_tile * tiling.key_tile) * elements(problem, 1, columns) *
+         d(visited_tile_pairs(problem, tiling));
 }
 
 double exponentials(const Problem& problem) {
-  return forward_flops(problem) / (4 * d(problem.head_dim));
+  return forward_flops(problem) / (2 * d(problem.head_dim + problem.output_dim()));
 }
 
 double Traffic::read() const {
@@ -156,10 +179,13 @@ double Traffic::written() const {
 
 Traffic compulsory_traffic(const Problem& problem) {
   const double e = element_bytes(problem);
-  const double q = e * elements(problem, problem.query_len);
-  const double kv =
-      e * d(problem.batch * problem.kv_heads) * d(problem.key_len) * d(problem.head_dim);
-  return {.q = q, .k = kv, .v = kv, .o_written = q, .lse = fp32_bytes * rows_of_lse(problem)};
+  const double queries = e * rows_of_lse(problem);
+  const double keys = e * d(problem.kv_heads) * key_rows(problem);
+  return {.q = queries * d(problem.head_dim),
+          .k = keys * d(problem.head_dim),
+          .v = keys * d(problem.output_dim()),
+          .o_written = queries * d(problem.output_dim()),
+          .lse = fp32_bytes * rows_of_lse(problem)};
 }
 
 Traffic traffic_without_cache(Dataflow dataflow, const Problem& problem, const Tiling& tiling) {

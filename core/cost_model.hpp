@@ -24,16 +24,17 @@ struct Tiling {
 /// Whole query tiles of a head, rounded up; the same of key tiles.
 [[nodiscard]] std::int64_t query_tiles(const Problem& problem, const Tiling& tiling);
 [[nodiscard]] std::int64_t key_tiles(const Problem& problem, const Tiling& tiling);
-/// Key tiles that some row of query tile `tile` sees: the first ones.
-[[nodiscard]] std::int64_t visited_key_tiles(const Problem& problem, const Tiling& tiling,
-                                             std::int64_t tile);
-/// Sum of these over all query tiles of one head.
+/// Key tiles that rows of query tile `tile` see, from the first to the last. Of the full lengths,
+/// whatever padding hides.
+[[nodiscard]] KeyRange visited_key_tiles(const Problem& problem, const Tiling& tiling,
+                                         std::int64_t tile);
+/// Their number over all query tiles of one head.
 [[nodiscard]] std::int64_t visited_tile_pairs(const Problem& problem, const Tiling& tiling);
 
-/// 4 B H Nq Nk D, whatever the mask.
+/// 2 B H Nq Nk (D + Dv), whatever the mask.
 [[nodiscard]] double full_flops(const Problem& problem);
-/// What is done when visited tiles are computed whole: 4 B H Br Bc D for each. Two passes form
-/// Q K^T twice, 6 instead of 4. (forward_flops() counts visible pairs exactly.)
+/// What is done when visited tiles are computed whole: 2 B H Br Bc (D + Dv) for each. Two passes
+/// form Q K^T twice. (forward_flops() counts visible pairs exactly.)
 [[nodiscard]] double tiled_flops(const Problem& problem, const Tiling& tiling);
 /// Visible (query, key) pairs: one exponential each.
 [[nodiscard]] double exponentials(const Problem& problem);
@@ -55,7 +56,9 @@ struct Traffic {
 /// Every input read once and every output written once: nothing can move less.
 [[nodiscard]] Traffic compulsory_traffic(const Problem& problem);
 /// What moves when no cache helps: every tile that a block loads comes from memory, and neither
-/// blocks nor steps share. Without a mask, per head and without LSE, in bytes of e an element:
+/// blocks nor steps share. Of problems without lengths and padding; a window saves what it hides.
+/// Without a mask, with as many columns in V as in K, per head and without LSE, in bytes of e an
+/// element:
 ///   standard         e (4 N^2 + 2 N D + 2 N D ceil(N / Br)); a mask saves reading S, P and V of
 ///                    tiles that are not visited; all of S and P is written; e N^2
 ///                    more for each of score_reads after the first

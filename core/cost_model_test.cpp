@@ -205,25 +205,46 @@ RC_GTEST_PROP(CostModel, NoDataflowMovesLessThanIsCompulsory, ()) {
 
 RC_GTEST_PROP(CostModel, AKeyTileIsVisitedWhenSomeRowOfTheQueryTileSeesSomeOfIt, ()) {
   const auto size = [](std::int64_t limit) { return *rc::gen::inRange<std::int64_t>(1, limit); };
-  const Problem p{
-      .query_len = size(50),
-      .key_len = size(50),
-      .mask = *rc::gen::elementOf(std::vector<Mask>(all_masks().begin(), all_masks().end()))};
+  Problem p{.query_len = size(50),
+            .key_len = size(50),
+            .mask = *rc::gen::elementOf(std::vector<Mask>(all_masks().begin(), all_masks().end()))};
+  if (is_window(p.mask)) p.window = {.left = size(60) - 2, .right = size(60) - 2};
   const Tiling tiles{.query_tile = size(20), .key_tile = size(20)};
   std::int64_t pairs = 0;
   for (std::int64_t i = 0; i < query_tiles(p, tiles); ++i) {
-    std::int64_t visited = 0;
+    std::int64_t first = -1, last = -1;
     for (std::int64_t j = 0; j < key_tiles(p, tiles); ++j) {
       bool is_seen = false;
       for (std::int64_t q = i * tiles.query_tile; q < (i + 1) * tiles.query_tile; ++q) {
-        is_seen |= q < p.query_len && p.visible_keys(q) > j * tiles.key_tile;
+        const KeyRange range = p.visible_range(0, q);
+        is_seen |= std::max(range.begin, j * tiles.key_tile) <
+                   std::min(range.end, (j + 1) * tiles.key_tile);
       }
-      visited += is_seen;
+      if (is_seen && first < 0) first = j;
+      if (is_seen) last = j;
     }
-    RC_ASSERT(visited_key_tiles(p, tiles, i) == visited);
-    pairs += visited;
+    const KeyRange visited = visited_key_tiles(p, tiles, i);
+    RC_ASSERT(visited == (first < 0 ? KeyRange{} : KeyRange{first, last + 1}));
+    pairs += visited.size();
   }
   RC_ASSERT(visited_tile_pairs(p, tiles) == pairs);
+}
+
+TEST(CostModel, ColumnsOfVAndOAreCountedApartFromThoseOfQAndK) {
+  const Problem p = problem("b2 h6/2 q96 k128 d64 dv16 fp16");
+  EXPECT_EQ(full_flops(p), 2.0 * 2 * 6 * 96 * 128 * (64 + 16));
+  EXPECT_EQ(exponentials(p), 2.0 * 6 * 96 * 128);
+  const Traffic once = compulsory_traffic(p);
+  EXPECT_EQ(once.q, 2.0 * 2 * 6 * 96 * 64);
+  EXPECT_EQ(once.k, 2.0 * 2 * 2 * 128 * 64);
+  EXPECT_EQ(once.v, 2.0 * 2 * 2 * 128 * 16);
+  EXPECT_EQ(once.o_written, 2.0 * 2 * 6 * 96 * 16);
+}
+
+TEST(CostModel, RowsThatDoNotExistAreNotCounted) {
+  const Problem p = problem("b5 h2 n70 d32 lengths9");
+  EXPECT_EQ(compulsory_traffic(p).q, 4.0 * 2 * query_starts(p).back() * 32);
+  EXPECT_EQ(compulsory_traffic(p).v, 4.0 * 2 * key_starts(p).back() * 32);
 }
 
 TEST(CostModel, NothingIsVisitedWithoutKeys) {

@@ -37,7 +37,7 @@ Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf&
                         const double noise = 0.01 * random_normal(spec.seed, stream_k, at.index);
                         return sign * root * logit_of(at) * (1.0 + noise);
                       }),
-          .v = normals(key_shape(problem), spec.seed, stream_v)};
+          .v = normals(value_shape(problem), spec.seed, stream_v)};
 }
 
 Inputs zero_q(const Problem& problem, const InputSpec& spec) {
@@ -111,22 +111,22 @@ Inputs ties(const Problem& problem, const InputSpec& spec) {
   const auto small = [&](Stream stream, std::uint64_t index) {
     return static_cast<double>(random_below(spec.seed, stream, index, 5) - 2);
   };
-  return {
-      .q = filled(query_shape(problem),
-                  [&](const Place& at) { return small(stream_q, at.index) * spec.magnitude; }),
-      .k = filled(key_shape(problem),
-                  [&](const Place& at) {
-                    const auto vector = static_cast<std::uint64_t>(at.n % 3);
-                    return small(stream_k, vector * 4096 + static_cast<std::uint64_t>(at.d));
-                  }),
-      .v = filled(key_shape(problem), [&](const Place& at) { return small(stream_v, at.index); })};
+  return {.q = filled(query_shape(problem),
+                      [&](const Place& at) { return small(stream_q, at.index) * spec.magnitude; }),
+          .k = filled(key_shape(problem),
+                      [&](const Place& at) {
+                        const auto vector = static_cast<std::uint64_t>(at.n % 3);
+                        return small(stream_k, vector * 4096 + static_cast<std::uint64_t>(at.d));
+                      }),
+          .v = filled(value_shape(problem),
+                      [&](const Place& at) { return small(stream_v, at.index); })};
 }
 
 Inputs huge_logits(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude);
   return {.q = normals(query_shape(problem), spec.seed, stream_q, root),
           .k = normals(key_shape(problem), spec.seed, stream_k, root),
-          .v = normals(key_shape(problem), spec.seed, stream_v)};
+          .v = normals(value_shape(problem), spec.seed, stream_v)};
 }
 
 /// One large logit for every pair: x c and the rounded m c must agree (PyTorch#121558).
@@ -142,8 +142,8 @@ Inputs equal_huge_logits(const Problem& problem, const InputSpec& spec) {
 /// counted).
 Inputs late_dims(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  const std::int64_t first = problem.head_dim - (problem.head_dim + 3) / 4;
   for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    const std::int64_t columns = tensor->shape()[3], first = columns - (columns + 3) / 4;
     *tensor = filled(tensor->shape(), [&, source = *tensor](const Place& at) {
       return at.d < first ? 0.0F : 2.0F * source.values()[at.index];
     });
@@ -167,7 +167,7 @@ Inputs outliers(const Problem& problem, const InputSpec& spec) {
   };
   return {.q = tensor(query_shape(problem), stream_q),
           .k = tensor(key_shape(problem), stream_k),
-          .v = tensor(key_shape(problem), stream_v)};
+          .v = tensor(value_shape(problem), stream_v)};
 }
 
 /// Mostly zeros, otherwise whole numbers in [-2, 2]: sums are exact, so that only the softmax
@@ -181,7 +181,7 @@ Inputs sparse_integers(const Problem& problem, const InputSpec& spec) {
   };
   return {.q = tensor(query_shape(problem), stream_q),
           .k = tensor(key_shape(problem), stream_k),
-          .v = tensor(key_shape(problem), stream_v)};
+          .v = tensor(value_shape(problem), stream_v)};
 }
 
 std::vector<InputFamily>& families() {

@@ -52,7 +52,7 @@ inline double per_head(std::uint64_t seed, Stream stream, const Place& at) {
 inline Inputs normals_with_logits(const Problem& problem, std::uint64_t seed, double size) {
   return {.q = normals(query_shape(problem), seed, stream_q, size),
           .k = normals(key_shape(problem), seed, stream_k),
-          .v = normals(key_shape(problem), seed, stream_v)};
+          .v = normals(value_shape(problem), seed, stream_v)};
 }
 
 }  // namespace attest

@@ -30,8 +30,8 @@ class Layout {
     const std::int64_t heads = p.batch * p.query_heads;
     q = place(heads, p.query_len, p.head_dim * e);
     k = place(p.batch * p.kv_heads, p.key_len, p.head_dim * e);
-    v = place(p.batch * p.kv_heads, p.key_len, p.head_dim * e);
-    o = place(heads, p.query_len, p.head_dim * e);
+    v = place(p.batch * p.kv_heads, p.key_len, p.output_dim() * e);
+    o = place(heads, p.query_len, p.output_dim() * e);
     lse = place(heads, p.query_len, 4);
     m = place(heads, p.query_len, 4);
     l = place(heads, p.query_len, 4);
@@ -110,22 +110,25 @@ void run_in_waves(std::int64_t blocks, std::int64_t resident, Start start, Step 
 struct TileBlock {
   TilePosition at;
   std::int64_t step = 0, steps = 0;
+  std::int64_t first_key_tile = 0;
 };
 
 void run_queries_outside(const Layout& x, const L2Launch& launch, L2Cache& cache) {
   const TileGrid grid = x.tiles();
   const auto start = [&](std::int64_t block) {
     const TilePosition at = tile_position(launch.grid_order, launch.group, grid, block);
-    return TileBlock{.at = at,
-                     .steps = visited_key_tiles(x.p, x.tiling, at.tile) * x.tiling.passes};
+    const KeyRange visited = visited_key_tiles(x.p, x.tiling, at.tile);
+    return TileBlock{
+        .at = at, .steps = visited.size() * x.tiling.passes, .first_key_tile = visited.begin};
   };
   const auto step = [&](TileBlock& block) {
     if (block.step == 0) x.read_rows(cache, x.q, block.at);
     if (block.step < block.steps) {
       const std::int64_t of_pass = block.steps / x.tiling.passes;
-      x.read_keys(cache, x.k, block.at.head, block.step % of_pass);
+      const std::int64_t key_tile = block.first_key_tile + block.step % of_pass;
+      x.read_keys(cache, x.k, block.at.head, key_tile);
       const bool is_last_pass = block.step >= block.steps - of_pass;
-      if (is_last_pass) x.read_keys(cache, x.v, block.at.head, block.step % of_pass);
+      if (is_last_pass) x.read_keys(cache, x.v, block.at.head, key_tile);
     }
     if (++block.step < block.steps) return true;
     x.write_rows(cache, x.o, block.at);
@@ -141,7 +144,7 @@ struct HeadBlock {
 
 void run_keys_outside(const Layout& x, const L2Launch& launch, L2Cache& cache) {
   const TileGrid grid = x.tiles();
-  const std::int64_t visited = visited_key_tiles(x.p, x.tiling, grid.tiles - 1);
+  const std::int64_t visited = visited_key_tiles(x.p, x.tiling, grid.tiles - 1).end;
   const auto start = [](std::int64_t block) { return HeadBlock{.head = block}; };
   const auto step = [&](HeadBlock& block) {
     if (block.key_tile < visited) {
@@ -150,7 +153,7 @@ void run_keys_outside(const Layout& x, const L2Launch& launch, L2Cache& cache) {
         x.read_keys(cache, x.v, block.head, block.key_tile);
       }
       // Query tiles that see nothing of the key tile cost no step.
-      while (visited_key_tiles(x.p, x.tiling, block.query_tile) <= block.key_tile) {
+      while (visited_key_tiles(x.p, x.tiling, block.query_tile).end <= block.key_tile) {
         ++block.query_tile;
       }
       const TilePosition at{.head = block.head, .tile = block.query_tile};
@@ -196,7 +199,7 @@ void run_standard(const Layout& x, const L2Launch& launch, L2Cache& cache) {
       },
       nothing);
   const auto is_visited = [&](const TilePosition& at, std::int64_t tile) {
-    return tile < visited_key_tiles(x.p, x.tiling, at.tile);
+    return visited_key_tiles(x.p, x.tiling, at.tile).holds(tile);
   };
   run_pass(
       x.tiling.score_reads, nothing,

@@ -11,7 +11,7 @@ namespace {
 template <typename Value>
 Inputs with_values(const Problem& problem, const InputSpec& spec, double size, const Value& value) {
   Inputs inputs = normals_with_logits(problem, spec.seed, size);
-  inputs.v = filled(key_shape(problem), value);
+  inputs.v = filled(value_shape(problem), value);
   return inputs;
 }
 
@@ -30,7 +30,7 @@ Inputs constant_v(const Problem& problem, const InputSpec& spec) {
 Inputs one_hot_v(const Problem& problem, const InputSpec& spec) {
   return with_values(problem, spec, spec.magnitude, [&](const Place& at) {
     const double size = std::ldexp(1.0, static_cast<int>(kv_head_at(problem, at) % 8));
-    return at.n % problem.head_dim == at.d ? size : 0.0;
+    return at.n % problem.output_dim() == at.d ? size : 0.0;
   });
 }
 

@@ -30,24 +30,27 @@ Failure failure_of(const Case& c, std::string law, std::string tensor, const Wor
           .check = Check::failed_at(std::move(tensor), worst, std::move(detail))};
 }
 
-/// A problem of one row: it sees all of its keys.
+/// A problem of one row: it sees all of its keys, those that the row sees in the whole problem.
 struct RowProblem {
   Problem problem;
   Inputs inputs;
 };
 RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row) {
-  const std::int64_t visible = p.visible_keys(row[2]);
+  const std::vector<std::int64_t> keys = visible_keys_of(p, row[0], row[2]);
   RowProblem one{.problem = p, .inputs = {}};
   one.problem.batch = one.problem.query_heads = one.problem.kv_heads = one.problem.query_len = 1;
-  one.problem.key_len = visible;
+  one.problem.key_len = static_cast<std::int64_t>(keys.size());
   one.problem.mask = Mask::none;
+  one.problem.window = {};
+  one.problem.length_seed = one.problem.padding_seed = 0;
   one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
-                Tensor<float>(key_shape(one.problem))};
+                Tensor<float>(value_shape(one.problem))};
   std::ranges::copy(inputs.q.row(row[0], row[1], row[2]), one.inputs.q.values().begin());
   const std::int64_t head = p.kv_head_of(row[1]);
-  for (std::int64_t j = 0; j < visible; ++j) {
-    std::ranges::copy(inputs.k.row(row[0], head, j), one.inputs.k.row(0, 0, j).begin());
-    std::ranges::copy(inputs.v.row(row[0], head, j), one.inputs.v.row(0, 0, j).begin());
+  for (std::int64_t j = 0; j < one.problem.key_len; ++j) {
+    const std::int64_t key = keys[static_cast<std::size_t>(j)];
+    std::ranges::copy(inputs.k.row(row[0], head, key), one.inputs.k.row(0, 0, j).begin());
+    std::ranges::copy(inputs.v.row(row[0], head, key), one.inputs.v.row(0, 0, j).begin());
   }
   return one;
 }
@@ -91,7 +94,7 @@ Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPla
     const Shape at = sampled_row(p, seed, i);
     const RowProblem one = row_problem(p, inputs, at);
     const Answer answer = exact_answer(one.problem, one.inputs, precision);
-    Outputs got{Tensor<float>(query_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
+    Outputs got{Tensor<float>(output_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
     std::ranges::copy(outputs.o.row(at[0], at[1], at[2]), got.o.values().begin());
     got.lse.values()[0] = outputs.lse.at(at[0], at[1], at[2], 0);
     merge(result.o, compare(got.o, answer.o, answer.o_bound), at);
@@ -118,7 +121,7 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
   Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
   const DeviceReference* const gpu = find_device_reference(Executor::gpu);
-  if (gpu == nullptr || !why_unavailable(Executor::gpu).empty()) return rows;
+  if (gpu == nullptr || !gpu->covers(p) || !why_unavailable(Executor::gpu).empty()) return rows;
   const auto device = make_device(Executor::gpu);
   const OutputCheck check = gpu->check(*device, p, inputs, precision, outputs);
   Compared every{as_comparison(check.o), as_comparison(check.lse), check.rows};
@@ -148,6 +151,7 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
   if (!c) return c;
   Problem& p = c->problem;
   p.batch = 1;
+  p.length_seed = 0;  // one entry
   p.kv_heads = 1;
   p.query_heads = index % 4 == 3 ? 2 : 1;
   p.query_len = log_uniform(options.seed, 4 * index, options.min_len, options.max_len);
@@ -175,6 +179,10 @@ std::optional<double> speed_of(const KernelInfo& kernel, const LargeOptions& opt
     c->problem.batch = c->problem.query_heads = c->problem.kv_heads = 1;
     c->problem.query_len = c->problem.key_len = probe_len;
     c->problem.mask = kernel.masks.front();
+    c->problem.window = {};
+    c->problem.value_dim = 0;
+    c->problem.softcap = 0;
+    c->problem.length_seed = c->problem.padding_seed = 0;
     c->inputs = {};
     c->layouts = {};
     if (why_unsupported(kernel, *c)) continue;

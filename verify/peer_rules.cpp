@@ -25,15 +25,22 @@ class FrameworkRow {
     return static_cast<Real>(round_to(stored_, static_cast<double>(value)));
   }
 
-  /// Scores of the first `visible` keys; `keys` is [head_dim, key_len].
+  /// Scores of the keys of `range`; `keys` is [head_dim, key_len].
   std::vector<Real> scores(std::span<const Real> query, const std::vector<Real>& keys,
-                           std::size_t key_len, std::size_t visible) const {
-    std::vector<Real> result(visible, Real{0});
+                           std::size_t key_len, const KeyRange& range) const {
+    std::vector<Real> result(static_cast<std::size_t>(range.size()), Real{0});
+    const auto begin = static_cast<std::size_t>(range.begin);
     for (std::size_t d = 0; d < query.size(); ++d) {
-      for (std::size_t j = 0; j < visible; ++j) result[j] += query[d] * keys[d * key_len + j];
+      const Real* const row = keys.data() + d * key_len + begin;
+      for (std::size_t j = 0; j < result.size(); ++j) result[j] += query[d] * row[j];
     }
     for (Real& score : result) score = kept(score);
     return result;
+  }
+
+  /// c tanh(s / c), every step a tensor.
+  void cap(std::vector<Real>& scores, Real c) const {
+    for (Real& score : scores) score = kept(c * kept(std::tanh(kept(score / c))));
   }
 
   /// Softmax in place; returns the LSE. NaN where a framework gives NaN.
@@ -76,8 +83,8 @@ void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fo
         }
       }
       for (std::int64_t n = 0; n < p.query_len; ++n) {
-        const auto visible = static_cast<std::size_t>(p.visible_keys(n));
-        if (visible == 0) {
+        const KeyRange range = p.visible_range(b, n);
+        if (visible_key_count(p, b, n) == 0) {
           if (lse != nullptr) lse->at(b, h, n, 0) = -std::numeric_limits<float>::infinity();
           continue;  // o is zeros
         }
@@ -86,12 +93,18 @@ void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fo
           const auto value = static_cast<Real>(q);
           query.push_back(fold == Fold::into_query ? row.kept(value * scale) : value);
         }
-        std::vector<Real> weights = row.scores(query, keys, key_len, visible);
+        std::vector<Real> weights = row.scores(query, keys, key_len, range);
+        if (p.softcap != 0) row.cap(weights, static_cast<Real>(p.softcap));
+        for (std::int64_t j = range.begin; j < range.end; ++j) {
+          if (!p.is_padded(b, j)) continue;
+          weights[static_cast<std::size_t>(j - range.begin)] =
+              -std::numeric_limits<Real>::infinity();
+        }
         const Real log_sum = row.softmax(weights);
         if (lse != nullptr) lse->at(b, h, n, 0) = static_cast<float>(log_sum);
-        std::vector<Real> sums(static_cast<std::size_t>(p.head_dim), Real{0});
-        for (std::size_t j = 0; j < visible; ++j) {
-          const auto v = inputs.v.row(b, kv, static_cast<std::int64_t>(j));
+        std::vector<Real> sums(static_cast<std::size_t>(p.output_dim()), Real{0});
+        for (std::size_t j = 0; j < weights.size(); ++j) {
+          const auto v = inputs.v.row(b, kv, range.begin + static_cast<std::int64_t>(j));
           for (std::size_t d = 0; d < sums.size(); ++d) {
             sums[d] += weights[j] * static_cast<Real>(v[d]);
           }
@@ -168,10 +181,9 @@ bool flash_infer(const PeerCase& c) {
 }  // namespace
 
 FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs) {
-  const Shape rows{problem.batch, problem.query_heads, problem.query_len, 1};
-  FrameworkAnswers answers{.ref = Tensor<float>(query_shape(problem)),
-                           .pt = Tensor<float>(query_shape(problem)),
-                           .lse = Tensor<float>(rows)};
+  FrameworkAnswers answers{.ref = Tensor<float>(output_shape(problem)),
+                           .pt = Tensor<float>(output_shape(problem)),
+                           .lse = Tensor<float>(lse_shape(problem))};
   if (problem.element_type == ElementType::fp32) {
     framework_attention<double>(problem, inputs, false, Fold::into_query, answers.ref,
                                 &answers.lse);

@@ -31,8 +31,10 @@ std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, cons
   Arguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;
-  arguments.q_strides = arguments.o_strides = strides_of(query_shape(problem), {});
-  arguments.k_strides = arguments.v_strides = strides_of(key_shape(problem), {});
+  arguments.q_strides = strides_of(query_shape(problem), {});
+  arguments.k_strides = strides_of(key_shape(problem), {});
+  arguments.v_strides = strides_of(value_shape(problem), {});
+  arguments.o_strides = strides_of(output_shape(problem), {});
   kernel.launch(arguments, device);
   return device.tracer()->launches();
 }
