@@ -27,7 +27,7 @@ std::vector<std::string> unreached(const Coverage& coverage) {
 std::string to_string(const Coverage& coverage) {
   std::size_t reached = 0;
   std::vector<std::pair<std::int64_t, std::string>> counts;
-  std::string elsewhere;
+  std::vector<std::pair<std::string, std::string>> elsewhere;  // what it takes, features
   for (const Feature& feature : all_features()) {
     const auto found = coverage.find(feature.name);
     const std::int64_t count = found == coverage.end() ? 0 : found->second;
@@ -35,7 +35,11 @@ std::string to_string(const Coverage& coverage) {
       ++reached;
       counts.emplace_back(count, feature.name);
     } else if (!feature.needs.empty()) {
-      elsewhere += fmt::format("  not reached: {} (needs {})\n", feature.name, feature.needs);
+      if (elsewhere.empty() || elsewhere.back().first != feature.needs) {
+        elsewhere.emplace_back(feature.needs, feature.name);
+      } else {
+        elsewhere.back().second += ", " + feature.name;
+      }
     }
   }
   std::ranges::sort(counts);
@@ -46,7 +50,10 @@ std::string to_string(const Coverage& coverage) {
     text += fmt::format("{}{} ({})", separator, counts[i].second, counts[i].first);
     separator = ", ";
   }
-  text += '\n' + elsewhere;
+  text += '\n';
+  for (const auto& [needs, names] : elsewhere) {
+    text += fmt::format("  not reached, needs {}: {}\n", needs, names);
+  }
   for (const std::string& name : unreached(coverage))
     text += fmt::format("  not reached: {}\n", name);
   return text;

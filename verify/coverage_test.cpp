@@ -33,6 +33,11 @@ TEST(Coverage, TheDefaultRunOfAllKernelsReachesEveryFeature) {
     }
   }
   for (const std::string& name : unreached(coverage)) ADD_FAILURE() << name << " is never reached";
+  // Those too that only some kernels can reach.
+  for (const Feature& feature : all_features()) {
+    if (!feature.needs.starts_with("a kernel")) continue;
+    EXPECT_GT(coverage[feature.name], 0) << feature.name << " is never reached";
+  }
 }
 
 // Of each kind of kernel one: what it can reach at all, 500 cases of its own reach.

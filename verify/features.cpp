@@ -7,12 +7,11 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "verify/coverage.hpp"
+#include "verify/feature_list.hpp"
+#include "verify/stored_shapes.hpp"
 
 namespace attest {
 namespace {
-
-using Predicate = std::function<bool(const Case&)>;
 
 bool is_prime(std::int64_t n) {
   if (n < 2) return false;
@@ -28,27 +27,19 @@ std::int64_t distance_to_multiple(std::int64_t length, std::int64_t unit) {
 }
 
 bool is_causal(const Case& c) {
-  return c.problem.mask != Mask::none;
+  return c.problem.mask == Mask::causal_top_left || c.problem.mask == Mask::causal_bottom_right;
 }
 
 std::int64_t group(const Case& c) {
   return c.problem.query_heads / c.problem.kv_heads;
 }
 
-/// Rows at the start that see no key although there are keys.
-std::int64_t empty_rows(const Case& c) {
-  const Problem& p = c.problem;
-  if (p.mask != Mask::causal_bottom_right || p.key_len == 0) return 0;
-  return std::max<std::int64_t>(0, p.query_len - p.key_len);
-}
-
 /// Does any of the four layouts satisfy the predicate?
 template <typename Holds>
 bool any_layout(const Case& c, const Holds& holds) {
-  const Problem& p = c.problem;
-  const Shape q = query_shape(p), k = key_shape(p);
-  return holds(c.layouts.q, q) || holds(c.layouts.k, k) || holds(c.layouts.v, k) ||
-         holds(c.layouts.o, q);
+  const StoredShapes shapes = stored_shapes(c.problem);
+  return holds(c.layouts.q, shapes.q) || holds(c.layouts.k, shapes.k) ||
+         holds(c.layouts.v, shapes.v) || holds(c.layouts.o, shapes.o);
 }
 
 std::int64_t base_offset_bytes(const Case& c, const TensorLayout& layout) {
@@ -71,17 +62,6 @@ bool is_contiguous(const Shape& shape, const TensorLayout& layout) {
   return have.batch == want.batch && have.head == want.head && have.row == want.row;
 }
 
-bool family_is(const Case& c, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, c.inputs.family) != names.end();
-}
-
-Feature feature(std::string name, std::vector<int> zoo, Predicate holds) {
-  return {
-      .name = std::move(name),
-      .zoo = std::move(zoo),
-      .holds = [holds = std::move(holds)](const KernelInfo&, const Case& c) { return holds(c); }};
-}
-
 /// Lengths and where tiles cut them.
 void add_lengths(std::vector<Feature>& list) {
   const auto add = [&](std::string name, std::vector<int> zoo, Predicate holds) {
@@ -92,7 +72,8 @@ void add_lengths(std::vector<Feature>& list) {
   add("no key", {25, 37}, [](const Case& c) { return c.problem.key_len == 0; });
   add("two keys", {}, [](const Case& c) { return c.problem.key_len == 2; });
   add("key tail without a mask", {1, 4, 6}, [](const Case& c) {
-    return !is_causal(c) && c.plan.key_tile > 1 && c.problem.key_len % c.plan.key_tile != 0;
+    return c.problem.mask == Mask::none && c.plan.key_tile > 1 &&
+           c.problem.key_len % c.plan.key_tile != 0;
   });
   add("key tail under a causal mask", {4, 6}, [](const Case& c) {
     return is_causal(c) && c.plan.key_tile > 1 && c.problem.key_len % c.plan.key_tile != 0;
@@ -156,7 +137,8 @@ void add_masks(std::vector<Feature>& list) {
     return empty_rows(c) >= std::max<std::int64_t>(1, c.plan.query_tile) && c.plan.query_tile > 0;
   });
   add("key splits that a row sees nothing of", {14, 33}, [](const Case& c) {
-    return is_causal(c) && c.plan.key_splits > 1 && c.problem.visible_keys(0) <= c.plan.key_tile &&
+    const KeyRange first = c.problem.visible_range(0, 0);
+    return is_causal(c) && c.plan.key_splits > 1 && first.end <= c.plan.key_tile &&
            c.problem.key_len > c.plan.key_tile;
   });
 }
@@ -206,15 +188,15 @@ void add_memory(std::vector<Feature>& list) {
     return true;
   });
   add("K and V with different strides", {26}, [](const Case& c) {
-    const Shape shape = key_shape(c.problem);
-    const Strides k = strides_of(shape, c.layouts.k), v = strides_of(shape, c.layouts.v);
+    const StoredShapes shapes = stored_shapes(c.problem);
+    const Strides k = strides_of(shapes.k, c.layouts.k), v = strides_of(shapes.v, c.layouts.v);
     return c.problem.key_len > 1 && k.row != v.row;
   });
   add("V is not contiguous", {27}, [](const Case& c) {
-    return c.problem.key_len > 0 && !is_contiguous(key_shape(c.problem), c.layouts.v);
+    return c.problem.key_len > 0 && !is_contiguous(stored_shapes(c.problem).v, c.layouts.v);
   });
   add("O is not contiguous", {28},
-      [](const Case& c) { return !is_contiguous(query_shape(c.problem), c.layouts.o); });
+      [](const Case& c) { return !is_contiguous(stored_shapes(c.problem).o, c.layouts.o); });
   add("gaps between rows", {27}, [](const Case& c) {
     return any_layout(c, [](const auto& layout, const Shape&) { return layout.row_gap > 0; });
   });
@@ -258,67 +240,6 @@ void add_memory(std::vector<Feature>& list) {
                            "wrote instead"});
 }
 
-/// Values: what logits and V look like.
-void add_values(std::vector<Feature>& list) {
-  const auto add = [&](std::string name, std::vector<int> zoo, Predicate holds) {
-    list.push_back(feature(std::move(name), std::move(zoo), std::move(holds)));
-  };
-  add("one key, logit below -5e4", {17}, [](const Case& c) {
-    return c.problem.visible_keys(c.problem.query_len - 1) == 1 && c.inputs.magnitude >= 5e4 &&
-           family_is(c, {"negative_shift", "all_negative"});
-  });
-  add("rows with one key", {17}, [](const Case& c) {
-    return c.problem.mask == Mask::causal_top_left && c.problem.key_len > 0;
-  });
-  add("all logits far below 0", {15, 17}, [](const Case& c) {
-    return c.inputs.magnitude >= 50 && family_is(c, {"negative_shift", "all_negative"});
-  });
-  add("a query tile without keys, all logits far below 0", {16}, [](const Case& c) {
-    return empty_rows(c) > 0 && family_is(c, {"negative_shift", "all_negative"});
-  });
-  add("equal logits of 1e5 and more", {18}, [](const Case& c) {
-    return c.inputs.magnitude >= 1e5 && family_is(c, {"equal_huge_logits"});
-  });
-  add("logits of 1e4 and more", {18, 19}, [](const Case& c) {
-    return c.inputs.magnitude >= 1e4 && family_is(c, {"huge_logits", "equal_huge_logits"});
-  });
-  add("large V of one sign over 64 keys and more", {20}, [](const Case& c) {
-    return c.inputs.magnitude >= 1e3 && c.problem.key_len >= 64 && family_is(c, {"positive_v"});
-  });
-  add("maxima that rise over several tiles", {38, 45}, [](const Case& c) {
-    return c.plan.key_tile > 0 && c.problem.key_len > c.plan.key_tile &&
-           family_is(c, {"ascending_maxima"});
-  });
-  add("maxima that fall over several tiles", {}, [](const Case& c) {
-    return c.plan.key_tile > 0 && c.problem.key_len > c.plan.key_tile &&
-           family_is(c, {"descending_maxima"});
-  });
-  // One family, one feature: each is there for bugs that no other one shows.
-  const auto of_family = [&](const char* name, std::vector<int> zoo) {
-    add(fmt::format("inputs {}", name), std::move(zoo),
-        [name](const Case& c) { return family_is(c, {name}); });
-  };
-  of_family("normal", {});
-  of_family("zero_q", {1, 47});
-  of_family("constant_q", {});
-  of_family("dominant_key", {});
-  of_family("sink", {39});
-  of_family("ties", {18});
-  of_family("constant_v", {1, 39});
-  of_family("one_hot_v", {30});
-  of_family("positive_v", {39});
-  of_family("key_index_v", {});
-  of_family("alternating_v", {});
-  of_family("scaled_v", {30});
-  of_family("late_dims", {43});
-  of_family("outliers", {});
-  of_family("sparse_integers", {});
-  list.push_back({.name = "inputs real",
-                  .zoo = {},
-                  .holds = [](const KernelInfo&, const Case& c) { return family_is(c, {"real"}); },
-                  .needs = "the captured activations that the program attest loads"});
-}
-
 }  // namespace
 
 const std::vector<Feature>& all_features() {
@@ -328,7 +249,8 @@ const std::vector<Feature>& all_features() {
     add_masks(list);
     add_shapes(list);
     add_memory(list);
-    add_values(list);
+    add_value_features(list);
+    add_extra_features(list);
     return list;
   }();
   return features;

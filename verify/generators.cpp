@@ -11,7 +11,9 @@
 #include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "verify/extras.hpp"
 #include "verify/shrinking.hpp"
+#include "verify/stored_shapes.hpp"
 
 namespace attest {
 namespace {
@@ -27,6 +29,11 @@ struct HeadCounts {
 constexpr std::array<HeadCounts, 20> head_counts{
     {{1, 1}, {1, 1}, {2, 1}, {2, 1}, {2, 2}, {2, 2}, {3, 1}, {3, 1},  {3, 3},  {4, 1},
      {4, 2}, {4, 4}, {5, 1}, {5, 1}, {6, 2}, {6, 3}, {7, 1}, {10, 2}, {12, 4}, {28, 4}}};
+
+/// For plans that pack the query heads of a group into the rows of a tile: as many rows as users
+/// have, and ratios that divide no tile.
+constexpr std::array<HeadCounts, 8> packed_head_counts{
+    {{8, 1}, {8, 1}, {16, 2}, {5, 1}, {10, 2}, {6, 2}, {7, 1}, {12, 4}}};
 
 std::vector<const InputFamily*> matching_families(const std::string& glob) {
   std::vector<const InputFamily*> matching;
@@ -96,10 +103,11 @@ Layouts draw_layouts(const Problem& problem, bool may_be_far) {
   const int far = *gen::inRange(0, 100);
   if (!may_be_far || problem.key_len == 0) return layouts;
   // One tensor at a time: each takes 8 GiB of address space.
-  if (far == 0) move_far(layouts.q, query_shape(problem));
-  if (far == 1) move_far(layouts.k, key_shape(problem));
-  if (far == 2) move_far(layouts.v, key_shape(problem));
-  if (far == 3) move_far(layouts.o, query_shape(problem));
+  const StoredShapes shapes = stored_shapes(problem);
+  if (far == 0) move_far(layouts.q, shapes.q);
+  if (far == 1) move_far(layouts.k, shapes.k);
+  if (far == 2) move_far(layouts.v, shapes.v);
+  if (far == 3) move_far(layouts.o, shapes.o);
   return layouts;
 }
 
@@ -111,6 +119,18 @@ std::int64_t len_limit(const Problem& p, std::int64_t max_len) {
                                 std::llround(std::min(1.0, share) * static_cast<double>(max_len)));
 }
 
+/// Windows come with the extras, which leave half of the cases alone.
+Mask draw_prefix_mask(const KernelInfo& kernel) {
+  std::vector<Mask> masks = kernel.masks;
+  std::erase_if(masks, is_window);
+  return masks.empty() ? kernel.masks.front() : *gen::elementOf(masks);
+}
+
+std::int64_t draw_batch(const Extras& extras, std::int64_t max_batch) {
+  if (extras.lengths) return *gen::inRange<std::int64_t>(1, 2 * max_batch + 1);
+  return std::min(*gen::weightedElement<std::int64_t>({{4, 1}, {2, 2}, {1, 3}}), max_batch);
+}
+
 /// Called inside gen::exec, where dereferencing a generator draws from it.
 Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   Case c;
@@ -118,15 +138,15 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   const InputFamily& family = **gen::elementOf(matching_families(options.families));
   Problem& p = c.problem;
   p.element_type = *gen::elementOf(kernel.element_types);
-  p.mask = *gen::elementOf(kernel.masks);
+  p.mask = draw_prefix_mask(kernel);
   p.head_dim = draw_head_dim(kernel, family, options);
   p.scale = family.head_dims.empty() ? draw_scale(p.head_dim) : default_scale(p.head_dim);
   const HeadCounts heads = *gen::elementOf(head_counts);
   p.query_heads = heads.query;
   p.kv_heads = heads.kv;
   if (p.query_heads > options.max_query_heads) p.query_heads = p.kv_heads = 1;
-  p.batch =
-      std::min(*gen::weightedElement<std::int64_t>({{4, 1}, {2, 2}, {1, 3}}), options.max_batch);
+  const Extras extras = draw_extras(kernel);
+  p.batch = draw_batch(extras, options.max_batch);
 
   // Plans of the largest problem of this kind: the lengths are then drawn around one plan's tiles.
   Problem largest = p;
@@ -134,14 +154,22 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   const std::vector<Plan> plans = kernel.plans(largest);
   if (plans.empty()) return c;
   c.plan = *gen::elementOf(plans);
+  if (c.plan.pack_gqa == PackGqa::yes) {
+    const HeadCounts packed = *gen::elementOf(packed_head_counts);
+    if (packed.query <= options.max_query_heads) {
+      p.query_heads = packed.query;
+      p.kv_heads = packed.kv;
+    }
+  }
   const std::int64_t max_len = len_limit(p, options.max_len);
   LengthWeights of_queries = options.lengths;
-  of_queries.zero = 0;
+  if (!extras.no_queries) of_queries.zero = 0;
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
+  draw_extra_shapes(extras, kernel, c.plan.key_tile, options.max_head_dim, p);
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
   c.layouts = fitted(kernel.layout_needs, p, draw_layouts(p, may_be_far));
   c.inputs = {.family = family.name,
@@ -149,6 +177,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
               .magnitude = *gen::elementOf(family.magnitudes),
               .round_to_integers = false};
   c.schedule_seed = *gen::arbitrary<std::uint64_t>();
+  if (extras.softcap) p.softcap = draw_softcap(c.inputs.magnitude);
   return c;
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "verify/coverage.hpp"
 #include "verify/shrinking.hpp"
 
 namespace attest {
@@ -18,12 +19,26 @@ const KernelInfo& k3() {
   return *find_kernel("k3_sequence_parallel", Executor::simt);
 }
 
-std::vector<Case> draws(std::uint64_t count) {
+/// It offers everything that a Problem has.
+const KernelInfo& every_shape() {
+  return *find_kernel("m6_every_shape", Executor::cpu);
+}
+
+std::vector<Case> draws(const KernelInfo& kernel, std::uint64_t count) {
   std::vector<Case> cases;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (const auto c = draw_case(k3(), {}, 1, i)) cases.push_back(*c);
+    if (const auto c = draw_case(kernel, {}, 1, i)) cases.push_back(*c);
   }
   return cases;
+}
+
+std::vector<Case> draws(std::uint64_t count) {
+  return draws(k3(), count);
+}
+
+bool is_dense(const Problem& p) {
+  return !is_window(p.mask) && p.softcap == 0 && p.value_dim == 0 && p.length_seed == 0 &&
+         p.padding_seed == 0 && p.query_len > 0;
 }
 
 TEST(Generators, ACaseIsAPureFunctionOfSeedAndIndex) {
@@ -93,14 +108,84 @@ TEST(Generators, ADefaultRunReachesEveryFeature) {
     EXPECT_GT(families[family.name], 0) << family.name;
 }
 
+TEST(Generators, AKernelThatOffersNothingMoreGetsDenseProblemsOnly) {
+  for (const Case& c : draws(200)) EXPECT_TRUE(is_dense(c.problem)) << to_string(c);
+}
+
+// The rows of features.cpp that need more than a usual kernel, all of them by one kernel that
+// offers everything, and half of its cases still dense.
+TEST(Generators, AKernelThatOffersEveryShapeGetsAllOfThem) {
+  Coverage reached;
+  std::size_t dense = 0;
+  const std::vector<Case> cases = draws(every_shape(), 1500);
+  for (const Case& c : cases) {
+    EXPECT_NO_THROW(validate(c.problem)) << to_string(c);
+    dense += is_dense(c.problem) ? 1 : 0;
+    for (const std::string& name : features_of(every_shape(), c)) ++reached[name];
+  }
+  for (const Feature& feature : all_features()) {
+    if (feature.needs.starts_with("a kernel")) EXPECT_GT(reached[feature.name], 0) << feature.name;
+  }
+  EXPECT_GT(2 * dense, cases.size());
+  EXPECT_LT(3 * dense, 2 * cases.size());
+}
+
 TEST(Generators, EverySimplerCaseIsSupportedAndAnother) {
-  for (const Case& c : draws(40)) {
-    for (const Case& simpler : simpler_cases(k3(), c)) {
-      EXPECT_NE(simpler, c);
-      EXPECT_NO_THROW(validate(simpler.problem));
-      EXPECT_EQ(why_unsupported(k3(), simpler.problem, simpler.plan), std::nullopt);
+  for (const KernelInfo* kernel : {&k3(), &every_shape()}) {
+    for (const Case& c : draws(*kernel, 40)) {
+      for (const Case& simpler : simpler_cases(*kernel, c)) {
+        EXPECT_NE(simpler, c);
+        EXPECT_NO_THROW(validate(simpler.problem));
+        EXPECT_EQ(why_unsupported(*kernel, simpler.problem, simpler.plan), std::nullopt);
+      }
     }
   }
+}
+
+/// Where shrinking the draws of the kernel that has every shape ends.
+void expect_shrunk(const std::function<bool(const Case&)>& fails,
+                   const std::function<void(const Problem&)>& expect_smallest) {
+  int shrunk = 0;
+  for (const Case& c : draws(every_shape(), 200)) {
+    if (!fails(c)) continue;
+    ++shrunk;
+    expect_smallest(shrink(every_shape(), c, fails, 2000).problem);
+  }
+  EXPECT_GT(shrunk, 5);
+}
+
+TEST(Generators, ShrinkingEndsAtADenseProblemWhereNoExtraIsAtFault) {
+  expect_shrunk(
+      [](const Case& c) {
+        return c.problem.key_len >= 7 && !is_dense(c.problem) && c.problem.query_len > 0;
+      },
+      [](const Problem& p) {
+        const int extras = (is_window(p.mask) ? 1 : 0) + (p.softcap != 0 ? 1 : 0) +
+                           (p.value_dim != 0 ? 1 : 0) + (p.length_seed != 0 ? 1 : 0) +
+                           (p.padding_seed != 0 ? 1 : 0);
+        EXPECT_EQ(extras, 1) << to_string(p);
+      });
+  expect_shrunk([](const Case& c) { return c.problem.key_len >= 7; },
+                [](const Problem& p) { EXPECT_TRUE(is_dense(p)) << to_string(p); });
+}
+
+TEST(Generators, ShrinkingEndsAtTheSmallestWindowThatStillFails) {
+  const auto fails = [](const Case& c) {
+    return is_window(c.problem.mask) && c.problem.window.left >= 5 && c.problem.key_len >= 9;
+  };
+  expect_shrunk(fails, [](const Problem& p) {
+    EXPECT_EQ(p.window.left, 5) << to_string(p);
+    EXPECT_EQ(p.window.right, -1) << to_string(p);
+    EXPECT_EQ(p.key_len, 9) << to_string(p);
+  });
+}
+
+TEST(Generators, ShrinkingEndsAtASmallSeedOfLengths) {
+  expect_shrunk([](const Case& c) { return c.problem.length_seed != 0 && c.problem.batch > 1; },
+                [](const Problem& p) {
+                  EXPECT_EQ(p.length_seed, 1U) << to_string(p);
+                  EXPECT_EQ(p.query_heads * p.head_dim * p.query_len, 1) << to_string(p);
+                });
 }
 
 TEST(Generators, ShrinkingEndsAtTheSmallestCaseThatStillFails) {

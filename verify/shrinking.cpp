@@ -24,6 +24,60 @@ std::vector<std::int64_t> smaller_lengths(std::int64_t length, std::int64_t tile
   return smaller;
 }
 
+void without_window(Problem& problem, Mask mask) {
+  problem.mask = mask;
+  problem.window = {};
+}
+
+/// A dense problem first, then without one of the extras at a time.
+template <typename Add>
+void add_without_extras(const Problem& problem, const Add& add) {
+  const auto without_lengths = [](Case& s) { s.problem.length_seed = 0; };
+  const auto without_padding = [](Case& s) { s.problem.padding_seed = 0; };
+  const auto without_softcap = [](Case& s) { s.problem.softcap = 0; };
+  const auto without_value_dim = [](Case& s) { s.problem.value_dim = 0; };
+  const auto without_window_mask = [](Case& s) {
+    if (is_window(s.problem.mask)) without_window(s.problem, Mask::none);
+  };
+  add([&](Case& s) {
+    without_lengths(s);
+    without_padding(s);
+    without_softcap(s);
+    without_value_dim(s);
+    without_window_mask(s);
+    if (problem.query_len == 0) s.problem.query_len = 1;
+  });
+  add(without_lengths);
+  add(without_padding);
+  add(without_softcap);
+  add(without_value_dim);
+  add(without_window_mask);
+  if (problem.query_len == 0) add([](Case& s) { s.problem.query_len = 1; });
+  // Other lengths and other keys may show the same with fewer entries.
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+    if (problem.length_seed > seed) add([=](Case& s) { s.problem.length_seed = seed; });
+    if (problem.padding_seed > seed) add([=](Case& s) { s.problem.padding_seed = seed; });
+  }
+}
+
+/// Sides without an end, then smaller ones; causal masks are windows with one such side.
+template <typename Add>
+void add_smaller_windows(const Case& c, const Add& add) {
+  if (!is_window(c.problem.mask)) return;
+  const bool is_top_left = c.problem.mask == Mask::window_top_left;
+  add([&](Case& s) {
+    without_window(s.problem, is_top_left ? Mask::causal_top_left : Mask::causal_bottom_right);
+  });
+  for (std::int64_t Window::*side : {&Window::left, &Window::right}) {
+    const std::int64_t length = c.problem.window.*side;
+    if (length < 0) continue;
+    add([&](Case& s) { s.problem.window.*side = -1; });
+    for (const std::int64_t smaller : smaller_lengths(length, c.plan.key_tile, 0)) {
+      add([&](Case& s) { s.problem.window.*side = smaller; });
+    }
+  }
+}
+
 }  // namespace
 
 bool can_run(const KernelInfo& kernel, const Case& c) {
@@ -46,6 +100,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
     simpler.layouts = fitted(kernel.layout_needs, simpler.problem, simpler.layouts);
     if (!(simpler == c) && can_run(kernel, simpler)) candidates.push_back(std::move(simpler));
   };
+  add_without_extras(c.problem, add);
   add([](Case& s) { s.problem.batch = s.problem.query_heads = s.problem.kv_heads = 1; });
   // One head fails less often than many: other values may help.
   for (const std::uint64_t seed : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
@@ -70,6 +125,10 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
   for (const std::int64_t length : smaller_lengths(c.problem.key_len, c.plan.key_tile, 0)) {
     add([&](Case& s) { s.problem.key_len = length; });
   }
+  for (const std::int64_t value_dim : {1, 8, 16, 64}) {
+    if (value_dim >= c.problem.value_dim) break;
+    add([&](Case& s) { s.problem.value_dim = value_dim; });
+  }
   for (const std::int64_t head_dim : {1, 2, 4, 8, 16, 32, 64}) {
     if (head_dim >= c.problem.head_dim) break;
     add([&](Case& s) {
@@ -78,7 +137,8 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
       if (is_default) s.problem.scale = default_scale(head_dim);
     });
   }
-  add([](Case& s) { s.problem.mask = Mask::none; });
+  add([](Case& s) { without_window(s.problem, Mask::none); });
+  add_smaller_windows(c, add);
   add([](Case& s) { s.problem.element_type = ElementType::fp32; });
   add([](Case& s) { s.problem.scale = default_scale(s.problem.head_dim); });
   for (const Plan& plan : kernel.plans(c.problem)) {

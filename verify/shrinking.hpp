@@ -11,8 +11,9 @@ namespace attest {
 /// Whether kernel, plan and input family can all run the case.
 [[nodiscard]] bool can_run(const KernelInfo& kernel, const Case& c);
 
-/// Simpler cases that the kernel supports, boldest first: fewer batches, heads, rows, keys, dims;
-/// contiguous layouts; no mask; the smallest tiles; plainer inputs.
+/// Simpler cases that the kernel supports, boldest first: no lengths, padding, softcap, value_dim
+/// or window; fewer batches, heads, rows, keys, dims; contiguous layouts; no mask, smaller windows;
+/// the smallest tiles; plainer inputs.
 [[nodiscard]] std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c);
 
 /// A case without a simpler one that still satisfies `fails`: a greedy walk down RapidCheck's tree
