@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "core/random.hpp"
 #include "verify/property.hpp"
 
 namespace attest {
@@ -11,39 +14,75 @@ Case last_request_alone(const Run& run) {
   return c;
 }
 
-/// The last request of a batch as a batch of its own.
-Tensor<float> last_of(const Tensor<float>& from) {
+/// One request of a batch as a batch of its own.
+Tensor<float> only(const Tensor<float>& from, std::int64_t request) {
   Shape shape = from.shape();
-  const std::int64_t last = shape[0] - 1;
   shape[0] = 1;
   Tensor<float> to(shape);
   for (std::int64_t h = 0; h < shape[1]; ++h) {
     for (std::int64_t n = 0; n < shape[2]; ++n) {
-      std::ranges::copy(from.row(last, h, n), to.row(0, h, n).begin());
+      std::ranges::copy(from.row(request, h, n), to.row(0, h, n).begin());
     }
   }
   return to;
 }
 
+Outputs only(const Outputs& from, std::int64_t request) {
+  return {.o = only(from.o, request), .lse = only(from.lse, request)};
+}
+
+/// Every other request holds nothing but `value`.
+Tensor<float> replaced_mates(Tensor<float> tensor, std::int64_t request, float value) {
+  const Shape shape = tensor.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1] && b != request; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) std::ranges::fill(tensor.row(b, h, n), value);
+    }
+  }
+  return tensor;
+}
+
+/// Lengths and padding belong to an entry's place, so an entry cannot stand alone with its own.
+bool depends_on_place(const Problem& problem) {
+  return problem.length_seed != 0 || problem.padding_seed != 0;
+}
+
+Check check_alone(Run& run) {
+  const Inputs& in = run.inputs();
+  const std::int64_t last = run.problem().batch - 1;
+  const Launch alone =
+      run.launch(last_request_alone(run),
+                 {.q = only(in.q, last), .k = only(in.k, last), .v = only(in.v, last)});
+  return check_same_bits(alone.outputs, only(run.base().outputs, last),
+                         "a request alone has other bits than among others");
+}
+
+Check check_replaced(Run& run) {
+  const Inputs& in = run.inputs();
+  const std::int64_t request = random_below(run.the_case().inputs.seed, 82, 0, run.problem().batch);
+  const float other =
+      run.kernel().ignores_hidden_nan ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+  const Launch launch = run.launch(run.the_case(), {.q = replaced_mates(in.q, request, other),
+                                                    .k = replaced_mates(in.k, request, other),
+                                                    .v = replaced_mates(in.v, request, other)});
+  return check_same_bits(only(launch.outputs, request), only(run.base().outputs, request),
+                         "the values of other requests changed a request");
+}
+
 const PropertyRegistration registration{
     {.name = "batch_mates_irrelevant",
-     .statement = "a request alone has the bits that it has among other requests, under one plan",
+     .statement = "a request alone has the bits that it has among other requests, under one plan; "
+                  "where lengths or padding tie it to its place, whatever the others hold",
      .cost = Property::Cost::more_launches,
      .applies =
          [](Run& run) {
-           const Case c = last_request_alone(run);
-           return run.problem().batch > 1 && run.kernel().is_deterministic &&
-                  !why_unsupported(run.kernel(), c);
+           if (run.problem().batch == 1 || !run.kernel().is_deterministic) return false;
+           return depends_on_place(run.problem()) ||
+                  !why_unsupported(run.kernel(), last_request_alone(run));
          },
      .check =
          [](Run& run) {
-           const Inputs& in = run.inputs();
-           const Launch alone =
-               run.launch(last_request_alone(run),
-                          {.q = last_of(in.q), .k = last_of(in.k), .v = last_of(in.v)});
-           const Outputs& base = run.base().outputs;
-           return check_same_bits(alone.outputs, {.o = last_of(base.o), .lse = last_of(base.lse)},
-                                  "a request alone has other bits than among others");
+           return depends_on_place(run.problem()) ? check_replaced(run) : check_alone(run);
          }}};
 
 }  // namespace

@@ -36,6 +36,8 @@ const PropertyRegistration registration{
      .cost = Property::Cost::more_launches,
      .applies =
          [](Run& run) {
+           // Lengths and padding of two places differ.
+           if (run.problem().length_seed != 0 || run.problem().padding_seed != 0) return false;
            const Case c = with_two_requests(run);
            return run.kernel().is_deterministic && !why_unsupported(run.kernel(), c);
          },

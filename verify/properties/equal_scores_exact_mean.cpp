@@ -7,13 +7,15 @@ namespace attest {
 namespace {
 
 /// Rows that see 2^r keys: their mean is a sum and a change of exponent.
-bool sees_power_of_two(const Problem& problem, std::int64_t n) {
-  return std::has_single_bit(static_cast<std::uint64_t>(problem.visible_keys(n)));
+bool sees_power_of_two(const Problem& problem, std::int64_t b, std::int64_t n) {
+  return std::has_single_bit(static_cast<std::uint64_t>(visible_key_count(problem, b, n)));
 }
 
 bool has_such_rows(const Problem& problem) {
-  for (std::int64_t n = 0; n < problem.query_len; ++n) {
-    if (sees_power_of_two(problem, n)) return true;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t n = 0; n < problem.query_len; ++n) {
+      if (sees_power_of_two(problem, b, n)) return true;
+    }
   }
   return false;
 }
@@ -26,7 +28,7 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
                         bound);
   };
   Inputs inputs{Tensor<float>(query_shape(p)), Tensor<float>(key_shape(p)),
-                Tensor<float>(key_shape(p))};
+                Tensor<float>(value_shape(p))};
   for (std::int64_t i = 0; i < inputs.q.size() && !zero_scores; ++i) {
     inputs.q.values()[static_cast<std::size_t>(i)] = static_cast<float>(draw(91, i, 5) - 2);
   }
@@ -34,7 +36,9 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
     const auto at = static_cast<std::size_t>(i);
     // Every key of a case is the same vector.
     inputs.k.values()[at] = static_cast<float>(draw(92, i % p.head_dim, 3) - 1);
-    inputs.v.values()[at] = static_cast<float>(draw(93, i, 17) - 8);
+  }
+  for (std::int64_t i = 0; i < inputs.v.size(); ++i) {
+    inputs.v.values()[static_cast<std::size_t>(i)] = static_cast<float>(draw(93, i, 17) - 8);
   }
   return inputs;
 }
@@ -61,20 +65,21 @@ const PropertyRegistration registration{
          [](Run& run) {
            const Problem& p = run.problem();
            // Only s = fl(scale x) is the same number in every key for certain and cancels to 0: a
-           // maximum multiplied by the scale apart does not.
-           const bool zero_scores = !run.kernel().precision(p, run.the_case().plan).scale_after_dot;
+           // maximum multiplied by the scale, or capped, apart does not.
+           const bool zero_scores =
+               p.softcap != 0 || !run.kernel().precision(p, run.the_case().plan).scale_after_dot;
            const Inputs inputs = equal_scores(run, zero_scores);
            const Launch launch = run.launch(run.the_case(), inputs);
            const Answer answer = run.answer_to(p, run.the_case().plan, inputs);
            const Check exact = check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-             if (!sees_power_of_two(p, n)) return Check::passed();
-             for (std::int64_t d = 0; d < p.head_dim; ++d) {
+             if (!sees_power_of_two(p, b, n)) return Check::passed();
+             const std::vector<std::int64_t> keys = visible_keys_of(p, b, n);
+             for (std::int64_t d = 0; d < p.output_dim(); ++d) {
                double sum = 0;
-               for (std::int64_t j = 0; j < p.visible_keys(n); ++j) {
+               for (const std::int64_t j : keys) {
                  sum += static_cast<double>(inputs.v.at(b, p.kv_head_of(h), j, d));
                }
-               const double want =
-                   round_to(p.element_type, sum / static_cast<double>(p.visible_keys(n)));
+               const double want = round_to(p.element_type, sum / static_cast<double>(keys.size()));
                const float got = launch.outputs.o.at(b, h, n, d);
                if (static_cast<double>(got) == want) continue;
                return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want},

@@ -18,13 +18,14 @@ Spot draw_spot(const Run& run) {
   const auto draw = [&](std::uint64_t index, std::int64_t bound) {
     return random_below(run.the_case().inputs.seed, 79, index, bound);
   };
-  const auto where = static_cast<Spot::Where>(draw(0, 3));
-  const bool in_query = where == Spot::Where::query;
-  return {.where = where,
-          .b = draw(1, p.batch),
-          .head = draw(2, in_query ? p.query_heads : p.kv_heads),
-          .row = draw(3, in_query ? p.query_len : p.key_len),
-          .d = draw(4, p.head_dim)};
+  Spot spot{.where = static_cast<Spot::Where>(draw(0, 3)), .b = draw(1, p.batch)};
+  const bool in_query = spot.where == Spot::Where::query;
+  spot.head = draw(2, in_query ? p.query_heads : p.kv_heads);
+  // An entry without rows of its own takes any: nothing may then depend on it.
+  const std::int64_t rows = in_query ? p.query_len_of(spot.b) : p.key_len_of(spot.b);
+  spot.row = draw(3, rows > 0 ? rows : in_query ? p.query_len : p.key_len);
+  spot.d = draw(4, spot.where == Spot::Where::value ? p.output_dim() : p.head_dim);
+  return spot;
 }
 
 float& element(Inputs& inputs, const Spot& spot) {
@@ -34,13 +35,13 @@ float& element(Inputs& inputs, const Spot& spot) {
   return tensor.at(spot.b, spot.head, spot.row, spot.d);
 }
 
-/// Does column `d` of O, or LSE for d = head_dim, of a row depend on the spot? A value reaches one
-/// column only.
+/// Does column `d` of O, or LSE for d = output_dim(), of a row depend on the spot? A value reaches
+/// one column only.
 bool depends_on(const Problem& p, const Spot& spot, std::int64_t b, std::int64_t h, std::int64_t n,
                 std::int64_t d) {
   if (b != spot.b) return false;
   if (spot.where == Spot::Where::query) {
-    return h == spot.head && n == spot.row && p.visible_keys(n) > 0;
+    return h == spot.head && n == spot.row && visible_key_count(p, b, n) > 0;
   }
   const bool sees_key = p.kv_head_of(h) == spot.head && p.sees(b, n, spot.row);
   return sees_key && (spot.where == Spot::Where::key || d == spot.d);
@@ -52,7 +53,10 @@ const PropertyRegistration registration{
                   "changes no other bit",
      .cost = Property::Cost::more_launches,
      .applies =
-         [](Run& run) { return run.kernel().ignores_hidden_nan && run.problem().key_len > 0; },
+         [](Run& run) {
+           const Problem& p = run.problem();
+           return run.kernel().ignores_hidden_nan && p.key_len > 0 && p.query_len > 0;
+         },
      .check =
          [](Run& run) {
            const Problem& p = run.problem();
@@ -62,9 +66,9 @@ const PropertyRegistration registration{
            const Launch launch = run.launch(run.the_case(), inputs);
            const Answer& answer = run.answer();
            return check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-             for (std::int64_t d = 0; d <= p.head_dim; ++d) {
+             for (std::int64_t d = 0; d <= p.output_dim(); ++d) {
                const bool must_be_nan = depends_on(p, spot, b, h, n, d);
-               const bool is_lse = d == p.head_dim;
+               const bool is_lse = d == p.output_dim();
                // Where all weights may vanish a row is as good as empty: nothing can be proven.
                const double bound =
                    is_lse ? answer.lse_bound.at(b, h, n, 0) : answer.o_bound.at(b, h, n, d);

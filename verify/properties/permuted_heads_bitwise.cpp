@@ -5,14 +5,17 @@
 namespace attest {
 namespace {
 
-/// Batch and heads in reverse; query heads keep their key/value head.
-Tensor<float> reversed(const Tensor<float>& from) {
+/// Heads in reverse, and the batch unless lengths or padding belong to its places; query heads keep
+/// their key/value head.
+Tensor<float> reversed(const Problem& problem, const Tensor<float>& from) {
+  const bool keeps_batch = problem.length_seed != 0 || problem.padding_seed != 0;
   Tensor<float> to(from.shape());
   const Shape shape = from.shape();
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) {
-        std::ranges::copy(from.row(b, h, n), to.row(shape[0] - 1 - b, shape[1] - 1 - h, n).begin());
+        const std::int64_t to_entry = keeps_batch ? b : shape[0] - 1 - b;
+        std::ranges::copy(from.row(b, h, n), to.row(to_entry, shape[1] - 1 - h, n).begin());
       }
     }
   }
@@ -27,11 +30,14 @@ const PropertyRegistration registration{
      .check =
          [](Run& run) {
            const Inputs& inputs = run.inputs();
-           const Launch launch = run.launch(
-               run.the_case(),
-               {.q = reversed(inputs.q), .k = reversed(inputs.k), .v = reversed(inputs.v)});
+           const auto reverse = [&](const Tensor<float>& tensor) {
+             return reversed(run.problem(), tensor);
+           };
+           const Launch launch =
+               run.launch(run.the_case(),
+                          {.q = reverse(inputs.q), .k = reverse(inputs.k), .v = reverse(inputs.v)});
            return check_same_bits(
-               {.o = reversed(launch.outputs.o), .lse = reversed(launch.outputs.lse)},
+               {.o = reverse(launch.outputs.o), .lse = reverse(launch.outputs.lse)},
                run.base().outputs, "with batch and heads reversed, a head's result has other bits");
          }}};
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/random.hpp"
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -14,19 +14,6 @@ std::vector<Plan> other_plans(Run& run) {
     plans.push_back(plan);
   }
   return plans;
-}
-
-/// The two bounds added: how far two correct results can be apart.
-Tensor<double> sum(const Tensor<double>& a, const Tensor<double>& b) {
-  Tensor<double> total = a;
-  for (std::size_t i = 0; i < total.values().size(); ++i) total.values()[i] += b.values()[i];
-  return total;
-}
-
-Tensor<double> widened(const Tensor<float>& from) {
-  Tensor<double> to(from.shape());
-  for (std::size_t i = 0; i < to.values().size(); ++i) to.values()[i] = from.values()[i];
-  return to;
 }
 
 const PropertyRegistration registration{
@@ -46,15 +33,7 @@ const PropertyRegistration registration{
            const Answer theirs = run.answer_to(other.problem, other.plan, run.inputs());
            const std::string failure =
                fmt::format("plan {} gives another answer", to_string(other.plan));
-           const Check o = check_of("O",
-                                    compare(launch.outputs.o, widened(run.base().outputs.o),
-                                            sum(mine.o_bound, theirs.o_bound)),
-                                    failure);
-           if (o.status == Check::Status::failed) return o;
-           return check_of("LSE",
-                           compare(launch.outputs.lse, widened(run.base().outputs.lse),
-                                   sum(mine.lse_bound, theirs.lse_bound)),
-                           failure);
+           return check_agree(launch.outputs, run.base().outputs, theirs, mine, failure);
          }}};
 
 }  // namespace

@@ -3,18 +3,21 @@
 namespace attest {
 namespace {
 
-/// The case with another scale and nothing else changed.
+/// The case with another scale, and another softcap where the kernel has one.
 Case with_other_scale(const Run& run) {
   Case c = run.the_case();
   const float scale = c.problem.scale;
   c.problem.scale = scale == 0 ? default_scale(c.problem.head_dim) : scale * 0.75F;
+  if (run.kernel().features.softcap) {
+    c.problem.softcap = c.problem.softcap == 0 ? 2.0F : c.problem.softcap * 0.75F;
+  }
   return c;
 }
 
 const PropertyRegistration registration{
     {.name = "scale_not_cached",
      .statement =
-         "another scale in the same process gives that scale's answer, and the first scale "
+         "another scale, or softcap, in the same process gives its own answer, and the first one "
          "its own bits again",
      .cost = Property::Cost::more_launches,
      .layer = Layer::bound,

@@ -27,13 +27,13 @@ Inputs with_values(const Inputs& from, double factor) {
   return inputs;
 }
 
-/// Largest minus smallest visible logit of a row.
+/// Largest minus smallest visible logit of a row; a softcap only brings them nearer.
 double logit_spread(const Problem& p, const Inputs& inputs, std::int64_t b, std::int64_t h,
                     std::int64_t n) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   const auto q = inputs.q.row(b, h, n);
-  for (std::int64_t j = 0; j < p.visible_keys(n); ++j) {
+  for (const std::int64_t j : visible_keys_of(p, b, n)) {
     const auto k = inputs.k.row(b, p.kv_head_of(h), j);
     double dot = 0;
     for (std::size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * k[d];
@@ -62,7 +62,7 @@ const PropertyRegistration registration{
                  !within(largest_spread, logit_spread(p, run.inputs(), b, h, n))) {
                return Check::passed();
              }
-             for (std::int64_t d = 0; d < p.head_dim; ++d) {
+             for (std::int64_t d = 0; d < p.output_dim(); ++d) {
                const float base = once.outputs.o.at(b, h, n, d);
                // Below the output format's normal range, and up to it, the base is rounded more
                // coarsely.

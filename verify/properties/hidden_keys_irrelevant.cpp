@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "core/random.hpp"
+#include "verify/property.hpp"
+
+namespace attest {
+namespace {
+
+/// A query of one entry.
+struct Row {
+  std::int64_t b = 0, n = 0;
+};
+
+/// The row whose hidden keys are replaced: it sees some key of its entry and not all of them.
+std::optional<Row> drawn_row(Run& run) {
+  const Problem& problem = run.problem();
+  std::vector<Row> rows;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t n = 0; n < problem.query_len; ++n) {
+      const std::int64_t count = visible_key_count(problem, b, n);
+      if (count > 0 && count < problem.key_len_of(b)) rows.push_back({b, n});
+    }
+  }
+  if (rows.empty()) return std::nullopt;
+  const auto pick =
+      random_below(run.the_case().inputs.seed, 78, 0, static_cast<std::int64_t>(rows.size()));
+  return rows[static_cast<std::size_t>(pick)];
+}
+
+/// The keys of an entry that are replaced: those that row n of it does not see. Rows that do not
+/// exist hide nothing.
+std::vector<std::int64_t> hidden_keys(const Problem& problem, std::int64_t b, std::int64_t n) {
+  std::vector<std::int64_t> keys;
+  for (std::int64_t key = 0; key < problem.key_len_of(b) && n < problem.query_len_of(b); ++key) {
+    if (!problem.sees(b, n, key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n, float value) {
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (const std::int64_t key : hidden_keys(problem, b, n)) {
+      for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+        std::ranges::fill(inputs.k.row(b, h, key), value);
+        std::ranges::fill(inputs.v.row(b, h, key), value);
+      }
+    }
+  }
+  return inputs;
+}
+
+/// [batch][query]: sees none of the keys that are hidden from row `n` of its entry.
+std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t n) {
+  std::vector<std::vector<bool>> unmoved;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const std::vector<std::int64_t> keys = hidden_keys(problem, b, n);
+    std::vector<bool>& rows = unmoved.emplace_back();
+    for (std::int64_t query = 0; query < problem.query_len; ++query) {
+      rows.push_back(std::ranges::none_of(
+          keys, [&](std::int64_t key) { return problem.sees(b, query, key); }));
+    }
+  }
+  return unmoved;
+}
+
+/// The rows that see no replaced key have the bits of the base launch.
+Check check_hidden(Run& run, const Row& row, float value) {
+  const Problem& problem = run.problem();
+  const Outputs& base = run.base().outputs;
+  const Launch launch =
+      run.launch(run.the_case(), with_hidden(problem, run.inputs(), row.n, value));
+  const std::string failure = fmt::format(
+      "keys that query {} does not see became {}, and a row that cannot see them changed", row.n,
+      value);
+  const auto unmoved = unmoved_rows(problem, row.n);
+  return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+    if (!unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)]) return Check::passed();
+    for (std::int64_t d = 0; d < problem.output_dim(); ++d) {
+      const float got = launch.outputs.o.at(b, h, n, d);
+      const float want = base.o.at(b, h, n, d);
+      if (same_bits(got, want)) continue;
+      return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want}, failure);
+    }
+    const float got = launch.outputs.lse.at(b, h, n, 0);
+    const float want = base.lse.at(b, h, n, 0);
+    if (same_bits(got, want)) return Check::passed();
+    return Check::failed_at("LSE", {.index = {b, h, n, 0}, .got = got, .want = want}, failure);
+  });
+}
+
+const PropertyRegistration registration{
+    {.name = "hidden_keys_irrelevant",
+     .statement = "replacing keys and values that a row cannot see, future ones, those outside its "
+                  "window and padded ones, by NaN or by a huge number, changes none of its bits",
+     .cost = Property::Cost::more_launches,
+     .applies = [](Run& run) { return drawn_row(run).has_value(); },
+     .check =
+         [](Run& run) {
+           const Row row = *drawn_row(run);
+           // 1e30 where the format holds it: its products overflow, which a mask must hide too.
+           const double largest = format_of(run.problem().element_type).max_finite;
+           const auto huge = static_cast<float>(std::min(1e30, largest));
+           if (run.kernel().ignores_hidden_nan) {
+             const Check check = check_hidden(run, row, std::numeric_limits<float>::quiet_NaN());
+             if (check.status == Check::Status::failed) return check;
+           }
+           return check_hidden(run, row, huge);
+         }}};
+
+}  // namespace
+}  // namespace attest
