@@ -9,7 +9,7 @@
 namespace attest::simt {
 namespace {
 
-/// 2^f of a segment of 1/64, in units of 2^-25, 2^-16 and 2^-11 of the segment's place.
+/// In segment s, t = f - s / 64: 2^f - 1 = value 2^-25 + slope 2^-16 t + curvature 2^-11 t^2.
 struct Coefficients {
   std::int64_t value, slope, curvature;
 };
@@ -36,7 +36,8 @@ constexpr std::array<Coefficients, 64> segments{
      {28654788, 84218, 917}, {29332202, 85136, 925}, {30016992, 86062, 938},
      {30709240, 87000, 946}, {31409026, 87946, 959}, {32116431, 88904, 969},
      {32831540, 89872, 980}}};
-// In units of 2^-39: half of what cutting loses on average, by the square and by the result.
+// In units of 2^-39, added before the sum is cut: about what the square and the cut lose on
+// average.
 constexpr std::int64_t bias = 12228;
 
 /// The hardware's square of 17 bits: without the partial products below 2^19. In units of 2^19.
