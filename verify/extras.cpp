@@ -21,6 +21,16 @@ std::int64_t draw_side(std::int64_t tile, std::int64_t key_len) {
       {{2, 0}, {1, 1}, {1, tile - 1}, {1, tile}, {1, tile + 1}, {1, key_len}, {2, -1}, {3, any}});
 }
 
+/// What users have most is causal: no key past the diagonal. Without an end on the right there are
+/// tiles in which a window begins and nothing ends.
+Window draw_window(std::int64_t tile, std::int64_t key_len) {
+  Window window{.left = draw_side(tile, key_len), .right = draw_side(tile, key_len)};
+  const int kind = *gen::inRange(0, 6);
+  if (kind < 2) window.right = 0;
+  if (kind == 2) window.right = -1;
+  return window;
+}
+
 std::int64_t draw_value_dim(const KernelInfo& kernel, std::int64_t max_head_dim,
                             std::int64_t head_dim) {
   std::vector<std::int64_t> dims = kernel.head_dims;
@@ -65,8 +75,7 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
     std::erase_if(masks, [](Mask mask) { return !is_window(mask); });
     problem.mask = *gen::elementOf(masks);
     const std::int64_t tile = std::max<std::int64_t>(key_tile, 1);
-    problem.window.left = draw_side(tile, problem.key_len);
-    problem.window.right = draw_side(tile, problem.key_len);
+    problem.window = draw_window(tile, problem.key_len);
   }
   if (extras.value_dim) problem.value_dim = draw_value_dim(kernel, max_head_dim, problem.head_dim);
   if (extras.padding) {
