@@ -61,6 +61,8 @@ class Judge {
                if (!host.cases[i]) return;
                Case c = *host.cases[i];
                c.kernel = row.kernel->name;
+               // Of a family a mutant has some variants only.
+               if (why_unsupported(*row.kernel, c)) return;
                count(row, host, i, judge(*row.kernel, c, task % all, runner), &host.judgements[i]);
              });
     judge_by_named_laws();
