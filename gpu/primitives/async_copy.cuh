@@ -4,6 +4,7 @@
 
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/shared_address.cuh"
 
 namespace attest {
 
@@ -22,13 +23,28 @@ class AsyncCopies {
     copy_or_zero<bytes>(shared, global, true);
   }
 
+  template <int bytes>
+  static __device__ void copy(SharedAddress shared, const void* global) {
+#ifdef __CUDA_ARCH__
+    static_assert(bytes == 16);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared.value()), "l"(global)
+                 : "memory");
+#elif !defined(__CUDACC__)
+    copy_or_zero<bytes>(shared, global, true);
+#endif
+  }
+
   /// Zeros when the source does not exist: a row past the end. `global` is then not read.
   template <int bytes>
   static __device__ void copy_or_zero(void* shared, const void* global, bool exists) {
+    copy_or_zero<bytes>(SharedAddress(shared), global, exists);
+  }
+  template <int bytes>
+  static __device__ void copy_or_zero(SharedAddress shared, const void* global, bool exists) {
     static_assert(bytes == 4 || bytes == 8 || bytes == 16, "what cp.async can copy");
     const int source_bytes = exists ? bytes : 0;
 #ifdef __CUDA_ARCH__
-    const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    const unsigned to = shared.value();
     // Whole lines do not need the L1 cache, and only they may leave it out.
     if constexpr (bytes == 16)
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global),
@@ -39,7 +55,7 @@ class AsyncCopies {
                    "r"(source_bytes), "n"(bytes)
                    : "memory");
 #elif !defined(__CUDACC__)
-    simt::start_async_copy(shared, global, bytes, static_cast<std::size_t>(source_bytes));
+    simt::start_async_copy(shared.value(), global, bytes, static_cast<std::size_t>(source_bytes));
 #endif
   }
 

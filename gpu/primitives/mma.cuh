@@ -1,8 +1,9 @@
 #pragma once
 
+#include <cstring>
 #include <type_traits>
 
-#include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/shared_address.cuh"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -65,10 +66,10 @@ inline __device__ void mma_16x8x8_tf32(float (&d)[4], const unsigned (&a)[4],
 /// the address, a multiple of 16, of row r of matrix i; register i of lane 4 g + t receives columns
 /// 2 t and 2 t + 1 of row g of matrix i.
 template <int count>
-__device__ void load_matrices(unsigned (&r)[count], const void* row) {
+__device__ void load_matrices(unsigned (&r)[count], SharedAddress row) {
   static_assert(count == 1 || count == 2 || count == 4);
 #ifdef __CUDACC__
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  const unsigned address = row.value();
   if constexpr (count == 1)
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                  : "=r"(r[0])
@@ -85,17 +86,17 @@ __device__ void load_matrices(unsigned (&r)[count], const void* row) {
                  : "r"(address)
                  : "memory");
 #else
-  simt::load_matrices(r, count, false, row, __builtin_FILE(), __builtin_LINE());
+  simt::load_matrices(r, count, false, row.value(), __builtin_FILE(), __builtin_LINE());
 #endif
 }
 
 /// The same of 16-bit elements, each matrix transposed on the way: register i of lane 4 g + t
 /// receives rows 2 t and 2 t + 1 of column g.
 template <int count>
-__device__ void load_matrices_transposed(unsigned (&r)[count], const void* row) {
+__device__ void load_matrices_transposed(unsigned (&r)[count], SharedAddress row) {
   static_assert(count == 1 || count == 2 || count == 4);
 #ifdef __CUDACC__
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  const unsigned address = row.value();
   if constexpr (count == 1)
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
                  : "=r"(r[0])
@@ -112,8 +113,27 @@ __device__ void load_matrices_transposed(unsigned (&r)[count], const void* row) 
                  : "r"(address)
                  : "memory");
 #else
-  simt::load_matrices(r, count, true, row, __builtin_FILE(), __builtin_LINE());
+  simt::load_matrices(r, count, true, row.value(), __builtin_FILE(), __builtin_LINE());
 #endif
+}
+
+/// Two fp32 numbers rounded to T, the first in the lower half: a register of a fragment.
+template <typename T>
+__device__ unsigned packed(float low, float high) {
+  unsigned bits;
+#ifdef __CUDACC__
+  if constexpr (std::is_same_v<T, __half>) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    memcpy(&bits, &pair, sizeof bits);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    memcpy(&bits, &pair, sizeof bits);
+  }
+#else
+  const T pair[2] = {T(low), T(high)};
+  memcpy(&bits, pair, sizeof bits);
+#endif
+  return bits;
 }
 
 }  // namespace attest

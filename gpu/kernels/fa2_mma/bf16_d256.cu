@@ -1,0 +1,18 @@
+#include "gpu/kernels/fa2_mma/variant.cuh"
+
+namespace attest {
+
+template <>
+std::span<const Fa2Variant> fa2_variants<this_executor, __nv_bfloat16, 256>() {
+  static constexpr Fa2Variant variants[] = {
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 256, 128, 64, 8, 2>,
+                  Fa2Extras{.persistent = true, .general = true}>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 256, 64, 64, 4, 1>,
+                  Fa2Extras{.general = true}>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 256, 64, 32, 4, 1>>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 256, 128, 32, 8, 3>>(),
+  };
+  return variants;
+}
+
+}  // namespace attest

@@ -1,0 +1,20 @@
+#include "gpu/kernels/fa2_mma/variant.cuh"
+
+namespace attest {
+
+template <>
+std::span<const Fa2Variant> fa2_variants<this_executor, __nv_bfloat16, 64>() {
+  static constexpr Fa2Variant variants[] = {
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 128, 64, 4, 2>,
+                  Fa2Extras{.persistent = true, .general = true}>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 64, 64, 4, 2>,
+                  Fa2Extras{.general = true}>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 128, 128, 8, 2>>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 128, 64, 8, 2>>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 128, 32, 4, 3>>(),
+      fa2_variant<this_executor, Fa2Shape<__nv_bfloat16, 64, 64, 128, 4, 1>>(),
+  };
+  return variants;
+}
+
+}  // namespace attest

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cfloat>
+
+#include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/online_softmax.cuh"
+
+namespace attest {
+
+/// A reference may stay below the largest score of its row by this much, in units of log2: weights
+/// are then up to 16, and hardly a tile has to rescale O.
+inline constexpr float reference_lag = 4.0F;
+
+/// Online softmax of a warp's rows, whose scores lie in fragments; a lane has the keys 8 j + 2 t
+/// and 8 j + 2 t + 1 of its rows 16 i + g and 16 i + g + 8.
+///
+/// A row's weights are 2^(c s - r), c being scale * log2(e) and r its reference: not the running
+/// maximum, but a number at most `reference_lag` below it. r is raised, and O and l rescaled, only
+/// when a score passes r by more: until then no lane needs to know another's largest score. What
+/// is decided is decided for each row by itself, so no row's bits hang on its neighbours.
+template <typename Shape>
+struct Fa2Softmax {
+  using T = typename Shape::T;
+  using Scores = typename Shape::Scores;
+  using Rows = typename Shape::Rows;
+  static constexpr int row_tiles = Shape::row_tiles, columns = Shape::Bc / 8;
+  /// Past it c s - r in one rounding would differ from rounded c s minus r by more than 2^-8, and a
+  /// weight could leave its format: scores are then rounded before.
+  static constexpr float large = 0x1p16F;
+
+  Rows r, l;               ///< r is -FLT_MAX before the first key; l: of this lane's keys
+  Rows below;              ///< what exponents of this tile are below: r, or 0 where r is large
+  bool has_large = false;  ///< |r| > large in some row of the warp
+
+  __device__ __forceinline__ Fa2Softmax() {
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        r[i][h] = -FLT_MAX;
+        l[i][h] = 0.0F;
+      }
+    }
+  }
+
+  static __device__ bool is_large(float r) {
+    return fabsf(r) > large && r > -FLT_MAX;
+  }
+
+  /// Raises the references where the tile's scores ask for it. All lanes of the warp call it.
+  __device__ __forceinline__ void see(Scores& s, float c, typename Shape::Outputs& o) {
+    Rows largest;
+    bool has_risen = false;
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float of_even = fmaxf(s[i][0][2 * h], s[i][0][2 * h + 1]);  // two chains: half the latency
+        float of_odd = fmaxf(s[i][1][2 * h], s[i][1][2 * h + 1]);
+#pragma unroll
+        for (int j = 2; j < columns; j += 2) {
+          of_even = fmaxf(of_even, fmaxf(s[i][j][2 * h], s[i][j][2 * h + 1]));
+          of_odd = fmaxf(of_odd, fmaxf(s[i][j + 1][2 * h], s[i][j + 1][2 * h + 1]));
+        }
+        largest[i][h] = fmaxf(of_even, of_odd) * c;
+        has_risen |= largest[i][h] > r[i][h] + reference_lag;
+      }
+    }
+    if (__any_sync(0xffffffffU, has_risen)) raise(largest, o);
+    if (has_large) round_products(s, c);
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) below[i][h] = fabsf(r[i][h]) > large ? 0.0F : r[i][h];
+    }
+  }
+
+  /// Weights of keys [16 k, 16 k + 16) as the left operand of P V; l adds them before they are
+  /// rounded to T.
+  __device__ __forceinline__ void weights(const Scores& s, float c, int k,
+                                          unsigned (&p)[row_tiles][4]) {
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {  // rows g, g + 8 of the first 8 keys, of the others
+        const int h = part % 2, j = 2 * k + part / 2;
+        const float first = HardwareExp2::of(fmaf(s[i][j][2 * h], c, -below[i][h]));
+        const float second = HardwareExp2::of(fmaf(s[i][j][2 * h + 1], c, -below[i][h]));
+        l[i][h] += first;
+        l[i][h] += second;
+        p[i][part] = packed<T>(first, second);
+      }
+    }
+  }
+
+  /// The sum over a row's four lanes, in each of them.
+  static __device__ float over_row(float x) {
+    x += __shfl_xor_sync(0xffffffffU, x, 1);
+    return x + __shfl_xor_sync(0xffffffffU, x, 2);
+  }
+
+ private:
+  __device__ __forceinline__ void raise(const Rows& largest, typename Shape::Outputs& o) {
+    bool is_any_large = false;
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float top = largest[i][h];
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 2));
+        const float risen = top > r[i][h] + reference_lag ? top : r[i][h];
+        const float keep = HardwareExp2::of(r[i][h] - risen);  // 1 for a row that stays
+        r[i][h] = risen;
+        is_any_large |= is_large(risen);
+        l[i][h] *= keep;
+#pragma unroll
+        for (int n = 0; n < Shape::D / 8; ++n) {
+          o[i][n][2 * h] *= keep;
+          o[i][n][2 * h + 1] *= keep;
+        }
+      }
+    }
+    has_large = __any_sync(0xffffffffU, is_any_large);
+  }
+
+  /// In rows of large scores: s becomes (fl(c s) - r) / c, and nothing is left to subtract. The
+  /// quotient's roundings are small beside that of fl(c s).
+  __device__ __forceinline__ void round_products(Scores& s, float c) const {
+    const float per_c = 1.0F / c;
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (!is_large(r[i][h])) continue;
+#pragma unroll
+        for (int j = 0; j < columns; ++j) {
+          s[i][j][2 * h] = (s[i][j][2 * h] * c - r[i][h]) * per_c;
+          s[i][j][2 * h + 1] = (s[i][j][2 * h + 1] * c - r[i][h]) * per_c;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace attest
