@@ -60,8 +60,9 @@ struct SwizzledLane {
 /// after the wait serves that too. No commit inside. `width`: widest_copy() of the rows; of `from`
 /// row(n), existing(begin, rows) and first are asked.
 template <typename Rows, typename T, int dim>
-__device__ __attribute__((noinline)) void load_swizzled_async(const Rows& from, std::int64_t begin, int rows, int columns,
-                                    int width, const SwizzledTile<T, dim>& tile) {
+__device__ __attribute__((noinline)) void load_swizzled_async(const Rows& from, std::int64_t begin,
+                                                              int rows, int columns, int width,
+                                                              const SwizzledTile<T, dim>& tile) {
   using Tile = SwizzledTile<T, dim>;
   const int existing = from.existing(begin, rows), chunks = Tile::chunks_of(columns);
 #pragma unroll 1
