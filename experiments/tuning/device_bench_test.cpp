@@ -138,6 +138,7 @@ TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
   } runner;
   SmallCases small_cases(runner);
   const auto device = make_device(Executor::cpu);
+  const KernelInfo right_kernel = by_definition();
   for (const std::string problem :
        {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right",
         "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2", "b3 h4/2 q19 k33 d24 padding3",
@@ -145,14 +146,15 @@ TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
         "b3 h4/2 n33 d24 softcap2", "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6",
         "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
-    DeviceBench right(by_definition(), p, *device, small_cases);
+    DeviceBench right(right_kernel, p, *device, small_cases);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.
     EXPECT_EQ(right.why_wrong({}), std::nullopt) << problem;
   }
   int found = 0;
   const Problem p = problem_from_string("b9 h4/2 q19 k33 d24 lengths6");
   for (std::int64_t entry = 0; entry < p.batch; ++entry) {
-    DeviceBench wrong(by_definition(entry), p, *device, small_cases);
+    const KernelInfo wrong_kernel = by_definition(entry);
+    DeviceBench wrong(wrong_kernel, p, *device, small_cases);
     found += wrong.why_wrong({}).has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
