@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <span>
 #include <thread>
 
 #include "core/error.hpp"
@@ -42,7 +43,8 @@ std::byte* HostMemoryDevice::upload(const BufferImage& image) {
 }
 
 void HostMemoryDevice::download(const std::byte* from, std::span<std::byte> to) {
-  std::memcpy(to.data(), from, to.size());
+  // memcpy may not copy nothing to a null pointer: outputs without rows.
+  std::ranges::copy(std::span(from, to.size()), to.begin());
 }
 
 void HostMemoryDevice::release(std::byte* buffer) noexcept {
