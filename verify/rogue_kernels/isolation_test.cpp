@@ -89,7 +89,9 @@ TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged
   EXPECT_EQ(results[1].verdict(), Verdict::passed);
   EXPECT_EQ(results[1].cases, 10);
 
-  const auto folder = std::filesystem::path(testing::TempDir()) / "attest_isolation_test";
+  // CTest runs these tests at the same time.
+  const auto folder = std::filesystem::path(testing::TempDir()) /
+                      ("attest_isolation_test_" + std::to_string(getpid()));
   const auto path = write_counterexample(folder, *result.failure, rogue->executor, "");
   const Counterexample read = read_counterexample(path);
   EXPECT_EQ(read.kind, GetParam().verdict);
