@@ -113,6 +113,16 @@ void read_part(std::string_view part, GivenParts& given) {
   }
 }
 
+/// Sums of the lengths of the entries before.
+template <typename LengthOf>
+std::vector<std::int32_t> starts_of(const Problem& problem, const LengthOf& length_of) {
+  std::vector<std::int32_t> starts{0};
+  for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
+    starts.push_back(starts.back() + static_cast<std::int32_t>(length_of(entry)));
+  }
+  return starts;
+}
+
 }  // namespace
 
 Shape query_shape(const Problem& problem) {
@@ -156,19 +166,11 @@ std::int64_t visible_key_count(const Problem& problem, std::int64_t entry, std::
 }
 
 std::vector<std::int32_t> query_starts(const Problem& problem) {
-  std::vector<std::int32_t> starts{0};
-  for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
-    starts.push_back(starts.back() + static_cast<std::int32_t>(problem.query_len_of(entry)));
-  }
-  return starts;
+  return starts_of(problem, [&](std::int64_t entry) { return problem.query_len_of(entry); });
 }
 
 std::vector<std::int32_t> key_starts(const Problem& problem) {
-  std::vector<std::int32_t> starts{0};
-  for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
-    starts.push_back(starts.back() + static_cast<std::int32_t>(problem.key_len_of(entry)));
-  }
-  return starts;
+  return starts_of(problem, [&](std::int64_t entry) { return problem.key_len_of(entry); });
 }
 
 float default_scale(std::int64_t head_dim) {

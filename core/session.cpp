@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/stored_shapes.hpp"
+
 namespace attest {
 namespace {
 
@@ -41,16 +43,12 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
         add(name, Use::input, values.shape(), layout, type, &values);
       }
     };
-    const auto add_output = [&](const char* name, const Shape& shape, const TensorLayout& layout,
-                                ElementType output_type) {
-      add(name, Use::output, is_packed ? packed_shape(shape, queries) : shape, layout, output_type,
-          nullptr);
-    };
     add_input("Q", inputs.q, c.layouts.q, queries);
     add_input("K", inputs.k, c.layouts.k, keys);
     add_input("V", inputs.v, c.layouts.v, keys);
-    add_output("O", output_shape(problem_), c.layouts.o, type);
-    add_output("LSE", lse_shape(problem_), {}, ElementType::fp32);
+    const StoredShapes shapes = stored_shapes(problem_);
+    add("O", Use::output, shapes.o, c.layouts.o, type, nullptr);
+    add("LSE", Use::output, shapes.lse, {}, ElementType::fp32, nullptr);
     add("workspace", Use::workspace, workspace_shape, {}, ElementType::fp32, nullptr);
     indices_.upload(problem_, device_, arguments_);
   } catch (...) {

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "cpu_reference/kept_keys.hpp"
+
 namespace attest {
 namespace {
 
@@ -118,25 +120,17 @@ double half_ulp(const ElementFormat& format, double x) {
 
 /// K and V of one head and their squares, without the keys that padding hides.
 struct Head {
-  std::vector<std::int64_t> kept;  ///< key of every row of the matrices, ascending
+  KeptKeys kept;  ///< key of every row of the matrices
   Matrix k, k2, v, v2;
 };
 
-Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
-               const std::vector<std::int64_t>& rows) {
-  const std::int64_t columns = tensor.shape()[3];
-  Matrix copy(static_cast<std::int64_t>(rows.size()), columns);
+Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, const KeptKeys& rows) {
+  Matrix copy(rows.size(), tensor.shape()[3]);
   float* to = copy.data();
-  for (const std::int64_t row : rows) to = std::ranges::copy(tensor.row(b, h, row), to).out;
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    to = std::ranges::copy(tensor.row(b, h, rows[i]), to).out;
+  }
   return copy;
-}
-
-/// Rows of the matrices that belong to keys of the range.
-KeyRange rows_of(const std::vector<std::int64_t>& kept, KeyRange keys) {
-  const auto place = [&](std::int64_t key) {
-    return std::ranges::lower_bound(kept, key) - kept.begin();
-  };
-  return {place(keys.begin), place(keys.end)};
 }
 
 class Modeller {
@@ -147,7 +141,7 @@ class Modeller {
 
   /// True if the row is in scope; `row` is then filled.
   bool model(const Head& head, std::span<const float> query, RowErrorModel& row) {
-    const KeyRange seen = rows_of(head.kept, problem_.visible_range(row.b, row.n));
+    const KeyRange seen = head.kept.places_of(problem_.visible_range(row.b, row.n));
     const std::int64_t keys = seen.size();
     const double lse = answer_.lse.at(row.b, row.h, row.n, 0);
     if (keys < 2 || !std::isfinite(answer_.lse_bound.at(row.b, row.h, row.n, 0))) return false;
@@ -402,10 +396,7 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
     const std::int64_t kv_head = problem.kv_head_of(row.h);
     const std::int64_t kv = row.b * problem.kv_heads + kv_head;
     if (kv != loaded) {
-      head.kept.clear();
-      for (std::int64_t key = 0; key < problem.key_len_of(row.b); ++key) {
-        if (!problem.is_padded(row.b, key)) head.kept.push_back(key);
-      }
+      head.kept = KeptKeys(problem, row.b);
       head.k = copy_of(inputs.k, row.b, kv_head, head.kept);
       head.v = copy_of(inputs.v, row.b, kv_head, head.kept);
       head.k2 = head.k.array().square();

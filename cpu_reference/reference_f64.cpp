@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "cpu_reference/error_bound.hpp"
+#include "cpu_reference/kept_keys.hpp"
 #include "cpu_reference/reference_f64_rows.hpp"
 #include "cpu_reference/row_terms.hpp"
 
@@ -26,19 +27,11 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 /// not finite are replaced by 0, so that a row that does not see them never meets them in 0 * NaN;
 /// the keys that hold one are kept.
 struct KeyValues {
-  std::vector<std::int64_t> kept;  ///< key of every row of the matrices, ascending
+  KeptKeys kept;  ///< key of every row of the matrices
   Matrix k, abs_k, v, abs_v;
   std::vector<std::int64_t> bad_keys;                 ///< rows of k, ascending
   std::vector<std::vector<std::int64_t>> bad_values;  ///< rows of v, ascending, by column
   double max_abs_key = 0;
-
-  /// Rows of the matrices that belong to keys of the range.
-  [[nodiscard]] KeyRange rows_of(KeyRange keys) const {
-    const auto place = [&](std::int64_t key) {
-      return std::ranges::lower_bound(kept, key) - kept.begin();
-    };
-    return {place(keys.begin), place(keys.end)};
-  }
 };
 
 /// Does an ascending list have an element in the range?
@@ -69,11 +62,9 @@ Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h, 
 KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std::int64_t b,
                                std::int64_t kv_head) {
   KeyValues kv;
-  for (std::int64_t key = 0; key < problem.key_len_of(b); ++key) {
-    if (!problem.is_padded(b, key)) kv.kept.push_back(key);
-  }
-  const auto keys = static_cast<std::int64_t>(kv.kept.size());
-  const auto key_of = [&](std::int64_t i) { return kv.kept[static_cast<std::size_t>(i)]; };
+  kv.kept = KeptKeys(problem, b);
+  const std::int64_t keys = kv.kept.size();
+  const auto key_of = [&](std::int64_t i) { return kv.kept[i]; };
   kv.bad_values.resize(static_cast<std::size_t>(problem.output_dim()));
   kv.k = finite_copy(inputs.k, b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t) {
     if (kv.bad_keys.empty() || kv.bad_keys.back() != j) kv.bad_keys.push_back(j);
@@ -146,7 +137,7 @@ class BlockSolver {
     for (std::int64_t i = rows; i < count; ++i) fill_empty_row(b, h, first + i);
     if (rows == 0) return;
     const auto range_of = [&](std::int64_t i) {
-      return kv.rows_of(problem_.visible_range(b, first + i));
+      return kv.kept.places_of(problem_.visible_range(b, first + i));
     };
     const KeyRange keys{range_of(0).begin, range_of(rows - 1).end};
     const auto within = [&](KeyRange range) {

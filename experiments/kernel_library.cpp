@@ -15,6 +15,7 @@
 #include "core/provenance.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
+#include "core/stored_shapes.hpp"
 
 namespace attest {
 namespace {
@@ -62,25 +63,6 @@ DefaultPlan default_plan_here(const KernelInfo& kernel, const Problem& problem) 
   return *choice;
 }
 
-/// Of the tensors in memory.
-struct MemoryShapes {
-  Shape q, k, v, o;
-};
-MemoryShapes memory_shapes(const Problem& problem) {
-  MemoryShapes shapes{.q = query_shape(problem),
-                      .k = key_shape(problem),
-                      .v = value_shape(problem),
-                      .o = output_shape(problem)};
-  if (problem.length_seed != 0) {
-    const auto queries = query_starts(problem), keys = key_starts(problem);
-    shapes = {.q = packed_shape(shapes.q, queries),
-              .k = packed_shape(shapes.k, keys),
-              .v = packed_shape(shapes.v, keys),
-              .o = packed_shape(shapes.o, queries)};
-  }
-  return shapes;
-}
-
 std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string& problem_text,
                                      const std::string& plan_text, const void* q, const void* k,
                                      const void* v, void* o, float* lse) {
@@ -91,7 +73,7 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
   if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(name + ": " + *reason);
   }
-  const MemoryShapes shapes = memory_shapes(problem);
+  const StoredShapes shapes = stored_shapes(problem);
   return std::make_unique<PreparedRun>(kernel, Arguments{.problem = problem,
                                                          .plan = plan,
                                                          .q = q,
@@ -106,14 +88,14 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
 }
 
 nlohmann::json described(const Problem& problem) {
-  const MemoryShapes shapes = memory_shapes(problem);
+  const StoredShapes shapes = stored_shapes(problem);
   return {{"problem", to_string(problem)},
           {"forward_flops", forward_flops(problem)},
           {"q", shapes.q},
           {"k", shapes.k},
           {"v", shapes.v},
           {"o", shapes.o},
-          {"lse", {shapes.o[0], shapes.o[1], shapes.o[2]}},
+          {"lse", {shapes.lse[0], shapes.lse[1], shapes.lse[2]}},
           {"query_starts", query_starts(problem)},
           {"key_starts", key_starts(problem)}};
 }

@@ -2,15 +2,7 @@
 # The program as a user meets it: killed, interrupted, resumed, sharded, replayed, minimised. Argument: the binary.
 set -u
 attest=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-failures=0
-check() {  # name, command...
-  local name=$1; shift
-  if "$@" >"$scratch/check" 2>&1; then echo "passed: $name"; else
-    echo "FAILED: $name"; cat "$scratch/check"; failures=$((failures + 1)); fi
-}
+source "${BASH_SOURCE[0]%/*}/checks.sh"
 has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
 
 # One law: this is about campaigns, not about what they find.

@@ -2,14 +2,7 @@
 # `attest errors`: what it prints and records, and what it says to bad input. Argument: the binary.
 set -u
 attest=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-failures=0
-check() {  # name, command...
-  local name=$1; shift
-  if "$@" >check 2>&1; then echo "passed: $name"; else echo "FAILED: $name"; cat check; failures=$((failures + 1)); fi
-}
+source "${BASH_SOURCE[0]%/*}/checks.sh"
 has() { grep -qE -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
 refused() {  # message, arguments...
   local message=$1; shift

@@ -2,14 +2,7 @@
 # `attest tune`: what it says to bad input and without a GPU. Argument: the binary.
 set -u
 attest=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 3
-failures=0
-check() {  # name, command...
-  local name=$1; shift
-  if "$@" >check 2>&1; then echo "passed: $name"; else echo "FAILED: $name"; cat check; failures=$((failures + 1)); fi
-}
+source "${BASH_SOURCE[0]%/*}/checks.sh"
 refused() {  # exit code, message, arguments...
   local expected=$1 message=$2; shift 2
   "$attest" tune "$@" >out 2>err

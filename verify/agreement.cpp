@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/random.hpp"
+
 namespace attest {
 namespace {
 
@@ -39,6 +41,17 @@ Check check_agree(const Outputs& got, const Outputs& want, const Answer& of_got,
   return check_of("LSE",
                   compare(got.lse, widened(want.lse), sum(of_got.lse_bound, of_want.lse_bound)),
                   failure);
+}
+
+std::optional<std::int64_t> drawn_entry(const Run& run, std::uint64_t stream,
+                                        const std::function<bool(std::int64_t b)>& is_eligible) {
+  std::vector<std::int64_t> entries;
+  for (std::int64_t b = 0; b < run.problem().batch; ++b) {
+    if (is_eligible(b)) entries.push_back(b);
+  }
+  if (entries.empty()) return std::nullopt;
+  return entries[static_cast<std::size_t>(random_below(run.the_case().inputs.seed, stream, 0,
+                                                       static_cast<std::int64_t>(entries.size())))];
 }
 
 DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,

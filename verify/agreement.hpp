@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +14,11 @@ namespace attest {
 /// The two agree within the sum of their bounds, O and LSE.
 [[nodiscard]] Check check_agree(const Outputs& got, const Outputs& want, const Answer& of_got,
                                 const Answer& of_want, std::string_view failure);
+
+/// One of the entries for which is_eligible(b) holds, drawn by the case's seed and the law's own
+/// `stream`; nothing when there is none.
+[[nodiscard]] std::optional<std::int64_t> drawn_entry(
+    const Run& run, std::uint64_t stream, const std::function<bool(std::int64_t b)>& is_eligible);
 
 /// One entry of a batch as a dense problem of its own.
 struct DenseEntry {

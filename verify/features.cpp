@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "core/stored_shapes.hpp"
 #include "verify/feature_list.hpp"
-#include "verify/stored_shapes.hpp"
 
 namespace attest {
 namespace {

@@ -11,9 +11,9 @@
 #include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "core/stored_shapes.hpp"
 #include "verify/extras.hpp"
 #include "verify/shrinking.hpp"
-#include "verify/stored_shapes.hpp"
 
 namespace attest {
 namespace {

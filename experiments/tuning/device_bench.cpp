@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "core/stored_shapes.hpp"
 #include "cpu_reference/reference_f64.hpp"
 #include "experiments/tuning/tiled_normals.hpp"
 #include "verify/compare.hpp"
@@ -54,13 +55,7 @@ std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
 DeviceBench::DeviceBench(const KernelInfo& kernel, const Problem& problem, Device& device,
                          SmallCases& small_cases)
     : kernel_(kernel), problem_(problem), device_(device), small_cases_(small_cases) {
-  const auto in_memory = [&](const Shape& shape, const auto& starts) {
-    return problem.length_seed == 0 ? shape : packed_shape(shape, starts(problem));
-  };
-  const Shape q = in_memory(query_shape(problem), query_starts),
-              k = in_memory(key_shape(problem), key_starts),
-              v = in_memory(value_shape(problem), key_starts),
-              o = in_memory(output_shape(problem), query_starts);
+  const auto [q, k, v, o, lse] = stored_shapes(problem);
   const auto input = [&](const Shape& shape, Seed seed) {
     const auto bytes = tiled_normals(problem.element_type, seed).bytes(elements_of(shape));
     buffers_.push_back(device_.upload_values(bytes));
@@ -76,8 +71,7 @@ DeviceBench::DeviceBench(const KernelInfo& kernel, const Problem& problem, Devic
   arguments_.v = input(v, seed_v);
   indices_.upload(problem, device_, arguments_);
   unwritten_o_ = poison(problem.element_type, elements_of(o));
-  unwritten_lse_ =
-      poison(ElementType::fp32, elements_of(in_memory(lse_shape(problem), query_starts)));
+  unwritten_lse_ = poison(ElementType::fp32, elements_of(lse));
   sample_rows();
 }
 

@@ -1,7 +1,6 @@
 #include <numeric>
 #include <optional>
 
-#include "core/random.hpp"
 #include "verify/agreement.hpp"
 
 namespace attest {
@@ -9,16 +8,10 @@ namespace {
 
 /// An entry with queries, drawn by the case's seed, as a dense problem; nullopt when there is none
 /// or the kernel does not support it.
-std::optional<std::int64_t> drawn_entry(Run& run) {
+std::optional<std::int64_t> drawn_entry(const Run& run) {
   const Problem& p = run.problem();
   if (p.length_seed == 0 || p.padding_seed != 0) return std::nullopt;
-  std::vector<std::int64_t> entries;
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    if (p.query_len_of(b) > 0) entries.push_back(b);
-  }
-  if (entries.empty()) return std::nullopt;
-  return entries[static_cast<std::size_t>(
-      random_below(run.the_case().inputs.seed, 83, 0, static_cast<std::int64_t>(entries.size())))];
+  return drawn_entry(run, 83, [&](std::int64_t b) { return p.query_len_of(b) > 0; });
 }
 
 DenseEntry as_dense(Run& run, std::int64_t b) {

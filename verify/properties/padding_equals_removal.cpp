@@ -1,6 +1,5 @@
 #include <optional>
 
-#include "core/random.hpp"
 #include "verify/agreement.hpp"
 
 namespace attest {
@@ -8,16 +7,12 @@ namespace {
 
 /// An entry with queries and hidden keys, drawn by the case's seed. Only without a mask by
 /// position: removal moves the keys behind.
-std::optional<std::int64_t> drawn_entry(Run& run) {
+std::optional<std::int64_t> drawn_entry(const Run& run) {
   const Problem& p = run.problem();
   if (p.padding_seed == 0 || p.mask != Mask::none) return std::nullopt;
-  std::vector<std::int64_t> entries;
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    if (p.query_len_of(b) > 0 && visible_key_count(p, b, 0) < p.key_len_of(b)) entries.push_back(b);
-  }
-  if (entries.empty()) return std::nullopt;
-  return entries[static_cast<std::size_t>(
-      random_below(run.the_case().inputs.seed, 84, 0, static_cast<std::int64_t>(entries.size())))];
+  return drawn_entry(run, 84, [&](std::int64_t b) {
+    return p.query_len_of(b) > 0 && visible_key_count(p, b, 0) < p.key_len_of(b);
+  });
 }
 
 DenseEntry as_dense(Run& run, std::int64_t b) {

@@ -7,7 +7,7 @@ namespace attest {
 /// Shapes of the tensors in memory: packed along the sequence where the problem has lengths, else
 /// the problem's own.
 struct StoredShapes {
-  Shape q{}, k{}, v{}, o{};
+  Shape q{}, k{}, v{}, o{}, lse{};
 };
 [[nodiscard]] StoredShapes stored_shapes(const Problem& problem);
 
