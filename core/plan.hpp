@@ -28,7 +28,12 @@ struct MaskedTiles {
   enum Value : std::int64_t { boundary = 1, all };
 };
 struct ExpChoice {
-  enum Value : std::int64_t { library = 1, fast, exp2 };
+  enum Value : std::int64_t {
+    library = 1,
+    fast,
+    exp2,
+    mixed  ///< some of the weights by a polynomial, so that the exponential's unit does fewer
+  };
 };
 /// How often Q K^T is formed.
 struct Passes {
@@ -58,6 +63,29 @@ struct Scheduling {
   };
 };
 
+/// Whether warpgroups take turns: one multiplies while the others weigh.
+struct PingPong {
+  enum Value : std::int64_t { no = 1, yes };
+};
+/// What a warpgroup weighs under: nothing of its own, or the product of the weights before.
+struct Overlap {
+  enum Value : std::int64_t {
+    no = 1,
+    yes  ///< Q K^T of the next key tile is issued before P V of this one
+  };
+};
+/// Pauses of random length where threads hand something over, so that races show. Debugging.
+struct Delays {
+  enum Value : std::int64_t { none = 1, random };
+};
+/// Whether blocks come in clusters that share the key tiles they load.
+struct Multicast {
+  enum Value : std::int64_t {
+    no = 1,
+    pairs  ///< two blocks; each loads a half of every key tile for both
+  };
+};
+
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
 /// A field a kernel does not use stays 0 and is not printed.
 struct Plan {
@@ -79,6 +107,10 @@ struct Plan {
   std::int64_t passes = 0;        ///< Passes
   std::int64_t row_reduce = 0;    ///< RowReduce
   std::int64_t pack_gqa = 0;      ///< PackGqa
+  std::int64_t ping_pong = 0;     ///< PingPong
+  std::int64_t overlap = 0;       ///< Overlap
+  std::int64_t multicast = 0;     ///< Multicast
+  std::int64_t delays = 0;        ///< Delays
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
