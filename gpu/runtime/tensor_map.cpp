@@ -1,0 +1,77 @@
+#include "gpu/runtime/tensor_map.hpp"
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+
+#include "core/error.hpp"
+#include "gpu/runtime/cuda_error.hpp"
+
+namespace attest {
+namespace {
+
+/// From the driver at run time, so that nothing links to it and the program starts without one.
+PFN_cuTensorMapEncodeTiled_v12000 encoder() {
+  static const PFN_cuTensorMapEncodeTiled_v12000 encode = [] {
+    void* entry = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    ATTEST_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
+                                                       cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess || entry == nullptr) {
+      throw MachineError(
+          "the CUDA driver has no cuTensorMapEncodeTiled; needed: a driver for CUDA 12 or later");
+    }
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
+  }();
+  return encode;
+}
+
+CUtensorMapDataType data_type(ElementType type) {
+  switch (type) {
+    case ElementType::fp16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case ElementType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+}
+
+}  // namespace
+
+CUtensorMap tensor_map(const BoxedTensor& t) {
+  constexpr std::int64_t swizzled_bytes = 128;
+  const auto bytes = static_cast<std::int64_t>(format_of(t.type).size_bytes);
+  const std::array<std::int64_t, 4> sizes{t.columns, t.rows, t.heads, t.batch};
+  const std::array<std::int64_t, 3> steps{t.strides.row, t.strides.head, t.strides.batch};
+  std::array<cuuint64_t, 4> dims{};
+  std::array<cuuint64_t, 3> strides{};
+  for (std::size_t i = 0; i < 4; ++i) dims[i] = static_cast<cuuint64_t>(sizes[i]);
+  for (std::size_t i = 0; i < 3; ++i) {
+    // Nothing is multiplied by the stride of a lone element, which may be anything.
+    strides[i] = static_cast<cuuint64_t>(sizes[i + 1] == 1 ? 16 : steps[i] * bytes);
+  }
+  const std::array<cuuint32_t, 4> box{static_cast<cuuint32_t>(swizzled_bytes / bytes),
+                                      static_cast<cuuint32_t>(t.box_rows), 1, 1};
+  const std::array<cuuint32_t, 4> every{1, 1, 1, 1};
+  CUtensorMap map{};
+  const CUresult result =
+      encoder()(&map, data_type(t.type), 4, const_cast<void*>(t.first), dims.data(), strides.data(),
+                box.data(), every.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw MachineError(
+        fmt::format("the CUDA driver refuses a tensor map (error {}) of {} x {} x {} x {} elements "
+                    "with strides {}, "
+                    "{}, {} at {}; allowed: addresses and strides that are multiples of 16 bytes, "
+                    "strides below 2^40",
+                    static_cast<int>(result), t.batch, t.heads, t.rows, t.columns, t.strides.batch,
+                    t.strides.head, t.strides.row, t.first));
+  }
+  return map;
+}
+
+}  // namespace attest
