@@ -8,7 +8,11 @@
 namespace attest {
 namespace {
 
-constexpr int oldest_compute_major = 8;
+#ifdef ATTEST_ALL_GPUS
+constexpr bool built_for_all = true;
+#else
+constexpr bool built_for_all = false;
+#endif
 
 /// CUDA counts versions as 1000 * major + 10 * minor.
 std::string version_text(int version) {
@@ -65,6 +69,17 @@ std::string to_string(const DeviceInfo& info) {
                      static_cast<double>(info.memory_bytes) / 0x1p30, info.driver, info.runtime);
 }
 
+std::string why_not_on(int major, int minor, bool all_gpus) {
+  if (major < 8) {
+    return fmt::format("GPU 0 is sm_{}{}; kernels are for sm_80 and later", major, minor);
+  }
+  if (all_gpus || (major == 9 && minor == 0)) return {};
+  return fmt::format(
+      "GPU 0 is sm_{}{}, but kernels were built for sm_90 only; configure with "
+      "-DATTEST_ALL_GPUS=on",
+      major, minor);
+}
+
 std::string why_no_gpu() {
   try {
     const int driver = driver_version();
@@ -83,12 +98,8 @@ std::string why_no_gpu() {
       return "the NVIDIA driver is there, but it sees no GPU (CUDA_VISIBLE_DEVICES may hide it)";
     }
     ATTEST_CUDA_CHECK(code);
-    const int major = attribute(cudaDevAttrComputeCapabilityMajor, 0);
-    if (major < oldest_compute_major) {
-      return fmt::format("GPU 0 is sm_{}{}; kernels are built for sm_{}0 and later", major,
-                         attribute(cudaDevAttrComputeCapabilityMinor, 0), oldest_compute_major);
-    }
-    return {};
+    return why_not_on(attribute(cudaDevAttrComputeCapabilityMajor, 0),
+                      attribute(cudaDevAttrComputeCapabilityMinor, 0), built_for_all);
   } catch (const CudaError& error) {
     return error.what();
   }

@@ -28,9 +28,13 @@ struct DeviceInfo {
 /// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, driver CUDA 13.0, runtime CUDA 13.0`.
 [[nodiscard]] std::string to_string(const DeviceInfo& info);
 
+/// Empty when kernels built for `all_gpus`, or for sm_90a only, run on compute capability
+/// major.minor; otherwise one line.
+[[nodiscard]] std::string why_not_on(int major, int minor, bool all_gpus);
+
 /// Empty when device 0 can run our kernels; otherwise one line that says why not: no driver, a
-/// driver that is too old, no device, a device older than sm_80. Prints nothing and leaves no error
-/// behind.
+/// driver that is too old, no device, a device that they were not built for. Prints nothing and
+/// leaves no error behind.
 [[nodiscard]] std::string why_no_gpu();
 
 }  // namespace attest

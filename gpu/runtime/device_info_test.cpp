@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/error.hpp"
 #include "core/registry.hpp"
 #include "gpu/runtime/test_device.hpp"
@@ -39,6 +41,16 @@ TEST(DeviceInfoTest, RegistryGivesTheSameReasonAndRefusesToMakeADevice) {
   if (!why_no_gpu().empty()) {
     EXPECT_THROW((void)make_device(Executor::gpu), MachineError);
   }
+}
+
+TEST(DeviceInfoTest, KernelsRunWhereTheyWereBuiltFor) {
+  for (const bool all_gpus : {false, true}) EXPECT_EQ(why_not_on(9, 0, all_gpus), "");
+  for (const auto& [major, minor] : {std::pair{8, 0}, {8, 9}, {10, 0}, {12, 0}}) {
+    EXPECT_EQ(why_not_on(major, minor, true), "");
+    EXPECT_NE(why_not_on(major, minor, false).find("configure with -DATTEST_ALL_GPUS=on"),
+              std::string::npos);
+  }
+  EXPECT_EQ(why_not_on(7, 5, true), "GPU 0 is sm_75; kernels are for sm_80 and later");
 }
 
 TEST(DeviceInfoTest, UnknownDeviceThrows) {
