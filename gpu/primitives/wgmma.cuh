@@ -39,16 +39,17 @@ __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
 }
 
-/// The compiler may move no use of the registers across it.
+/// The compiler may move no use of the registers across it. Indices, not references: an array whose
+/// elements' addresses are taken stays in memory when it is long.
 template <int n>
 __device__ __forceinline__ void hold(float (&registers)[n]) {
 #pragma unroll
-  for (float& x : registers) asm volatile("" : "+f"(x)::"memory");
+  for (int i = 0; i < n; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 template <int n>
 __device__ __forceinline__ void hold(unsigned (&registers)[n]) {
 #pragma unroll
-  for (unsigned& x : registers) asm volatile("" : "+r"(x)::"memory");
+  for (int i = 0; i < n; ++i) asm volatile("" : "+r"(registers[i])::"memory");
 }
 
 /// The direction in which an operand in shared memory is contiguous.
@@ -125,14 +126,16 @@ enum class Major { k, mn };
                " {" ATTEST_WGMMA_REGISTERS_##N "}, %" #A ", %" #B ", p, 1, 1, %" #TA ", %" #TB \
                                                ";\n}"                                          \
                : ATTEST_WGMMA_D_##N                                                            \
-               : "l"(a), "l"(b), "r"(int{adds}), "n"(int{a_major == Major::mn}), "n"(int{b_major == Major::mn}))
-#define ATTEST_WGMMA_RS(N, TYPE, A0, A1, A2, A3, B, P, TB)                                 \
-  asm volatile(                                                                            \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N \
-      "k16.f32." TYPE "." TYPE " {" ATTEST_WGMMA_REGISTERS_##N                             \
-      "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1, %" #TB ";\n}"        \
-      : ATTEST_WGMMA_D_##N                                                                 \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int{adds}), "n"(int{b_major == Major::mn}))
+               : "l"(a), "l"(b), "r"(int{adds}), "n"(int{a_major == Major::mn}),               \
+                 "n"(int{b_major == Major::mn}))
+#define ATTEST_WGMMA_RS(N, TYPE, A0, A1, A2, A3, B, P, TB)                                         \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                             \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE               \
+               " {" ATTEST_WGMMA_REGISTERS_##N "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B \
+                                               ", p, 1, 1, %" #TB ";\n}"                           \
+               : ATTEST_WGMMA_D_##N                                                                \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int{adds}),               \
+                 "n"(int{b_major == Major::mn}))
 #define ATTEST_WGMMA_SS_CASES(TYPE)                  \
   if constexpr (N == 64)                             \
     ATTEST_WGMMA_SS(64, TYPE, 32, 33, 34, 35, 36);   \
