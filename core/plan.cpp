@@ -27,7 +27,10 @@ constexpr std::array<std::string_view, 2> no_or_yes{"no", "yes"};
 constexpr std::array<std::string_view, 2> multicasts{"no", "pairs"};
 constexpr std::array<std::string_view, 2> delay_choices{"none", "random"};
 
-constexpr std::array<PlanField, 22> fields{{
+constexpr std::array<std::string_view, 8> product_choices{
+    "tf32", "tf32_x3", "fp16_x3", "bf16_x3", "bf16_x6", "automatic", "fp16", "bf16"};
+
+constexpr std::array<PlanField, 23> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -50,6 +53,7 @@ constexpr std::array<PlanField, 22> fields{{
     {"overlap", "", &Plan::overlap, no_or_yes},
     {"multicast", "", &Plan::multicast, multicasts},
     {"delays", "", &Plan::delays, delay_choices},
+    {"products", "", &Plan::products, product_choices},
 }};
 
 constexpr std::int64_t largest_size = 1 << 20;

@@ -56,6 +56,19 @@ struct PackGqa {
     yes      ///< those of all query heads that use one kv head, so that its keys are read once
   };
 };
+/// What tensor cores multiply where the inputs are fp32 (see Parts of core/precision_plan.hpp).
+struct Products {
+  enum Value : std::int64_t {
+    tf32 = 1,   ///< factors rounded to TF32
+    tf32_x3,    ///< hi and lo in TF32, three products
+    fp16_x3,    ///< hi and lo in fp16 after scaling by a power of two, three products
+    bf16_x3,    ///< hi and lo in bf16, three products
+    bf16_x6,    ///< three parts in bf16, six products
+    automatic,  ///< fp16_x3 where the range of the inputs allows it, bf16_x6 otherwise
+    fp16,       ///< factors rounded to fp16, after scaling
+    bf16        ///< factors rounded to bf16
+  };
+};
 struct Scheduling {
   enum Value : std::int64_t {
     one_tile = 1,  ///< a block makes one tile and ends
@@ -111,6 +124,7 @@ struct Plan {
   std::int64_t overlap = 0;       ///< Overlap
   std::int64_t multicast = 0;     ///< Multicast
   std::int64_t delays = 0;        ///< Delays
+  std::int64_t products = 0;      ///< Products
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

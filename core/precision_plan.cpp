@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -40,6 +41,41 @@ Accumulation hopper() {
 }
 Accumulation blackwell() {
   return tensor_core(16, 25);
+}
+
+Accumulation hopper_tf32() {
+  return tensor_core(8, 25);
+}
+
+const ElementFormat& part_format(Parts::Format format) {
+  // TF32 has fp32's exponents and fp16's significand.
+  static constexpr ElementFormat tf32{"tf32", 4, 11, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136};
+  switch (format) {
+    case Parts::Format::fp16:
+      return format_of(ElementType::fp16);
+    case Parts::Format::bf16:
+      return format_of(ElementType::bf16);
+    case Parts::Format::tf32:
+      return tf32;
+    case Parts::Format::whole:
+      break;
+  }
+  return format_of(ElementType::fp32);
+}
+
+double rest_of(const Parts& how, int parts) {
+  if (how.format == Parts::Format::whole) return 0;
+  // Rounding to p bits leaves half an ulp of [2^e, 2^(e+1)), 2^(e-p), or less than that: then the
+  // next part has its ulp from the binade below. A cut leaves twice as much.
+  const int cut = std::max(0, how.cut - (how.count - parts));
+  const int bits = parts * (part_format(how.format).significand_bits + 1) - 1 - cut;
+  // A rest below the last bit of the fp32 number is none.
+  return bits >= 24 ? 0 : std::ldexp(1.0, -bits);
+}
+
+double part_floor(const Parts& how) {
+  if (how.format == Parts::Format::whole) return 0;
+  return part_format(how.format).min_subnormal / (how.cut > 0 ? 1 : 2);
 }
 
 ExpMethod library_expf() {

@@ -20,14 +20,38 @@ struct Accumulation {
 /// accumulator are aligned to the largest of them, cut at F fraction bits, added, and the sum is
 /// cut to fp32. Sources: Fasi, Higham, Mikaitis, Pranesh, PeerJ CS 7:e330 (2021) for Volta, Turing
 /// and Ampere; MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004 (bit-exact on
-/// Ada, Hopper and Blackwell). For fp16, and for bf16 where it exists (Ampere on); tf32 and fp8,
-/// whose b differ and whose fp8 sums Ada and Hopper cut to 13 bits, are no formats of this project.
+/// Ada, Hopper and Blackwell). For fp16, and for bf16 where it exists (Ampere on); fp8, whose b
+/// differs and whose sums Ada and Hopper cut to 13 bits, is no format of this project.
 [[nodiscard]] Accumulation volta();      ///< b = 4, F = 23
 [[nodiscard]] Accumulation turing();     ///< b = 4, F = 24; MMA-Sim has b = 8, which costs less
 [[nodiscard]] Accumulation ampere();     ///< b = 8, F = 24
 [[nodiscard]] Accumulation ada();        ///< b = 8, F = 24
 [[nodiscard]] Accumulation hopper();     ///< b = 16, F = 25
 [[nodiscard]] Accumulation blackwell();  ///< b = 16, F = 25
+/// For TF32 factors: b = 8, F = 25, as recorded on an H200 (gpu/arithmetic).
+[[nodiscard]] Accumulation hopper_tf32();
+
+/// What tensor cores read of factors that a kernel holds in fp32. A factor becomes the sum of
+/// `count` numbers of a narrower format: hi is the factor in that format, lo what hi leaves of it,
+/// and so on. Of two factors the parts i and j are multiplied where i + j < count (1, 3 or 6
+/// products), and what a chain sums of the small products is summed before, or apart from, the
+/// products of hi and hi. [Ootomo and Yokota, IJHPCA 36(4), 2022; arXiv 2203.03341]
+struct Parts {
+  enum class Format { whole, tf32, fp16, bf16 } format = Format::whole;  ///< whole: not split
+  int count = 1;                                                         ///< 1 to 3
+  int cut = 0;  ///< the last so many parts are cut, the others rounded to nearest
+  /// The elements are first multiplied by a power of two, one for each head, that brings the
+  /// largest of the head to at least this; 0: they are not. Elements that no row sees count too: a
+  /// kernel may then not claim ignores_hidden_nan.
+  double scaled_to = 0;
+};
+/// TF32, fp16 and bf16 as the formats of parts: digits, range and smallest number.
+[[nodiscard]] const ElementFormat& part_format(Parts::Format format);
+/// |x - its first `parts` parts| <= this times |x|, for parts that lie in the format's normal
+/// range.
+[[nodiscard]] double rest_of(const Parts& how, int parts);
+/// Absolute error of a part below the format's normal range; of elements after scaling.
+[[nodiscard]] double part_floor(const Parts& how);
 
 /// How exp is evaluated: |computed - exact| <= (relative_error + argument_error * |x|) * exact for
 /// x <= 0, where argument_error holds everything that grows with the argument (rounding of a
@@ -80,8 +104,14 @@ enum class LseForm {
 /// tolerance is ever typed in by hand. u = 2^-24 is the roundoff of the fp32 arithmetic between the
 /// points named here.
 struct PrecisionPlan {
-  Accumulation score{};         ///< Q K^T, chain of head_dim
-  Accumulation value{};         ///< P V, chain of key_len
+  Accumulation score{};     ///< Q K^T, chain of head_dim
+  Accumulation value{};     ///< P V, chain of key_len
+  Parts score_parts{};      ///< of Q and K
+  Parts value_parts{};      ///< of P and V; scaled_to is V's
+  double weight_scale = 1;  ///< power of two that P carries while it is split
+  /// Keys of a block whose P V is summed apart; O then takes it by one fused multiply-add with the
+  /// rescaling factor. 0: P V of all blocks is one chain.
+  std::int64_t promoted_keys = 0;
   bool scale_after_dot = true;  ///< s = fl(scale * dot): one more rounding of the score
   bool scale_folded_into_q =
       false;  ///< q is multiplied by scale in fp32 first: one more rounding per term
@@ -89,6 +119,9 @@ struct PrecisionPlan {
   /// the problem has one.
   double softcap_error = 0;
   ExpMethod exp = library_expf();
+  /// How far below the largest score of its row, in units of log2, the number may lie that a
+  /// weight's exponent is taken from: weights are then up to 2^reference_lag.
+  double reference_lag = 0;
   bool shifts_by_maximum =
       true;  ///< false: the unshifted form, which overflows; its bound is that of an ideal kernel
   ElementType weight_format = ElementType::fp32;  ///< P before P V

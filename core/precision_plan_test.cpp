@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <numbers>
 
 #include "core/error.hpp"
@@ -61,6 +65,53 @@ float cubic_exp2(float x) {
     p = std::fma(p, f, c);
   }
   return std::ldexp(p, static_cast<int>(whole));
+}
+
+/// The same where floor() is an addition that rounds down and leaves the whole part in the last
+/// bits of a large number [Cody and Waite; FlashAttention-4]; 0 from 2^-127 down.
+float magic_cubic_exp2(float x) {
+  constexpr float magic = 0x1.8p23F;
+  const float argument = std::max(x * std::numbers::log2e_v<float>, -127.0F);
+  // Exact in double, so that only the step to float rounds.
+  const double sum = static_cast<double>(argument) + static_cast<double>(magic);
+  auto shifted = static_cast<float>(sum);
+  if (static_cast<double>(shifted) > sum) shifted = std::nextafter(shifted, 0.0F);
+  const float f = argument - (shifted - magic);
+  const float p = std::fma(std::fma(std::fma(0.077119F, f, 0.227564F), f, 0.695146F), f, 1.0F);
+  const std::uint32_t whole = std::bit_cast<std::uint32_t>(shifted) << 23U;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + whole);
+}
+
+TEST(ExpMethod, ACubicThatRoundsDownByALargeAdditionStaysWithinThePolynomialsError) {
+  EXPECT_LE(worst_excess(polynomial_exp2(3), magic_cubic_exp2), 0);
+  EXPECT_EQ(magic_cubic_exp2(-std::numeric_limits<float>::infinity()), 0.0F);
+}
+
+TEST(ExpMethod, WhereSomeWeightsAreOfAPolynomialItsErrorHoldsForAll) {
+  EXPECT_GE(polynomial_exp2(3).relative_error, ex2_approx().relative_error);
+  EXPECT_GE(polynomial_exp2(3).argument_error, ex2_approx().argument_error);
+}
+
+TEST(Parts, WhatIsLeftOfANumberIsAtMostTheRest) {
+  // Two parts of TF32: hi to nearest, lo cut.
+  const Parts split{.format = Parts::Format::tf32, .count = 2, .cut = 1};
+  const auto bits = [](float x, std::uint32_t half) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + half) & 0xffffe000U);
+  };
+  double first = 0, second = 0;
+  for (std::uint32_t i = 0; i < 1U << 23U; i += 3) {
+    const auto x = std::bit_cast<float>(0x3f800000U + i);
+    const float hi = bits(x, 0x1000), lo = bits(x - hi, 0);
+    first = std::max(first, std::abs(static_cast<double>(x - hi) / static_cast<double>(x)));
+    second = std::max(second, std::abs(static_cast<double>(x - hi - lo) / static_cast<double>(x)));
+  }
+  EXPECT_LE(first, rest_of(split, 1));
+  EXPECT_LE(second, rest_of(split, 2));
+  EXPECT_GT(first, rest_of(split, 1) / 2);
+  EXPECT_GT(second, rest_of(split, 2) / 2);
+  // Three parts of bf16 have more bits than fp32.
+  EXPECT_EQ(rest_of({.format = Parts::Format::bf16, .count = 3}, 3), 0);
+  EXPECT_EQ(rest_of({.format = Parts::Format::fp16, .count = 2}, 2), 0x1p-23);
 }
 
 TEST(ExpMethod, APolynomialStaysWithinItsDeclaredErrorAndNotWithinThatOfAHigherDegree) {

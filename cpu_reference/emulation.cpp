@@ -13,8 +13,8 @@
 
 #include "core/element_type.hpp"
 #include "core/error.hpp"
-#include "cpu_reference/matrix_product.hpp"
 #include "cpu_reference/online_softmax.hpp"
+#include "cpu_reference/split_product.hpp"
 
 namespace attest {
 namespace {
@@ -59,6 +59,9 @@ class ScoreRule {
     }
     return result;
   }
+
+  /// What a query is multiplied by, in magnitude.
+  [[nodiscard]] double query_factor() const { return folds_ ? std::abs(factor_) : 1; }
 
   /// From dot products to the numbers whose maximum is tracked.
   void finish_scores(std::span<float> x) const {
@@ -138,10 +141,11 @@ void multiply(std::span<float> values, float factor) {
 class RowReplay {
  public:
   RowReplay(const PrecisionPlan& precision, const ScoreRule& rule, ElementType input_type,
-            const ProductOperand& keys_transposed, const ProductOperand& values)
+            int query_exponent, const SplitOperand& keys_transposed, const SplitOperand& values)
       : precision_(precision),
         rule_(rule),
         input_type_(input_type),
+        query_exponent_(query_exponent),
         keys_transposed_(keys_transposed),
         values_(values) {}
 
@@ -151,7 +155,8 @@ class RowReplay {
     // A query multiplied by the scale in fp32 no longer has the input's exponent range.
     const ElementType type = precision_.scale_folded_into_q ? ElementType::fp32 : input_type_;
     std::vector<float> result(static_cast<std::size_t>(visible), 0.0F);
-    accumulate_product(precision_.score, rule_.query(query), type, keys_transposed_, 0, result);
+    accumulate_split_product(precision_.score, rule_.query(query), type, query_exponent_,
+                             keys_transposed_, 0, result);
     rule_.finish_scores(result);
     return result;
   }
@@ -228,11 +233,12 @@ class RowReplay {
   void add_block(Partial& partial, std::span<const float> scores, std::int64_t first) const {
     const float raised = maximum(partial.m, maximum(scores));
     if (raised == minus_infinity) return;  // overflowed scores only: no key counts yet
+    float factor = 1;
     if (precision_.rescale != Rescale::none) {
-      const float factor = rule_.rescale(partial.m, raised);
+      factor = rule_.rescale(partial.m, raised);
       partial.m = raised;
       partial.l *= factor;
-      multiply(partial.acc, is_normalised() ? partial.l : factor);
+      if (is_normalised()) factor = partial.l;
     }
     std::vector<float> weights;
     for (const float score : scores) {
@@ -241,18 +247,34 @@ class RowReplay {
       partial.l += precision_.sums_rounded_weights ? rounded : weight;
       weights.push_back(rounded);
     }
-    accumulate_product(precision_.value, weights, precision_.weight_format, values_, first,
-                       partial.acc);
+    add_product(partial.acc, factor, weights, first);
     if (is_normalised()) {
       for (float& element : partial.acc) element /= partial.l;
     }
   }
 
+  /// acc times factor, plus P V of a block.
+  void add_product(std::span<float> acc, float factor, std::span<const float> weights,
+                   std::int64_t first) const {
+    const int exponent = std::ilogb(precision_.weight_scale);
+    if (precision_.promoted_keys == 0) {
+      multiply(acc, factor);
+      accumulate_split_product(precision_.value, weights, precision_.weight_format, exponent,
+                               values_, first, acc);
+      return;
+    }
+    std::vector<float> of_block(acc.size(), 0.0F);
+    accumulate_split_product(precision_.value, weights, precision_.weight_format, exponent, values_,
+                             first, of_block);
+    for (std::size_t c = 0; c < acc.size(); ++c) acc[c] = std::fma(acc[c], factor, of_block[c]);
+  }
+
   const PrecisionPlan& precision_;
   const ScoreRule& rule_;
   ElementType input_type_;
-  const ProductOperand& keys_transposed_;
-  const ProductOperand& values_;
+  int query_exponent_;
+  const SplitOperand& keys_transposed_;
+  const SplitOperand& values_;
 };
 
 /// [rows, columns] to [columns, rows].
@@ -285,6 +307,7 @@ Outputs emulate(const Problem& problem, const Plan& plan, const PrecisionPlan& p
       plan.key_tile > 0 ? plan.key_tile : std::max<std::int64_t>(problem.key_len, 1);
   const std::int64_t splits = std::max<std::int64_t>(plan.key_splits, 1);
   const auto head_size = static_cast<std::size_t>(problem.key_len * problem.head_dim);
+  const auto query_size = static_cast<std::size_t>(problem.query_len * problem.head_dim);
   const std::int64_t group = problem.query_heads / problem.kv_heads;
 
   Outputs outputs{Tensor<float>(query_shape(problem)),
@@ -293,13 +316,16 @@ Outputs emulate(const Problem& problem, const Plan& plan, const PrecisionPlan& p
     const std::size_t first = static_cast<std::size_t>(kv) * head_size;
     const auto k = inputs.k.values().subspan(first, head_size);
     const auto v = inputs.v.values().subspan(first, head_size);
-    const ProductOperand keys(transposed(k, problem.head_dim), problem.key_len,
-                              problem.element_type);
-    const ProductOperand values({v.begin(), v.end()}, problem.head_dim, problem.element_type);
-    const RowReplay replay(precision, rule, problem.element_type, keys, values);
+    const SplitOperand keys(precision.score_parts, problem.element_type,
+                            transposed(k, problem.head_dim), problem.key_len);
+    const SplitOperand values(precision.value_parts, problem.element_type, v, problem.head_dim);
     const std::int64_t b = kv / problem.kv_heads;
     const std::int64_t first_head = kv % problem.kv_heads * group;
     for (std::int64_t h = first_head; h < first_head + group; ++h) {
+      const auto q = inputs.q.values().subspan(
+          static_cast<std::size_t>(b * problem.query_heads + h) * query_size, query_size);
+      const int of_q = scaling_exponent(precision.score_parts, q, rule.query_factor());
+      const RowReplay replay(precision, rule, problem.element_type, of_q, keys, values);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
         const auto scores = replay.scores(inputs.q.row(b, h, n), problem.visible_keys(n));
         std::vector<Partial> parts;

@@ -36,6 +36,11 @@ namespace attest {
 /// of the chain. At the end: parts merged as `merge` says,
 /// O_p rounded to partial_format where parts are finished first, one division, m + ln l.
 ///
+/// Split factors (score_parts, value_parts): every head is scaled by its largest element, the small
+/// products come first in one chain (split_product.hpp). promoted_keys > 0: the product of a key
+/// block is formed apart, and the accumulator takes it by fma(acc, factor, product). A reference
+/// never lags.
+///
 /// flushes_subnormals is not replayed: a caller that wants it sets the processor's mode.
 ///
 /// Throws InvalidInput for negative plan fields, an exponential of another name, lse log2 without

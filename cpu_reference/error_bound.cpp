@@ -1,5 +1,7 @@
 #include "cpu_reference/error_bound.hpp"
 
+#include <numbers>
+
 namespace attest {
 namespace {
 
@@ -19,6 +21,58 @@ double accumulation_error(const Accumulation& how, double terms, double parts, d
   return chain_error(steps, (how.fused_terms + 1) * std::exp2(-how.fraction_bits) + 2 * u);
 }
 
+/// Of factors in parts, relative to their own products.
+struct PartsError {
+  double relative;  ///< representation, and the pairs that are not multiplied
+  double small;     ///< sigma
+  double large;     ///< m_0^2
+  double products;  ///< pairs that are multiplied
+};
+
+PartsError parts_error(const Parts& parts) {
+  const auto size = [&](int i) {
+    return i == 0 ? 1 + rest_of(parts, 1) : rest_of(parts, i) + rest_of(parts, i + 1);
+  };
+  const double rest = rest_of(parts, parts.count);
+  PartsError error{rest * (2 + rest), 0, size(0) * size(0), 0};
+  for (int i = 0; i < parts.count; ++i) {
+    for (int j = 0; j < parts.count; ++j) {
+      if (i + j >= parts.count) {
+        error.relative += size(i) * size(j);
+      } else {
+        error.small += i + j > 0 ? size(i) * size(j) : 0;
+        error.products += 1;
+      }
+    }
+  }
+  return error;
+}
+
+/// kappa of products of factors in parts. `is_one_sum`: the small products of all terms are summed
+/// before the large ones.
+double product_error(const Accumulation& how, const Parts& parts, double terms, double sums,
+                     bool is_one_sum, double u) {
+  if (parts.format == Parts::Format::whole) return accumulation_error(how, terms, sums, u);
+  const PartsError error = parts_error(parts);
+  const double chain = accumulation_error(how, terms, sums, u);
+  if (error.products == 1) return error.relative + error.large * chain;
+  const double all = error.large + error.small;
+  if (!is_one_sum) {
+    return error.relative +
+           all * accumulation_error(how, error.products * terms, error.products * sums, u);
+  }
+  const double of_small = accumulation_error(how, (error.products - 1) * terms, sums, u);
+  return error.relative + error.small * of_small + all * (chain + u * (1 + chain));
+}
+
+/// phi of a tensor whose largest element is `largest`; infinite where one has no hi.
+double tensor_floor(const Parts& parts, double largest) {
+  const ElementFormat& format = part_format(parts.format);
+  if (parts.scaled_to > 0) return part_floor(parts) * largest / parts.scaled_to;
+  return largest < format.max_finite * (1 + format.unit_roundoff / 2) ? part_floor(parts)
+                                                                      : infinity;
+}
+
 /// -ln(1 - e): a factor within 1 +- e has a logarithm within this.
 double log_of(double relative_error) {
   return relative_error < 1 ? -std::log1p(-relative_error) : infinity;
@@ -27,7 +81,7 @@ double log_of(double relative_error) {
 }  // namespace
 
 BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
-                               std::int64_t visible_keys, double max_abs_key,
+                               std::int64_t visible_keys, const Magnitudes& magnitudes,
                                const Arithmetic& arithmetic) {
   const double u = arithmetic.unit_roundoff;
   const double n = static_cast<double>(visible_keys);
@@ -51,7 +105,7 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   c.forms_weights_twice = precision.rescale == Rescale::none && blocks > 1;
   c.max_finite = arithmetic.max_finite;
 
-  const double dot = accumulation_error(precision.score, d, 1, u);
+  const double dot = product_error(precision.score, precision.score_parts, d, 1, true, u);
   c.score_relative = precision.scale_folded_into_q ? dot + u * (1 + dot) : dot;
   if (precision.scale_after_dot) {
     c.score_rounding = u;
@@ -62,7 +116,19 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   // What a term loses: one product or, flushed, a product and a sum.
   const double losses = precision.flushes_subnormals ? 2 : 1;
   c.score_absolute = losses * d * tiny * scale + tiny;
-  if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (losses + max_abs_key);
+  if (precision.scale_folded_into_q) c.score_absolute = d * tiny * (losses + magnitudes.k);
+  if (precision.score_parts.format != Parts::Format::whole) {
+    const double folded = precision.scale_folded_into_q ? scale : 1;
+    const double q = magnitudes.q * folded;
+    const double of_q = tensor_floor(precision.score_parts, q);
+    const double of_k = tensor_floor(precision.score_parts, magnitudes.k);
+    const double share = (1 + 4 * rest_of(precision.score_parts, 1)) * (1 + dot);
+    if (!(of_q + of_k < infinity))
+      c.max_finite = 0;
+    else
+      c.score_absolute +=
+          share * d * (q * of_k + magnitudes.k * of_q + of_q * of_k) * scale / folded;
+  }
   if (problem.softcap > 0) {
     c.score_relative += c.score_rounding;
     c.score_rounding = 0;
@@ -87,12 +153,25 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   // weight is lost.
   c.argument = u + 1.01 * precision.exp.argument_error;
   if (precision.sums_rounded_weights) c.exponent += weight_rounding;
+  c.lag = precision.reference_lag * std::numbers::ln2;
+  c.exponent += c.argument * 2 * c.lag;
 
   // Numerator and normaliser: multiplications by the rescaling factors, then what each has for
   // itself.
   const double rescaling = exps * rounding;
-  double numerator =
-      rescaling + std::log1p(accumulation_error(precision.value, n, std::min(blocks, n), u));
+  // Visible keys need not begin with a step of a tensor core, nor lie beside each other.
+  const double sums = std::min(blocks, n) + (is_window(problem.mask) ? 1 : 0);
+  const bool has_gaps =
+      problem.padding_seed != 0 && precision.value.kind == Accumulation::Kind::tensor_core;
+  const double terms = has_gaps ? static_cast<double>(problem.key_len) : n;
+  const bool is_promoted = precision.promoted_keys > 0;
+  const double value =
+      is_promoted
+          ? product_error(precision.value, precision.value_parts,
+                          std::min(terms, static_cast<double>(precision.promoted_keys)), 1, true, u)
+          : product_error(precision.value, precision.value_parts, terms, sums, false, u);
+  double numerator = rescaling + std::log1p(value);
+  if (is_promoted) numerator += std::log1p(chain_error(std::min(blocks, n), u));
   double normaliser =
       rescaling +
       std::log1p(chain_error(std::min(static_cast<double>(precision.normaliser_chain), n - 1), u));
@@ -112,6 +191,7 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   } else {
     c.division = division;
   }
+  const double value_share = (1 + 4 * rest_of(precision.value_parts, 1)) * (1 + value);
   c.numerator = std::expm1(numerator);
   c.normaliser = std::expm1(normaliser);
 
@@ -119,13 +199,27 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
     const double flushed =
         ((precision.flushes_subnormals ? 2 : 1) * exps + 1) * arithmetic.min_normal;
     const double rounded = rounds_weights ? weights.min_subnormal / 2 : 0;
-    c.weight_absolute = flushed + rounded;
+    c.weight_absolute = flushed + rounded +
+                        part_floor(precision.value_parts) / precision.weight_scale * value_share;
     c.normaliser_absolute = flushed + (precision.sums_rounded_weights ? rounded : 0);
     const double steps = is_normalised ? 2 * blocks : 0;
     // Flushed: the value, the product and the sum of every key, and both at every later step.
     c.product_absolute = precision.flushes_subnormals
                              ? (3 * n + 2 * (exps + splits + steps) + 2) * tiny
                              : (n + exps + splits + steps + 1) * tiny;
+  }
+
+  const double largest_weight = std::exp2(precision.reference_lag) * precision.weight_scale;
+  const bool has_parts = precision.value_parts.format != Parts::Format::whole;
+  const ElementFormat& of_weights = has_parts ? part_format(precision.value_parts.format) : weights;
+  c.weight_max = of_weights.max_finite / largest_weight;
+  c.sum_scale = largest_weight;
+  if (has_parts) {
+    const double of_v = tensor_floor(precision.value_parts, magnitudes.v);
+    if (of_v < infinity)
+      c.value_absolute = of_v * value_share;
+    else
+      c.sum_scale = infinity;
   }
 
   c.logarithm = std::max(precision.log_error, u);
@@ -137,7 +231,7 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   }
   if (merges_lse && n > 1) {
     // ln l_p is at most this, and so is -ln l_p where the largest weight is not 1 (g apart).
-    const double log_sum = std::log(n) + std::log1p(c.normaliser) + c.exponent;
+    const double log_sum = std::log(n) + c.lag + std::log1p(c.normaliser) + c.exponent;
     c.partial_score =
         (u + c.lse_scaling) * (1 + c.largest_score) + c.largest_score * (1 + c.logarithm);
     c.exponent += c.argument * log_sum + (u + c.logarithm) * log_sum + c.lse_absolute;
@@ -161,6 +255,17 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   return c;
 }
 
+Magnitudes magnitudes_of(const Inputs& inputs) {
+  const auto largest = [](const Tensor<float>& tensor) {
+    float result = 0;
+    for (const float x : tensor.values()) {
+      if (std::isfinite(x)) result = std::max(result, std::abs(x));
+    }
+    return static_cast<double>(result);
+  };
+  return {largest(inputs.q), largest(inputs.k), largest(inputs.v)};
+}
+
 PrecisionPlan reference_plan(std::int64_t visible_keys) {
   // Three passes over the scores, weights divided by the normaliser, then P V. The C library's exp
   // and log are within one ulp, 2^-52, its tanh within two. The score's roundings are one more than
@@ -176,8 +281,8 @@ PrecisionPlan reference_plan(std::int64_t visible_keys) {
 }
 
 BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
-                                   double max_abs_key) {
-  return bound_constants(reference_plan(visible_keys), problem, visible_keys, max_abs_key,
+                                   const Magnitudes& magnitudes) {
+  return bound_constants(reference_plan(visible_keys), problem, visible_keys, magnitudes,
                          fp64_arithmetic);
 }
 

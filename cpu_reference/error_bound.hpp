@@ -8,6 +8,7 @@
 #include "core/host_device.hpp"
 #include "core/precision_plan.hpp"
 #include "core/problem.hpp"
+#include "core/tensor.hpp"
 
 namespace attest {
 
@@ -93,7 +94,28 @@ namespace attest {
 /// 9. Kernels that flush subnormal results lose up to 2^-126 instead of 2^-150, at products and,
 ///    unlike others, at sums: two a term (and one where V itself is flushed).
 ///
-/// 10. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is
+/// 10. Factors in parts (Parts). With rest rho_k |x| + phi of a factor x after its k parts, a
+/// product
+///    of the parts' sums errs by (2 rho + rho^2) |x y| + phi_x |y| (1 + rho) + phi_y (1 + rho) |x|
+///    + phi_x phi_y, and a part is at most m_0 = 1 + rho_1, m_i = rho_i + rho_i+1 times |x|, up to
+///    phi. Pairs i + j >= k are dropped: the sum of their m_i m_j is added to 2 rho + rho^2. What a
+///    dropped pair and the roundings of a chain take of phi is covered by a factor 1 + 4 rho_1 on
+///    it. phi is what lies below the last bit of the format: for a tensor scaled to at least M,
+///    that over M, of its largest element. In the weights phi counts like underflow (step 5), in V
+///    it is an error of O, as the weights of a row sum to the normaliser.
+///    Chains: the largest product has its steps at an absolute sum of m_0^2 A; the small ones
+///    theirs at sigma A, sigma the sum of m_i m_j over the pairs kept but for (0, 0), as they are
+///    summed before or apart, with one more rounding where they meet. One chain of P V over all
+///    blocks has all steps at full size, whatever the order within a block.
+///    Promoted blocks: kappa of a block's keys, then at most one addition a block, each at most u.
+///
+/// 11. A reference r that lags (reference_lag, in natural units lambda) is at most the maximum, and
+///    at most lambda below it once its block has been seen. The first exponent may then be up to
+///    lambda above 0, and the telescope of step 2 is longer by twice that: H_j grows by 2 lambda (u
+///    + argument_error). Computed weights are up to e^lambda, the normaliser is larger and |r| may
+///    be by as much; step 5 holds a fortiori. Sums of P V overflow as much earlier.
+///
+/// 12. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is
 ///    exact when it is subnormal (sums of fp32 numbers are multiples of 2^-149), and fl(m scale)
 ///    loses half of 2^-149, less than the loss at a scaled score that score_absolute allows and
 ///    such a kernel does not have. It is kept, as it costs nothing.
@@ -139,15 +161,27 @@ struct BoundConstants {
   double output_absolute;
   double output_max;
   double max_finite;
+  double value_absolute;  ///< error of an element of O from the last bits of V's parts
+  double lag;             ///< lambda
+  double sum_scale;       ///< computed sums of P V over those of weights at most 1
+  double weight_max;      ///< the largest weight over 1 that its format holds
   bool shifts_by_maximum;
   bool forms_weights_twice;  ///< normaliser and numerator use separately computed weights
   bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
 };
 
-/// Constants of a row that sees `visible_keys` >= 1 keys whose elements are at most `max_abs_key`
-/// in magnitude.
+/// The largest finite |element| of each input, keys that no row sees included.
+struct Magnitudes {
+  double q = 0, k = 0, v = 0;
+
+  friend bool operator==(const Magnitudes&, const Magnitudes&) = default;
+};
+[[nodiscard]] Magnitudes magnitudes_of(const Inputs& inputs);
+
+/// Constants of a row that sees `visible_keys` >= 1 keys.
 [[nodiscard]] BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
-                                             std::int64_t visible_keys, double max_abs_key,
+                                             std::int64_t visible_keys,
+                                             const Magnitudes& magnitudes,
                                              const Arithmetic& arithmetic = fp32_arithmetic);
 
 /// The bound was evaluated with computed weights and sums. Their error is that of double
@@ -233,16 +267,20 @@ ATTEST_HOST_DEVICE Number core_error(const BoundConstants& c, const RowSummary<N
   const Number weight_exponent = c.largest_score * row.largest_magnitude;
   if (!(z < 1) || !(weight_exponent <= largest_weight_exponent)) return infinity;
   const Number largest_weight = c.largest_score > 0 ? Number(exp(weight_exponent)) : Number(1);
+  if (!(largest_weight < c.weight_max)) return infinity;
   const bool is_useful = row.growth <= largest_useful_growth;
   const Number w =
       is_useful ? std::min<Number>(e.w + e.e1 + 2 * e.w * row.growth, e.v_abs_max) : e.v_abs_max;
   const Number o = std::min<Number>(abs(e.o) + e.e1, w);
-  if (!(c.visible_keys * w * largest_weight < c.max_finite)) return infinity;
+  if (!(c.visible_keys * w * largest_weight * c.sum_scale < c.max_finite)) return infinity;
   if (!(e.v_abs_max * (1 + c.numerator) * (1 + z) < c.partial_max)) return infinity;
   const Number floor =
       c.divides_early ? std::min<Number>(1, row.normaliser_floor) : row.normaliser_floor;
   const Number lost =
-      (c.weight_absolute * (1 + c.numerator) * e.v_abs_sum + c.product_absolute) / floor;
+      (c.weight_absolute * (1 + c.numerator) * (e.v_abs_sum + c.visible_keys * c.value_absolute) +
+       c.product_absolute) /
+          floor +
+      c.value_absolute * (1 + c.numerator) * (1 + z);
   const Number sums = (c.numerator * w + lost + z * o) / (1 - z);
   return evaluation_slack * (e.e1 + sums * (1 + c.division) + c.division * o);
 }
@@ -269,11 +307,11 @@ ATTEST_HOST_DEVICE Number lse_error(const BoundConstants& c, const RowSummary<Nu
     return std::numeric_limits<double>::infinity();
   }
   const Number sum = row.log_growth - log(Number(1 - z));
-  const Number logarithm = c.logarithm * (log(Number(c.visible_keys)) + sum);
+  const Number logarithm = c.logarithm * (log(Number(c.visible_keys)) + c.lag + sum);
   Number before = sum + logarithm + largest_rounding;
   if (c.lse_scaling > 0) {
-    // |m_hat| = |LSE_hat - ln l_hat|, and l_hat lies between e^-g and n times its errors.
-    before += c.lse_scaling * (abs(lse) + log(Number(c.visible_keys)) + 2 * before);
+    // |m_hat| = |LSE_hat - ln l_hat|, and l_hat lies between e^-g and n e^lambda times its errors.
+    before += c.lse_scaling * (abs(lse) + log(Number(c.visible_keys)) + c.lag + 2 * before);
   }
   return evaluation_slack * (before + c.rounding * (abs(lse) + before)) + c.lse_absolute;
 }
@@ -282,6 +320,6 @@ ATTEST_HOST_DEVICE Number lse_error(const BoundConstants& c, const RowSummary<Nu
 [[nodiscard]] PrecisionPlan reference_plan(std::int64_t visible_keys);
 /// Those constants.
 [[nodiscard]] BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
-                                                 double max_abs_key);
+                                                 const Magnitudes& magnitudes);
 
 }  // namespace attest

@@ -323,11 +323,11 @@ TEST(ErrorBound, TensorCoreConstantsAreThoseOfTheHardwareModel) {
   plan.scale_after_dot = false;
   plan.scale_folded_into_q = false;
   plan.score = hopper();  // 0.66 d u
-  const double kappa = bound_constants(plan, problem, 128, 1).score_relative;
+  const double kappa = bound_constants(plan, problem, 128, {}).score_relative;
   const double step = 17 * 0x1p-25 + 0x1p-23;
   EXPECT_DOUBLE_EQ(kappa, 8 * step / (1 - 8 * step));
   plan.score = {Accumulation::Kind::fp32_fma, 1, 24};
-  EXPECT_GT(bound_constants(plan, problem, 128, 1).score_relative, kappa);
+  EXPECT_GT(bound_constants(plan, problem, 128, {}).score_relative, kappa);
 }
 
 }  // namespace

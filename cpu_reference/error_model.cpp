@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <set>
 #include <span>
 #include <vector>
@@ -87,7 +88,10 @@ struct RowConstants {
     if (p.scale_folded_into_q) score_terms = one;
     const double exp_argument = p.exp.argument_error + u;
     argument = one + square(exp_argument) / 12;
-    exponential = one + square(p.exp.relative_error) / 12;
+    // A reference that lags lengthens the arguments of all weights alike.
+    const double lag = p.reference_lag * std::numbers::ln2;
+    const double of_exp = p.exp.relative_error + lag * exp_argument;
+    exponential = one + square(of_exp) / 12;
     if (p.weight_format != ElementType::fp32) {
       const ElementFormat& format = format_of(p.weight_format);
       weight = rounding * square(format.unit_roundoff);
@@ -104,7 +108,7 @@ struct RowConstants {
     // as half of what the declared worst case allows.
     scale_drift = p.exp.argument_error / 2;
     // The mean error of an exponential, as a part of its largest.
-    exponential_drift = p.exp.relative_error / 4;
+    exponential_drift = of_exp / 4;
     const bool is_fused = !p.scale_after_dot && !p.scale_folded_into_q;
     const bool is_base_2 = p.exp.argument_error > 0;
     if (is_fused || is_base_2) maximum = 3 * one;
@@ -378,6 +382,10 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
                                         const ErrorModelScope& scope) {
   std::vector<RowErrorModel> models;
   if (problem.key_len == 0 || problem.rows() == 0 || !precision.shifts_by_maximum) return models;
+  // Rows share the rounding of a key or value to parts: not modelled.
+  for (const Parts& parts : {precision.score_parts, precision.value_parts}) {
+    if (parts.format != Parts::Format::whole) return models;
+  }
   // What a capped score errs by hangs on how far it is capped: not modelled.
   if (problem.softcap > 0) return models;
   if (!all_finite(inputs.q) || !all_finite(inputs.k) || !all_finite(inputs.v)) return models;

@@ -255,13 +255,10 @@ template <class Number>
                                                std::int64_t b, std::int64_t h,
                                                const OracleRow<Number>& row,
                                                const PrecisionPlan& precision) {
-  double max_abs_key = 0;
-  for (const float k : inputs.k.values()) {
-    if (std::isfinite(k)) max_abs_key = std::max(max_abs_key, std::abs(static_cast<double>(k)));
-  }
   const auto keys = static_cast<std::int64_t>(row.keys.size());
-  const BoundConstants c =
-      keys > 0 ? bound_constants(precision, problem, keys, max_abs_key) : BoundConstants{};
+  const BoundConstants c = keys > 0
+                               ? bound_constants(precision, problem, keys, magnitudes_of(inputs))
+                               : BoundConstants{};
   return oracle_bound(problem, inputs, b, h, row, c, precision.scale_folded_into_q);
 }
 

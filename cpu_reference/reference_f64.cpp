@@ -31,7 +31,6 @@ struct KeyValues {
   Matrix k, abs_k, v, abs_v;
   std::vector<std::int64_t> bad_keys;                 ///< rows of k, ascending
   std::vector<std::vector<std::int64_t>> bad_values;  ///< rows of v, ascending, by column
-  double max_abs_key = 0;
 };
 
 /// Does an ascending list have an element in the range?
@@ -74,7 +73,6 @@ KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std
   });
   kv.abs_k = kv.k.cwiseAbs();
   kv.abs_v = kv.v.cwiseAbs();
-  if (keys > 0) kv.max_abs_key = kv.abs_k.maxCoeff();
   return kv;
 }
 
@@ -127,8 +125,12 @@ std::span<double> span_of_row(Matrix& matrix, std::int64_t row, KeyRange columns
 class BlockSolver {
  public:
   BlockSolver(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
-              Answer& answer)
-      : problem_(problem), inputs_(inputs), precision_(precision), answer_(answer) {}
+              const Magnitudes& magnitudes, Answer& answer)
+      : problem_(problem),
+        inputs_(inputs),
+        precision_(precision),
+        magnitudes_(magnitudes),
+        answer_(answer) {}
 
   void solve(const KeyValues& kv, std::int64_t b, std::int64_t h, std::int64_t first,
              std::int64_t count) {
@@ -154,7 +156,7 @@ class BlockSolver {
     std::vector<RowErrors> errors(static_cast<std::size_t>(rows));
     for (std::int64_t i = 0; i < rows; ++i) {
       const KeyRange visible = within(range_of(i));
-      if (visible.size() > 0) errors[static_cast<std::size_t>(i)] = weigh(kv, i, visible);
+      if (visible.size() > 0) errors[static_cast<std::size_t>(i)] = weigh(i, visible);
       // Keys that the row does not see have no weight in the products of the whole block.
       scores_.row(i).head(visible.begin).setZero();
       scores_.row(i).tail(keys.size() - visible.end).setZero();
@@ -186,18 +188,17 @@ class BlockSolver {
   struct Constants {
     BoundConstants kernel, own;
   };
-  const Constants& constants(const KeyValues& kv, std::int64_t visible) {
-    if (!cached_ || cached_keys_ != visible || cached_max_ != kv.max_abs_key) {
-      cached_ = Constants{bound_constants(precision_, problem_, visible, kv.max_abs_key),
-                          reference_constants(problem_, visible, kv.max_abs_key)};
+  const Constants& constants(std::int64_t visible) {
+    if (!cached_ || cached_keys_ != visible) {
+      cached_ = Constants{bound_constants(precision_, problem_, visible, magnitudes_),
+                          reference_constants(problem_, visible, magnitudes_)};
       cached_keys_ = visible;
-      cached_max_ = kv.max_abs_key;
     }
     return *cached_;
   }
 
-  RowErrors weigh(const KeyValues& kv, std::int64_t i, KeyRange visible) {
-    const Constants& c = constants(kv, visible.size());
+  RowErrors weigh(std::int64_t i, KeyRange visible) {
+    const Constants& c = constants(visible.size());
     const KeyRange all{0, visible.size()};
     return weigh_row(c.kernel, c.own, problem_, precision_.scale_folded_into_q,
                      {.scores = span_of_row(scores_, i, visible),
@@ -225,7 +226,7 @@ class BlockSolver {
   void finish(const KeyValues& kv, const VisibleValues& values, const RowErrors& row,
               const std::vector<double>& sums, std::int64_t b, std::int64_t h, std::int64_t query,
               std::int64_t i, KeyRange visible) {
-    const Constants& c = constants(kv, visible.size());
+    const Constants& c = constants(visible.size());
     for (std::int64_t column = 0; column < problem_.output_dim(); ++column) {
       const double o = o_(i, column);
       const double hull = values.largest_distance(column, o);
@@ -251,11 +252,11 @@ class BlockSolver {
   const Problem& problem_;
   const Inputs& inputs_;
   const PrecisionPlan& precision_;
+  const Magnitudes& magnitudes_;
   Answer& answer_;
   Matrix scores_, deviations_, o_, absolute_o_, scratch_;
   std::optional<Constants> cached_;
   std::int64_t cached_keys_ = 0;
-  double cached_max_ = 0;
 };
 
 void check_shape(const char* name, const Tensor<float>& tensor, const Shape& expected) {
@@ -296,9 +297,10 @@ Answer exact_answer(const Problem& problem, const Inputs& inputs, const Precisio
   const std::int64_t block_rows = rows_per_block(problem.key_len);
   const std::int64_t blocks = (problem.query_len + block_rows - 1) / block_rows;
   const std::int64_t tasks = problem.batch * problem.query_heads * blocks;
+  const Magnitudes magnitudes = magnitudes_of(inputs);
   std::atomic<std::int64_t> next{0};
   const auto work = [&] {
-    BlockSolver solver(problem, inputs, precision, answer);
+    BlockSolver solver(problem, inputs, precision, magnitudes, answer);
     for (std::int64_t task = next++; task < tasks; task = next++) {
       const std::int64_t head = task / blocks;
       const std::int64_t b = head / problem.query_heads;

@@ -204,6 +204,8 @@ TEST(CpuVariants, keys_beyond_the_mask_change_no_bit) {
       c.problem.element_type = kernel->element_types.front();
       for (const Plan& plan : kernel->plans(c.problem)) {
         c.plan = plan;
+        // A head that is scaled by its largest element does hang on all of them.
+        if (kernel->precision(c.problem, plan).score_parts.scaled_to > 0) continue;
         const Inputs inputs = make_inputs(c.problem, c.inputs);
         Inputs changed = inputs;
         const auto poison =

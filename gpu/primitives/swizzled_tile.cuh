@@ -8,14 +8,14 @@
 
 namespace attest {
 
-/// A tile [rows, dim] of 16-bit elements in shared memory, whose rows matrix loads read eight at a
-/// time, 16 bytes each. Chunks of 16 bytes are permuted within groups of eight so that the eight
-/// rows of a load lie in different banks: chunk c of row r is at c xor (r mod 8), or, where a row
-/// is no multiple of 128 bytes, in groups of four at c xor (r / 2 mod 4), because two such rows
-/// share a line of banks.
+/// A tile [rows, dim] of 16-bit or fp32 elements in shared memory, whose rows matrix loads read
+/// eight at a time, 16 bytes each. Chunks of 16 bytes are permuted within groups of eight so that
+/// the eight rows of a load lie in different banks: chunk c of row r is at c xor (r mod 8), or,
+/// where a row is no multiple of 128 bytes, in groups of four at c xor (r / 2 mod 4), because two
+/// such rows share a line of banks.
 template <typename T, int dim>
 struct SwizzledTile {
-  static_assert(sizeof(T) == 2 && dim % 32 == 0, "rows of whole 64 bytes");
+  static_assert((sizeof(T) == 2 || sizeof(T) == 4) && dim % 32 == 0, "rows of whole 64 bytes");
   static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  ///< elements that stay together
   static constexpr int chunks = dim / chunk;
   static constexpr int group = chunks % 8 == 0 ? 8 : 4;  ///< chunks that change places
@@ -31,25 +31,28 @@ struct SwizzledTile {
   __device__ T* at(int r, int c) const { return first + offset(r, c); }
 };
 
-/// What a lane needs to load 16 x 16 blocks of swizzled tiles, four 8 x 8 matrices by one
-/// load_matrices(). Where the block starts only flips bits of one offset, which is computed once.
+/// What a lane needs to load blocks of 16 rows and 32 bytes of swizzled tiles, four matrices of 8
+/// rows and 16 bytes by one load_matrices(): 16 columns of 16-bit elements, 8 of fp32. Where the
+/// block starts only flips bits of one offset, which is computed once.
 template <typename T, int dim>
 struct SwizzledLane {
   using Tile = SwizzledTile<T, dim>;
-  static constexpr int blocks = Tile::group / 2;  ///< of 16 columns, whose places are permuted
+  static constexpr int size = static_cast<int>(sizeof(T));
+  static constexpr int columns = 2 * Tile::chunk;  ///< of a block
+  static constexpr int blocks = Tile::group / 2;   ///< whose places are permuted
 
   /// Of lane `lane` from the start of a tile, in bytes. Matrices 0 and 1 are the upper and the
-  /// lower half of the first 8 columns: the order of a left operand, and of a transposed right one.
-  static __device__ int offset(int lane) { return Tile::offset(lane % 16, lane / 16) * 2; }
+  /// lower half of the first chunk: the order of a left operand, and of a transposed right one.
+  static __device__ int offset(int lane) { return Tile::offset(lane % 16, lane / 16) * size; }
   /// Matrices 0 and 1 are the left and the right half of the first 8 rows: the order of a right
   /// operand whose rows are its columns, so that what one mma takes lies in neighbouring registers.
   static __device__ int offset_by_rows(int lane) {
-    return Tile::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2) * 2;
+    return Tile::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2) * size;
   }
-  /// Address of the lane's part of the block at rows [row, row + 16), columns [16 k, 16 k + 16);
-  /// `row` is a multiple of 16.
+  /// Address of the lane's part of the block at rows [row, row + 16), columns [columns k, columns k
+  /// + columns); `row` is a multiple of 16.
   static __device__ SharedAddress at(SharedAddress tile, int offset, int row, int k) {
-    return tile + (offset ^ k % blocks * 32) + (row * dim + k / blocks * (16 * blocks)) * 2;
+    return tile + (offset ^ k % blocks * 32) + (row * dim + k / blocks * (columns * blocks)) * size;
   }
 };
 
@@ -107,7 +110,7 @@ class TileStream {
   /// Starts the copies of the next tile to the tile at `to`.
   __device__ __forceinline__ void copy(SharedAddress to, int columns) const {
     const T* source = next_;
-    const SharedAddress target = to + Tile::offset(row(), chunk()) * 2;
+    const SharedAddress target = to + Tile::offset(row(), chunk()) * size;
 #pragma unroll
     for (int i = 0; i < rows; i += distance) {
       if (rows % distance != 0 && row() + i >= rows) break;
@@ -115,7 +118,7 @@ class TileStream {
       for (int first = 0; first < Tile::chunks; first += Tile::group) {
         const int column = first * Tile::chunk;
         if (chunk() * Tile::chunk + column < columns)
-          AsyncCopies::copy<16>(target + (i * dim + column) * 2, source + column);
+          AsyncCopies::copy<16>(target + (i * dim + column) * size, source + column);
       }
       source += distance * stride_;
     }
@@ -125,6 +128,7 @@ class TileStream {
   }
 
  private:
+  static constexpr int size = static_cast<int>(sizeof(T));
   static constexpr int distance = threads / Tile::group;  // of rows that a thread copies
   static_assert(distance % 8 == 0, "their chunks lie at the same place");
   static __device__ int row() {

@@ -39,7 +39,6 @@ struct Arrays {
   ValueRange* ranges;          ///< [batch * kv_heads, table_rows, head_dim]
   std::int64_t* bad_values;    ///< first key with a value that is not finite: [heads, head_dim]
   std::int64_t* bad_keys;      ///< [heads]
-  double* largest_keys;        ///< [heads] max |k|
   double *dots, *absolute;     ///< scratch: [chunk rows, pitch]
   std::int64_t pitch;
   RowErrors* rows;                   ///< scratch: [chunk rows]
@@ -64,24 +63,18 @@ __device__ std::int64_t keys_of_tile(const Problem& p, const Chunk& c, std::int6
   return p.visible_keys(c.first + last);
 }
 
-/// A block a kv head: where K stops being finite, and its largest element.
+/// A block a kv head: where K stops being finite.
 __global__ void scan_keys(Arrays a) {
   double* const scratch = dynamic_shared<double>();
   const Problem& p = a.problem;
   const std::int64_t elements = p.key_len * p.head_dim;
   const float* const k = a.k + blockIdx.x * elements;
-  double largest = 0, first_bad = static_cast<double>(p.key_len);
+  double first_bad = static_cast<double>(p.key_len);
   for (std::int64_t e = threadIdx.x; e < elements; e += weigh_threads) {
-    if (std::isfinite(k[e])) {
-      largest = fmax(largest, fabs(static_cast<double>(k[e])));
-    } else {
-      first_bad = fmin(first_bad, static_cast<double>(e / p.head_dim));
-    }
+    if (!std::isfinite(k[e])) first_bad = fmin(first_bad, static_cast<double>(e / p.head_dim));
   }
-  largest = over_block(largest, LargerOf{}, scratch);
   first_bad = -over_block(-first_bad, LargerOf{}, scratch);
   if (threadIdx.x > 0) return;
-  a.largest_keys[blockIdx.x] = largest;
   a.bad_keys[blockIdx.x] = static_cast<std::int64_t>(first_bad);
 }
 

@@ -78,11 +78,11 @@ std::int64_t rows_of_chunk(const Problem& problem) {
 
 std::vector<Constants> constants_table(const Problem& problem, const PrecisionPlan& precision,
                                        std::int64_t least_visible, std::int64_t rows,
-                                       double max_abs_key) {
+                                       const Magnitudes& magnitudes) {
   std::vector<Constants> table;
   for (std::int64_t i = 0; i < rows; ++i) {
-    table.push_back({bound_constants(precision, problem, least_visible + i, max_abs_key),
-                     reference_constants(problem, least_visible + i, max_abs_key)});
+    table.push_back({bound_constants(precision, problem, least_visible + i, magnitudes),
+                     reference_constants(problem, least_visible + i, magnitudes)});
   }
   return table;
 }
@@ -112,17 +112,14 @@ Arrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inp
   a.least_visible = std::max<std::int64_t>(1, p.visible_keys(0));
   a.table_rows = std::max<std::int64_t>(0, most_visible - a.least_visible + 1);
   a.bad_keys = memory.allocate<std::int64_t>(heads);
-  a.largest_keys = memory.allocate<double>(heads);
   a.bad_values = memory.allocate<std::int64_t>(heads * d);
   if (a.table_rows > 0) {
     a.ranges = memory.allocate<ValueRange>(heads * a.table_rows * d);
     launch(scan_keys, grid_of(heads), dim3(weigh_threads), sizeof(double) * weigh_threads / 32,
            device, a);
     launch(scan_values, grid_of(ceil_of(heads * d, 64)), dim3(64), 0, device, a);
-    // One bound for all heads: the largest key of any enters the underflow terms alone.
-    const std::vector<double> largest = memory.download(a.largest_keys, heads);
-    const auto table = constants_table(p, precision, a.least_visible, a.table_rows,
-                                       *std::max_element(largest.begin(), largest.end()));
+    const auto table =
+        constants_table(p, precision, a.least_visible, a.table_rows, magnitudes_of(inputs));
     a.constants = memory.upload(std::span<const Constants>(table));
   }
   const std::int64_t chunk_rows = rows_of_chunk(p);

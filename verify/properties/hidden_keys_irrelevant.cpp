@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -42,12 +43,26 @@ std::vector<std::int64_t> hidden_keys(const Problem& problem, std::int64_t b, st
   return keys;
 }
 
-Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n, float value) {
+/// The largest finite |element| of a head, 0 if there is none.
+float largest_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h) {
+  float largest = 0;
+  for (std::int64_t n = 0; n < tensor.shape()[2]; ++n) {
+    for (const float x : tensor.row(b, h, n)) {
+      if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+    }
+  }
+  return largest;
+}
+
+/// Without a value: the largest of each head.
+Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n,
+                   std::optional<float> value) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
-    for (const std::int64_t key : hidden_keys(problem, b, n)) {
-      for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
-        std::ranges::fill(inputs.k.row(b, h, key), value);
-        std::ranges::fill(inputs.v.row(b, h, key), value);
+    const std::vector<std::int64_t> keys = hidden_keys(problem, b, n);
+    for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+      for (Tensor<float>* tensor : {&inputs.k, &inputs.v}) {
+        const float put = value ? *value : largest_of(*tensor, b, h);
+        for (const std::int64_t key : keys) std::ranges::fill(tensor->row(b, h, key), put);
       }
     }
   }
@@ -69,14 +84,14 @@ std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t
 }
 
 /// The rows that see no replaced key have the bits of the base launch.
-Check check_hidden(Run& run, const Row& row, float value) {
+Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
   const Problem& problem = run.problem();
   const Outputs& base = run.base().outputs;
   const Launch launch =
       run.launch(run.the_case(), with_hidden(problem, run.inputs(), row.n, value));
   const std::string failure = fmt::format(
       "keys that query {} does not see became {}, and a row that cannot see them changed", row.n,
-      value);
+      value ? fmt::format("{}", *value) : "the largest of their head");
   const auto unmoved = unmoved_rows(problem, row.n);
   return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
     if (!unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)]) return Check::passed();
@@ -96,7 +111,8 @@ Check check_hidden(Run& run, const Row& row, float value) {
 const PropertyRegistration registration{
     {.name = "hidden_keys_irrelevant",
      .statement = "replacing keys and values that a row cannot see, future ones, those outside its "
-                  "window and padded ones, by NaN or by a huge number, changes none of its bits",
+                  "window and padded ones, by NaN or by a huge number (by the largest of the head, "
+                  "where a kernel scales heads by that), changes none of its bits",
      .cost = Property::Cost::more_launches,
      .applies = [](Run& run) { return drawn_row(run).has_value(); },
      .check =
@@ -109,7 +125,10 @@ const PropertyRegistration registration{
              const Check check = check_hidden(run, row, std::numeric_limits<float>::quiet_NaN());
              if (check.status == Check::Status::failed) return check;
            }
-           return check_hidden(run, row, huge);
+           const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
+           const bool scales_heads =
+               plan.score_parts.scaled_to > 0 || plan.value_parts.scaled_to > 0;
+           return check_hidden(run, row, scales_heads ? std::nullopt : std::optional(huge));
          }}};
 
 }  // namespace

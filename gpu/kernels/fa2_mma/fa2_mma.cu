@@ -78,7 +78,9 @@ BlockGrid blocks_of(const Plan& plan, const Fa2Grid& grid) {
 std::string sizes_of(const Problem& problem, bool (*is_offered)(const Fa2Variant&)) {
   std::string sizes;
   for (const Fa2Variant& v : variants(problem)) {
-    if (is_offered(v)) sizes += (sizes.empty() ? "" : "; ") + to_string(plan_of(v));
+    if (!is_offered(v)) continue;
+    if (!sizes.empty()) sizes += "; ";
+    sizes += to_string(plan_of(v));
   }
   return sizes;
 }
@@ -196,16 +198,6 @@ void run(const Arguments& a, Device& device) {
                       a, device);
 }
 
-/// A reference may lie `lag` below the maximum from which the bound measures arguments. So many
-/// more roundings of numbers up to `lag` there are: of the argument and of the folding in the
-/// weights, of r ln 2, and of ln l, which is larger by as much, in the LSE.
-ExpMethod lagging_exp() {
-  ExpMethod exp = ex2_approx();
-  const double lag = static_cast<double>(reference_lag) * 0.6931471805599453;
-  exp.relative_error += lag * (exp.argument_error + 3 * 0x1p-24 + ln_error);
-  return exp;
-}
-
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   // A lane adds its two keys of every eight of a tile, then the tiles, and at the end four lanes
   // meet, and the splits.
@@ -217,7 +209,8 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .scale_after_dot = !(problem.scale > 0.0F) || problem.softcap != 0.0F,
           // tanh, the quotient in its argument, which tanh damps by half, and the product.
           .softcap_error = tanh_error + 2 * 0x1p-24,
-          .exp = lagging_exp(),
+          .exp = ex2_approx(),
+          .reference_lag = static_cast<double>(reference_lag),
           .weight_format = problem.element_type,
           .rescale = Rescale::deferred,
           .blocks = blocks,

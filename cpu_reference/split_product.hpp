@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/precision_plan.hpp"
+#include "core/tensor_core_product.hpp"
+
+namespace attest {
+
+/// The power of two that brings the largest finite |value| times `factor` to at least
+/// how.scaled_to, below twice that; 0, that is a factor of 1, where nothing is scaled.
+[[nodiscard]] int scaling_exponent(const Parts& how, std::span<const float> values,
+                                   double factor = 1);
+
+/// The parts of values * 2^exponent, hi first: how.count vectors, or the values themselves where
+/// nothing is split. Ties of TF32 are rounded away from zero, as cvt.rna does, others to even.
+[[nodiscard]] std::vector<std::vector<float>> split(const Parts& how, std::span<const float> values,
+                                                    int exponent);
+
+/// The right factor of a product, split: [rows, lanes].
+struct SplitOperand {
+  Parts how;
+  int exponent;                       ///< of its scaling
+  std::vector<ProductOperand> parts;  ///< hi first
+
+  /// `type`: of the values, where they are not split. They are scaled together.
+  SplitOperand(const Parts& parts_, ElementType type, std::span<const float> values,
+               std::int64_t lanes);
+  [[nodiscard]] std::int64_t lanes() const { return parts.front().lanes(); }
+};
+
+/// accumulate_product() of a left factor, multiplied by 2^left_exponent and split, and rows
+/// `first` on of `right`: the products of small parts first, each one chain over t that goes on
+/// with the sum of the one before. `sum` is in units of the unscaled product.
+void accumulate_split_product(const Accumulation& accumulation, std::span<const float> left,
+                              ElementType left_type, int left_exponent, const SplitOperand& right,
+                              std::int64_t first, std::span<float> sum);
+
+}  // namespace attest
