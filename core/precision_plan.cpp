@@ -69,8 +69,10 @@ double rest_of(const Parts& how, int parts) {
   // next part has its ulp from the binade below. A cut leaves twice as much.
   const int cut = std::max(0, how.cut - (how.count - parts));
   const int bits = parts * (part_format(how.format).significand_bits + 1) - 1 - cut;
-  // A rest below the last bit of the fp32 number is none.
-  return bits >= 24 ? 0 : std::ldexp(1.0, -bits);
+  // A rest is a multiple of the fp32 number's last bit, 2^(e-23); that of a cut is less than twice
+  // half an ulp.
+  if (bits >= 24) return 0;
+  return std::ldexp(1.0, -bits) - (cut > 0 ? 0x1p-23 : 0);
 }
 
 double part_floor(const Parts& how) {

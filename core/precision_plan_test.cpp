@@ -109,6 +109,7 @@ TEST(Parts, WhatIsLeftOfANumberIsAtMostTheRest) {
   EXPECT_LE(second, rest_of(split, 2));
   EXPECT_GT(first, rest_of(split, 1) / 2);
   EXPECT_GT(second, rest_of(split, 2) / 2);
+  EXPECT_EQ(rest_of(split, 2), 0x1p-23);
   // Three parts of bf16 have more bits than fp32.
   EXPECT_EQ(rest_of({.format = Parts::Format::bf16, .count = 3}, 3), 0);
   EXPECT_EQ(rest_of({.format = Parts::Format::fp16, .count = 2}, 2), 0x1p-23);
