@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/record.hpp"
+#include "gpu/microbench/reading.hpp"
+
+namespace attest::microbench {
+
+/// A question about the hardware, and the program that answers it on device 0.
+struct Benchmark {
+  std::string_view name;
+  std::string_view question;
+  std::vector<Reading> (*run)();
+};
+
+/// Those with these names, in the order of `all`, each once; all of them when no name is given.
+/// Throws InvalidInput when there is none of a name.
+[[nodiscard]] std::vector<Benchmark> chosen(std::span<const Benchmark> all,
+                                            std::span<const std::string> names);
+
+/// Kind `microbench`; labels `benchmark` and `reading`; measurements `median`, `lowest`, `highest`
+/// in the reading's unit, `launches`, `sm_clock` in MHz.
+[[nodiscard]] Record record_of(const Benchmark& benchmark, const Reading& reading,
+                               const Provenance& provenance);
+
+/// One of our records for a person: `| benchmark | reading | median unit | sm_clock MHz |` with
+/// four digits. Throws InvalidInput for another kind of record.
+[[nodiscard]] std::string table_row(const Record& record);
+
+}  // namespace attest::microbench

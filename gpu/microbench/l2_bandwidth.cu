@@ -1,0 +1,108 @@
+// How fast TMA brings tiles from L2 to shared memory, in the order in which attention reads K and
+// V.
+#include <cuda.h>
+
+#include "gpu/microbench/kernels.hpp"
+#include "gpu/microbench/sm_span.cuh"
+#include "gpu/primitives/mbarrier.cuh"
+#include "gpu/primitives/shared_address.cuh"
+#include "gpu/primitives/tma.cuh"
+
+namespace attest::microbench {
+namespace {
+
+constexpr int stages = 12, tile_bytes = stream_tile_bytes, box_bytes = tile_bytes / 2;
+
+__device__ int cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+__device__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+/// Mbarrier::arrive_at() without its release at cluster scope, a fence of all memory: here nothing
+/// but the copy engine writes what the other block waits for.
+__device__ void arrive_at(const Mbarrier& barrier, unsigned rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier.address()),
+      "r"(rank)
+      : "memory");
+}
+
+// One thread asks for tiles, `stages` ahead, and waits for them. Of a pair each block asks for half
+// of every tile for both, once both have done with the place.
+template <bool multicast>
+__global__ void __launch_bounds__(128, 1) stream(const __grid_constant__ CUtensorMap map, int tiles,
+                                                 int range_tiles, int ranges, SmSpan* spans) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ __align__(8) std::uint64_t barriers[2 * stages];
+  const auto full = [&](int stage) { return Mbarrier(SharedAddress(&barriers[stage])); };
+  const auto empty = [&](int stage) { return Mbarrier(SharedAddress(&barriers[stages + stage])); };
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < stages; ++stage) {
+      full(stage).init(1);
+      empty(stage).init(2);
+    }
+    fence_barrier_init();
+  }
+  if (multicast) cluster_sync();
+  begin_span(spans[blockIdx.x]);
+  if (threadIdx.x == 0) {
+    const int range = static_cast<int>(blockIdx.x) * ranges / static_cast<int>(gridDim.x);
+    const auto ask = [&](int tile) {
+      const int stage = tile % stages,
+                row = (range * range_tiles + tile % range_tiles) * stream_tile_rows;
+      const SharedAddress target = SharedAddress(shared) + stage * tile_bytes;
+      full(stage).arrive_expecting(tile_bytes);
+      if constexpr (multicast) {
+        const int half = cluster_rank();
+        load_box_to(3, target + half * box_bytes, map, {.row = row + half * stream_tile_rows / 2},
+                    full(stage), L2Hint::evict_last);
+      } else {
+        load_box(target, map, {.row = row}, full(stage), L2Hint::evict_last);
+        load_box(target + box_bytes, map, {.row = row + stream_tile_rows / 2}, full(stage),
+                 L2Hint::evict_last);
+      }
+    };
+    for (int tile = 0; tile < stages; ++tile) ask(tile);
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int stage = tile % stages;
+      const unsigned parity = static_cast<unsigned>(tile / stages) % 2;
+      full(stage).wait(parity);
+      if (tile + stages >= tiles) continue;
+      if constexpr (multicast) {
+        arrive_at(empty(stage), 0);
+        arrive_at(empty(stage), 1);
+        empty(stage).wait(parity);
+      }
+      ask(tile + stages);
+    }
+  }
+  end_span(spans[blockIdx.x]);
+  if (multicast) cluster_sync();
+}
+
+}  // namespace
+
+void launch_stream(bool multicast, const CUtensorMap& map, int blocks, int tiles, int range_tiles,
+                   int ranges, SmSpan* spans) {
+  const auto kernel = multicast ? stream<true> : stream<false>;
+  constexpr int shared_bytes = stages * tile_bytes;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = multicast ? 2 : 1;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(128);
+  config.dynamicSmemBytes = shared_bytes;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, map, tiles, range_tiles, ranges, spans);
+}
+
+}  // namespace attest::microbench
