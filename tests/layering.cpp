@@ -41,7 +41,8 @@ const std::vector<Layer>& layers() {
       {"gpu/peers", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       // Kernels that judge instead of being judged: they share the reference's formulas.
       {"gpu/reference", {"core", "cpu_reference", "gpu/primitives"}, {}},
-      {"gpu/arithmetic", {"core", "gpu/primitives"}, {"gpu/simt"}},
+      {"gpu/arithmetic", {"core", "gpu/primitives"}, {"gpu/simt", "gpu/runtime"}},
+      {"gpu/microbench", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
