@@ -72,8 +72,8 @@ struct Mainloop {
 
 inline constexpr int stream_tile_rows = 128, stream_tile_bytes = stream_tile_rows * 128;
 /// `blocks` SMs each copy `tiles` tiles of 64 columns by TMA from their range of `range_tiles`;
-/// neighbours share the `ranges`. The boxes of `map` have half a tile's rows. With `multicast`
-/// pairs of blocks copy each half for both.
+/// neighbours share the `ranges`. With `multicast` pairs of blocks copy half of each tile for both:
+/// the boxes of `map` then have half a tile's rows, else a tile's.
 void launch_stream(bool multicast, const CUtensorMap_st& map, int blocks, int tiles,
                    int range_tiles, int ranges, SmSpan* spans);
 

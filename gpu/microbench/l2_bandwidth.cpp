@@ -19,11 +19,12 @@ void read_stream(std::vector<Reading>& readings, const Stream& s, bool multicast
   const std::int64_t rows = std::int64_t{s.ranges} * s.range_tiles * stream_tile_rows;
   const DeviceBuffer<std::uint16_t> data(static_cast<std::size_t>(rows) * 64);
   ATTEST_CUDA_CHECK(cudaMemset(data.data(), 0x3c, data.size() * 2));
-  const CUtensorMap map = tensor_map({.first = data.data(),
-                                      .rows = rows,
-                                      .columns = 64,
-                                      .strides = {.row = 64},
-                                      .box_rows = stream_tile_rows / 2});
+  const CUtensorMap map =
+      tensor_map({.first = data.data(),
+                  .rows = rows,
+                  .columns = 64,
+                  .strides = {.row = 64},
+                  .box_rows = multicast ? stream_tile_rows / 2 : stream_tile_rows});
   const double bytes = 1.0 * tiles * stream_tile_bytes;
   read_into(
       readings,

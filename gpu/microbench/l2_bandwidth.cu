@@ -11,7 +11,7 @@
 namespace attest::microbench {
 namespace {
 
-constexpr int stages = 12, tile_bytes = stream_tile_bytes, box_bytes = tile_bytes / 2;
+constexpr int stages = 12, tile_bytes = stream_tile_bytes;
 
 __device__ int cluster_rank() {
   unsigned rank;
@@ -52,33 +52,39 @@ __global__ void __launch_bounds__(128, 1) stream(const __grid_constant__ CUtenso
   begin_span(spans[blockIdx.x]);
   if (threadIdx.x == 0) {
     const int range = static_cast<int>(blockIdx.x) * ranges / static_cast<int>(gridDim.x);
-    const auto ask = [&](int tile) {
-      const int stage = tile % stages,
-                row = (range * range_tiles + tile % range_tiles) * stream_tile_rows;
+    const int first_row = range * range_tiles * stream_tile_rows;
+    const int end_row = first_row + range_tiles * stream_tile_rows;
+    int row = first_row;
+    const auto ask = [&](int stage) {
       const SharedAddress target = SharedAddress(shared) + stage * tile_bytes;
       full(stage).arrive_expecting(tile_bytes);
       if constexpr (multicast) {
         const int half = cluster_rank();
-        load_box_to(3, target + half * box_bytes, map, {.row = row + half * stream_tile_rows / 2},
-                    full(stage), L2Hint::evict_last);
+        load_box_to(3, target + half * tile_bytes / 2, map,
+                    {.row = row + half * stream_tile_rows / 2}, full(stage), L2Hint::evict_last);
       } else {
         load_box(target, map, {.row = row}, full(stage), L2Hint::evict_last);
-        load_box(target + box_bytes, map, {.row = row + stream_tile_rows / 2}, full(stage),
-                 L2Hint::evict_last);
       }
+      row += stream_tile_rows;
+      if (row == end_row) row = first_row;
     };
-    for (int tile = 0; tile < stages; ++tile) ask(tile);
+    for (int stage = 0; stage < stages; ++stage) ask(stage);
+    int stage = 0;
+    unsigned parity = 0;
     for (int tile = 0; tile < tiles; ++tile) {
-      const int stage = tile % stages;
-      const unsigned parity = static_cast<unsigned>(tile / stages) % 2;
       full(stage).wait(parity);
-      if (tile + stages >= tiles) continue;
-      if constexpr (multicast) {
-        arrive_at(empty(stage), 0);
-        arrive_at(empty(stage), 1);
-        empty(stage).wait(parity);
+      if (tile + stages < tiles) {
+        if constexpr (multicast) {
+          arrive_at(empty(stage), 0);
+          arrive_at(empty(stage), 1);
+          empty(stage).wait(parity);
+        }
+        ask(stage);
       }
-      ask(tile + stages);
+      if (++stage == stages) {
+        stage = 0;
+        parity ^= 1U;
+      }
     }
   }
   end_span(spans[blockIdx.x]);

@@ -192,6 +192,9 @@ std::vector<Mainloop> mainloops() {
   std::vector<Mainloop> forms;
   orders<64, 128, 2>(forms);
   orders<64, 128, 3>(forms);
+  forms.push_back(form<64, 128, 3, Order::turns, 1, Maximum::lazy>());
+  forms.push_back(form<64, 128, 3, Order::overlap, 1, Maximum::lazy>());
+  forms.push_back(form<64, 128, 3, Order::turns, 1, Maximum::unchecked>());
   orders<64, 112, 3>(forms);
   orders<64, 64, 4>(forms);
   orders<64, 80, 4>(forms);
