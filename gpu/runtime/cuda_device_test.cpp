@@ -108,6 +108,21 @@ TEST_F(GpuDeviceTest, MovedBufferKeepsItsValuesAndLeavesNothingBehind) {
   EXPECT_EQ(from.size(), 0U);
 }
 
+// cudaMemcpy of so few bytes returns before they have arrived.
+TEST_F(GpuDeviceTest, WhatABufferWasGivenIsThereForWorkInAnyStream) {
+  CudaDevice device;
+  DeviceBuffer<int> buffer{15 * 1024}, last{1};
+  for (int i = 0; i < 3000; ++i) {
+    buffer.copy_from(std::vector<int>(buffer.size(), i));
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(last.data(), buffer.data() + buffer.size() - 1, sizeof(int),
+                                      cudaMemcpyDeviceToDevice, device.stream().get()));
+    device.synchronize();
+    int got = -1;
+    last.copy_to({&got, 1});
+    ASSERT_EQ(got, i);
+  }
+}
+
 TEST_F(GpuDeviceTest, AllocationBeyondTheMemoryThrowsOneSentenceAndTheDeviceStaysUsable) {
   CudaDevice device;
   const auto too_much = static_cast<std::size_t>(device.info().memory_bytes) * 2;

@@ -50,8 +50,11 @@ class DeviceBuffer {
   /// Both wait until the copy is done. Sizes must match.
   void copy_from(std::span<const T> host) {
     require_size(host.size());
-    if (count_ > 0)
-      ATTEST_CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size_bytes(), cudaMemcpyHostToDevice));
+    if (count_ == 0) return;
+    ATTEST_CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size_bytes(), cudaMemcpyHostToDevice));
+    // Of at most 64 KiB cudaMemcpy only takes a copy on the host; streams that do not wait for the
+    // default stream would run ahead of its arrival.
+    ATTEST_CUDA_CHECK(cudaStreamSynchronize(cudaStreamLegacy));
   }
   void copy_to(std::span<T> host) const {
     require_size(host.size());
