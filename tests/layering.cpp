@@ -36,7 +36,7 @@ const std::vector<Layer>& layers() {
       // all kernels.
       {"gpu/runtime", {"core"}, {"gpu/primitives"}},
       {"gpu/simt", {"core"}, {"gpu/primitives"}},
-      {"gpu/primitives", {"core"}, {}},
+      {"gpu/primitives", {"core"}, {"gpu/runtime"}},
       {"gpu/kernels", {"core", "gpu/primitives"}, {}},
       {"gpu/peers", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       // Kernels that judge instead of being judged: they share the reference's formulas.

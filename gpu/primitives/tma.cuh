@@ -54,7 +54,10 @@ __device__ __forceinline__ void load_box_to(unsigned short blocks, SharedAddress
 }
 
 /// Starts the copy of a box from `source`, which this thread or, before a barrier, others wrote and
-/// made visible (fence_async_shared()).
+/// made visible (fence_async_shared()). Two things that an H200 does otherwise than with loads: no
+/// coordinate may be negative (an illegal instruction), and columns are clipped in units of 16
+/// bytes, so a tensor whose rows are no multiple of that gets the box's elements up to the next
+/// one.
 __device__ __forceinline__ void store_box(const CUtensorMap& map, const BoxStart& at,
                                           SharedAddress source) {
   asm volatile(
