@@ -62,6 +62,19 @@ inline __device__ void mma_16x8x8_tf32(float (&d)[4], const unsigned (&a)[4],
 #endif
 }
 
+/// x rounded to TF32's 10 bits of fraction, ties to even; a NaN becomes 0x7fffffff. sm_90.
+inline __device__ float rounded_to_tf32(float x) {
+#ifdef __CUDACC__
+  unsigned bits;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return __uint_as_float(bits);
+#else
+  const unsigned bits = __float_as_uint(x);
+  if (x != x) return __uint_as_float(0x7fffffffU);
+  return __uint_as_float((bits + 0xfffU + (bits >> 13 & 1U)) & 0xffffe000U);
+#endif
+}
+
 /// Loads `count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory. Lane 8 i + r gives
 /// the address, a multiple of 16, of row r of matrix i; register i of lane 4 g + t receives columns
 /// 2 t and 2 t + 1 of row g of matrix i.

@@ -199,8 +199,7 @@ void run(const Arguments& a, Device& device) {
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {
-  // A lane adds its two keys of every eight of a tile, then the tiles, and at the end four lanes
-  // meet, and the splits.
+  // A lane adds two keys of every eight to one sum; at the end four lanes meet, and the splits.
   const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile));
   const std::int64_t splits = std::max<std::int64_t>(1, plan.key_splits);
   return {.score = hopper(),
@@ -215,7 +214,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .rescale = Rescale::deferred,
           .blocks = blocks,
           .splits = splits,
-          .normaliser_chain = plan.key_tile / 4 + blocks + 2 + splits,
+          .normaliser_chain = blocks * plan.key_tile / 4 + 2 + splits,
           .division_error = 0x1p-23,  // the reciprocal and the product
           .log_error = ln_error,
           .lse = LseForm::log2,

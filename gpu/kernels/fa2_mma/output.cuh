@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/kernel.hpp"
 #include "gpu/kernels/fa2_mma/work.cuh"
@@ -8,6 +9,15 @@
 #include "gpu/primitives/swizzled_tile.cuh"
 
 namespace attest {
+
+/// Two neighbours, rounded to T, at an address that both divide.
+template <typename T>
+__device__ __forceinline__ void store_pair(T* to, float low, float high) {
+  if constexpr (std::is_same_v<T, float>)
+    *reinterpret_cast<float2*>(to) = {low, high};
+  else
+    *reinterpret_cast<unsigned*>(to) = packed<T>(low, high);
+}
 
 /// Writes the warp's rows of O, o * factor, rounded to T. They go through `staging`, the warp's own
 /// rows of Q's tile, which no other warp reads, so that each row is written in whole lines. Rows
@@ -28,9 +38,9 @@ __device__ __forceinline__ void store_output(const typename Shape::Outputs& o,
     for (int h = 0; h < 2; ++h) {
 #pragma unroll
       for (int n = 0; n < Shape::D / 8; ++n) {
-        const unsigned pair =
-            packed<T>(o[i][n][2 * h] * factor[i][h], o[i][n][2 * h + 1] * factor[i][h]);
-        *reinterpret_cast<unsigned*>(tile.at(16 * i + 8 * h + g, n) + 2 * t) = pair;
+        const int column = 8 * n + 2 * t;
+        store_pair(tile.at(16 * i + 8 * h + g, column / Tile::chunk) + column % Tile::chunk,
+                   o[i][n][2 * h] * factor[i][h], o[i][n][2 * h + 1] * factor[i][h]);
       }
     }
   }

@@ -5,17 +5,59 @@
 
 namespace attest {
 
-/// The two products of a warp. `offset`: SwizzledLane::offset() of the lane, for K
-/// offset_by_rows(). Each fragment of K or V that is loaded serves all rows of the warp: with 16
-/// rows the loads, not the tensor cores, would set the pace (512 bytes for two instructions where
-/// shared memory gives 128 bytes a clock to four tensor cores).
+/// The two products of a warp from 16-bit tiles. `offset`: SwizzledLane::offset() of the lane,
+/// for K offset_by_rows(). Each fragment of K or V that is loaded serves all rows of the warp: with
+/// 16 rows the loads, not the tensor cores, would set the pace (512 bytes for two instructions
+/// where shared memory gives 128 bytes a clock to four tensor cores).
 template <typename Shape>
 struct Fa2Products {
   using T = typename Shape::T;
   using Lane = SwizzledLane<T, Shape::D>;
   static constexpr int row_tiles = Shape::row_tiles;
   using Fragments = unsigned[row_tiles][4];
+  static constexpr int D = Shape::D;
 
+  /// Q of a warp, in registers where the shape keeps it.
+  struct Queries {
+    Fragments parts[Shape::keeps_queries ? D / 16 : 1];
+  };
+
+  /// Fills the registers that keep Q, once it has arrived.
+  static __device__ __forceinline__ void load_kept(Queries& q, SharedAddress Q, int offset) {
+    if constexpr (Shape::keeps_queries) {
+#pragma unroll
+      for (int k = 0; k < D / 16; ++k) load_queries(Q, offset, k, q.parts[k]);
+    }
+  }
+  /// s += Q K^T.
+  static __device__ __forceinline__ void form_scores(Queries& q, SharedAddress Q, int offset,
+                                                     SharedAddress K, int key_offset,
+                                                     typename Shape::Scores& s) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) {
+      if constexpr (Shape::keeps_queries) {
+        score(q.parts[k], K, key_offset, k, s);
+      } else {
+        load_queries(Q, offset, k, q.parts[0]);
+        score(q.parts[0], K, key_offset, k, s);
+      }
+    }
+  }
+
+  /// o += P V of a tile.
+  template <typename Softmax>
+  static __device__ __forceinline__ void add_values(Softmax& softmax, typename Shape::Scores& s,
+                                                    float c, SharedAddress V, int offset,
+                                                    typename Shape::Outputs& o) {
+#pragma unroll
+    for (int k = 0; k < Shape::Bc / 16; ++k) {
+      Fragments p;
+      softmax.weights(s, c, k, p);
+      weigh(p, V, offset, k, o);
+    }
+  }
+
+ private:
   /// Columns [16 k, 16 k + 16) of the warp's rows of Q.
   static __device__ __forceinline__ void load_queries(SharedAddress Q, int offset, int k,
                                                       Fragments& q) {

@@ -4,6 +4,9 @@
 
 namespace attest {
 
+template <typename Shape>
+struct Fa2Products;
+
 /// The sizes that a kernel of the family is compiled for; the letters are those of tile.cuh.
 template <typename T_, int D_, int Br_, int Bc_, int warps_, int stages_>
 struct Fa2Shape {
@@ -13,6 +16,12 @@ struct Fa2Shape {
   static constexpr int warp_rows = Br / warps;
   static constexpr int row_tiles = warp_rows / 16;  ///< fragments of 16 rows that a warp has
   static_assert(row_tiles >= 1 && Br == 16 * row_tiles * warps && Bc % 16 == 0 && stages >= 1);
+
+  /// How a warp forms its two products (products.cuh).
+  template <typename Shape>
+  using ProductsOf = Fa2Products<Shape>;
+  /// Dense problems too have scales that are not positive: a test a tile.
+  static constexpr bool takes_any_scale = false;
 
   // Registers of a lane for O, S and Q, of 255 in all.
   static constexpr int output_registers = row_tiles * D / 2, score_registers = row_tiles * Bc / 2;

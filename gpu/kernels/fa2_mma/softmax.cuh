@@ -93,6 +93,27 @@ struct Fa2Softmax {
     }
   }
 
+  /// Every score becomes its weight; l adds the tile's sum.
+  __device__ __forceinline__ void weigh(Scores& s, float c) {
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float sum = 0.0F;
+#pragma unroll
+        for (int j = 0; j < columns; ++j) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& x = s[i][j][2 * h + e];
+            x = HardwareExp2::of(fmaf(x, c, -below[i][h]));
+            sum += x;
+          }
+        }
+        l[i][h] += sum;
+      }
+    }
+  }
+
   /// The sum over a row's four lanes, in each of them.
   static __device__ float over_row(float x) {
     x += __shfl_xor_sync(0xffffffffU, x, 1);

@@ -54,11 +54,13 @@ struct Fa2Tile {
   using T = typename Shape::T;
   using Work = WorkOf<T>;
   using Tile = SwizzledTile<T, Shape::D>;
-  using Products = Fa2Products<Shape>;
+  using Products = typename Shape::template ProductsOf<Shape>;
   using Softmax = Fa2Softmax<Shape>;
   using Scoring = Fa2Scoring<Shape, Work>;
   static constexpr int Br = Shape::Br, Bc = Shape::Bc, D = Shape::D, stages = Shape::stages;
-  static constexpr int row_tiles = Shape::row_tiles, tile_bytes = Shape::tile_elements * 2;
+  static constexpr int row_tiles = Shape::row_tiles,
+                       tile_bytes = Shape::tile_elements * static_cast<int>(sizeof(T));
+  static constexpr bool forms_scores = WorkOf<T>::is_general || Shape::takes_any_scale;
 
   /// Makes tile `tile` of head `head`, of the keys the part `split`.
   static __device__ __forceinline__ void make(const Arguments& a, int head, int tile, int split) {
@@ -136,10 +138,10 @@ struct Fa2Tile {
 
     typename Shape::Outputs o = {};
     Softmax softmax;
-    unsigned q[Shape::keeps_queries ? D / 16 : 1][row_tiles][4];
+    typename Products::Queries q;
     // With a positive scale, and no softcap, the exponent's product forms the scores.
     const float scale = problem.scale * log2_e;
-    const bool is_plain = !Work::is_general || (scale > 0.0F && problem.softcap == 0.0F);
+    const bool is_plain = !forms_scores || (scale > 0.0F && problem.softcap == 0.0F);
     const float c = is_plain ? scale : 1.0F;
     const int offset = SwizzledLane<T, D>::offset(lane);
     const int key_offset = SwizzledLane<T, D>::offset_by_rows(lane);
@@ -158,34 +160,21 @@ struct Fa2Tile {
         AsyncCopies::commit();
       }
       if constexpr (Shape::keeps_queries) {
-        if (step == first_step) {
-#pragma unroll
-          for (int k = 0; k < D / 16; ++k) Products::load_queries(warp_queries, offset, k, q[k]);
-        }
+        if (step == first_step) Products::load_kept(q, warp_queries, offset);
       }
       const SharedAddress keys = SharedAddress(K(0).first) + stage * tile_bytes;
       const SharedAddress values = keys + stages * tile_bytes;
       const int first_key = step * Bc;
       const bool is_seen = is_open || is_seen_by_warp(work, warp_first, first_key);
       typename Shape::Scores s = {};
-      if (is_seen) {
-#pragma unroll
-        for (int k = 0; k < D / 16; ++k) {
-          if constexpr (Shape::keeps_queries) {
-            Products::score(q[k], keys, key_offset, k, s);
-          } else {
-            Products::load_queries(warp_queries, offset, k, q[0]);
-            Products::score(q[0], keys, key_offset, k, s);
-          }
-        }
-      }
+      if (is_seen) Products::form_scores(q, warp_queries, offset, keys, key_offset, s);
       if constexpr (stages == 1) {
         AsyncCopies::wait<0>();
         __syncthreads();  // (3)
         fetch(open, step + 1, 0);
       }
       if (is_seen) {
-        if constexpr (Work::is_general) {
+        if constexpr (forms_scores) {
           if (!is_plain) Scoring::form(s, problem);
         }
         if constexpr (Work::is_general) {
@@ -195,12 +184,7 @@ struct Fa2Tile {
           Scoring::hide(s, work, first_key + 2 * t, warp_first + g);
         }
         softmax.see(s, c, o);
-#pragma unroll
-        for (int k = 0; k < Bc / 16; ++k) {
-          unsigned p[row_tiles][4];
-          softmax.weights(s, c, k, p);
-          Products::weigh(p, values, offset, k, o);
-        }
+        Products::add_values(softmax, s, c, values, offset, o);
       }
       if constexpr (stages > 1) stage = stage == stages - 1 ? 0 : stage + 1;
     };

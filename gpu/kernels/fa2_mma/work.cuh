@@ -167,11 +167,13 @@ struct Fa2GeneralWork {
 template <typename T>
 __device__ int widest_row_copy(const PackedRows<T>& rows, int columns) {
   const std::int64_t strides = rows.group == 1 ? rows.stride : rows.stride | rows.head_stride;
-  return widest_copy(rows.first, strides * 2, columns * 2);
+  constexpr int size = static_cast<int>(sizeof(T));
+  return widest_copy(rows.first, strides * size, columns * size);
 }
 template <typename T>
 __device__ int widest_row_copy(const RowView<T>& rows, int columns) {
-  return widest_copy(rows.first, rows.stride * 2, columns * 2);
+  constexpr int size = static_cast<int>(sizeof(T));
+  return widest_copy(rows.first, rows.stride * size, columns * size);
 }
 
 }  // namespace attest
