@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/kernels/fp32_wgmma/parameters.cuh"
+
+namespace attest {
+
+/// Leaves the rows that the kernel of these parts writes. fp16 parts: all but those refused, which
+/// it flags; bf16 parts: those with a flag. All lanes of a warp call it, for its 16 rows.
+template <bool is_fp16>
+__device__ __forceinline__ void choose_rows(const SplitProblem& p, int head, int warp_row,
+                                            const bool (&refused)[2], bool (&writes)[2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  RowFlags& flags = p.flags_of(head, warp_row);
+  if constexpr (is_fp16) {
+    const unsigned low = __ballot_sync(0xffffffffU, refused[0]);
+    const unsigned high = __ballot_sync(0xffffffffU, refused[1]);
+    if (lane == 0) flags = {low, high};
+    writes[0] &= !refused[0];
+    writes[1] &= !refused[1];
+  } else if (!p.refuses_all) {
+    writes[0] &= (flags.low >> lane & 1U) != 0;
+    writes[1] &= (flags.high >> lane & 1U) != 0;
+  }
+}
+
+/// Writes row `row` of O and its LSE. Its four lanes call it; each has, of O as wgmma leaves it,
+/// the columns 8 j + 2 t and 8 j + 2 t + 1 of rows g (h = 0) and g + 8 (h = 1): o[4 j + 2 h] and
+/// the next.
+template <int registers>
+__device__ __forceinline__ void store_row(const SplitProblem& p, int head, int row, int h,
+                                          const float (&o)[registers], float lse) {
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  if (t == 0) p.lse[static_cast<std::int64_t>(head) * p.queries + row] = lse;
+  float* const to = p.o + p.o_strides.offset(head / p.entry_heads, head % p.entry_heads, row);
+  const bool is_wide = reinterpret_cast<std::uintptr_t>(to) % 8 == 0 && p.columns % 2 == 0;
+#pragma unroll
+  for (int j = 0; j < registers / 4; ++j) {
+    const int column = 8 * j + 2 * t;
+    if (column >= p.columns) continue;
+    if (is_wide) {
+      *reinterpret_cast<float2*>(to + column) = make_float2(o[4 * j + 2 * h], o[4 * j + 2 * h + 1]);
+    } else {
+      to[column] = o[4 * j + 2 * h];
+      if (column + 1 < p.columns) to[column + 1] = o[4 * j + 2 * h + 1];
+    }
+  }
+}
+
+}  // namespace attest

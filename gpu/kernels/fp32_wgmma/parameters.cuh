@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "core/grid_order.hpp"
+#include "core/host_device.hpp"
+#include "core/layout.hpp"
+
+namespace attest {
+
+inline constexpr int split_rows = 64;  ///< keys that share a power of two; rows that a block splits
+inline constexpr int split_threads = 256;
+inline constexpr int flag_rows = 16;  ///< query rows of a warp, which share a flag
+
+/// What the split says of a query row.
+struct RowScale {
+  float factor;  ///< 2^-e: the row's parts are those of 2^e times it
+  float reach;   ///< times KeyScale::size: error of a score over what is allowed; infinite: none is
+};
+
+/// What the split says of split_rows keys.
+struct KeyScale {
+  float k_factor, v_factor;     ///< 2^-e of K and of V
+  float k_size;                 ///< largest |element| of the first key of K that is not 0
+  std::uint16_t first_sized;    ///< that key, counted from the first of these
+  std::uint16_t first_refused;  ///< first key that has no parts; split_rows: all have
+};
+
+/// Rows of a warp that fp16 parts do not serve: bit 4 g of `low` is row g's, of `high` row g + 8's.
+struct RowFlags {
+  unsigned low, high;
+};
+
+/// What a launch tells its blocks. Lengths are in 32 bits.
+struct SplitProblem {
+  CUtensorMap q, k, v;  ///< parts, [parts, heads, rows, D]
+  const float *q_in, *k_in, *v_in;
+  float *o, *lse;  ///< lse: [heads, queries]
+  void *q_parts, *k_parts, *v_parts;
+  RowScale* rows;        ///< [heads, queries]
+  KeyScale* key_scales;  ///< [kv_heads, key_blocks()]
+  RowFlags* flags;       ///< [heads, ceil(queries / flag_rows)]
+  Strides q_strides, k_strides, v_strides, o_strides;
+  int heads, kv_heads;  ///< of the batch together
+  int entry_heads, entry_kv_heads;
+  int queries, keys, columns;
+  int reach;         ///< query i sees keys below min(keys, i + reach)
+  float scale;       ///< size of the problem's
+  float c;           ///< scale * log2(e)
+  bool is_negative;  ///< the problem's scale is: queries change their sign
+  bool refuses_all;  ///< every row is for the bf16 parts
+  TileGrid grid;
+  std::int64_t order, order_group;
+
+  ATTEST_HOST_DEVICE int past_key(int query) const {
+    const int past = query + reach < keys ? query + reach : keys;
+    return past > 0 ? past : 0;
+  }
+  ATTEST_HOST_DEVICE int key_blocks() const { return (keys + split_rows - 1) / split_rows; }
+  ATTEST_HOST_DEVICE int flags_of_head() const { return (queries + flag_rows - 1) / flag_rows; }
+  ATTEST_HOST_DEVICE RowFlags& flags_of(int head, int row) const {
+    return flags[static_cast<std::int64_t>(head) * flags_of_head() + row / flag_rows];
+  }
+  /// Of a head of the batch, the kv head of the batch.
+  ATTEST_HOST_DEVICE int kv_head_of(int head) const {
+    return head / entry_heads * entry_kv_heads +
+           head % entry_heads / (entry_heads / entry_kv_heads);
+  }
+};
+
+}  // namespace attest

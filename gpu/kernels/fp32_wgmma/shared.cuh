@@ -1,0 +1,96 @@
+#pragma once
+
+#include "gpu/kernels/fp32_wgmma/parameters.cuh"
+#include "gpu/kernels/fp32_wgmma/shape.cuh"
+#include "gpu/primitives/mbarrier.cuh"
+#include "gpu/primitives/shared_address.cuh"
+#include "gpu/primitives/tma.cuh"
+
+namespace attest {
+
+/// With the Plan's delays, a pause of random length, up to 4 microseconds: a hand-over that only
+/// happens to be in time then comes too late. Nothing otherwise.
+template <typename Shape>
+__device__ __forceinline__ void maybe_pause() {
+  if constexpr (Shape::choice.delays) {
+    unsigned x = static_cast<unsigned>(clock64()) * 0x9e3779b9U ^ threadIdx.x / 32 * 0x85ebca6bU;
+    x ^= x >> 15;
+    x *= 0x2c1b3c6dU;
+    x ^= x >> 12;
+    if (x % 4 == 0) __nanosleep(x >> 8 & 0xfffU);
+  }
+}
+
+/// Shared memory of a block: Q, the rings of K and V tiles, and their barriers.
+template <typename Shape>
+class SplitShared {
+ public:
+  static constexpr int stages = Shape::stages;
+
+  /// `first`: of dynamic shared memory, whose alignment is 16 bytes.
+  __device__ explicit SplitShared(SharedAddress first)
+      : base_(first +
+              static_cast<int>((swizzle_bytes - first.value() % swizzle_bytes) % swizzle_bytes)) {}
+
+  __device__ SharedAddress q() const { return base_; }
+  __device__ SharedAddress k() const { return base_ + Shape::k_at; }
+  __device__ SharedAddress v() const { return base_ + Shape::v_at; }
+  __device__ Mbarrier q_full() const { return barrier(0); }
+  __device__ Mbarrier k_full(int stage) const { return barrier(1 + stage); }
+  __device__ Mbarrier k_empty(int stage) const { return barrier(1 + stages + stage); }
+  __device__ Mbarrier v_full(int stage) const { return barrier(1 + 2 * stages + stage); }
+  __device__ Mbarrier v_empty(int stage) const { return barrier(1 + 3 * stages + stage); }
+
+  /// One thread; a barrier of the block follows.
+  __device__ void init() const {
+    q_full().init(1);
+    for (int stage = 0; stage < stages; ++stage) {
+      k_full(stage).init(1);
+      v_full(stage).init(1);
+      k_empty(stage).init(4 * Shape::consumers);  // a lane of every warp
+      v_empty(stage).init(4 * Shape::consumers);
+    }
+    fence_barrier_init();
+  }
+
+  /// One thread asks for all that the block reads.
+  __device__ void load(const SplitProblem& p, int head, int first_row, int key_tiles) const {
+    const int kv_head = p.kv_head_of(head);
+    q_full().arrive_expecting(Shape::q_bytes);
+    load_parts(p.q, q(), Shape::q_part_bytes, Shape::q_panel_bytes, first_row, head, q_full(),
+               L2Hint::evict_first);
+    int stage = 0;
+    unsigned parity = 1;
+    for (int n = 0; n < key_tiles; ++n) {
+      const auto load_keys = [&](const CUtensorMap& map, SharedAddress to, Mbarrier full,
+                                 Mbarrier empty) {
+        empty.wait(parity);
+        maybe_pause<Shape>();
+        full.arrive_expecting(Shape::k_bytes);
+        load_parts(map, to + stage * Shape::k_bytes, Shape::k_part_bytes, Shape::k_panel_bytes,
+                   n * Shape::Bc, kv_head, full, L2Hint::evict_last);
+      };
+      load_keys(p.k, k(), k_full(stage), k_empty(stage));
+      load_keys(p.v, v(), v_full(stage), v_empty(stage));
+      if (++stage == stages) stage = 0, parity ^= 1;
+    }
+  }
+
+ private:
+  __device__ Mbarrier barrier(int n) const {
+    return Mbarrier(base_ + (Shape::barriers_at + 8 * n));
+  }
+
+  static __device__ void load_parts(const CUtensorMap& map, SharedAddress to, int part_bytes,
+                                    int panel_bytes, int row, int head, Mbarrier full,
+                                    L2Hint hint) {
+    for (int part = 0; part < Shape::Parts::count; ++part)
+      for (int panel = 0; panel < Shape::panels; ++panel)
+        load_box(to + (part * part_bytes + panel * panel_bytes), map,
+                 {panel * panel_columns, row, head, part}, full, hint);
+  }
+
+  SharedAddress base_;
+};
+
+}  // namespace attest
