@@ -71,10 +71,16 @@ struct Mainloop {
 [[nodiscard]] std::vector<Mainloop> mainloops();
 
 inline constexpr int stream_tile_rows = 128, stream_tile_bytes = stream_tile_rows * 128;
+/// How a tile of `stream_tile_bytes` is asked for.
+enum class Sharing {
+  none,            ///< a block, as one box
+  none_in_halves,  ///< a block, as two boxes
+  halves_for_both  ///< a pair of blocks, each one box for both
+};
 /// `blocks` SMs each copy `tiles` tiles of 64 columns by TMA from their range of `range_tiles`;
-/// neighbours share the `ranges`. With `multicast` pairs of blocks copy half of each tile for both:
-/// the boxes of `map` then have half a tile's rows, else a tile's.
-void launch_stream(bool multicast, const CUtensorMap_st& map, int blocks, int tiles,
-                   int range_tiles, int ranges, SmSpan* spans);
+/// neighbours share the `ranges`. The boxes of `map` have the rows of a tile or of half a tile.
+/// Work is 1 if the last tiles are those of `data`, the tensor that `map` describes.
+void launch_stream(Sharing sharing, const CUtensorMap_st& map, int blocks, int tiles,
+                   int range_tiles, int ranges, const std::uint32_t* data, SmSpan* spans);
 
 }  // namespace attest::microbench

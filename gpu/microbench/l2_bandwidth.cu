@@ -11,7 +11,7 @@
 namespace attest::microbench {
 namespace {
 
-constexpr int stages = 12, tile_bytes = stream_tile_bytes;
+constexpr int stages = 12, tile_bytes = stream_tile_bytes, tile_words = tile_bytes / 4;
 
 __device__ int cluster_rank() {
   unsigned rank;
@@ -34,11 +34,13 @@ __device__ void arrive_at(const Mbarrier& barrier, unsigned rank) {
 
 // One thread asks for tiles, `stages` ahead, and waits for them. Of a pair each block asks for half
 // of every tile for both, once both have done with the place.
-template <bool multicast>
-__global__ void __launch_bounds__(128, 1) stream(const __grid_constant__ CUtensorMap map, int tiles,
-                                                 int range_tiles, int ranges, SmSpan* spans) {
+template <bool multicast, int boxes>
+__global__ void __launch_bounds__(128, 1)
+    stream(const __grid_constant__ CUtensorMap map, int tiles, int range_tiles, int ranges,
+           const std::uint32_t* data, SmSpan* spans) {
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ __align__(8) std::uint64_t barriers[2 * stages];
+  __shared__ std::uint32_t all_difference;
   const auto full = [&](int stage) { return Mbarrier(SharedAddress(&barriers[stage])); };
   const auto empty = [&](int stage) { return Mbarrier(SharedAddress(&barriers[stages + stage])); };
   if (threadIdx.x == 0) {
@@ -63,7 +65,12 @@ __global__ void __launch_bounds__(128, 1) stream(const __grid_constant__ CUtenso
         load_box_to(3, target + half * tile_bytes / 2, map,
                     {.row = row + half * stream_tile_rows / 2}, full(stage), L2Hint::evict_last);
       } else {
-        load_box(target, map, {.row = row}, full(stage), L2Hint::evict_last);
+#pragma unroll
+        for (int box = 0; box < boxes; ++box) {
+          load_box(target + box * (tile_bytes / boxes), map,
+                   {.row = row + box * (stream_tile_rows / boxes)}, full(stage),
+                   L2Hint::evict_last);
+        }
       }
       row += stream_tile_rows;
       if (row == end_row) row = first_row;
@@ -88,14 +95,32 @@ __global__ void __launch_bounds__(128, 1) stream(const __grid_constant__ CUtenso
     }
   }
   end_span(spans[blockIdx.x]);
+
+  // Did the last tiles arrive? The words of a tile are permuted by the swizzle; their XOR is not.
+  const int range = static_cast<int>(blockIdx.x) * ranges / static_cast<int>(gridDim.x);
+  std::uint32_t difference = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < stages * tile_words;
+       i += static_cast<int>(blockDim.x)) {
+    const int tile = (tiles - stages + i / tile_words) % range_tiles;
+    difference ^= reinterpret_cast<const std::uint32_t*>(shared)[i] ^
+                  data[(std::int64_t{range} * range_tiles + tile) * tile_words + i % tile_words];
+  }
+  if (threadIdx.x == 0) all_difference = 0;
+  __syncthreads();
+  atomicXor(&all_difference, difference);
+  __syncthreads();
+  if (threadIdx.x == 0) spans[blockIdx.x].work = all_difference == 0 ? 1 : 0;
   if (multicast) cluster_sync();
 }
 
 }  // namespace
 
-void launch_stream(bool multicast, const CUtensorMap& map, int blocks, int tiles, int range_tiles,
-                   int ranges, SmSpan* spans) {
-  const auto kernel = multicast ? stream<true> : stream<false>;
+void launch_stream(Sharing sharing, const CUtensorMap& map, int blocks, int tiles, int range_tiles,
+                   int ranges, const std::uint32_t* data, SmSpan* spans) {
+  const bool multicast = sharing == Sharing::halves_for_both;
+  const auto kernel = multicast                            ? stream<true, 2>
+                      : sharing == Sharing::none_in_halves ? stream<false, 2>
+                                                           : stream<false, 1>;
   constexpr int shared_bytes = stages * tile_bytes;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   cudaLaunchAttribute cluster{};
@@ -108,7 +133,7 @@ void launch_stream(bool multicast, const CUtensorMap& map, int blocks, int tiles
   config.dynamicSmemBytes = shared_bytes;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, kernel, map, tiles, range_tiles, ranges, spans);
+  cudaLaunchKernelEx(&config, kernel, map, tiles, range_tiles, ranges, data, spans);
 }
 
 }  // namespace attest::microbench

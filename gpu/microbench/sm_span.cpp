@@ -37,11 +37,12 @@ LaunchTime time_launch(int blocks, const Launch& launch) {
     const auto clk = static_cast<double>(span.end_clk - span.begin_clk);
     time.clk += clk / blocks;
     time.clock_mhz += 1e3 * clk / static_cast<double>(span.end_ns - span.begin_ns) / blocks;
-    time.work += static_cast<double>(span.work) / blocks;
+    time.work += static_cast<double>(span.work);
     first = std::min(first, span.begin_ns);
     last = std::max(last, span.end_ns);
     sms.push_back(span.sm);
   }
+  time.work /= blocks;
   time.seconds = 1e-9 * static_cast<double>(last - first);
   std::sort(sms.begin(), sms.end());
   if (std::adjacent_find(sms.begin(), sms.end()) != sms.end()) {
