@@ -52,8 +52,10 @@ __global__ void __launch_bounds__(128, 1)
   }
   if (multicast) cluster_sync();
   begin_span(spans[blockIdx.x]);
+  // Both of a pair read one range.
+  const int reader = static_cast<int>(blockIdx.x) / (multicast ? 2 : 1) * (multicast ? 2 : 1);
+  const int range = reader * ranges / static_cast<int>(gridDim.x);
   if (threadIdx.x == 0) {
-    const int range = static_cast<int>(blockIdx.x) * ranges / static_cast<int>(gridDim.x);
     const int first_row = range * range_tiles * stream_tile_rows;
     const int end_row = first_row + range_tiles * stream_tile_rows;
     int row = first_row;
@@ -97,7 +99,6 @@ __global__ void __launch_bounds__(128, 1)
   end_span(spans[blockIdx.x]);
 
   // Did the last tiles arrive? The words of a tile are permuted by the swizzle; their XOR is not.
-  const int range = static_cast<int>(blockIdx.x) * ranges / static_cast<int>(gridDim.x);
   std::uint32_t difference = 0;
   for (int i = static_cast<int>(threadIdx.x); i < stages * tile_words;
        i += static_cast<int>(blockDim.x)) {
