@@ -133,11 +133,17 @@ class SplitConsumer {
   }
   /// Of the tile's 64 keys `block`, columns `slice` of O.
   __device__ __forceinline__ void issue_values(int block, int slice) {
-    Products::issue_values(x_, w_, v_base_ + (v_stage_ * Shape::k_bytes >> 4), block, slice);
+    Products::issue_values(x_, small_x_, w_, v_base_ + (v_stage_ * Shape::k_bytes >> 4), block,
+                           slice);
   }
 
   __device__ __forceinline__ void add_values(int block, int slice) {
     hold(x_);
+    if constexpr (Shape::two_value_chains) {
+      hold(small_x_);
+#pragma unroll
+      for (int i = 0; i < Shape::o_columns / 2; ++i) x_[i] += small_x_[i];
+    }
 #pragma unroll
     for (int i = 0; i < Shape::o_columns / 2; ++i) {
       float& o = o_[slice * Shape::o_columns / 2 + i];
@@ -165,7 +171,7 @@ class SplitConsumer {
   /// S, which has arrived, becomes weights; K is not needed any more.
   __device__ __forceinline__ void weigh(int n) {
     hold(s_);
-    if constexpr (Shape::two_chains) {
+    if constexpr (Shape::two_score_chains) {
       hold(late_s_);
 #pragma unroll
       for (int i = 0; i < Bc / 2; ++i) s_[i] += late_s_[i];
@@ -298,7 +304,7 @@ class SplitConsumer {
   unsigned k_parity_ = 0, v_parity_ = 0;
 
   SplitSoftmax<Shape> softmax_;
-  float late_s_[Bc / 2];
+  float late_s_[Bc / 2], small_x_[Shape::o_columns / 2];
   float s_[Bc / 2], o_[D / 2], x_[Shape::o_columns / 2];
   unsigned w_[Parts::count][Bc / 16][4];
   float keep_[blocks][2];

@@ -6,17 +6,19 @@
 
 namespace attest {
 
-/// Does the tile have rows that are this kernel's? All threads of the block call it.
+/// One past the last row of the tile that is this kernel's. Keys that only later rows see need not
+/// have parts.
 template <typename Shape>
-__device__ bool has_rows(const SplitProblem& p, int head, int first_row) {
-  if (Shape::Parts::is_scaled || p.refuses_all) return true;
-  const int row = first_row + static_cast<int>(threadIdx.x) * flag_rows;
-  bool any = false;
-  if (row < min(first_row + Shape::Br, p.queries)) {
+__device__ int end_of_rows(const SplitProblem& p, int head, int first_row) {
+  const int end = min(first_row + Shape::Br, p.queries);
+  if (Shape::Parts::is_scaled || p.refuses_all) return end;
+  int found = first_row;
+#pragma unroll 1
+  for (int row = first_row; row < end; row += flag_rows) {
     const RowFlags flags = p.flags_of(head, row);
-    any = (flags.low | flags.high) != 0;
+    if ((flags.low | flags.high) != 0) found = min(row + flag_rows, end);
   }
-  return __syncthreads_or(any ? 1 : 0) != 0;
+  return found;
 }
 
 /// One tile of O: a warp that loads, warpgroups that multiply.
@@ -26,9 +28,9 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const std::int64_t block = first_block + std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   const TilePosition at = tile_position(p.order, p.order_group, p.grid, block);
   const int head = static_cast<int>(at.head), first_row = static_cast<int>(at.tile) * Shape::Br;
-  if (!has_rows<Shape>(p, head, first_row)) return;
-  const int last_row = min(first_row + Shape::Br, p.queries) - 1;
-  const int key_tiles = (p.past_key(last_row) + Shape::Bc - 1) / Shape::Bc;
+  const int end_row = end_of_rows<Shape>(p, head, first_row);
+  if (end_row == first_row) return;
+  const int key_tiles = (p.past_key(end_row - 1) + Shape::Bc - 1) / Shape::Bc;
 
   const SplitShared<Shape> shared(dynamic_shared<unsigned char>());
   if (threadIdx.x == 0) shared.init();

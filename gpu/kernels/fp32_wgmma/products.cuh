@@ -27,7 +27,7 @@ struct SplitProducts {
       const std::uint64_t k = k_tile + (pair.right * Shape::k_part_bytes >> 4);
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
-        const bool is_late = Shape::two_chains && i == Parts::pairs - 1 && step >= steps / 2;
+        const bool is_late = Shape::two_score_chains && i == Parts::pairs - 1 && step >= steps / 2;
         issue_product<T, Major::k, Major::k>(is_late ? late : s, q + k_major_step(step, Shape::Br),
                                              k + k_major_step(step, Bc),
                                              is_late ? step > steps / 2 : i + step > 0);
@@ -36,8 +36,10 @@ struct SplitProducts {
     commit_products();
   }
 
-  /// x = P V of the tile's 64 keys `block`, columns `slice` of O.
+  /// x = P V of the tile's 64 keys `block`, columns `slice` of O; with two chains, the small
+  /// products are apart and to be added.
   static __device__ __forceinline__ void issue_values(float (&x)[Shape::o_columns / 2],
+                                                      float (&small)[Shape::o_columns / 2],
                                                       unsigned (&w)[Parts::count][Bc / 16][4],
                                                       std::uint64_t v_tile, int block, int slice) {
 #pragma unroll
@@ -53,9 +55,12 @@ struct SplitProducts {
                      slice * (Shape::o_columns / panel_columns) * Shape::k_panel_bytes) >>
                     4);
 #pragma unroll
-      for (int k = 0; k < 4; ++k)
-        issue_product<T, Major::mn>(x, w[pair.left][4 * block + k],
-                                    v + mn_major_step(4 * block + k), i + k > 0);
+      for (int k = 0; k < 4; ++k) {
+        const bool is_small = Shape::two_value_chains && i < Parts::pairs - 1;
+        issue_product<T, Major::mn>(is_small ? small : x, w[pair.left][4 * block + k],
+                                    v + mn_major_step(4 * block + k),
+                                    is_small || !Shape::two_value_chains ? i + k > 0 : k > 0);
+      }
     }
     commit_products();
   }

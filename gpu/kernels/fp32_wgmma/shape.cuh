@@ -25,12 +25,16 @@ struct SplitShape {
   static constexpr int o_columns = choice.o_columns;
   /// Half as long chains of Q K^T, whose sums the tensor core cuts; what a product of P V takes of
   /// registers is free then.
-  static constexpr bool two_chains = Parts::is_scaled && D > 64 && !choice.overlap;
+  static constexpr bool two_score_chains = Parts::is_scaled && D > 64 && !choice.overlap;
+  /// bf16 parts hold every bit: a large product then loses none of them to sums of small ones. At D
+  /// 128 there are no registers for it.
+  static constexpr bool two_value_chains = !Parts::is_scaled && D == 64;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by a warpgroup that loads and those that multiply.
-  static constexpr int loader_registers = consumers == 2 ? 24 : 32;
-  static constexpr int consumer_registers = consumers == 2 ? 240 : 160;
+  /// Loading three parts takes more.
+  static constexpr int loader_registers = consumers == 3 ? 32 : Parts::count == 3 ? 40 : 24;
+  static constexpr int consumer_registers = consumers == 3 ? 160 : Parts::count == 3 ? 232 : 240;
 
   // Shared memory: panels of 64 columns, the parts of a tile behind each other.
   static constexpr int panels = D / panel_columns;
