@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
+#include <set>
 
 #include "core/error.hpp"
 
@@ -47,6 +50,26 @@ TEST(MicrobenchRecords, OfAnotherKindAreRefused) {
   Record record;
   record.kind = "verify";
   EXPECT_THROW(static_cast<void>(table_row(record)), InvalidInput);
+}
+
+TEST(MicrobenchTable, InTheReadmeHoldsNothingThatTheRecordDoesNot) {
+  const std::string root = ATTEST_SOURCE_DIR;
+  std::set<std::string> recorded, starts;
+  for (const Record& record :
+       read_records(root + "/experiments/results/h200/microbench.jsonl").records) {
+    recorded.insert(table_row(record));
+    starts.insert("| " + record.labels.at("benchmark") + " |");
+  }
+  std::ifstream readme(root + "/gpu/microbench/README.md");
+  int rows = 0;
+  for (std::string line; std::getline(readme, line);) {
+    const bool is_row = std::ranges::any_of(
+        starts, [&](const std::string& start) { return line.starts_with(start); });
+    if (!is_row) continue;
+    ++rows;
+    EXPECT_TRUE(recorded.contains(line)) << line;
+  }
+  EXPECT_GT(rows, 0);
 }
 
 }  // namespace
