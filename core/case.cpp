@@ -7,18 +7,16 @@
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/json_limits.hpp"
 #include "core/safetensors.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json problem_json(const Problem& p) {
   Json json = {{"batch", p.batch},        {"query_heads", p.query_heads},
@@ -248,7 +246,7 @@ Case case_from_json(std::string_view text, std::string_view where) {
   require_shallow_json(text, where);
   require_distinct_keys(text, where);
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::parse_error& error) {
     throw InvalidInput(fmt::format("{}: not JSON at byte {}; a case written by attest is expected",
                                    where, error.byte));

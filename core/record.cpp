@@ -5,19 +5,16 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 namespace attest {
 namespace {
-
-// Keys keep the order in which they are written: every line starts with its schema version.
-using Json = nlohmann::ordered_json;
 
 Json number_to_json(double value) {
   if (std::isnan(value)) return "nan";
@@ -136,7 +133,7 @@ std::string to_json(const Record& record) {
   Json json;
   json["schema"] = record_schema_version;
   json["kind"] = record.kind;
-  json["case"] = record.subject ? Json::parse(to_json(*record.subject)) : Json(nullptr);
+  json["case"] = record.subject ? parse_json(to_json(*record.subject)) : Json(nullptr);
   json["verdict"] = record.verdict;
   json["labels"] = Json(record.labels);
   json["measurements"] = std::move(measurements);
@@ -147,7 +144,7 @@ std::string to_json(const Record& record) {
 Record record_from_json(std::string_view line, std::string_view where) {
   Json json;
   try {
-    json = Json::parse(line);
+    json = parse_json(line);
   } catch (const Json::parse_error& error) {
     throw InvalidInput(fmt::format("{}: not JSON (stopped at character {} of {})", where,
                                    error.byte, line.size()));
@@ -185,7 +182,7 @@ RecordFile read_records(const std::filesystem::path& path) {
     ++number;
     if (line.empty()) continue;
     const bool is_unfinished = content.eof();  // no newline after it
-    if (is_unfinished && !Json::accept(line)) {
+    if (is_unfinished && !is_json(line)) {
       result.truncated = fmt::format("{}:{}: the last record is cut short after {} bytes",
                                      path.string(), number, line.size());
       break;

@@ -6,13 +6,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/record.hpp"
 
 namespace attest {
@@ -55,7 +55,7 @@ void finish_last_line(int file, off_t size, const std::filesystem::path& path) {
         fmt::format("{}: ends in a line that is no record; give the path of a record "
                     "file or of a new file",
                     path.string()));
-  if (nlohmann::json::accept(tail)) {
+  if (is_json(tail)) {
     if (::write(file, "\n", 1) != 1) fail(path, "finish its last line", errno);
   } else if (::ftruncate(file, size - static_cast<off_t>(tail.size())) != 0) {
     fail(path, "remove its unfinished last record", errno);

@@ -6,18 +6,16 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/json_limits.hpp"
 #include "core/safetensors.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int schema_version = 1;
 
@@ -156,7 +154,7 @@ TuningTable tuning_table_from_json(std::string_view text, std::string_view where
   require_distinct_keys(text, where);
   Json json;
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::exception&) {
     throw InvalidInput(fmt::format("{}: not JSON", where));
   }

@@ -6,12 +6,12 @@
 // [batch, heads, rows, head_dim] on GPU 0; of a problem with lengths [1, heads, all rows,
 // head_dim], see attest_problem.
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/default_plan.hpp"
 #include "core/error.hpp"
 #include "core/index_arrays.hpp"
+#include "core/json.hpp"
 #include "core/provenance.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
@@ -87,7 +87,7 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
                                                          .o_strides = strides_of(shapes.o, {})});
 }
 
-nlohmann::json described(const Problem& problem) {
+Json described(const Problem& problem) {
   const StoredShapes shapes = stored_shapes(problem);
   return {{"problem", to_string(problem)},
           {"forward_flops", forward_flops(problem)},
@@ -134,7 +134,7 @@ using attest::PreparedRun;
     const attest::DefaultPlan choice = attest::default_plan_here(
         attest::kernel_named(kernel), attest::problem_from_string(problem));
     attest::last_text =
-        nlohmann::json{{"plan", to_string(choice.plan)}, {"origin", to_string(choice)}}.dump();
+        attest::Json{{"plan", to_string(choice.plan)}, {"origin", to_string(choice)}}.dump();
     return attest::last_text.c_str();
   });
 }
@@ -185,11 +185,11 @@ using attest::PreparedRun;
   return guarded(-1, [&] {
     attest::Record record;
     record.kind = kind;
-    const nlohmann::json given_labels = nlohmann::json::parse(labels);  // outlives the loop
+    const attest::Json given_labels = attest::parse_json(labels);  // outlives the loop
     for (const auto& [key, value] : given_labels.items()) {
       record.labels[key] = value.get<std::string>();
     }
-    for (const auto& m : nlohmann::json::parse(measurements)) {
+    for (const auto& m : attest::parse_json(measurements)) {
       record.measurements.push_back({m.at("name").get<std::string>(), m.at("value").get<double>(),
                                      m.at("unit").get<std::string>()});
     }

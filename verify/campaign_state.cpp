@@ -4,15 +4,13 @@
 
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/whole_file.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 CampaignState read(const std::filesystem::path& folder, bool with_results) {
   const std::filesystem::path path = campaign_state_path(folder);
@@ -23,7 +21,7 @@ CampaignState read(const std::filesystem::path& folder, bool with_results) {
   }
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     CampaignState state{.program = json.at("program"),
                         .arguments = json.at("arguments").get<std::vector<std::string>>(),
                         .seconds = json.at("seconds"),

@@ -6,9 +6,9 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/json_limits.hpp"
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
@@ -17,8 +17,6 @@
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string text_at(const Json& json, const std::string& key, const std::string& where) {
   if (!json.contains(key) || !json.at(key).is_string()) {
@@ -66,7 +64,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                      {"inputs_file", inputs_file},
                      {"plugin", plugin_of(failure.the_case.kernel, executor)},
                      {"evidence", evidence},
-                     {"case", Json::parse(to_json(failure.the_case))}};
+                     {"case", parse_json(to_json(failure.the_case))}};
   const std::filesystem::path path = folder / (file_key(failure.the_case) + ".json");
   write_whole_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return path;
@@ -90,7 +88,7 @@ Counterexample counterexample_from_json(std::string_view text, const std::string
   require_distinct_keys(text, where);
   Json json;
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::parse_error& parse_error) {
     throw InvalidInput(fmt::format("{}: not JSON at byte {}; a counterexample is expected", where,
                                    parse_error.byte));

@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/registry.hpp"
 #include "verify/worker_protocol.hpp"
 
 namespace attest {
-
-using Json = nlohmann::ordered_json;
 
 void DoneTasks::insert(std::int64_t task) {
   beyond.insert(task);

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.hpp"
 #include "verify/kill_matrix.hpp"
 #include "verify/peer_rules.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string short_name(const KernelInfo& mutant) {
   return mutant.name.substr(mutant.name.find('/') + 1);
@@ -212,7 +210,7 @@ std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
     Json shrunk = {{"kernel", result.kernel->name}, {"as_expected", result.is_as_expected()}};
     if (result.failure) {
       shrunk["law"] = result.failure->law;
-      shrunk["case"] = Json::parse(to_json(result.failure->the_case));
+      shrunk["case"] = parse_json(to_json(result.failure->the_case));
     }
     json["shrunk"].push_back(shrunk);
   }

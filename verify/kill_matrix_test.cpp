@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/provenance.hpp"
 
 namespace attest {
@@ -62,7 +61,7 @@ TEST(KillMatrix, ReportsNameEveryMutantAndCarryProvenance) {
   const KillMatrix matrix = small_matrix();
   const Provenance provenance = current_provenance("");
   const std::string text = to_markdown(matrix, provenance);
-  const auto json = nlohmann::json::parse(to_json(matrix, provenance));
+  const auto json = parse_json(to_json(matrix, provenance));
   EXPECT_NE(text.find(provenance.commit), std::string::npos);
   EXPECT_EQ(json["provenance"]["commit"], provenance.commit);
   ASSERT_EQ(json["mutants"].size(), matrix.mutants.size());

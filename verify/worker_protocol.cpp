@@ -6,11 +6,10 @@
 #include <stdexcept>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Bytes that are not UTF-8 (an error text of a kernel) must not throw.
 std::string line_of(const Json& json) {
@@ -82,7 +81,7 @@ double number_from_json(const Json& json) {
 Json failure_json(const Failure& failure) {
   return {{"law", failure.law},
           {"kind", enum_json(failure.kind)},
-          {"case", Json::parse(to_json(failure.the_case))},
+          {"case", parse_json(to_json(failure.the_case))},
           {"check", check_json(failure.check)}};
 }
 
@@ -98,14 +97,14 @@ std::string encode(const WorkerSetup& setup) {
 }
 
 WorkerSetup setup_from_line(std::string_view line) {
-  const Json json = Json::parse(line);
+  const Json json = parse_json(line);
   return {.plugins = json.at("plugins").get<std::vector<std::string>>(),
           .inputs_file = json.at("inputs_file")};
 }
 
 std::string encode(const CaseTask& task) {
   Json json = {{"executor", enum_json(task.executor)},
-               {"case", Json::parse(to_json(task.the_case))},
+               {"case", parse_json(to_json(task.the_case))},
                {"laws", laws_json(task.laws)},
                {"judges", enum_json(task.judges)}};
   if (task.certify) json["certify"] = *task.certify;
@@ -113,7 +112,7 @@ std::string encode(const CaseTask& task) {
 }
 
 CaseTask task_from_line(std::string_view line) {
-  const Json json = Json::parse(line);
+  const Json json = parse_json(line);
   CaseTask task{.executor = enum_from<Executor>(json.at("executor"), 3),
                 .the_case = case_from_json(json.at("case").dump(), "a task"),
                 .laws = laws_from(json.at("laws")),
@@ -144,7 +143,7 @@ std::string encode(const CaseAnswer& answer) {
 }
 
 CaseAnswer answer_from_line(std::string_view line) {
-  const Json json = Json::parse(line);
+  const Json json = parse_json(line);
   CaseAnswer answer;
   CaseVerdict& verdict = answer.verdict;
   verdict.verdict = enum_from<Verdict>(json.at("verdict"), 6);
@@ -171,7 +170,7 @@ std::string encode(const WorkerError& error) {
 
 void rethrow_error(std::string_view line) {
   if (!line.starts_with("{\"error\":")) return;
-  const Json json = Json::parse(line);
+  const Json json = parse_json(line);
   const std::string text = json.at("error");
   switch (enum_from<WorkerError::Kind>(json.at("kind"), 3)) {
     case WorkerError::Kind::machine:

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json.hpp"
 #include "verify/case_runner.hpp"
 
 namespace attest {
@@ -36,10 +36,10 @@ struct WorkerError {
 void rethrow_error(std::string_view line);
 
 /// A failure as it stands in messages and in the state of a campaign.
-[[nodiscard]] nlohmann::ordered_json failure_json(const Failure& failure);
-[[nodiscard]] Failure failure_from_json(const nlohmann::ordered_json& json);
+[[nodiscard]] Json failure_json(const Failure& failure);
+[[nodiscard]] Failure failure_from_json(const Json& json);
 /// JSON has no NaN and no infinity: they become strings.
-[[nodiscard]] nlohmann::ordered_json number_json(double value);
-[[nodiscard]] double number_from_json(const nlohmann::ordered_json& json);
+[[nodiscard]] Json number_json(double value);
+[[nodiscard]] double number_from_json(const Json& json);
 
 }  // namespace attest
