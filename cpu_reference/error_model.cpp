@@ -38,6 +38,7 @@ struct ChainModel {
 
   /// `is_even`: the terms are alike along the chain, so that partial sums grow evenly. Otherwise
   /// they may be as large as the last one from the start: the first keys can hold the weight.
+  /// Of factors in parts only the chain of hi and hi counts: beside it the others are small.
   ChainModel(const Accumulation& how, double products, double parts, bool is_even)
       : terms(products) {
     const bool is_fma = how.kind == Accumulation::Kind::fp32_fma;
@@ -56,11 +57,28 @@ struct ChainModel {
     per_terms += square(truncation * u * steps) / 12;
     of_cuts = truncation / 2 * cut * (how.fused_terms + 1) * steps;
   }
+  /// `count` roundings to nearest of partial sums that may be as large as the last one.
+  void add_roundings(double count) { per_sum += rounding * square(u) * count; }
   /// Terms of both signs are cut towards zero from both sides: what is left is their imbalance.
   [[nodiscard]] double drift(double sum, double squares) const {
     if (of_sum == 0 || !(squares > 0)) return 0;
     const double imbalance = std::min(1.0, std::abs(sum) / std::sqrt(terms * squares));
     return of_sum * std::abs(sum) + of_cuts * imbalance * std::sqrt(square(sum) / 3 + squares / 4);
+  }
+};
+
+/// What reading factors in parts does to a product, relative to it.
+struct PartsModel {
+  double factor = 0;   ///< variance by the rest of one factor
+  double dropped = 0;  ///< variance by pairs of parts that are not multiplied
+
+  explicit PartsModel(const Parts& parts) {
+    const double rest = rest_of(parts, parts.count);
+    factor = rounding * square(rest);
+    // The largest of them: the last part of a factor and the second of the other.
+    if (parts.count > 1) {
+      dropped = square(rounding * rest_of(parts, 1) * rest_of(parts, parts.count - 1));
+    }
   }
 };
 
@@ -79,13 +97,24 @@ struct RowConstants {
   double scale_drift = 0;        ///< a relative error of the scale that all rows share
   double exponential_drift = 0;  ///< a relative error of all weights
   double maximum_drift = 0;      ///< of LSE per |max s|
+  double value_rest = 0;         ///< drift of O per root of sum p^2 v^2
 
   RowConstants(const PrecisionPlan& p, const Problem& problem, double keys)
       : score(p.score, static_cast<double>(problem.head_dim), 1, true),
-        value(p.value, keys, std::min<double>(static_cast<double>(p.blocks), keys), false) {
+        value(p.value,
+              p.promoted_keys > 0 ? std::min(keys, static_cast<double>(p.promoted_keys)) : keys,
+              p.promoted_keys > 0 ? 1 : std::min<double>(static_cast<double>(p.blocks), keys),
+              false) {
     const double one = rounding * square(u);
+    const PartsModel score_parts(p.score_parts), value_parts(p.value_parts);
+    if (p.score_parts.count > 1) score.add_roundings(1);
+    if (p.promoted_keys > 0) value.add_roundings(std::min(static_cast<double>(p.blocks), keys) + 1);
+    score_terms = 2 * score_parts.factor + score_parts.dropped;
+    value.per_terms += value_parts.dropped;
+    // All rows share the rest of a value, so what it does is no sample: four standard deviations.
+    value_rest = 4 * std::sqrt(value_parts.factor);
     if (p.scale_after_dot) score_rounding = one;
-    if (p.scale_folded_into_q) score_terms = one;
+    if (p.scale_folded_into_q) score_terms += one;
     const double exp_argument = p.exp.argument_error + u;
     argument = one + square(exp_argument) / 12;
     // A reference that lags lengthens the arguments of all weights alike.
@@ -97,6 +126,7 @@ struct RowConstants {
       weight = rounding * square(format.unit_roundoff);
       weight_absolute = square(format.min_subnormal / 2) / 3;
     }
+    weight += value_parts.factor;
     const double blocks = static_cast<double>(std::max<std::int64_t>(p.blocks, 1));
     const double splits = static_cast<double>(std::max<std::int64_t>(p.splits, 1));
     const double moves = 1 + std::log2(blocks) + splits;
@@ -180,9 +210,8 @@ class Modeller {
       return false;
     }
     // Scores this close are rounded alike: a small part of an ulp of P, or noise of fp32.
-    const float close = static_cast<float>(
-        std::max(precision_.weight_format == ElementType::fp32 ? 0.0 : roundoff / 64,
-                 4 * u * static_cast<double>(s_.abs().maxCoeff())));
+    const float close = static_cast<float>(std::max(
+        roundoff > u ? roundoff / 64 : 0.0, 4 * u * static_cast<double>(s_.abs().maxCoeff())));
     order_.assign(s_.data(), s_.data() + s_.size());
     std::ranges::sort(order_);
     float tied = 0;
@@ -243,7 +272,7 @@ class Modeller {
       if (!std::isfinite(sd)) continue;
       if (std::abs(o) >= output.max_finite / 2 || terms == 0) continue;
       row.o_sd[i] = sd;
-      row.o_drift[i] = c.value.drift(o, terms);
+      row.o_drift[i] = c.value.drift(o, terms) + c.value_rest * std::sqrt(terms);
     }
     row.shared_squares = shared_squares(head, keys, row);
   }
@@ -301,6 +330,10 @@ class Modeller {
     double gain_slope = 0;
     for (std::size_t i = 0; i < columns; ++i) gain_slope += row.gain.along[i] * d[i];
     row.gain.drift += scale_drift * std::abs(gain_slope);
+    // It moves every column its own way, and columns of small weights all the same way.
+    for (std::size_t i = 0; i < columns; ++i) {
+      row.o_drift[i] += (c.score.of_sum + c.score.of_cuts) * std::abs(d[i]);
+    }
   }
 
   ErrorDirection direction(const RowConstants& c, const Head& head, KeyRange keys,
@@ -382,10 +415,11 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
                                         const ErrorModelScope& scope) {
   std::vector<RowErrorModel> models;
   if (problem.key_len == 0 || problem.rows() == 0 || !precision.shifts_by_maximum) return models;
-  // Rows share the rounding of a key or value to parts: not modelled.
+  // Rows share what a key's parts leave of it: not modelled where that is most of their error.
   for (const Parts& parts : {precision.score_parts, precision.value_parts}) {
-    if (parts.format != Parts::Format::whole) return models;
+    if (rest_of(parts, parts.count) > 4 * u) return models;
   }
+  if (precision.value_parts.count > 1 && precision.promoted_keys == 0) return models;
   // What a capped score errs by hangs on how far it is capped: not modelled.
   if (problem.softcap > 0) return models;
   if (!all_finite(inputs.q) || !all_finite(inputs.k) || !all_finite(inputs.v)) return models;

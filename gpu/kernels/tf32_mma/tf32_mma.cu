@@ -32,15 +32,16 @@ struct Tf32Variant {
   Products::Value products;
 };
 
-template <int D, int Br, int Bc, int warps, Products::Value products>
+template <int D, int Br, int Bc, int warps, int stages, Products::Value products>
 constexpr Tf32Variant variant() {
-  return {fa2_variant<this_executor, Tf32Shape<D, Br, Bc, warps, 2, products>>(), products};
+  return {fa2_variant<this_executor, Tf32Shape<D, Br, Bc, warps, stages, products>>(), products};
 }
 
+/// Those with 32 rows a warp where registers hold O: fragments of K and V are split once for all.
 constexpr Tf32Variant variants[] = {
-    variant<64, 128, 32, 4, Products::tf32_x3>(),  variant<64, 128, 32, 4, Products::tf32>(),
-    variant<128, 128, 32, 8, Products::tf32_x3>(), variant<128, 128, 32, 8, Products::tf32>(),
-    variant<256, 64, 32, 4, Products::tf32_x3>(),  variant<256, 64, 32, 4, Products::tf32>(),
+    variant<64, 128, 32, 4, 2, Products::tf32_x3>(),  variant<64, 128, 64, 4, 2, Products::tf32>(),
+    variant<128, 128, 16, 4, 2, Products::tf32_x3>(), variant<128, 128, 64, 8, 1, Products::tf32>(),
+    variant<256, 64, 32, 4, 2, Products::tf32_x3>(),  variant<256, 64, 32, 4, 2, Products::tf32>(),
 };
 
 Plan plan_of(const Tf32Variant& v) {
