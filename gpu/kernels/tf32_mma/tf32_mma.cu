@@ -107,7 +107,16 @@ std::vector<Plan> plans(const Problem& problem) {
   for (const Tf32Variant& v : variants) {
     if (!unsupported(problem, plan_of(v))) tiles.push_back(plan_of(v));
   }
-  return with_grid_orders(tiles, problem, unsupported);
+  if (tiles.empty()) return tiles;
+  std::vector<Plan> all;
+  if (problem.mask != Mask::none) {
+    // As in fa2_mma: long tiles first, the K and V of few heads at a time.
+    all.push_back(tiles.front());
+    all.back().grid_order = GridOrder::longest_first;
+    all.back().group = 4;
+  }
+  for (const Plan& plan : with_grid_orders(tiles, problem, unsupported)) all.push_back(plan);
+  return all;
 }
 
 void run(const Arguments& a, Device& device) {
