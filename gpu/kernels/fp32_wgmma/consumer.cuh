@@ -3,8 +3,8 @@
 // What a warpgroup does with its 64 query rows.
 //
 // Idea
-//   S = Q K^T from parts of 16 bits (parts.cuh), the small products first; at D 128 the second half
-//   of the products of hi and hi has an accumulator of its own.
+//   S = Q K^T from parts of 16 bits (parts.cuh), the small products first; without overlap the
+//   second half of the products of hi and hi has an accumulator of its own.
 //   Weights are split like the inputs. P V of every 64 keys goes to an accumulator of its own and
 //   is added to O by one fused multiply-add with the rescaling factor: the tensor core cuts what it
 //   adds instead of rounding it, so a long chain there would drift towards 0.
@@ -275,11 +275,11 @@ class SplitConsumer {
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const float factor = 1.0F / divisor_of(l[h]);
+      const float divisor = divisor_of(l[h]), factor = 1.0F / divisor;
 #pragma unroll
-      for (int j = 0; j < D / 8; ++j) {
-        o_[4 * j + 2 * h] = o_[4 * j + 2 * h] * unit_ * factor;
-        o_[4 * j + 2 * h + 1] = o_[4 * j + 2 * h + 1] * unit_ * factor;
+      for (int i = 0; i < D / 4; ++i) {
+        float& o = o_[i / 2 * 4 + 2 * h + i % 2];
+        o = is_scaled ? o * unit_ * factor : o / divisor;  // few rows have bf16 parts
       }
       if (writes[h]) store_row(p_, head_, row_of(h), h, o_, log_sum_exp2(softmax_.r[h], l[h]));
     }

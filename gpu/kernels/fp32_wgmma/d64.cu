@@ -41,7 +41,7 @@ constexpr SplitChoice of_bf16{.dim = 64,
                               .ping_pong = false,
                               .delays = false};
 constexpr std::array of_fp16{
-    split_kernel<Fp16Parts, three_groups>(), split_kernel<Fp16Parts, long_tiles>(),
+    split_kernel<Fp16Parts, long_tiles>(), split_kernel<Fp16Parts, three_groups>(),
     split_kernel<Fp16Parts, two_groups>(), split_kernel<Fp16Parts, delayed>()};
 
 }  // namespace

@@ -22,7 +22,7 @@ inline constexpr float allowed_score_error = 0x1p-22F;
 // next to no error there. Such rows are for the bf16 parts, too.
 
 /// Rows that see some keys, but no more.
-inline constexpr int few_keys = 64;
+inline constexpr int few_keys = 128;
 /// Rows whose sum of weights is less than this much above the largest, relative to it.
 inline constexpr float one_key_share = 0x1p-7F;
 

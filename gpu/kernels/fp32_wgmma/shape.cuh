@@ -23,9 +23,9 @@ struct SplitShape {
   static constexpr int D = choice.dim, Bc = choice.key_tile;
   static constexpr int consumers = choice.consumers, stages = choice.stages;
   static constexpr int o_columns = choice.o_columns;
-  /// Half as long chains of Q K^T, whose sums the tensor core cuts; what a product of P V takes of
-  /// registers is free then.
-  static constexpr bool two_score_chains = Parts::is_scaled && D > 64 && !choice.overlap;
+  /// Half as long chains of Q K^T, whose sums the tensor core cuts. Without overlap the registers
+  /// of P V are free then.
+  static constexpr bool two_score_chains = Parts::is_scaled && !choice.overlap;
   /// bf16 parts hold every bit: a large product then loses none of them to sums of small ones. At D
   /// 128 there are no registers for it.
   static constexpr bool two_value_chains = !Parts::is_scaled && D == 64;
