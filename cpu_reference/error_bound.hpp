@@ -6,9 +6,7 @@
 #include <limits>
 
 #include "core/host_device.hpp"
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "cpu_reference/bound_constants.hpp"
 
 namespace attest {
 
@@ -123,66 +121,6 @@ namespace attest {
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
 /// that of an ideal kernel.
-
-/// The arithmetic between the points that a plan names.
-struct Arithmetic {
-  double unit_roundoff;
-  double min_normal;  ///< results below may be flushed to zero
-  double min_subnormal;
-  double max_finite;
-};
-inline constexpr Arithmetic fp32_arithmetic{0x1p-24, 0x1p-126, 0x1p-149, 0x1.fffffep127};
-inline constexpr Arithmetic fp64_arithmetic{0x1p-53, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023};
-
-/// What the bound of a row needs besides data. All are absolute or relative errors, none is
-/// negative.
-struct BoundConstants {
-  double visible_keys;         ///< n
-  double score_relative;       ///< delta_j per A_j
-  double score_rounding;       ///< delta_j per |s_j|
-  double score_absolute;       ///< delta_j from underflow and from the softcap
-  double argument;             ///< H_j per D_j
-  double exponent;             ///< constant part of H_j
-  double largest_score;        ///< H_j per max|s|, for kernels that scale inside the exponent
-  double numerator;            ///< Y
-  double normaliser;           ///< Z
-  double division;             ///< of the final normalisation
-  double weight_absolute;      ///< lost per weight in the numerator, the largest weight being 1
-  double normaliser_absolute;  ///< the same in the normaliser
-  double
-      product_absolute;  ///< lost by all products of a column together, the largest weight being 1
-  double logarithm;
-  double rounding;  ///< u, of the final addition in LSE
-  double lse_absolute;
-  double lse_scaling;    ///< LSE's error per |m|
-  double partial_score;  ///< H_j per max|s|, for splits that are merged by their LSE
-  double partial_max;    ///< partial outputs must stay below
-  double output_rounding;
-  double output_absolute;
-  double output_max;
-  double max_finite;
-  double value_absolute;  ///< error of an element of O from the last bits of V's parts
-  double lag;             ///< lambda
-  double sum_scale;       ///< computed sums of P V over those of weights at most 1
-  double weight_max;      ///< the largest weight over 1 that its format holds
-  bool shifts_by_maximum;
-  bool forms_weights_twice;  ///< normaliser and numerator use separately computed weights
-  bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
-};
-
-/// The largest finite |element| of each input, keys that no row sees included.
-struct Magnitudes {
-  double q = 0, k = 0, v = 0;
-
-  friend bool operator==(const Magnitudes&, const Magnitudes&) = default;
-};
-[[nodiscard]] Magnitudes magnitudes_of(const Inputs& inputs);
-
-/// Constants of a row that sees `visible_keys` >= 1 keys.
-[[nodiscard]] BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
-                                             std::int64_t visible_keys,
-                                             const Magnitudes& magnitudes,
-                                             const Arithmetic& arithmetic = fp32_arithmetic);
 
 /// The bound was evaluated with computed weights and sums. Their error is that of double
 /// arithmetic, at most 1e-8 of what the bound allows the kernel in the exponent and (n + d) 2^-50
@@ -315,11 +253,5 @@ ATTEST_HOST_DEVICE Number lse_error(const BoundConstants& c, const RowSummary<Nu
   }
   return evaluation_slack * (before + c.rounding * (abs(lse) + before)) + c.lse_absolute;
 }
-
-/// The plan of the double reference itself: the same formula with u = 2^-53 gives its own error.
-[[nodiscard]] PrecisionPlan reference_plan(std::int64_t visible_keys);
-/// Those constants.
-[[nodiscard]] BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
-                                                 const Magnitudes& magnitudes);
 
 }  // namespace attest

@@ -5,146 +5,20 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numbers>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "cpu_reference/error_constants.hpp"
 #include "cpu_reference/kept_keys.hpp"
 
 namespace attest {
 namespace {
 
-constexpr double u = 0x1p-24;
-/// Variance of one rounding relative to its result, in units of the format's u^2.
-constexpr double rounding = 0.541 / 3;
-/// Mean of one truncation, in units of u.
-constexpr double truncation = 0.721;
+using namespace error_model;
 
 using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-double square(double x) {
-  return x * x;
-}
-
-/// A sum of `terms` products S with sum of squares X: variance and drift of its error.
-struct ChainModel {
-  double per_sum = 0;    ///< variance per S^2
-  double per_terms = 0;  ///< variance per X
-  double of_sum = 0;     ///< drift per |S|: the truncated partial sums
-  double of_cuts = 0;    ///< drift per largest term when all terms have one sign
-  double terms = 1;
-
-  /// `is_even`: the terms are alike along the chain, so that partial sums grow evenly. Otherwise
-  /// they may be as large as the last one from the start: the first keys can hold the weight.
-  /// Of factors in parts only the chain of hi and hi counts: beside it the others are small.
-  ChainModel(const Accumulation& how, double products, double parts, bool is_even)
-      : terms(products) {
-    const bool is_fma = how.kind == Accumulation::Kind::fp32_fma;
-    const double steps = is_fma ? products : std::ceil(products / how.fused_terms) + parts - 1;
-    per_sum = rounding * square(u) * steps * (is_even ? 1.0 / 3 : 1);
-    per_terms = rounding * square(u) * steps / 6;
-    if (is_fma) return;
-    // b + 1 terms cut at 2^-F of the largest, whose square is about S^2 / 3 + X / 4.
-    const double cut = std::exp2(-how.fraction_bits);
-    const double cuts = square(cut) * (how.fused_terms + 1) * steps / 12;
-    per_sum += cuts / 3;
-    per_terms += cuts / 4;
-    // Partial sums wander about their mean, which grows evenly to S: the mean is a drift of S / 2 a
-    // step, the sum of the wandering has a variance of steps^2 X / 12.
-    of_sum = truncation * u * steps * (is_even ? 0.5 : 1);
-    per_terms += square(truncation * u * steps) / 12;
-    of_cuts = truncation / 2 * cut * (how.fused_terms + 1) * steps;
-  }
-  /// `count` roundings to nearest of partial sums that may be as large as the last one.
-  void add_roundings(double count) { per_sum += rounding * square(u) * count; }
-  /// Terms of both signs are cut towards zero from both sides: what is left is their imbalance.
-  [[nodiscard]] double drift(double sum, double squares) const {
-    if (of_sum == 0 || !(squares > 0)) return 0;
-    const double imbalance = std::min(1.0, std::abs(sum) / std::sqrt(terms * squares));
-    return of_sum * std::abs(sum) + of_cuts * imbalance * std::sqrt(square(sum) / 3 + squares / 4);
-  }
-};
-
-/// What reading factors in parts does to a product, relative to it.
-struct PartsModel {
-  double factor = 0;   ///< variance by the rest of one factor
-  double dropped = 0;  ///< variance by pairs of parts that are not multiplied
-
-  explicit PartsModel(const Parts& parts) {
-    const double rest = rest_of(parts, parts.count);
-    factor = rounding * square(rest);
-    // The largest of them: the last part of a factor and the second of the other.
-    if (parts.count > 1) {
-      dropped = square(rounding * rest_of(parts, 1) * rest_of(parts, parts.count - 1));
-    }
-  }
-};
-
-/// What a PrecisionPlan means for a row with `keys` visible keys.
-struct RowConstants {
-  ChainModel score, value;
-  double score_rounding = 0;     ///< variance per s^2
-  double score_terms = 0;        ///< variance per X
-  double argument = 0;           ///< variance per (max s - s)^2
-  double exponential = 0;        ///< variance
-  double weight = 0;             ///< variance of P's rounding
-  double weight_absolute = 0;    ///< variance of P's rounding below its normal range
-  double common = 0;             ///< variance of the relative error that a row of O shares
-  double normaliser = 0;         ///< of that, what LSE has too
-  double maximum = 0;            ///< variance of LSE per (max s)^2
-  double scale_drift = 0;        ///< a relative error of the scale that all rows share
-  double exponential_drift = 0;  ///< a relative error of all weights
-  double maximum_drift = 0;      ///< of LSE per |max s|
-  double value_rest = 0;         ///< drift of O per root of sum p^2 v^2
-
-  RowConstants(const PrecisionPlan& p, const Problem& problem, double keys)
-      : score(p.score, static_cast<double>(problem.head_dim), 1, true),
-        value(p.value,
-              p.promoted_keys > 0 ? std::min(keys, static_cast<double>(p.promoted_keys)) : keys,
-              p.promoted_keys > 0 ? 1 : std::min<double>(static_cast<double>(p.blocks), keys),
-              false) {
-    const double one = rounding * square(u);
-    const PartsModel score_parts(p.score_parts), value_parts(p.value_parts);
-    if (p.score_parts.count > 1) score.add_roundings(1);
-    if (p.promoted_keys > 0) value.add_roundings(std::min(static_cast<double>(p.blocks), keys) + 1);
-    score_terms = 2 * score_parts.factor + score_parts.dropped;
-    value.per_terms += value_parts.dropped;
-    // All rows share the rest of a value, so what it does is no sample: four standard deviations.
-    value_rest = 4 * std::sqrt(value_parts.factor);
-    if (p.scale_after_dot) score_rounding = one;
-    if (p.scale_folded_into_q) score_terms += one;
-    const double exp_argument = p.exp.argument_error + u;
-    argument = one + square(exp_argument) / 12;
-    // A reference that lags lengthens the arguments of all weights alike.
-    const double lag = p.reference_lag * std::numbers::ln2;
-    const double of_exp = p.exp.relative_error + lag * exp_argument;
-    exponential = one + square(of_exp) / 12;
-    if (p.weight_format != ElementType::fp32) {
-      const ElementFormat& format = format_of(p.weight_format);
-      weight = rounding * square(format.unit_roundoff);
-      weight_absolute = square(format.min_subnormal / 2) / 3;
-    }
-    weight += value_parts.factor;
-    const double blocks = static_cast<double>(std::max<std::int64_t>(p.blocks, 1));
-    const double splits = static_cast<double>(std::max<std::int64_t>(p.splits, 1));
-    const double moves = 1 + std::log2(blocks) + splits;
-    const double chain = std::min(static_cast<double>(p.normaliser_chain), keys) + splits;
-    normaliser = one * (chain + 2 * moves);
-    common = normaliser + one * 2 * moves + square(std::max(p.division_error, u)) / 3;
-    if (p.rescale == Rescale::normalised_steps) common += 4 * one * blocks;
-    // A constant that is rounded once errs alike in every row: log2(e) times the scale, ln 2. Taken
-    // as half of what the declared worst case allows.
-    scale_drift = p.exp.argument_error / 2;
-    // The mean error of an exponential, as a part of its largest.
-    exponential_drift = of_exp / 4;
-    const bool is_fused = !p.scale_after_dot && !p.scale_folded_into_q;
-    const bool is_base_2 = p.exp.argument_error > 0;
-    if (is_fused || is_base_2) maximum = 3 * one;
-    if (!is_fused && is_base_2) maximum_drift = 2 * u;
-  }
-};
 
 /// Half the distance between neighbours of x in a format.
 double half_ulp(const ElementFormat& format, double x) {

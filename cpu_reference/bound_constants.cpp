@@ -1,5 +1,8 @@
-#include "cpu_reference/error_bound.hpp"
+#include "cpu_reference/bound_constants.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace attest {
