@@ -77,6 +77,26 @@ TEST(Mma, IsTheProductOfTheDeclaredTensorCoreBitForBit) {
         expect_the_definition(tensor_core, type, b_by_rows);
 }
 
+TEST(Mma, Tf32IsTheNearestNumberOfTenBitsTiesToEven) {
+  struct Rounding {
+    std::uint32_t from, to;
+  };
+  const std::vector<Rounding> known{
+      {0x3f800000, 0x3f800000}, {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f800000},  // a tie
+      {0x3f801001, 0x3f802000}, {0x3f803000, 0x3f804000}, {0xbf803000, 0xbf804000},  // ties
+      {0x3ffff000, 0x40000000}, {0x00001001, 0x00002000}, {0x80001000, 0x80000000},
+      {0x7f7fefff, 0x7f7fe000}, {0x7f7ff000, 0x7f800000}, {0xff800000, 0xff800000},
+      {0x7fffffff, 0x7fffffff}, {0x7f800001, 0x7fffffff}};
+  std::vector<float> numbers(32, 0);
+  for (std::size_t i = 0; i < known.size(); ++i) numbers[i] = std::bit_cast<float>(known[i].from);
+  simt::SimtDevice device;
+  const TestBuffer<float> from(device, "from", numbers), to(device, "to", numbers);
+  launch_rounding(device, from.data(), to.data());
+  const std::vector<float> got = to.read();
+  for (std::size_t i = 0; i < known.size(); ++i)
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(got[i]), known[i].to) << known[i].from;
+}
+
 TEST(MatrixLoad, EachLaneReceivesItsTwoElements) {
   simt::SimtDevice device;
   const TestBuffer<unsigned> out(device, "out", std::vector<unsigned>(32));

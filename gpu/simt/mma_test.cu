@@ -42,7 +42,15 @@ __global__ void load(MatrixLoadBug bug, unsigned* out) {
   out[lane] = r[0];
 }
 
+__global__ void round_all(const float* from, float* to) {
+  to[threadIdx.x] = rounded_to_tf32(from[threadIdx.x]);
+}
+
 }  // namespace
+
+void launch_rounding(Device& device, const float* from, float* to) {
+  launch(round_all, dim3(1), dim3(32), 0, device, from, to);
+}
 
 void launch_mma(Device& device, bool is_half, bool b_by_rows, const std::uint16_t* a,
                 const std::uint16_t* b, float* d, int blocks) {

@@ -12,6 +12,9 @@ namespace attest {
 void launch_mma(Device& device, bool is_half, bool b_by_rows, const std::uint16_t* a,
                 const std::uint16_t* b, float* d, int blocks);
 
+/// rounded_to_tf32() of 32 numbers.
+void launch_rounding(Device& device, const float* from, float* to);
+
 /// What a matrix load may do wrong.
 enum class MatrixLoadBug { none, unaligned_row, unwritten_row, lane_has_exited };
 void launch_matrix_load(Device& device, MatrixLoadBug bug, unsigned* out);
