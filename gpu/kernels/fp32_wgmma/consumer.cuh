@@ -26,6 +26,7 @@
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
 #include "gpu/kernels/fp32_wgmma/powers.cuh"
 #include "gpu/kernels/fp32_wgmma/products.cuh"
+#include "gpu/kernels/fp32_wgmma/refusal.cuh"
 #include "gpu/kernels/fp32_wgmma/shared.cuh"
 #include "gpu/kernels/fp32_wgmma/softmax.cuh"
 
@@ -193,24 +194,13 @@ class SplitConsumer {
         }
       }
     }
-    if constexpr (!is_scaled) {
-      // Rounded by itself, so that the largest score cancels to 0 however large it is; before any
-      // is hidden, as c may be 0.
-#pragma unroll
-      for (int i = 0; i < Bc / 2; ++i) s_[i] *= p_.c;
-    }
+    if constexpr (!is_scaled) softmax_.multiply(s_, p_.c);
     if ((n + 1) * Bc > all_past_) {
       const int first = n * Bc + 2 * (lane_ % 4);
       const int past[2] = {past_[0] - first, past_[1] - first};
       softmax_.hide(s_, past);
     }
     softmax_.weigh(s_, c);
-  }
-
-  /// Is the row for the other parts, because of these keys? It sees the first `seen` of them.
-  static __device__ bool refuses(const KeyScale& scale, int seen, float reach) {
-    return scale.first_refused < min(seen, split_rows) ||
-           (scale.first_sized < seen && !(reach * scale.k_size <= 1.0F));
   }
 
   /// The weights of tile n as parts, and the factors with which O takes what they bring.
@@ -270,7 +260,8 @@ class SplitConsumer {
       writes[h] = row_of(h) < p_.queries;
     }
     if (warp_row_ < p_.queries) {
-      const bool refused[2] = {writes[0] && is_refused(0, l[0]), writes[1] && is_refused(1, l[1])};
+      const bool refused[2] = {writes[0] && is_refused(reach_[0], past_[0], l[0]),
+                               writes[1] && is_refused(reach_[1], past_[1], l[1])};
       choose_rows<is_scaled>(p_, head_, warp_row_, refused, writes);
     }
 #pragma unroll
@@ -283,12 +274,6 @@ class SplitConsumer {
       }
       if (writes[h]) store_row(p_, head_, row_of(h), h, o_, log_sum_exp2(softmax_.r[h], l[h]));
     }
-  }
-
-  /// Is the row for the other parts? The largest weight is 2^lead.
-  __device__ __forceinline__ bool is_refused(int h, float l) const {
-    return !(reach_[h] < INFINITY) || (past_[h] > 0 && past_[h] <= few_keys) ||
-           (past_[h] > 0 && !(l >= (1 + one_key_share) * power_of(weight_lead)));
   }
 
   const SplitProblem& p_;

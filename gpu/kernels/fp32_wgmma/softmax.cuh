@@ -21,6 +21,13 @@ struct SplitSoftmax {
   float l[2] = {0.0F, 0.0F};  ///< of this lane's keys
   float keep[2];              ///< by which weigh() wants earlier sums multiplied
 
+  /// c s, rounded by itself, so that the largest score cancels to 0 however large it is. Before any
+  /// is hidden, as c may be 0.
+  static __device__ __forceinline__ void multiply(float (&s)[Shape::Bc / 2], float c) {
+#pragma unroll
+    for (int i = 0; i < Shape::Bc / 2; ++i) s[i] *= c;
+  }
+
   /// Hides keys of a tile that begins at the lane's first key + `past`.
   static __device__ __forceinline__ void hide(float (&s)[Shape::Bc / 2], const int (&past)[2]) {
 #pragma unroll
