@@ -1,12 +1,13 @@
 """Times the forward pass on FlashAttention-3's grid beside PyTorch's backends, and what grouped heads, fp16 and lengths cost.
 
-    PYTHONPATH=experiments python3 experiments/forward_grid.py --library build/release/lib/libattest_kernels.so --out forward_grid.jsonl
+    PYTHONPATH=experiments python3 experiments/forward_grid.py --kernel fa3_wgmma --library build/release/lib/libattest_kernels.so \
+        --out forward_grid_fa3_wgmma.jsonl
 
 The grid [FA3 §4.1]: bf16, 16,384 tokens and 2,048 columns in all (B = 16384 / N, H = 2048 / D), D 64, 128, 256, N 512 to
 16,384, full and causal. Of each pair of problems everybody is timed in the same rounds, full and causal, so that every ratio
 is one of neighbours. Before that, the first head of everybody's answer is held against fp32 arithmetic: the exit code is 1 where
 ours errs more than twice as much as that of PyTorch's flash backend. That is a check against timing nonsense; verification
-is `attest verify`.
+is `attest verify`. Problems that the kernel refuses are left out, with one sentence a set.
 """
 
 import re
@@ -15,12 +16,13 @@ import torch
 
 import timing
 from attest_kernels import KernelError
-from grid_shapes import dense_twin, grid, grouped_pairs, mixed_lengths, visited_share
+from grid_shapes import SETS, dense_twin, grid, grouped_pairs, mixed_lengths, names_in, visited_share
 
-KERNEL = "fa2_mma"
 MASKS = ("none", "causal_top_left")
 FLASH, CUDNN, EFFICIENT = "torch_sdpa_flash", "torch_sdpa_cudnn", "torch_sdpa_efficient"
+PEERS = {"flash": FLASH, "cudnn": CUDNN, "efficient": EFFICIENT}
 WARM_UP_MS = 300
+FIRST = "b32 h32 n512 d64 none bf16"  # every kernel that is raced here takes it
 
 
 def warm_up():
@@ -43,21 +45,29 @@ def largest_error(o, q, k, v, is_causal, queries, keys):
 class Race:
     """Contenders timed in the same rounds. A contender is a (name, text of a problem)."""
 
-    def __init__(self, library, plans):
-        self.library, self.plans = library, plans
+    def __init__(self, library, kernel, plans):
+        self.library, self.kernel, self.plans = library, kernel, plans
         self.calls, self.runs, self.flops, self.errors, self.times = {}, {}, {}, {}, {}
+        self.refused = {}  # {text: why}
 
     def add(self, text, tensors, peers, queries=slice(None), keys=slice(None)):
-        """Puts the kernel at the start, and those of `peers`, {name: call that returns O}, that take the problem."""
+        """Puts the kernel at the start, and those of `peers`, {name: call that returns O}, that take the problem. Nobody
+        starts where the kernel refuses it; that it refuses a plan asked for is an error."""
         dim, is_causal = tensors[0].shape[-1], "causal" in text
-        run = self.library.prepare(KERNEL, text, self.plans.get(dim, ""), *tensors)
+        try:
+            run = self.library.prepare(self.kernel, text, self.plans.get(dim, ""), *tensors)
+        except KernelError as refusal:
+            if dim in self.plans:
+                raise
+            self.refused[text] = str(refusal)
+            return
         self.runs[text], self.flops[text] = run, run.flops
 
         def answer_of_run():
             run()
             return run.o
 
-        for name, call in [(KERNEL, answer_of_run), *peers.items()]:
+        for name, call in [(self.kernel, answer_of_run), *peers.items()]:
             try:
                 answer = call()
             except KernelError:
@@ -65,7 +75,7 @@ class Race:
             except RuntimeError as refusal:
                 print(f"{text}: {name} is left out: {str(refusal).splitlines()[0]}", flush=True)
                 continue
-            self.calls[name, text] = run if name == KERNEL else call
+            self.calls[name, text] = run if name == self.kernel else call
             self.errors[name, text] = largest_error(answer, *tensors, is_causal, queries, keys)
 
     def start(self, rounds):
@@ -79,16 +89,16 @@ class Race:
             own = {other: times for (other, where), times in self.times.items() if where == text}
             rows = timing.measurements(own, name, self.flops[text], FLASH)
             for peer in (CUDNN, EFFICIENT):
-                if peer in own and name == KERNEL:
+                if peer in own and name == self.kernel:
                     rows += timing.ratio_rows(f"speed_over_{peer}", own[peer], own[name])
             rows += [("largest_error", self.errors[name, text], "value")] + extra(name, text)
             yield ({"set": kind, "contender": name, "shape": text, "baseline": FLASH,
-                    "plan": self.runs[text].plan if name == KERNEL else "-", "inputs": "normal",
+                    "plan": self.runs[text].plan if name == self.kernel else "-", "inputs": "normal",
                     "torch": torch.__version__, "launches": "CUDA graphs"}, rows)
 
     def wrong(self):
         return [text for text in self.runs
-                if not self.errors[KERNEL, text] <= 2 * self.errors.get((FLASH, text), float("inf"))]
+                if not self.errors[self.kernel, text] <= 2 * self.errors.get((FLASH, text), float("inf"))]
 
 
 def causal_over_full(race, full, causal):
@@ -97,7 +107,7 @@ def causal_over_full(race, full, causal):
         if text != causal or (name, full) not in race.times:
             return []
         rows = timing.ratio_rows("causal_over_full", race.times[name, causal], race.times[name, full])
-        if name == KERNEL:
+        if name == race.kernel:
             tiles = dict(re.findall(r"\b(qt|kt)(\d+)", race.runs[text].plan))
             share = visited_share(timing.Shape(text).length, int(tiles["qt"]), int(tiles["kt"]))
             rows.append(("causal_tiles_over_full", share, "1"))
@@ -162,25 +172,35 @@ def add_mixed(race, library, text):
 
 def main():
     arguments = timing.parser(__doc__.splitlines()[0])
+    arguments.add_argument("--kernel", default="fa2_mma", help="default fa2_mma; attest list kernels")
+    arguments.add_argument("--sets", default=SETS, type=lambda text: names_in(text, SETS), help=f"default {','.join(SETS)}")
+    arguments.add_argument("--peers", default=["flash", "cudnn"], type=lambda text: names_in(text, PEERS),
+                           help=f"of {','.join(PEERS)}; default flash,cudnn; flash, the baseline, always runs")
     arguments.add_argument("--plan", action="append", default=[], metavar="D:PLAN",
                            help="plan of head dim D instead of the default one, '128:qt128 kt64 w8 st2'; may be repeated")
     arguments.add_argument("--only", default="", help="regular expression: only problems whose text it matches")
     options = arguments.parse_args()
     library = timing.open_library(options.library)
+    try:
+        library.default_plan(options.kernel, FIRST)
+    except KernelError as refusal:
+        arguments.error(f"--kernel {options.kernel}: {refusal}")
+    peers = [name for short, name in PEERS.items() if short in options.peers or name == FLASH]
     plans = {int(dim): plan for dim, _, plan in (text.partition(":") for text in options.plan)}
-    failed = []
+    failed, refused = [], {}
 
     def race(kind, texts, put_at_the_start, extra):
         """`put_at_the_start(race)` returns the texts that `extra` takes."""
-        if not re.search(options.only, texts[0]):
+        if kind not in options.sets or not re.search(options.only, texts[0]):
             return
-        contest = Race(library, plans)
+        contest = Race(library, options.kernel, plans)
         try:
             texts = put_at_the_start(contest)
         except KernelError as refusal:
             print(f"{texts[0]}: {refusal}", flush=True)
             failed.append(f"{texts[0]}: not run")
             return
+        refused.setdefault(kind, {}).update(contest.refused)
         contest.start(options.rounds)
         timing.report(library, options.out, "forward_grid", contest.results(kind, extra(contest, *texts)))
         failed.extend(f"{text}: errs more than twice as much as {FLASH}" for text in contest.wrong())
@@ -194,19 +214,24 @@ def main():
     def race_mixed(text):
         def put_at_the_start(contest):
             dense = add_mixed(contest, library, text)
-            add_dense(contest, [dense], [FLASH])
+            if text not in contest.refused:
+                add_dense(contest, [dense], [FLASH])
             return [text, dense]
         race("lengths", [text], put_at_the_start, rate_over_dense)
 
     warm_up()
     for kind, stem, dtype in grid():
-        race_dense(kind, [f"{stem} {mask} {dtype}" for mask in MASKS], [FLASH, CUDNN, EFFICIENT], causal_over_full)
+        race_dense(kind, [f"{stem} {mask} {dtype}" for mask in MASKS], peers, causal_over_full)
     for grouped, whole in grouped_pairs():
         for mask in MASKS:
-            race_dense("grouped", [f"{grouped} {mask} bf16", f"{whole} {mask} bf16"], [FLASH, CUDNN], grouped_over_all)
+            race_dense("grouped", [f"{grouped} {mask} bf16", f"{whole} {mask} bf16"],
+                       [peer for peer in peers if peer != EFFICIENT], grouped_over_all)
     for stem in mixed_lengths():
         for mask in MASKS:
             race_mixed(f"{stem.replace(' lengths', f' {mask} bf16 lengths')}")
+    for kind, reasons in refused.items():
+        for text, reason in list(reasons.items())[:1]:
+            print(f"{kind}: {len(reasons)} problems are left out, the first, {text}, because {reason}", flush=True)
     if failed:
         raise SystemExit("\n".join(failed))
 

@@ -1,7 +1,9 @@
 """The shapes of forward_grid.py, and how many tiles of scores a causal mask leaves."""
 
+import argparse
 import re
 
+SETS = ("grid", "fp16", "grouped", "lengths")
 TOKENS, WIDTH = 16384, 2048  # B N and H D
 DIMS = (64, 128, 256)
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
@@ -11,6 +13,15 @@ GROUPED_LENGTHS = (4096, 16384)
 LENGTH_SEED = 1  # odd: an entry has as many keys as queries
 LONGEST = 4096
 STEP = 128  # of the dense problem's length
+
+
+def names_in(text, allowed):
+    """'grid,fp16' as a list, for argparse."""
+    names = text.split(",")
+    for name in names:
+        if name not in allowed:
+            raise argparse.ArgumentTypeError(f"'{name}' is unknown; allowed: {','.join(allowed)}, with commas between")
+    return names
 
 
 def stem(dim, length, group=1):
