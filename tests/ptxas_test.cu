@@ -44,3 +44,15 @@ __global__ void __launch_bounds__(128, 1) polynomials(float* x, int steps) {
 #pragma unroll
   for (int i = 0; i < 64; ++i) x[i * 1024 + threadIdx.x] = v[i];
 }
+
+// An array can be in registers only if every index is known when it is compiled.
+__global__ void __launch_bounds__(128, 1) look_up(float* x, int row) {
+  float v[96];
+#pragma unroll
+  for (int i = 0; i < 96; ++i) v[i] = x[i * 128 + threadIdx.x];
+#ifndef UNKNOWN_INDEX
+  row = 7;
+#endif
+  v[row % 96] = 1;
+  x[threadIdx.x] = v[(row * row) % 96];
+}
