@@ -15,12 +15,21 @@ class Mbarrier {
 
   /// One thread, once; fence_barrier_init() and a barrier of the block, or of the cluster, follow.
   __device__ void init(unsigned arrivals) const {
+#ifdef __CUDACC__
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address_), "r"(arrivals)
                  : "memory");
+#else
+    simt::init_mbarrier(address_, arrivals);
+#endif
   }
   __device__ void arrive() const {
+#ifdef __CUDACC__
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_) : "memory");
+#else
+    simt::arrive_mbarrier(address_, 0);
+#endif
   }
+#ifdef __CUDACC__
   /// Arrives at the barrier of the same place in block `rank` of the cluster.
   __device__ void arrive_at(unsigned rank) const {
     asm volatile(
@@ -30,12 +39,18 @@ class Mbarrier {
         "r"(rank)
         : "memory");
   }
+#endif
   /// Arrives and announces `bytes` of copies that will complete on this barrier.
   __device__ void arrive_expecting(unsigned bytes) const {
+#ifdef __CUDACC__
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_),
                  "r"(bytes)
                  : "memory");
+#else
+    simt::arrive_mbarrier(address_, bytes);
+#endif
   }
+#ifdef __CUDACC__
   __device__ void wait(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred over;\n"
@@ -45,16 +60,28 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
+#else
+  void wait(unsigned parity, const char* file = __builtin_FILE(),
+            int line = __builtin_LINE()) const {
+    simt::wait_mbarrier(address_, parity, file, line);
+  }
+#endif
 
-  [[nodiscard]] __device__ unsigned address() const { return address_; }
+  [[nodiscard]] __device__ auto address() const {
+    return address_;
+  }
 
  private:
-  unsigned address_;
+  decltype(SharedAddress(nullptr).value()) address_;
 };
 
 /// Makes new barriers visible to the copy engine and to other blocks of the cluster.
 __device__ inline void fence_barrier_init() {
+#ifdef __CUDACC__
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#else
+  // Barriers are seen at once.
+#endif
 }
 
 }  // namespace attest

@@ -1,6 +1,8 @@
 #pragma once
 
+#ifdef __CUDACC__
 #include <cuda.h>
+#endif
 
 #include "gpu/primitives/mbarrier.cuh"
 #include "gpu/primitives/shared_address.cuh"
@@ -8,7 +10,7 @@
 namespace attest {
 
 // The tensor memory accelerator: copies of boxes between a tensor of rank 4, described by a
-// CUtensorMap (gpu/runtime/tensor_map.hpp), and shared memory [PTX ISA, cp.async.bulk.tensor]. One
+// TensorMap (tensor_map.cuh), and shared memory [PTX ISA, cp.async.bulk.tensor]. One
 // thread asks for a whole box. Elements outside the tensor arrive as 0 and are not stored. A map is
 // a `const __grid_constant__` parameter of the kernel.
 
@@ -17,32 +19,47 @@ struct BoxStart {
   int column = 0, row = 0, head = 0, entry = 0;
 };
 
+#ifdef __CUDACC__
+using TensorMap = CUtensorMap;
+#endif
+
 /// What the L2 cache should do with the lines.
 enum class L2Hint : unsigned long long {
   evict_first = 0x12F0000000000000,  ///< read once
   evict_last = 0x14F0000000000000    ///< read by many blocks
 };
 
-__device__ __forceinline__ void prefetch_map(const CUtensorMap& map) {
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+#ifdef __CUDACC__
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#else
+  (void)map;
+#endif
 }
 
 /// Starts the copy of a box to `target`; its bytes, those outside the tensor included, complete on
 /// `barrier`. `target` is aligned to 128 bytes, to 1024 with the 128-byte swizzle.
-__device__ __forceinline__ void load_box(SharedAddress target, const CUtensorMap& map,
+__device__ __forceinline__ void load_box(SharedAddress target, const TensorMap& map,
                                          const BoxStart& at, Mbarrier barrier, L2Hint hint) {
+#ifdef __CUDACC__
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(target.value()),
       "l"(&map), "r"(barrier.address()), "r"(at.column), "r"(at.row), "r"(at.head), "r"(at.entry),
       "l"(static_cast<unsigned long long>(hint))
       : "memory");
+#else
+  const int start[4] = {at.column, at.row, at.head, at.entry};
+  (void)hint;
+  simt::load_box(target.value(), map, start, barrier.address());
+#endif
 }
 
+#ifdef __CUDACC__
 /// The same, to the same place of every block of the cluster whose bit is set in `blocks`; the
 /// bytes complete on each one's own barrier.
 __device__ __forceinline__ void load_box_to(unsigned short blocks, SharedAddress target,
-                                            const CUtensorMap& map, const BoxStart& at,
+                                            const TensorMap& map, const BoxStart& at,
                                             Mbarrier barrier, L2Hint hint) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -52,27 +69,41 @@ __device__ __forceinline__ void load_box_to(unsigned short blocks, SharedAddress
       "h"(blocks), "l"(static_cast<unsigned long long>(hint))
       : "memory");
 }
+#endif
 
 /// Starts the copy of a box from `source`, which this thread or, before a barrier, others wrote and
 /// made visible (fence_async_shared()). Two things that an H200 does otherwise than with loads: no
 /// coordinate may be negative (an illegal instruction), and columns are clipped in units of 16
 /// bytes, so a tensor whose rows are no multiple of that gets the box's elements up to the next
 /// one.
-__device__ __forceinline__ void store_box(const CUtensorMap& map, const BoxStart& at,
+__device__ __forceinline__ void store_box(const TensorMap& map, const BoxStart& at,
                                           SharedAddress source) {
+#ifdef __CUDACC__
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
           &map),
       "r"(source.value()), "r"(at.column), "r"(at.row), "r"(at.head), "r"(at.entry)
       : "memory");
+#else
+  const int start[4] = {at.column, at.row, at.head, at.entry};
+  simt::store_box(map, start, source.value());
+#endif
 }
 /// Ends a group of this thread's stores.
 __device__ __forceinline__ void commit_stores() {
+#ifdef __CUDACC__
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#else
+  // Stores are done when they are asked for.
+#endif
 }
 /// Waits until all groups of this thread's stores have read their shared memory.
 __device__ __forceinline__ void wait_until_stores_have_read() {
+#ifdef __CUDACC__
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#else
+  // As above.
+#endif
 }
 
 }  // namespace attest

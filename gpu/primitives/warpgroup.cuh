@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstring>
+
+#include "gpu/primitives/shared_address.cuh"
+
 namespace attest {
 
 /// Four warps that multiply together (wgmma.cuh): 128 threads from a multiple of 128 on.
@@ -10,35 +14,83 @@ inline constexpr int warpgroup_threads = 128;
 /// its registers. `registers`: a multiple of 8 in [24, 256].
 template <int registers>
 __device__ __forceinline__ void release_registers() {
+#ifdef __CUDACC__
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+#else
+  // The host has its own.
+#endif
 }
 template <int registers>
 __device__ __forceinline__ void take_registers() {
+#ifdef __CUDACC__
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+#else
+  // As above.
+#endif
 }
 
 /// Named barrier `id` of the block's 16: returns when `threads` threads, whole warps, have called
 /// sync or arrive for it. Barrier 0 is that of __syncthreads().
 __device__ __forceinline__ void sync_named(int id, int threads) {
+#ifdef __CUDACC__
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#else
+  simt::meet_named_barrier(id, static_cast<unsigned>(threads), true, __builtin_FILE(),
+                           __builtin_LINE());
+#endif
 }
 /// Counts as a call of sync_named() without waiting.
 __device__ __forceinline__ void arrive_named(int id, int threads) {
+#ifdef __CUDACC__
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#else
+  simt::meet_named_barrier(id, static_cast<unsigned>(threads), false, __builtin_FILE(),
+                           __builtin_LINE());
+#endif
 }
 
 /// What this thread wrote to shared memory with ordinary stores becomes visible to wgmma and to the
 /// copy engine; a barrier among the writers follows.
 __device__ __forceinline__ void fence_async_shared() {
+#ifdef __CUDACC__
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#else
+  // Everybody sees everything at once.
+#endif
+}
+
+/// The inverse of load_matrices() of four: lane 8 i + r stores row r of matrix i at its `row`; lane
+/// 4 g
+/// + t has columns 2 t and 2 t + 1 of row g of matrix i in r[i].
+__device__ __forceinline__ void store_matrices(SharedAddress row, const unsigned (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row.value()),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+#else
+  const unsigned lane = threadIdx.x % 32;
+  unsigned words[4] = {};
+  for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned t = 0; t < 4; ++t) {
+      const unsigned word = __shfl_sync(0xffffffffU, r[i], static_cast<int>(lane % 8 * 4 + t));
+      if (lane / 8 == i) words[t] = word;
+    }
+  }
+  memcpy(row.value(), words, 16);
+#endif
 }
 
 /// True in one lane of the warp, the same one at every call. All lanes call it.
 __device__ __forceinline__ bool is_elected() {
+#ifdef __CUDACC__
   unsigned elected;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}"
                : "=r"(elected));
   return elected != 0;
+#else
+  return threadIdx.x % 32 == 0;
+#endif
 }
 
 }  // namespace attest

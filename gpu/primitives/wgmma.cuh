@@ -1,10 +1,15 @@
 #pragma once
 
+#ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 
 #include <cstdint>
 #include <type_traits>
+
+#include "gpu/primitives/shared_address.cuh"
+#include "gpu/primitives/wgmma_descriptor.hpp"
 
 namespace attest {
 
@@ -27,34 +32,80 @@ namespace attest {
 
 /// Registers written before are read by products issued after it.
 __device__ __forceinline__ void fence_products() {
+#ifdef __CUDACC__
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#else
+  // Products are done when they are issued.
+#endif
 }
 /// Ends a group of products.
 __device__ __forceinline__ void commit_products() {
+#ifdef __CUDACC__
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#else
+  // As above.
+#endif
 }
 /// Waits until at most `groups` groups are unfinished, the latest ones.
 template <int groups>
 __device__ __forceinline__ void wait_for_products() {
+#ifdef __CUDACC__
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
+#else
+  // As above.
+#endif
 }
 
 /// The compiler may move no use of the registers across it. Indices, not references: an array whose
 /// elements' addresses are taken stays in memory when it is long.
 template <int n>
 __device__ __forceinline__ void hold(float (&registers)[n]) {
+#ifdef __CUDACC__
 #pragma unroll
   for (int i = 0; i < n; ++i) asm volatile("" : "+f"(registers[i])::"memory");
+#else
+  (void)registers;
+#endif
 }
 template <int n>
 __device__ __forceinline__ void hold(unsigned (&registers)[n]) {
+#ifdef __CUDACC__
 #pragma unroll
   for (int i = 0; i < n; ++i) asm volatile("" : "+r"(registers[i])::"memory");
+#else
+  (void)registers;
+#endif
 }
 
 /// The direction in which an operand in shared memory is contiguous.
 enum class Major { k, mn };
 
+/// What an instruction is told of an operand in shared memory; the steps of wgmma_descriptor.hpp
+/// are added to it.
+#ifdef __CUDACC__
+using MatrixDescriptor = std::uint64_t;
+#else
+using MatrixDescriptor = simt::MatrixDescriptor;
+#endif
+
+/// Of a tile whose sum runs along its rows.
+__device__ __forceinline__ MatrixDescriptor k_major_at(SharedAddress tile) {
+#ifdef __CUDACC__
+  return k_major_descriptor(tile.value());
+#else
+  return {tile.value(), 0};
+#endif
+}
+/// Of a tile of `rows` rows whose sum runs over them.
+__device__ __forceinline__ MatrixDescriptor mn_major_at(SharedAddress tile, int rows) {
+#ifdef __CUDACC__
+  return mn_major_descriptor(tile.value(), rows);
+#else
+  return {tile.value(), static_cast<unsigned>(rows * panel_row_bytes)};
+#endif
+}
+
+#ifdef __CUDACC__
 // One spelling for each N: the list of D's registers is part of an instruction's text.
 #define ATTEST_WGMMA_REGISTERS_64                                          \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
@@ -174,6 +225,7 @@ enum class Major { k, mn };
     ATTEST_WGMMA_RS(192, TYPE, 96, 97, 98, 99, 100, 101, 102); \
   else if constexpr (N == 256)                                 \
     ATTEST_WGMMA_RS(256, TYPE, 128, 129, 130, 131, 132, 133, 134);
+#endif
 
 /// The N for which a product is spelled out; the hardware has every multiple of 8 to 256.
 template <int N>
@@ -182,30 +234,45 @@ inline constexpr bool is_product_width = N == 64 || N == 80 || N == 96 || N == 1
 
 /// D = A B, or D += A B where `adds`: A [64, 16] and B [16, N], both in shared memory.
 template <typename T, Major a_major, Major b_major, int half_n>
-__device__ __forceinline__ void issue_product(float (&d)[half_n], std::uint64_t a, std::uint64_t b,
-                                              bool adds) {
+__device__ __forceinline__ void issue_product(float (&d)[half_n], const MatrixDescriptor& a,
+                                              const MatrixDescriptor& b, bool adds) {
   constexpr int N = 2 * half_n;
   static_assert(is_product_width<N>);
+#ifdef __CUDACC__
   if constexpr (std::is_same_v<T, __half>) {
     ATTEST_WGMMA_SS_CASES("f16")
   } else {
     static_assert(std::is_same_v<T, __nv_bfloat16>);
     ATTEST_WGMMA_SS_CASES("bf16")
   }
+#else
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+  constexpr ElementType type = std::is_same_v<T, __half> ? ElementType::fp16 : ElementType::bf16;
+  simt::multiply_group(
+      {type, d, N, nullptr, a, b, a_major == Major::mn, b_major == Major::mn, adds},
+      __builtin_FILE(), __builtin_LINE());
+#endif
 }
 
 /// The same with A in registers.
 template <typename T, Major b_major, int half_n>
 __device__ __forceinline__ void issue_product(float (&d)[half_n], const unsigned (&a)[4],
-                                              std::uint64_t b, bool adds) {
+                                              const MatrixDescriptor& b, bool adds) {
   constexpr int N = 2 * half_n;
   static_assert(is_product_width<N>);
+#ifdef __CUDACC__
   if constexpr (std::is_same_v<T, __half>) {
     ATTEST_WGMMA_RS_CASES("f16")
   } else {
     static_assert(std::is_same_v<T, __nv_bfloat16>);
     ATTEST_WGMMA_RS_CASES("bf16")
   }
+#else
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+  constexpr ElementType type = std::is_same_v<T, __half> ? ElementType::fp16 : ElementType::bf16;
+  simt::multiply_group({type, d, N, a, {}, b, false, b_major == Major::mn, adds}, __builtin_FILE(),
+                       __builtin_LINE());
+#endif
 }
 
 }  // namespace attest

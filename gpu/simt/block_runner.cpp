@@ -68,6 +68,10 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   diverged_ = false;
   for (unsigned t = 0; t < thread_count_; ++t) threads_[t].fiber = nullptr;
   for (AsyncCopyQueue& copies : async_copies_) copies.clear();
+  mbarriers_.clear();
+  named_barriers_ = {};
+  for (Group& group : groups_) group.arrived = 0;
+  sleepers_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
     const unsigned lanes = std::min(warp_size, thread_count_ - w * warp_size);
     warps_[w].ready = lanes == warp_size ? ~0U : (1U << lanes) - 1;
@@ -131,6 +135,20 @@ bool BlockRunner::pick_next() {
   }
 }
 
+/// What comes from now on comes after what was before.
+void BlockRunner::next_interval() {
+  if (interval_ ==
+      last_interval) {  // the stamp's counter is full: the block goes on under one more serial
+    interval_ = 0;
+    const std::uint64_t serial = launch_->next_serial->fetch_add(1, std::memory_order_relaxed);
+    earlier_serials_.push_back(serial_of(serial_stamp_));
+    serial_stamp_ = serial << serial_shift;
+  } else {
+    ++interval_;
+  }
+  start_interval();
+}
+
 /// Lets all threads pass if every one of them waits at the same __syncthreads.
 bool BlockRunner::release_barrier() {
   bool same = exited_count_ == 0;
@@ -148,16 +166,7 @@ bool BlockRunner::release_barrier() {
   if (launch_->tracer != nullptr) launch_->tracer->barrier();
   barrier_result_ = barrier_count_;
   barrier_count_ = 0;
-  if (interval_ ==
-      last_interval) {  // the stamp's counter is full: the block goes on under one more serial
-    interval_ = 0;
-    const std::uint64_t serial = launch_->next_serial->fetch_add(1, std::memory_order_relaxed);
-    earlier_serials_.push_back(serial_of(serial_stamp_));
-    serial_stamp_ = serial << serial_shift;
-  } else {
-    ++interval_;
-  }
-  start_interval();
+  next_interval();
   return true;
 }
 

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "gpu/simt/async_copy_queue.hpp"
 #include "gpu/simt/block_synchronisation.hpp"
 #include "gpu/simt/execution.hpp"
 #include "gpu/simt/fiber.hpp"
+#include "gpu/simt/hopper.hpp"
 #include "gpu/simt/launch.hpp"
 #include "gpu/simt/running_thread.hpp"
 #include "gpu/simt/shared_memory.hpp"
@@ -59,6 +61,15 @@ class BlockRunner {
   int sync_block(int predicate, const char* file, int line);
   std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                               unsigned source, const char* file, int line);
+  // hopper.hpp.
+  void init_mbarrier(const void* barrier, unsigned arrivals);
+  void arrive_mbarrier(const void* barrier, unsigned bytes);
+  void complete_bytes(const void* barrier, unsigned bytes);
+  void wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line);
+  void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, int line);
+  /// Waits for all threads of the warpgroup; `work` is called once, with what each brings.
+  void multiply_group(const GroupProduct& mine, void (*work)(const GroupProduct* const*),
+                      const char* file, int line);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
@@ -100,7 +111,26 @@ class BlockRunner {
     std::array<Meeting, warp_size> meeting;
   };
 
+  /// [PTX ISA, mbarrier].
+  struct Mbarrier {
+    unsigned arrivals = 0, pending = 0;
+    std::int64_t bytes = 0;
+    unsigned phase = 0;  ///< phases that are over
+  };
+  struct NamedBarrier {
+    unsigned arrived = 0;
+  };
+  struct Group {
+    unsigned arrived = 0;
+    std::array<const GroupProduct*, 128> products{};
+  };
+
   void fiber_body();
+  void finish_phase(const void* barrier, Mbarrier& state);
+  /// The current thread goes on when `key` is woken.
+  void sleep(const void* key, const char* file, int line);
+  void wake(const void* key);
+  void next_interval();
   void start_block(std::uint64_t block_index);
   void start_interval();
   void start_trace();
@@ -129,6 +159,14 @@ class BlockRunner {
   std::array<Warp, max_warps> warps_;
   std::vector<Thread> threads_;
   std::vector<AsyncCopyQueue> async_copies_;  ///< one a thread; empty: no block made a copy yet
+  std::unordered_map<const void*, Mbarrier> mbarriers_;
+  std::array<NamedBarrier, 16> named_barriers_{};
+  std::array<Group, max_warps / 4> groups_{};
+  struct Sleeper {
+    const void* key;
+    unsigned thread;
+  };
+  std::vector<Sleeper> sleepers_;
   std::uint64_t random_ = 0;
   unsigned interval_ = 0;
   Stamp serial_stamp_ = 0;

@@ -11,6 +11,7 @@
 #include "gpu/simt/cuda_warp.hpp"
 #include "gpu/simt/execution.hpp"
 #include "gpu/simt/hardware_exp2.hpp"
+#include "gpu/simt/hopper.hpp"
 #include "gpu/simt/warp_matrix.hpp"
 
 #define __global__

@@ -1,0 +1,558 @@
+#pragma once
+
+#include "gpu/kernels/fa3_wgmma/again.cuh"
+#include "gpu/kernels/fa3_wgmma/delay.cuh"
+#include "gpu/kernels/fa3_wgmma/rings.cuh"
+#include "gpu/kernels/fa3_wgmma/softmax.cuh"
+#include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/tma.cuh"
+#include "gpu/primitives/wgmma.cuh"
+
+namespace attest {
+
+/// A warpgroup that multiplies: 64 query rows of each output tile of its block.
+///
+///   overlap = no                           overlap = yes
+///     S = Q K_0                              S = Q K_0, P = weights(S)
+///     each j: P = weights(S)                 each j > 0: issue S = Q K_j
+///             issue O += P V_j                           issue O += P V_(j-1)
+///             issue S = Q K_(j+1)                        wait for S: weights(S), while P V runs
+///             wait for both                              wait for O: rescale it, P = weights
+///                                            O += P V_last
+template <typename Shape>
+struct Fa3Consumer {
+  using T = typename Shape::T;
+  using Softmax = Fa3Softmax<Shape::Bc>;
+  static constexpr int D = Shape::D, Bc = Shape::Bc;
+  /// O goes through the shared memory of a Q that is done with, while the next Q is in another.
+  static constexpr bool stages_output = Shape::q_stages > 1 && !Shape::choice.splits;
+  static constexpr int first_turn = 1;  ///< named barriers, one for each group's turn
+
+  const Fa3Parameters& p;
+  const Fa3Rings<Shape>& rings;
+  const int group;
+  unsigned kv_tiles = 0;  ///< of this block whose V is done with
+  unsigned q_tiles = 0;   ///< of this block that came before
+  float s[Bc / 2];
+  float o[D / 2];
+  unsigned weights[Bc / 16][4];
+
+  __device__ __forceinline__ Fa3Consumer(const Fa3Parameters& p_, const Fa3Rings<Shape>& rings_,
+                                         int group_)
+      : p(p_), rings(rings_), group(group_) {}
+
+  __device__ __forceinline__ void run() {
+    if (Shape::choice.ping_pong && group == Shape::consumers - 1) arrive_turn(0);
+    bool has_scores = false;  // the first key tile's, in s
+    for (;;) {
+      Softmax softmax;
+      const Fa3Work work = wait_for_work();
+      if (work.tile < 0) break;
+      const int count = own_count(work);
+      skip(work.count - count, work.count - max(count, 1));
+      if (count == 0) {
+        release_last_q();
+        store_nothing(work);
+        if constexpr (!stages_output) release_q();
+        ++q_tiles;
+        has_scores = false;
+        continue;
+      }
+      if (!has_scores) {
+        wait_for_k(kv_tiles);
+        hold(s);
+        fence_products();
+        issue_scores(kv_tiles);
+        commit_products();
+        wait_for_products<0>();
+        hold(s);
+      }
+      weigh_all(softmax, work.first, count);
+      has_scores = finish_output(softmax, count > 1);
+    }
+    if (lane() == 0) wait_until_stores_have_read();  // shared memory ends with the block
+  }
+
+ private:
+  /// Read again wherever it is used: what the compiler would otherwise work out once, before the
+  /// loops, would have to wait in local memory.
+  static __device__ __forceinline__ unsigned thread() {
+#ifdef __CUDACC__
+    unsigned x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
+#else
+    return threadIdx.x;
+#endif
+  }
+  static __device__ __forceinline__ int lane() {
+    return static_cast<int>(thread() & 31U);
+  }
+  static __device__ __forceinline__ int warp() {
+    return static_cast<int>(thread() >> 5 & 3U);
+  }
+
+  // Ping-pong: a group multiplies only in its turn. Barrier numbers are constants, for ptxas.
+  __device__ __forceinline__ void wait_for_turn() const {
+    if constexpr (Shape::choice.ping_pong) {
+      if (group == 0) sync_named(first_turn, 2 * warpgroup_threads);
+      if (group == 1) sync_named(first_turn + 1, 2 * warpgroup_threads);
+      if (group == 2) sync_named(first_turn + 2, 2 * warpgroup_threads);
+    }
+  }
+  __device__ __forceinline__ void arrive_turn(int next) const {
+    if (next == 0) arrive_named(first_turn, 2 * warpgroup_threads);
+    if (next == 1) arrive_named(first_turn + 1, 2 * warpgroup_threads);
+    if (next == 2) arrive_named(first_turn + 2, 2 * warpgroup_threads);
+  }
+  __device__ __forceinline__ void pass_turn() const {
+    if constexpr (Shape::choice.ping_pong)
+      arrive_turn(group + 1 < Shape::consumers ? group + 1 : 0);
+  }
+
+  // Rings.
+  static __device__ __forceinline__ int k_stage(unsigned tile) {
+    return static_cast<int>(tile % Shape::k_stages);
+  }
+  static __device__ __forceinline__ int v_stage(unsigned tile) {
+    return static_cast<int>(tile % Shape::v_stages);
+  }
+  __device__ __forceinline__ int q_stage() const {
+    return static_cast<int>(q_tiles % Shape::q_stages);
+  }
+  __device__ __forceinline__ void wait_for_k(unsigned tile) const {
+    rings.full_k(k_stage(tile)).wait(tile / Shape::k_stages % 2);
+  }
+  __device__ __forceinline__ void wait_for_v(unsigned tile) const {
+    rings.full_v(v_stage(tile)).wait(tile / Shape::v_stages % 2);
+  }
+  __device__ __forceinline__ Fa3Work wait_for_work() const {
+    rings.full_q(q_stage(), group).wait(q_tiles / Shape::q_stages % 2);
+    return rings.work(q_tiles, group);
+  }
+  /// Every warp of the group must have read it.
+  __device__ __forceinline__ void release(Mbarrier empty) const {
+    if (lane() == 0) empty.arrive();
+  }
+  __device__ __forceinline__ void release_q() const {
+    release(rings.empty_q(q_stage(), group));
+  }
+  __device__ __forceinline__ void release_k(unsigned tile) const {
+    release(rings.empty_k(k_stage(tile)));
+  }
+  __device__ __forceinline__ void release_v(unsigned tile) const {
+    release(rings.empty_v(v_stage(tile)));
+  }
+
+  __device__ __forceinline__ void issue_scores(unsigned tile) {
+    const MatrixDescriptor q = k_major_at(rings.q_tile(q_stage(), group));
+    const MatrixDescriptor k = k_major_at(rings.k_tile(k_stage(tile)));
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) {
+      issue_product<T, Major::k, Major::k>(s, q + k_major_step(i, Shape::group_rows),
+                                           k + k_major_step(i, Bc), i > 0);
+    }
+  }
+  __device__ __forceinline__ void issue_output(unsigned tile, bool adds) {
+    const MatrixDescriptor v = mn_major_at(rings.v_tile(v_stage(tile)), Bc);
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) {
+      issue_product<T, Major::mn>(o, weights[i], v + mn_major_step(i), i > 0 || adds);
+    }
+  }
+  __device__ __forceinline__ void hold_weights() {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) hold(weights[i]);
+  }
+
+  __device__ __forceinline__ int first_row_of(int tile) const {
+    return tile / p.splits * Shape::Br + group * Shape::group_rows;
+  }
+  /// Of this lane; the other is 8 below.
+  __device__ __forceinline__ int row_of(int tile) const {
+    return first_row_of(tile) + 16 * warp() + lane() / 4;
+  }
+  /// Key tiles that some row of the group sees; the block has those that any of its rows sees.
+  __device__ __forceinline__ int own_count(const Fa3Work& work) const {
+    const int first_row = first_row_of(work.tile);
+    const int past = p.past_key(min(first_row + Shape::group_rows, p.queries) - 1);
+    const int count = max(0, min(work.count, (past + Bc - 1) / Bc - work.first));
+    return uniform(first_row < p.queries ? count : 0);
+  }
+  /// x, which all lanes have, as something that ptxas knows all lanes to have: what hangs on it,
+  /// the descriptors above all, then stays in uniform registers.
+  static __device__ __forceinline__ int uniform(int x) {
+    return __shfl_sync(0xffffffffU, x, 0);
+  }
+
+  /// Gives the block's next key tiles back unread, and passes the turns on that others wait for:
+  /// one for each tile that is not the work's first. The tiles must have arrived: an arrival before
+  /// would count for the tiles that were there.
+  __device__ __forceinline__ void skip(int tiles, int turns) {
+#pragma unroll 1
+    for (; tiles > 0; --tiles) {
+      if (Shape::choice.ping_pong && tiles <= turns) {
+        wait_for_turn();
+        pass_turn();
+      }
+      wait_for_k(kv_tiles);
+      wait_for_v(kv_tiles);
+      __syncwarp();  // all lanes have seen both: a phase is over, and the next may be, before the
+                     // last
+      release_k(kv_tiles);
+      release_v(kv_tiles);
+      ++kv_tiles;
+    }
+  }
+
+  /// Weights of key tiles [first, first + count), last first, whose first scores are in s, and all
+  /// P V but the last.
+  __device__ __forceinline__ void weigh_all(Softmax& softmax, int first, int count) {
+    int tile = first + count - 1;
+    // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
+    // maximum is looked for before weights are formed: a reference from the few keys that a row
+    // sees of a masked tile will hardly do for the next.
+    const int masked = uniform(p.past_key(first_row_of(rings.work(q_tiles, group).tile)) / Bc);
+    const int seen = uniform(p.scales_first ? 0 : masked > tile ? tile : masked - 1);
+    if constexpr (Shape::choice.overlap) {
+      release_k(kv_tiles);
+      weigh_seen(softmax, tile, masked);
+      pack_weights();
+      release_last_q();
+
+#pragma unroll 1
+      for (int left = count - 1; left > 0; --left)
+        step(softmax, --tile, masked, seen, left + 1 < count);
+    } else {
+#pragma unroll 1
+      for (int left = count - 1; left > 0; --left) {
+        serial_step(softmax, tile--, masked, seen, left + 1 < count);
+        if (left + 1 == count) release_last_q();
+      }
+      if (weigh(softmax, tile, masked, seen, kv_tiles)) rescale(softmax.keep);
+      if (count == 1) release_last_q();
+      release_k(kv_tiles);
+      pack_weights();
+    }
+  }
+
+  /// O of the last key tile; and the first scores of what comes next, if there is anything: false
+  /// if not. Products are issued in any case, since ptxas serialises them under a condition.
+  __device__ __forceinline__ bool finish_output(const Softmax& softmax, bool adds) {
+    wait_for_v(kv_tiles);
+    hold(s);
+    hold(o);
+    hold_weights();
+    fence_products();
+    issue_output(kv_tiles, adds);
+    commit_products();
+    if constexpr (!stages_output) release_q();
+    ++q_tiles;
+    const Fa3Work next = wait_for_work();
+    const bool has_next = next.tile >= 0 && next.count > 0 && own_count(next) == next.count;
+    if (has_next) wait_for_k(kv_tiles + 1);
+    fence_products();
+    issue_scores(kv_tiles + 1);
+    commit_products();
+    wait_for_products<1>();
+    hold(o);
+    release_v(kv_tiles);
+    ++kv_tiles;
+    store(softmax);
+    wait_for_products<0>();
+    hold(s);
+    return has_next;
+  }
+
+  /// Scores of keys that a row does not see become -inf.
+  __device__ __forceinline__ void mask(int tile) {
+    const int row = row_of(rings.work(q_tiles, group).tile);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int past = p.past_key(min(row + 8 * h, p.queries - 1));
+      const int left = past - tile * Bc - 2 * (lane() % 4);
+#pragma unroll
+      for (int j = 0; j < Bc / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          if (8 * j + e >= left) s[4 * j + 2 * h + e] = -INFINITY;
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void scale_scores() {
+    if (!p.scales_first) return;
+#pragma unroll
+    for (float& x : s) x *= p.factor;
+  }
+
+  /// Scores of key tile `tile`, the block's `n`th, become weights. True where O must be rescaled by
+  /// softmax.keep. The tile's K must not have been released.
+  __device__ __forceinline__ bool weigh(Softmax& softmax, int tile, int masked, int seen,
+                                        unsigned n) {
+    const bool is_unseen = tile < seen;
+    if (is_unseen) {
+      if (softmax.weigh_unseen(s, p.c)) return false;
+      wait_for_products<0>();  // frees the registers of P
+      hold(o);
+      form_scores_again<T, D, Bc, Shape::group_rows>(
+          s, rings.q_tile(q_stage(), group) + 16 * panel_row_bytes * warp(),
+          rings.k_tile(k_stage(n)));
+    } else {
+      scale_scores();
+      if (tile >= masked) mask(tile);
+    }
+    return softmax.weigh(s, p.c, is_unseen);
+  }
+  /// The same with a maximum that is looked for first.
+  __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int tile, int masked) {
+    scale_scores();
+    if (tile >= masked) mask(tile);
+    return softmax.weigh(s, p.c, false);
+  }
+
+  __device__ __forceinline__ void pack_weights() {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        weights[i][part] = packed<T>(s[8 * i + 2 * part], s[8 * i + 2 * part + 1]);
+      }
+    }
+  }
+  __device__ __forceinline__ void rescale(const float (&keep)[2]) {
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i) o[i] *= keep[i / 2 % 2];
+  }
+
+  /// Issues S of this key tile and P V of the one before, and weighs S while P V runs.
+  __device__ __forceinline__ void step(Softmax& softmax, int tile, int masked, int seen,
+                                       bool adds) {
+    wait_for_k(kv_tiles + 1);
+    maybe_pause<Shape>(p.delay_seed);
+    wait_for_turn();
+    hold(s);
+    hold(o);
+    hold_weights();
+    fence_products();
+    issue_scores(kv_tiles + 1);
+    commit_products();
+    wait_for_v(kv_tiles);
+    fence_products();
+    issue_output(kv_tiles, adds);
+    commit_products();
+    pass_turn();
+    wait_for_products<1>();
+    hold(s);
+    const bool rescales = weigh(softmax, tile, masked, seen, kv_tiles + 1);
+    release_k(kv_tiles + 1);
+    hold(s);  // weights are formed before the wait, not where they are used
+    wait_for_products<0>();
+    hold(o);
+    hold_weights();
+    release_v(kv_tiles);
+    ++kv_tiles;
+    maybe_pause<Shape>(p.delay_seed);
+    if (rescales) rescale(softmax.keep);
+    pack_weights();
+  }
+
+  /// Weighs S, then issues P V of this key tile and S of the next.
+  __device__ __forceinline__ void serial_step(Softmax& softmax, int tile, int masked, int seen,
+                                              bool adds) {
+    if (weigh(softmax, tile, masked, seen, kv_tiles)) rescale(softmax.keep);
+    pack_weights();
+    release_k(kv_tiles);
+    wait_for_v(kv_tiles);
+    wait_for_k(kv_tiles + 1);
+    maybe_pause<Shape>(p.delay_seed);
+    wait_for_turn();
+    hold(s);
+    hold(o);
+    hold_weights();
+    fence_products();
+    issue_output(kv_tiles, adds);
+    issue_scores(kv_tiles + 1);
+    commit_products();
+    pass_turn();
+    wait_for_products<0>();
+    hold(s);
+    hold(o);
+    release_v(kv_tiles);
+    ++kv_tiles;
+  }
+
+  /// Writes O and LSE of the tile that came last.
+  __device__ __forceinline__ void store(const Softmax& softmax) {
+    const Fa3Work work =
+        rings.work(q_tiles - 1, group);  // again, instead of keeping it in registers
+    const int row = row_of(work.tile), t = lane() % 4;
+    const float sum[2] = {Softmax::over_row(softmax.l[0]), Softmax::over_row(softmax.l[1])};
+    if constexpr (Shape::choice.splits) {
+      store_partial(work, softmax, sum, row);
+      return;
+    }
+    const float factor[2] = {1.0F / divisor_of(sum[0]), 1.0F / divisor_of(sum[1])};
+    if (stages_output && p.stores_boxes) {
+      store_boxes(work, factor);
+    } else {
+      store_rows(work, factor);
+    }
+    if (t == 0) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (row + 8 * h < p.queries) lse_of(work, row + 8 * h) = log_sum_exp2(softmax.r[h], sum[h]);
+      }
+    }
+  }
+  __device__ __forceinline__ unsigned output_pair(int i, int h, float factor) const {
+    return packed<T>(o[4 * i + 2 * h] * factor, o[4 * i + 2 * h + 1] * factor);
+  }
+
+  /// Each warp leaves its own 16 rows in the shared memory of the Q that came last, for the copy
+  /// engine.
+  __device__ __forceinline__ void store_boxes(const Fa3Work& work, const float (&factor)[2]) {
+    const SharedAddress staging = rings.q_tile(last_q_stage(), group);
+    const int first_row = 16 * warp();
+#pragma unroll
+    for (int i = 0; i < D / 8; i += 2) {
+      const unsigned pairs[4] = {output_pair(i, 0, factor[0]), output_pair(i, 1, factor[1]),
+                                 output_pair(i + 1, 0, factor[0]),
+                                 output_pair(i + 1, 1, factor[1])};
+      store_matrices(staging + (i / 8 * Shape::q_panel_bytes +
+                                swizzled_chunk(first_row + lane() % 16, i % 8 + lane() / 16)),
+                     pairs);
+    }
+    fence_async_shared();
+    __syncwarp();
+    if (lane() == 0) {
+#pragma unroll
+      for (int panel = 0; panel < Shape::panels; ++panel) {
+        store_box(p.o,
+                  {panel * panel_columns, first_row_of(work.tile) + first_row, work.head % p.heads,
+                   work.head / p.heads},
+                  staging + (panel * Shape::q_panel_bytes + first_row * panel_row_bytes));
+      }
+      commit_stores();
+    }
+  }
+  /// Gives back the memory of the Q that came last, once the copy engine has read O from it: once
+  /// for each Q, when the next one is being worked on.
+  __device__ __forceinline__ void release_last_q() const {
+    if (!stages_output || q_tiles == 0) return;
+    if (lane() == 0) {
+      wait_until_stores_have_read();
+      rings.empty_q(last_q_stage(), group).arrive();
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ int last_q_stage() const {
+    return static_cast<int>((q_tiles - 1) % Shape::q_stages);
+  }
+
+  /// The four lanes of a row exchange their columns, so that each writes 16 bytes at a time.
+  __device__ __forceinline__ void store_rows(const Fa3Work& work, const float (&factor)[2]) const {
+    const int row = row_of(work.tile), t = lane() % 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      T* const to = output_row(work, row + 8 * h);
+#pragma unroll
+      for (int i = 0; i < D / 32; ++i) {
+        unsigned pairs[4], mine[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) pairs[j] = output_pair(4 * i + j, h, factor[h]);
+        exchange(pairs, mine, t);
+        const int column = 32 * i + 8 * t;
+        if (row + 8 * h < p.queries && column < p.columns) store_columns(to, column, mine);
+      }
+    }
+  }
+  /// mine[j] = pairs[t] of the j-th lane of the row: 8 columns in a row.
+  static __device__ __forceinline__ void exchange(const unsigned (&pairs)[4], unsigned (&mine)[4],
+                                                  int t) {
+    // Round x: lane t gets from lane t ^ x what is its own.
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+      const unsigned given = select(pairs, t ^ x);
+      const unsigned got = x == 0 ? given : __shfl_xor_sync(0xffffffffU, given, x);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) mine[j] = (t ^ x) == j ? got : mine[j];
+    }
+  }
+  static __device__ __forceinline__ unsigned select(const unsigned (&of)[4], int i) {
+    const unsigned low = i % 2 == 0 ? of[0] : of[1], high = i % 2 == 0 ? of[2] : of[3];
+    return i < 2 ? low : high;
+  }
+  __device__ __forceinline__ void store_columns(T* row, int column,
+                                                const unsigned (&pairs)[4]) const {
+    if (column + 8 <= p.columns) {
+      *reinterpret_cast<uint4*>(row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      return;
+    }
+    const std::uint64_t low = pairs[0] | std::uint64_t{pairs[1]} << 32;
+    const std::uint64_t high = pairs[2] | std::uint64_t{pairs[3]} << 32;
+    auto* const bits = reinterpret_cast<unsigned short*>(row);
+#pragma unroll 1
+    for (int i = 0; column + i < p.columns; ++i) {
+      bits[column + i] = static_cast<unsigned short>((i < 4 ? low : high) >> 16 * (i % 4));
+    }
+  }
+
+  __device__ __forceinline__ T* output_row(const Fa3Work& work, int row) const {
+    return static_cast<T*>(p.output) +
+           p.o_strides.offset(work.head / p.heads, work.head % p.heads, row);
+  }
+  __device__ __forceinline__ float& lse_of(const Fa3Work& work, int row) const {
+    return p.lse[static_cast<std::int64_t>(work.head) * p.queries + row];
+  }
+
+  /// For rows that see no key, of this split at least.
+  __device__ __forceinline__ void store_nothing(const Fa3Work& work) const {
+#pragma unroll 1
+    for (int h = 0; h < 2; ++h) {
+      const int row = row_of(work.tile) + 8 * h;
+      if (row >= p.queries) continue;
+      const int t = lane() % 4;
+      if constexpr (Shape::choice.splits) {
+        float* const to = partial_row(work, row);
+        for (int column = t; column < p.columns; column += 4) to[column] = 0.0F;
+        if (t == 0) {
+          to[p.columns] = -FLT_MAX;
+          to[p.columns + 1] = 0.0F;
+        }
+      } else {
+        T* const to = output_row(work, row);
+        for (int column = t; column < p.columns; column += 4) to[column] = T(0.0F);
+        if (t == 0) lse_of(work, row) = -INFINITY;
+      }
+    }
+  }
+
+  __device__ __forceinline__ float* partial_row(const Fa3Work& work, int row) const {
+    const std::int64_t rows = p.grid.heads * p.queries;
+    const std::int64_t n = static_cast<std::int64_t>(work.head) * p.queries + row;
+    return p.partial + (work.tile % p.splits * rows + n) * (p.columns + 2);
+  }
+  __device__ __forceinline__ void store_partial(const Fa3Work& work, const Softmax& softmax,
+                                                const float (&sum)[2], int row) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if (row + 8 * h >= p.queries) continue;
+      float* const to = partial_row(work, row + 8 * h);
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int column = 8 * i + 2 * (lane() % 4) + e;
+          if (column < p.columns) to[column] = o[4 * i + 2 * h + e];
+        }
+      }
+      if (lane() % 4 == 0) {
+        to[p.columns] = softmax.r[h];
+        to[p.columns + 1] = sum[h];
+      }
+    }
+  }
+};
+
+}  // namespace attest

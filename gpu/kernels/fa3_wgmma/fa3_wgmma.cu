@@ -1,0 +1,273 @@
+// The family as a kernel under test: which Plans it offers, what it cannot run, which roundings it
+// performs. The algorithm is in consumer.cuh and loader.cuh; what is compiled, in a file for each
+// element type and head dim; the README names the pieces and what was measured.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/registry.hpp"
+#include "gpu/kernels/fa2_mma/partial.cuh"
+#include "gpu/kernels/fa3_wgmma/variant.cuh"
+#include "gpu/primitives/elementary_error.hpp"
+#include "gpu/primitives/grid_order_plan.hpp"
+#include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/tensor_map.cuh"
+
+#ifdef __CUDACC__
+#include "gpu/runtime/cuda_error.hpp"
+#endif
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t largest_head_dim = 256;
+constexpr std::int64_t largest_splits = 256;
+constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
+constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
+constexpr float log2_e = 1.44269504088896340736F;
+constexpr int output_box_rows = 16;  // of a warp
+
+/// {tiles taken, blocks that ended} of the launches in flight; the last block of a launch leaves
+/// them at 0 again, so that no launch needs another before it to clear them.
+constexpr unsigned launches_in_flight = 4096;
+__device__ unsigned tile_counters[launches_in_flight][2];
+
+template <typename T>
+std::span<const Fa3Variant> variants_of(std::int64_t head_dim) {
+  if (head_dim <= 64) return fa3_variants<this_executor, T, 64>();
+  if (head_dim <= 96) return fa3_variants<this_executor, T, 96>();
+  if (head_dim <= 128) return fa3_variants<this_executor, T, 128>();
+  if (head_dim <= 192) return fa3_variants<this_executor, T, 192>();
+  return fa3_variants<this_executor, T, 256>();
+}
+
+std::span<const Fa3Variant> variants(const Problem& problem) {
+  return problem.element_type == ElementType::fp16 ? variants_of<__half>(problem.head_dim)
+                                                   : variants_of<__nv_bfloat16>(problem.head_dim);
+}
+
+/// What the variant makes of a Plan: the fields that choose it.
+Plan plan_of(const Fa3Variant& v) {
+  return {.query_tile = v.query_tile,
+          .key_tile = v.choice.key_tile,
+          .key_splits = v.choice.splits ? 2 : 0,
+          .warps = v.threads / 32,
+          .stages = v.choice.k_stages,
+          .ping_pong = v.choice.ping_pong ? PingPong::yes : PingPong::no,
+          .overlap = v.choice.overlap ? Overlap::yes : Overlap::no,
+          .delays = v.choice.delays ? std::int64_t{Delays::random} : 0};
+}
+
+const Fa3Variant* find_variant(const Problem& problem, const Plan& plan) {
+  Plan tiles = plan;
+  tiles.grid_order = tiles.group = tiles.scheduling = 0;
+  tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
+  if (tiles.delays == Delays::none) tiles.delays = 0;
+  for (const Fa3Variant& v : variants(problem)) {
+    if (plan_of(v) == tiles) return &v;
+  }
+  return nullptr;
+}
+
+std::int64_t splits_of(const Plan& plan) {
+  return std::max<std::int64_t>(1, plan.key_splits);
+}
+
+/// Output tiles, those of each split beside each other.
+TileGrid grid_of(const Problem& problem, const Plan& plan) {
+  return {problem.batch * problem.query_heads,
+          ceil_div(problem.query_len, plan.query_tile) * splits_of(plan)};
+}
+
+std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
+  const auto outside = [](const char* what, std::int64_t got, const std::string& allowed) {
+    return std::string(what) + " is " + std::to_string(got) + "; allowed: " + allowed;
+  };
+  if (problem.head_dim > largest_head_dim) {
+    return outside("head_dim", problem.head_dim, "1 to " + std::to_string(largest_head_dim));
+  }
+  const std::int64_t longest = std::max(problem.query_len, problem.key_len);
+  if (longest >= largest_length) {
+    return outside("the number of queries or keys", longest,
+                   "below " + std::to_string(largest_length));
+  }
+  if (plan.key_splits < 0 || plan.key_splits > largest_splits) {
+    return outside("key_splits", plan.key_splits, "0 to " + std::to_string(largest_splits));
+  }
+  if (find_variant(problem, plan) == nullptr) {
+    std::string allowed;
+    for (const Fa3Variant& v : variants(problem)) {
+      if (!allowed.empty()) allowed += "; ";
+      allowed += to_string(plan_of(v));
+    }
+    return "the plan is " + to_string(plan) +
+           "; compiled for this head_dim, with any key_splits from 2 on for 2: " + allowed;
+  }
+  const TileGrid grid = grid_of(problem, plan);
+  if (grid.size() >= largest_tiles) {
+    return outside("the number of output tiles", grid.size(),
+                   "below " + std::to_string(largest_tiles));
+  }
+  if (plan.grid_order == GridOrder::launch_per_head ||
+      plan.grid_order == GridOrder::two_dimensional) {
+    return "grid_order takes more than one launch or dimension; allowed: all but launch_per_head "
+           "and two_dimensional";
+  }
+  return why_order_does_not_fit(plan);
+}
+
+std::vector<Plan> plans(const Problem& problem) {
+  if (problem.head_dim > largest_head_dim) return {};
+  std::vector<Plan> all;
+  const auto add = [&](Plan plan) {
+    if (!unsupported(problem, plan)) all.push_back(plan);
+  };
+  for (const Fa3Variant& v : variants(problem)) {
+    Plan plan = plan_of(v);
+    plan.scheduling = Scheduling::persistent;
+    if (problem.mask != Mask::none) {
+      // Long tiles last would leave most of the GPU idle at the end; few heads at a time keep their
+      // K and V in the L2 cache.
+      plan.grid_order = GridOrder::longest_first;
+      plan.group = 16;
+    }
+    add(plan);
+  }
+  if (all.empty()) return all;
+  Plan first = all.front();
+  first.group = 0;
+  for (const std::int64_t order :
+       {GridOrder::q_fastest, GridOrder::q_slowest, GridOrder::paired, GridOrder::longest_first}) {
+    for (const std::int64_t scheduling : {Scheduling::one_tile, Scheduling::persistent}) {
+      first.grid_order = order;
+      first.scheduling = scheduling;
+      add(first);
+    }
+  }
+  for (const Fa3Variant& v : variants(problem)) {
+    if (!v.choice.splits) continue;
+    Plan plan = plan_of(v);
+    plan.key_splits = 7;
+    add(plan);
+  }
+  return all;
+}
+
+std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
+  return plan.key_splits > 1 ? Fa2Partials::bytes(problem, plan) : 0;
+}
+
+unsigned* next_counters() {
+  static std::atomic<unsigned> launches = 0;
+  void* first = tile_counters;
+#ifdef __CUDACC__
+  ATTEST_CUDA_CHECK(cudaGetSymbolAddress(&first, tile_counters));
+#endif
+  return static_cast<unsigned*>(first) + std::size_t{2} * (launches++ % launches_in_flight);
+}
+
+Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
+  const Problem& problem = a.problem;
+  const auto map = [&](const void* tensor, std::int64_t heads, std::int64_t rows,
+                       const Strides& strides, std::int64_t box_rows) {
+    // Nothing is read of a tensor without rows, but its map must be one.
+    return tensor_map({.first = rows == 0 ? a.q : tensor,
+                       .type = problem.element_type,
+                       .batch = problem.batch,
+                       .heads = heads,
+                       .rows = std::max<std::int64_t>(1, rows),
+                       .columns = problem.head_dim,
+                       .strides = rows == 0 ? Strides{8, 8, 8} : strides,
+                       .box_rows = box_rows});
+  };
+  Fa3Parameters p{};
+  p.q = map(a.q, problem.query_heads, problem.query_len, a.q_strides, 64);
+  p.k = map(a.k, problem.kv_heads, problem.key_len, a.k_strides, v.choice.key_tile);
+  p.v = map(a.v, problem.kv_heads, problem.key_len, a.v_strides, v.choice.key_tile);
+  p.o = map(a.o, problem.query_heads, problem.query_len, a.o_strides, output_box_rows);
+  p.output = a.o;
+  p.o_strides = a.o_strides;
+  p.stores_boxes = problem.head_dim % 8 == 0;  // a box's rows are clipped at multiples of 16 bytes
+  p.lse = a.lse;
+  p.partial = static_cast<float*>(a.workspace);
+  p.heads = static_cast<int>(problem.query_heads);
+  p.group = static_cast<int>(problem.query_heads / problem.kv_heads);
+  p.queries = static_cast<int>(problem.query_len);
+  p.keys = static_cast<int>(problem.key_len);
+  p.columns = static_cast<int>(problem.head_dim);
+  p.reach = problem.mask == Mask::none              ? p.keys
+            : problem.mask == Mask::causal_top_left ? 1
+                                                    : p.keys - p.queries + 1;
+  const float c = problem.scale * log2_e;
+  p.scales_first = !(c > 0.0F);
+  p.c = p.scales_first ? 1.0F : c;
+  p.factor = p.scales_first ? c : 1.0F;
+  p.grid = grid_of(problem, a.plan);
+  p.splits = static_cast<int>(splits_of(a.plan));
+  p.tiles = static_cast<int>(p.grid.size());
+  p.order = a.plan.grid_order;
+  p.order_group = a.plan.group;
+  return p;
+}
+
+void run(const Arguments& a, Device& device) {
+  const Fa3Variant& v = *find_variant(a.problem, a.plan);
+  Fa3Parameters p = parameters(v, a);
+  const dim3 threads(static_cast<unsigned>(v.threads));
+  const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
+  std::int64_t blocks = p.tiles;
+  if (a.plan.scheduling == Scheduling::persistent) {
+    blocks = std::min(blocks, resident_blocks(v.kernel, threads, shared_bytes, device));
+    p.counters = next_counters();
+  }
+  launch(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
+  if (p.splits == 1) return;
+  const auto rows = static_cast<unsigned>(ceil_div(a.problem.rows(), 4));
+  const auto combine = a.problem.element_type == ElementType::fp16
+                           ? combine_splits<this_executor, __half>
+                           : combine_splits<this_executor, __nv_bfloat16>;
+  launch(combine, dim3(rows), dim3(128), 0, device, a);
+}
+
+PrecisionPlan precision(const Problem& problem, const Plan& plan) {
+  // A lane adds two keys of every eight of a tile, then the tiles; at the end four lanes meet, and
+  // the splits.
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile));
+  const std::int64_t splits = splits_of(plan);
+  return {.score = hopper(),
+          .value = hopper(),
+          // A positive scale is part of the exponent's fused product; others multiply before.
+          .scale_after_dot = !(problem.scale > 0.0F),
+          .exp = ex2_approx(),
+          .reference_lag = fa3_reference_lag,
+          .weight_format = problem.element_type,
+          .rescale = Rescale::deferred,
+          .blocks = blocks,
+          .splits = splits,
+          .normaliser_chain = plan.key_tile / 4 + blocks + 2 + splits,
+          .division_error = 0x1p-23,  // the reciprocal and the product
+          .log_error = ln_error,
+          .lse = LseForm::log2,
+          .flushes_subnormals = true};
+}
+
+const KernelRegistration registration{
+    {.name = "fa3_wgmma",
+     .summary = "FA3 on Hopper: wgmma, TMA, warpgroups that load or multiply, persistent blocks",
+     .source = "N4, N5 [FA3 Alg. 1, 2]",
+     .executor = this_executor,
+     .dataflow = Dataflow::queries_outside,
+     .element_types = {ElementType::fp16, ElementType::bf16},
+     .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .ignores_hidden_nan = false,
+     .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+     .precision = precision,
+     .plans = plans,
+     .unsupported = unsupported,
+     .workspace_bytes = workspace_bytes,
+     .launch = run}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,117 @@
+#pragma once
+
+#include "gpu/kernels/fa3_wgmma/delay.cuh"
+#include "gpu/kernels/fa3_wgmma/rings.cuh"
+#include "gpu/primitives/tma.cuh"
+
+namespace attest {
+
+/// The one thread that asks the copy engine for tiles, and says which output tile they are for. Key
+/// tiles come last first; K is one ahead of V.
+template <typename Shape>
+struct Fa3Loader {
+  const Fa3Parameters& p;
+  const Fa3Rings<Shape>& rings;
+  unsigned k_tiles = 0, v_tiles = 0, q_tiles = 0;
+
+  __device__ __forceinline__ void run() {
+    prefetch_map(p.q);
+    prefetch_map(p.k);
+    prefetch_map(p.v);
+    auto tile = static_cast<int>(blockIdx.x);
+    while (tile < p.tiles) {
+      // Asked for before it is needed: the answer takes a microsecond.
+      const int next = p.counters != nullptr
+                           ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
+                           : tile + static_cast<int>(gridDim.x);
+      load(work_of(tile));
+      tile = next;
+    }
+    announce({-1, 0, 0, 0});
+    if (p.counters != nullptr && atomicAdd(p.counters + 1, 1U) == gridDim.x - 1) {
+      p.counters[0] = 0;  // every block has taken its last
+      p.counters[1] = 0;
+    }
+  }
+
+ private:
+  __device__ Fa3Work work_of(int i) const {
+    const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
+    const int part = static_cast<int>(at.tile) % p.splits;
+    const int tile = static_cast<int>(at.tile) / p.splits;
+    const int last_row = min(tile * Shape::Br + Shape::Br, p.queries) - 1;
+    const int all = (p.past_key(last_row) + Shape::Bc - 1) / Shape::Bc;
+    // Every split gets the same number of key tiles, or one more.
+    const int first = part * (all / p.splits) + min(part, all % p.splits);
+    const int count = all / p.splits + (part < all % p.splits ? 1 : 0);
+    return {static_cast<int>(at.tile), static_cast<int>(at.head), first, count};
+  }
+
+  /// Q of every warpgroup, after what is to be done with it.
+  __device__ __forceinline__ void announce(const Fa3Work& work) {
+    const int entry = work.head / p.heads, head = work.head % p.heads;
+    const auto stage = static_cast<int>(q_tiles % Shape::q_stages);
+#pragma unroll
+    for (int group = 0; group < Shape::consumers; ++group) {
+      rings.empty_q(stage, group).wait(q_tiles / Shape::q_stages % 2 ^ 1U);
+      rings.work(q_tiles, group) = work;
+      const Mbarrier full = rings.full_q(stage, group);
+      maybe_pause<Shape>(p.delay_seed);
+      if (work.count == 0) {
+        full.arrive();
+        continue;
+      }
+      full.arrive_expecting(Shape::q_bytes);
+      const int row = work.tile / p.splits * Shape::Br + group * Shape::group_rows;
+#pragma unroll
+      for (int panel = 0; panel < Shape::panels; ++panel) {
+        load_box(rings.q_tile(stage, group) + panel * Shape::q_panel_bytes, p.q,
+                 {panel * panel_columns, row, head, entry}, full, L2Hint::evict_first);
+      }
+    }
+    ++q_tiles;
+  }
+
+  __device__ __forceinline__ void load_tile(SharedAddress to, const TensorMap& map,
+                                            const Fa3Work& work, int tile, Mbarrier full,
+                                            Mbarrier empty, unsigned parity) {
+    const int entry = work.head / p.heads, head = work.head % p.heads / p.group;
+    empty.wait(parity ^ 1U);
+    maybe_pause<Shape>(p.delay_seed);
+    full.arrive_expecting(Shape::kv_bytes);
+#pragma unroll
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      load_box(to + panel * Shape::kv_panel_bytes, map,
+               {panel * panel_columns, tile * Shape::Bc, head, entry}, full, L2Hint::evict_last);
+    }
+  }
+  __device__ __forceinline__ void load_k(const Fa3Work& work, int tile) {
+    const auto stage = static_cast<int>(k_tiles % Shape::k_stages);
+    load_tile(rings.k_tile(stage), p.k, work, tile, rings.full_k(stage), rings.empty_k(stage),
+              k_tiles / Shape::k_stages % 2);
+    ++k_tiles;
+  }
+  __device__ __forceinline__ void load_v(const Fa3Work& work, int tile) {
+    const auto stage = static_cast<int>(v_tiles % Shape::v_stages);
+    load_tile(rings.v_tile(stage), p.v, work, tile, rings.full_v(stage), rings.empty_v(stage),
+              v_tiles / Shape::v_stages % 2);
+    ++v_tiles;
+  }
+
+  __device__ __forceinline__ void load(const Fa3Work& work) {
+    if (work.count == 0) {
+      announce(work);
+      return;
+    }
+    const int last = work.first + work.count - 1;
+    load_k(work, last);
+    announce(work);
+    for (int tile = last - 1; tile >= work.first; --tile) {
+      load_k(work, tile);
+      load_v(work, tile + 1);
+    }
+    load_v(work, work.first);
+  }
+};
+
+}  // namespace attest

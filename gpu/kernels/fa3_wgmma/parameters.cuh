@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/grid_order.hpp"
+#include "core/host_device.hpp"
+#include "core/layout.hpp"
+#include "gpu/primitives/tma.cuh"
+
+namespace attest {
+
+/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
+/// reads the maps in place. Lengths are in 32 bits.
+struct Fa3Parameters {
+  TensorMap q, k, v;
+  TensorMap o;   ///< boxes of 16 rows
+  void* output;  ///< the same tensor
+  Strides o_strides;
+  float* lse;      ///< [batch, heads, queries]
+  float* partial;  ///< with splits: [splits, batch * heads * queries, columns + 2], else null
+  int heads;       ///< query heads
+  int group;       ///< query heads of a kv head
+  int queries, keys, columns;
+  /// Query i sees keys below min(keys, i + reach).
+  int reach;
+  float c;            ///< scale * log2(e), or 1 with factor
+  float factor;       ///< scores are multiplied by it first; 1 where c is positive
+  bool stores_boxes;  ///< O's rows end where a box's do: columns are a multiple of 8
+  bool scales_first;  ///< factor is not 1
+  TileGrid grid;      ///< batch * heads, query tiles times splits
+  int splits;
+  int tiles;  ///< all of them: grid.size()
+  std::int64_t order, order_group;
+  unsigned* counters;  ///< {tiles taken, blocks that ended}, 0 and left at 0; null: in turn
+  unsigned delay_seed;
+
+  /// Keys that query i sees are those below it.
+  ATTEST_HOST_DEVICE int past_key(int query) const {
+    const int past = query + reach < keys ? query + reach : keys;
+    return past > 0 ? past : 0;
+  }
+};
+
+/// One output tile, or its part of a split.
+struct Fa3Work {
+  int tile;   ///< -1: there is none left
+  int head;   ///< of batch * heads
+  int first;  ///< key tile; later ones first: first is the lowest
+  int count;  ///< key tiles; their last is first + count - 1
+};
+
+}  // namespace attest

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/primitives/warpgroup.cuh"
+#include "gpu/primitives/wgmma_descriptor.hpp"
+
+namespace attest {
+
+/// What a kernel of the family is compiled for.
+struct Fa3Choice {
+  int dim;               ///< D: columns of Q, K, V and O that are computed, a multiple of 16
+  int consumers;         ///< warpgroups that multiply; each has 64 query rows
+  int key_tile;          ///< Bc
+  int k_stages;          ///< K tiles in shared memory
+  int v_stages;          ///< V tiles there
+  int q_stages;          ///< Q tiles there: with 2 the next one arrives while this one is worked on
+  bool overlap = false;  ///< Overlap
+  bool ping_pong = false;  ///< PingPong
+  bool splits = false;     ///< key splits: partial outputs are written
+  bool delays = false;     ///< Delays
+};
+
+template <typename T_, Fa3Choice choice_>
+struct Fa3Shape {
+  using T = T_;
+  static constexpr Fa3Choice choice = choice_;
+  static constexpr int D = choice.dim, Bc = choice.key_tile, consumers = choice.consumers;
+  static constexpr int group_rows = 64, Br = group_rows * consumers;
+  static constexpr int k_stages = choice.k_stages, v_stages = choice.v_stages;
+  static constexpr int q_stages = choice.q_stages;
+  static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
+  static constexpr int loader_registers = consumers == 1 ? 56 : consumers == 2 ? 24 : 32;
+  static constexpr int consumer_registers = consumers == 1 ? 256 : consumers == 2 ? 240 : 160;
+
+  // Shared memory: panels of 64 columns.
+  static constexpr int panels = (D + panel_columns - 1) / panel_columns;
+  static constexpr int q_panel_bytes = group_rows * panel_row_bytes;
+  static constexpr int q_bytes = panels * q_panel_bytes;  ///< of one warpgroup
+  static constexpr int kv_panel_bytes = Bc * panel_row_bytes;
+  static constexpr int kv_bytes = panels * kv_panel_bytes;
+  static constexpr int q_at = 0;
+  static constexpr int k_at = q_at + q_stages * consumers * q_bytes;
+  static constexpr int v_at = k_at + k_stages * kv_bytes;
+  static constexpr int barriers_at = v_at + v_stages * kv_bytes;
+  /// Full and empty, of K and V stages and of Q of each warpgroup.
+  static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
+  /// What to do with a Q is read until its output is written, when Q is long released: one more.
+  static constexpr int works = q_stages + 1, work_bytes = 16;
+  static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
+  static constexpr int shared_bytes = works_at + work_bytes * works * consumers;
+
+  static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
+};
+
+}  // namespace attest

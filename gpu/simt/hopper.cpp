@@ -1,0 +1,149 @@
+#include "gpu/simt/hopper.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "core/tensor_core_product.hpp"
+#include "gpu/simt/access_check.hpp"
+#include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/cuda_half.hpp"
+#include "gpu/simt/running_thread.hpp"
+
+namespace attest::simt {
+namespace {
+
+constexpr std::int64_t row_bytes = 128;  // of a box
+
+/// Bits 4 to 6 of an address are XORed with bits 7 to 9: the 128-byte swizzle.
+std::uintptr_t swizzled(std::uintptr_t address) {
+  return address ^ ((address >> 7 & 7U) << 4);
+}
+
+/// Calls `copy(shared address, global address, bytes)` for each 16 bytes of the box; the last of a
+/// row may have fewer bytes in the tensor, those outside it have 0.
+template <typename Copy>
+void for_each_chunk(const void* box, const BoxedTensor& t, const int (&at)[4], const Copy& copy) {
+  const auto size = static_cast<std::int64_t>(format_of(t.type).size_bytes);
+  const std::int64_t per_chunk = 16 / size;
+  for (std::int64_t r = 0; r < t.box_rows; ++r) {
+    const std::int64_t row = at[1] + r;
+    const bool is_inside =
+        row >= 0 && row < t.rows && at[2] >= 0 && at[2] < t.heads && at[3] >= 0 && at[3] < t.batch;
+    for (std::int64_t chunk = 0; chunk < row_bytes / 16; ++chunk) {
+      const std::int64_t column = at[0] + chunk * per_chunk;
+      const std::int64_t left =
+          is_inside ? std::clamp<std::int64_t>(t.columns - column, 0, per_chunk) : 0;
+      const auto to = swizzled(reinterpret_cast<std::uintptr_t>(box) +
+                               static_cast<std::uintptr_t>(r * row_bytes + chunk * 16));
+      const std::int64_t element = left == 0 ? 0 : t.strides.offset(at[3], at[2], row) + column;
+      copy(to,
+           reinterpret_cast<std::uintptr_t>(t.first) + static_cast<std::uintptr_t>(element * size),
+           static_cast<std::size_t>(left * size));
+    }
+  }
+}
+
+std::uint16_t bits_at(std::uintptr_t address) {
+  std::uint16_t bits;
+  std::memcpy(&bits, reinterpret_cast<const void*>(swizzled(address)), sizeof bits);
+  return bits;
+}
+
+/// Element (i, k) of an operand whose sum runs over k.
+std::uint16_t element(const MatrixDescriptor& of, bool is_mn, unsigned i, unsigned k) {
+  const auto base = reinterpret_cast<std::uintptr_t>(of.address);
+  if (!is_mn) return bits_at(base + i * 128U + k * 2U);
+  return bits_at(base + std::uintptr_t{i / 64} * of.leading_bytes + k * 128U + i % 64 * 2U);
+}
+
+float value_of(ElementType type, std::uint16_t bits) {
+  return type == ElementType::fp16 ? half_value(bits) : bfloat16_value(bits);
+}
+
+void multiply(const GroupProduct* const* threads) {
+  const GroupProduct& first = *threads[0];
+  const auto n = static_cast<unsigned>(first.n);
+  std::array<std::array<float, 16>, 64> a;
+  for (unsigned t = 0; t < 128; ++t) {
+    const GroupProduct& mine = *threads[t];
+    if (mine.a_registers == nullptr) continue;
+    const unsigned row = t / 32 * 16 + t % 32 / 4, column = t % 4 * 2;
+    for (unsigned r = 0; r < 4; ++r) {
+      for (unsigned h = 0; h < 2; ++h) {
+        a[row + 8 * (r % 2)][column + 8 * (r / 2) + h] =
+            value_of(mine.type, static_cast<std::uint16_t>(mine.a_registers[r] >> 16 * h));
+      }
+    }
+  }
+  if (first.a_registers == nullptr) {
+    for (unsigned i = 0; i < 64; ++i)
+      for (unsigned k = 0; k < 16; ++k)
+        a[i][k] = value_of(first.type, element(first.a, first.is_a_mn, i, k));
+  }
+  std::vector<float> b(std::size_t{16} * n);
+  for (unsigned k = 0; k < 16; ++k)
+    for (unsigned j = 0; j < n; ++j)
+      b[std::size_t{k} * n + j] = value_of(first.type, element(first.b, first.is_b_mn, j, k));
+  const ProductOperand right(std::move(b), n, first.type);
+  std::vector<float> sums(n);
+  for (unsigned row = 0; row < 64; ++row) {
+    const unsigned first_thread = row / 16 * 32 + row % 8 * 4, half = row % 16 / 8;
+    // The place of element (row, 8 j + 2 t + e): threads first_thread + t, d[4 j + 2 half + e].
+    const auto place = [&](unsigned j) -> float& {
+      return threads[first_thread + j % 8 / 2]->d[4 * (j / 8) + 2 * half + j % 2];
+    };
+    for (unsigned j = 0; j < n; ++j) sums[j] = first.adds ? place(j) : 0.0F;
+    accumulate_tensor_core(hopper(), a[row], first.type, right, 0, sums);
+    for (unsigned j = 0; j < n; ++j) place(j) = sums[j];
+  }
+}
+
+}  // namespace
+
+void init_mbarrier(void* barrier, unsigned arrivals) {
+  running_thread.runner->init_mbarrier(barrier, arrivals);
+}
+void arrive_mbarrier(void* barrier, unsigned bytes) {
+  running_thread.runner->arrive_mbarrier(barrier, bytes);
+}
+void wait_mbarrier(void* barrier, unsigned parity, const char* file, int line) {
+  running_thread.runner->wait_mbarrier(barrier, parity, file, line);
+}
+void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, int line) {
+  running_thread.runner->meet_named_barrier(id, threads, waits, file, line);
+}
+
+void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barrier) {
+  const ProgramPoint point = point_of(__builtin_return_address(0));
+  const auto to = reinterpret_cast<std::uintptr_t>(target);
+  if (to % 128 != 0) return report_misaligned(to, 128, Access::write, point);
+  for_each_chunk(target, map.tensor, at,
+                 [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
+                   if (bytes != 0) check_range(global, bytes, Access::read, point);
+                   check_range(shared, 16, Access::write, point);
+                   auto* const chunk = reinterpret_cast<char*>(shared);
+                   std::memset(chunk, 0, 16);
+                   std::memcpy(chunk, reinterpret_cast<const void*>(global), bytes);
+                 });
+  running_thread.runner->complete_bytes(barrier,
+                                        static_cast<unsigned>(map.tensor.box_rows * row_bytes));
+}
+
+void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
+  const ProgramPoint point = point_of(__builtin_return_address(0));
+  for_each_chunk(
+      source, map.tensor, at, [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
+        if (bytes == 0) return;
+        check_range(shared, bytes, Access::read, point);
+        check_range(global, bytes, Access::write, point);
+        std::memcpy(reinterpret_cast<void*>(global), reinterpret_cast<const void*>(shared), bytes);
+      });
+}
+
+void multiply_group(const GroupProduct& mine, const char* file, int line) {
+  running_thread.runner->multiply_group(mine, multiply, file, line);
+}
+
+}  // namespace attest::simt

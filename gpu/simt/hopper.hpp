@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/element_type.hpp"
+#include "gpu/simt/execution.hpp"
+#include "gpu/simt/tensor_map.hpp"
+
+// What kernels for sm_90 ask of the executor: barriers in shared memory, named barriers, copies of
+// boxes, products of a warpgroup. All of it is done at once, when it is asked for: a kernel that
+// does not wait for a copy or a product is not found out here. What is found: threads that wait for
+// each other for ever, wrong phases and byte counts, wrong addresses, races of ordinary accesses.
+namespace attest::simt {
+
+// Barriers that count arrivals and bytes [PTX ISA, mbarrier], by their address.
+void init_mbarrier(void* barrier, unsigned arrivals);
+void arrive_mbarrier(void* barrier, unsigned bytes);  ///< announces `bytes`, then arrives
+void wait_mbarrier(void* barrier, unsigned parity, const char* file, int line);
+
+/// Named barrier `id`: `threads` threads come, those that `wait` until all are there.
+void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, int line);
+
+/// Copies of a box that begins at element (column, row, head, entry), as tma.cuh says.
+void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barrier);
+void store_box(const TensorMap& map, const int (&at)[4], const void* source);
+
+/// An operand in shared memory: what a matrix descriptor says on the GPU, with an address.
+struct MatrixDescriptor {
+  const void* address = nullptr;
+  unsigned leading_bytes = 0;  ///< to the next 64 columns, where the sum runs over the rows
+
+  /// `units` of 16 bytes further on.
+  MatrixDescriptor operator+(std::uint64_t units) const {
+    return {static_cast<const char*>(address) + 16 * units, leading_bytes};
+  }
+};
+
+/// wgmma: d [64, n] (+)= A [64, 16] B [16, n], by all 128 threads of a warpgroup. `a_registers`:
+/// this thread's four, or null where A lies in shared memory. Majors: true where contiguous along M
+/// or N.
+struct GroupProduct {
+  ElementType type;
+  float* d;
+  int n;
+  const std::uint32_t* a_registers;
+  MatrixDescriptor a, b;
+  bool is_a_mn, is_b_mn, adds;
+};
+void multiply_group(const GroupProduct& mine, const char* file, int line);
+
+}  // namespace attest::simt

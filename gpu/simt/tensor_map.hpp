@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/boxed_tensor.hpp"
+
+namespace attest {
+namespace simt {
+
+/// What CUtensorMap is on the GPU, and as large, so that parameters have one layout in both homes.
+struct alignas(64) TensorMap {
+  BoxedTensor tensor;
+  char rest[128 - sizeof(BoxedTensor)];
+};
+static_assert(sizeof(TensorMap) == 128);
+
+}  // namespace simt
+
+using TensorMap = simt::TensorMap;
+
+inline namespace on_simt {
+inline TensorMap tensor_map(const BoxedTensor& tensor) {
+  return {tensor, {}};
+}
+}  // namespace on_simt
+}  // namespace attest
