@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "gpu/runtime/cuda_error.hpp"
+#include "gpu/runtime/device_info.hpp"
 
 namespace attest {
 namespace {
@@ -72,6 +73,14 @@ CUtensorMap tensor_map(const BoxedTensor& t) {
                     t.strides.head, t.strides.row, t.first));
   }
   return map;
+}
+
+std::string why_not_hopper() {
+  if (std::string reason = why_no_gpu(); !reason.empty()) return reason;
+  const DeviceInfo info = device_info(0);
+  if (info.compute_major == 9 && info.compute_minor == 0) return {};
+  return fmt::format("it needs wgmma and TMA of sm_90, and {} is sm_{}{}", info.name,
+                     info.compute_major, info.compute_minor);
 }
 
 }  // namespace attest

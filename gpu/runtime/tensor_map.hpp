@@ -2,6 +2,8 @@
 
 #include <cuda.h>
 
+#include <string>
+
 #include "core/boxed_tensor.hpp"
 
 namespace attest {
@@ -10,5 +12,9 @@ namespace attest {
 /// of fp32, 32 columns. Columns past the tensor's arrive as 0. Throws MachineError when the driver
 /// has no such maps or refuses this one.
 [[nodiscard]] CUtensorMap tensor_map(const BoxedTensor& tensor);
+
+/// Empty where kernels that take Hopper's own instructions can run; otherwise one line. They are
+/// built for sm_90a, which runs on compute capability 9.0 and on nothing newer.
+[[nodiscard]] std::string why_not_hopper();
 
 }  // namespace attest

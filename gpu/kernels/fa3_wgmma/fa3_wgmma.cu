@@ -1,6 +1,6 @@
 // The family as a kernel under test: which Plans it offers, what it cannot run, which roundings it
 // performs. The algorithm is in consumer.cuh and loader.cuh; what is compiled, in a file for each
-// element type and head dim; the README names the pieces and what was measured.
+// head dim; the README names the pieces and what was measured.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -263,6 +263,7 @@ const KernelRegistration registration{
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+     .unavailable = [] { return why_not_hopper(); },
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
