@@ -12,9 +12,12 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "core/precision_plan.hpp"
 #include "core/random.hpp"
+#include "core/tensor_core_product.hpp"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 #include "gpu/runtime/test_hopper.hpp"
 
@@ -24,20 +27,20 @@ namespace {
 using Left = ProductForm::Left;
 
 // How a product of one warpgroup is asked for, from the beginning: integers so small that every sum
-// is exact, in a matrix; its image in shared memory; one launch; every element of D compared bit
-// for bit. Whatever no product should read is NaN.
+// is exact (but in one test), in a matrix; its image in shared memory; one launch; every element of
+// D compared bit for bit. Whatever no product should read is NaN.
 
-/// [rows, columns] of small integers.
+/// [rows, columns] of small integers, where nothing else is said.
 struct Matrix {
   int rows, columns;
-  std::vector<int> values;
+  std::vector<float> values;
 
-  Matrix(int rows_, int columns_, const std::function<int(int, int)>& value)
+  Matrix(int rows_, int columns_, const std::function<float(int, int)>& value)
       : rows(rows_), columns(columns_) {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c) values.push_back(value(r, c));
   }
-  [[nodiscard]] int at(int r, int c) const {
+  [[nodiscard]] float at(int r, int c) const {
     return values[static_cast<std::size_t>(r * columns + c)];
   }
   [[nodiscard]] Matrix transposed() const {
@@ -48,7 +51,20 @@ struct Matrix {
 Matrix random_integers(int rows, int columns, int limit, std::uint64_t seed) {
   return {rows, columns, [&](int r, int c) {
             const auto index = static_cast<std::uint64_t>(r * columns + c);
-            return static_cast<int>(random_below(seed, 1, index, 2 * limit + 1)) - limit;
+            return static_cast<float>(random_below(seed, 1, index, 2 * limit + 1) - limit);
+          }};
+}
+
+/// Numbers whose sizes are so far apart that what is cut from a sum decides its last bits.
+Matrix random_numbers(int rows, int columns, int largest_exponent, ElementType type,
+                      std::uint64_t seed) {
+  return {rows, columns, [&](int r, int c) {
+            const auto index = static_cast<std::uint64_t>(r * columns + c);
+            const auto exponent = random_below(seed, 1, index, 2 * largest_exponent + 1);
+            const double size = std::ldexp(1 + random_uniform(seed, 2, index),
+                                           static_cast<int>(exponent) - largest_exponent);
+            const bool is_negative = random_below(seed, 3, index, 2) != 0;
+            return static_cast<float>(round_to(type, is_negative ? -size : size));
           }};
 }
 
@@ -63,8 +79,7 @@ Image panels_of(const Matrix& m, ElementType type) {
     for (int c = 0; c < m.columns; ++c) {
       const int panel = c / panel_columns * m.rows * panel_columns;
       const int place = panel + swizzled_chunk(r, c % panel_columns / 8) / 2 + c % 8;
-      image[static_cast<std::size_t>(place)] =
-          static_cast<std::uint16_t>(encode(type, static_cast<float>(m.at(r, c))));
+      image[static_cast<std::size_t>(place)] = static_cast<std::uint16_t>(encode(type, m.at(r, c)));
     }
   }
   return image;
@@ -72,8 +87,8 @@ Image panels_of(const Matrix& m, ElementType type) {
 
 Image rows_of(const Matrix& m, ElementType type) {
   Image image;
-  for (const int value : m.values)
-    image.push_back(static_cast<std::uint16_t>(encode(type, static_cast<float>(value))));
+  for (const float value : m.values)
+    image.push_back(static_cast<std::uint16_t>(encode(type, value)));
   return image;
 }
 
@@ -93,8 +108,21 @@ std::vector<float> exact_product(const Matrix& a, const Matrix& b, const std::ve
     float* const row = d.data() + i * b.columns;
     for (int k = 0; k < a.columns; ++k) {
       if (a.at(i, k) == 0) continue;
-      for (int j = 0; j < b.columns; ++j) row[j] += static_cast<float>(a.at(i, k) * b.at(k, j));
+      for (int j = 0; j < b.columns; ++j) row[j] += a.at(i, k) * b.at(k, j);
     }
+  }
+  return d;
+}
+
+/// What D should be where sums are not exact.
+std::vector<float> emulated_product(const Matrix& a, const Matrix& b, const std::vector<float>& c,
+                                    ElementType type, const Accumulation& tensor_core) {
+  std::vector<float> d = c;
+  const ProductOperand right(b.values, b.columns, type);
+  const auto depth = static_cast<std::size_t>(a.columns), n = static_cast<std::size_t>(b.columns);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.rows); ++i) {
+    accumulate_tensor_core(tensor_core, std::span(a.values).subspan(i * depth, depth), type, right,
+                           0, std::span(d).subspan(i * n, n));
   }
   return d;
 }
@@ -133,6 +161,21 @@ class GpuWgmma : public OnHopper {
   }
 };
 
+TEST(WgmmaForms, SumsOfTheseNumbersTellTensorCoresApart) {
+  for (const ElementType type : {ElementType::fp16, ElementType::bf16}) {
+    const Matrix a = random_numbers(64, 64, 7, type, 1), b = random_numbers(64, 64, 7, type, 2);
+    const Matrix c = random_numbers(64, 64, 14, ElementType::fp32, 3);
+    for (const auto& [terms, bits] : {std::pair{8, 25}, {32, 25}, {16, 24}, {16, 26}}) {
+      Accumulation other = hopper();
+      other.fused_terms = terms;
+      other.fraction_bits = bits;
+      EXPECT_NE(emulated_product(a, b, c.values, type, other),
+                emulated_product(a, b, c.values, type, hopper()))
+          << terms << ' ' << bits;
+    }
+  }
+}
+
 TEST(WgmmaForms, EveryWidthIsTriedWithAInSharedMemoryAndRegistersAndWithBInBothDirections) {
   for (const int width : product_widths()) {
     std::set<bool> in_registers, is_k_major;
@@ -158,9 +201,11 @@ TEST_F(GpuWgmma, TheIdentityTimesBIsBWithEachElementInItsPlace) {
     for (const int depth : {16, 64, 128, 256}) {
       // Integers to 256 are exact in bf16: the row of each element first, then its column.
       for (const bool is_row : {true, false}) {
-        const Matrix b(depth, form.width, [&](int r, int c) { return is_row ? r : c; });
+        const Matrix b(depth, form.width,
+                       [&](int r, int c) { return static_cast<float>(is_row ? r : c); });
         for (int first = 0; first < depth; first += 64) {
-          const Matrix identity(64, depth, [&](int r, int c) { return c == r + first; });
+          const Matrix identity(64, depth,
+                                [&](int r, int c) { return c == r + first ? 1.0F : 0.0F; });
           ASSERT_EQ(
               difference(product(form, identity, b), exact_product(identity, b, {}), form.width),
               "")
@@ -175,9 +220,10 @@ TEST_F(GpuWgmma, ATimesTheIdentityIsAWithEachElementInItsPlace) {
   for (const ProductForm& form : product_forms()) {
     for (const int depth : {16, 64, 128, 256}) {
       for (const bool is_row : {true, false}) {
-        const Matrix a(64, depth, [&](int r, int c) { return is_row ? r : c; });
+        const Matrix a(64, depth, [&](int r, int c) { return static_cast<float>(is_row ? r : c); });
         for (int first = 0; first < depth; first += form.width) {
-          const Matrix identity(depth, form.width, [&](int r, int c) { return r == c + first; });
+          const Matrix identity(depth, form.width,
+                                [&](int r, int c) { return r == c + first ? 1.0F : 0.0F; });
           ASSERT_EQ(
               difference(product(form, a, identity), exact_product(a, identity, {}), form.width),
               "")
@@ -195,12 +241,27 @@ TEST_F(GpuWgmma, ProductsOfSmallIntegersAreExactAndWhatDHeldIsAddedOrNot) {
       const Matrix a = random_integers(64, depth, 8, seed);
       const Matrix b = random_integers(depth, form.width, 8, seed + 1);
       const Matrix c = random_integers(64, form.width, 1000, seed + 2);
-      const std::vector<float> before(c.values.begin(), c.values.end());
       ASSERT_EQ(difference(product(form, a, b), exact_product(a, b, {}), form.width), "")
           << words_for(form, depth) << ", D held NaN";
-      ASSERT_EQ(difference(product(form, a, b, before), exact_product(a, b, before), form.width),
-                "")
+      ASSERT_EQ(
+          difference(product(form, a, b, c.values), exact_product(a, b, c.values), form.width), "")
           << words_for(form, depth) << ", D held integers";
+    }
+  }
+}
+
+// One step after the other, 16 products at once: what bounds of errors take for granted, and
+// gpu/arithmetic establishes with the narrowest product.
+TEST_F(GpuWgmma, SumsThatAreNotExactHaveTheBitsOfTheEmulation) {
+  for (const ProductForm& form : product_forms()) {
+    for (const int depth : {16, 64, 256}) {
+      const auto seed = static_cast<std::uint64_t>(depth * 1000 + form.width);
+      const Matrix a = random_numbers(64, depth, 7, form.type, seed);
+      const Matrix b = random_numbers(depth, form.width, 7, form.type, seed + 1);
+      const Matrix c = random_numbers(64, form.width, 14, ElementType::fp32, seed + 2);
+      const std::vector<float> want = emulated_product(a, b, c.values, form.type, hopper());
+      ASSERT_EQ(difference(product(form, a, b, c.values), want, form.width), "")
+          << words_for(form, depth);
     }
   }
 }
