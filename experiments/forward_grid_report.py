@@ -15,7 +15,7 @@ import fa3_over_cudnn
 from forward_grid_tables import (FA3, MASKS, by_set, causal_table, grouped_table, kernel_named, lengths_table, mask_of, rates,
                                  stations, summary, table)
 from grid_shapes import DIMS, GROUP, LENGTHS
-from records import read
+from records import read, sizes
 
 COLOURS = {"cuDNN": "#54a24b", FA3: "#b279a2", "FA2": "#4c78a8", "efficient": "#bab0ac"}
 
@@ -24,8 +24,8 @@ def picture(kernel, shapes):
     """Rates over the length, a panel for each head dim and mask; the estimate is dashed."""
     points = []
     for shape, contenders in shapes.items():
-        sizes = {part[0]: int(part[1:]) for part in shape.split() if part[0] in "nd" and part[1:].isdigit()}
-        points += [{"length": sizes["n"], "dim": sizes["d"], "mask": mask_of(shape), "contender": name, "rate": rate}
+        size = sizes(shape)
+        points += [{"length": size["n"], "dim": size["d"], "mask": mask_of(shape), "contender": name, "rate": rate}
                    for name, rate in rates(shape, contenders).items()]
     present = {point["contender"] for point in points}
     colours = {kernel: "#e45756", **{name: colour for name, colour in COLOURS.items() if name in present}}

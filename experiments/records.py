@@ -16,6 +16,11 @@ def values(record):
     return {m["name"]: m["value"] for m in record["measurements"]}
 
 
+def sizes(text):
+    """{"b": 8, "n": 4096, "d": 64} of a shape's or a problem's text; heads are left out where key heads are named too."""
+    return {part[0]: int(part[1:]) for part in text.split() if part[0] in "bhnqkd" and part[1:].isdigit()}
+
+
 def geometric_mean(ratios):
     return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios))
 
