@@ -111,7 +111,7 @@ def main():
             "- *TFLOP/s*: 4 B H D FLOPs for each visible pair of query and key over the median time, splitting of fp32 numbers included; of "
             "N(0, 1) inputs.\n"
             "- *Relative RMSE*: of O against the f64 reference, over the RMS of O. The judged problem is not the timed one where the last column says so.\n"
-            "- One Plan of each precision: the newest timed one with the tiles that were judged.\n"
+            "- One Plan of each precision: timed with the tiles that were judged, at the same commit if there is one, else the newest.\n"
             "- *on gpu*: `attest errors` ran the kernel; *on file*: it judged what PyTorch's process made on the GPU, by the kernel's default "
             "plan; *on simt*:\n  on the **executor**, on the CPU, so nothing is known of the GPU's error (open points).\n"
             "- *fp16*, *bf16*: `fa2_mma`, against the exact attention of the inputs rounded to 16 bits. *Of fp32 inputs*: of the inputs before "
