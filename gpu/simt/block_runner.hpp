@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -141,6 +142,7 @@ class BlockRunner {
   void finish(Warp& warp, unsigned meeting);
   void exchange(const Meeting& meeting, Thread* lanes);
   void finish_meetings_without(Warp& warp);
+  [[nodiscard]] std::string describe_wait(unsigned thread) const;
   void report_divergence();
   void report_incomplete_collective(const Thread& thread);
   std::uint64_t draw();

@@ -9,6 +9,30 @@
 
 namespace attest::simt {
 
+/// What the thread waits for, in words.
+std::string BlockRunner::describe_wait(unsigned thread) const {
+  const auto sleeper = std::find_if(sleepers_.begin(), sleepers_.end(),
+                                    [&](const Sleeper& s) { return s.thread == thread; });
+  if (sleeper == sleepers_.end()) {
+    const Warp& warp = warps_[thread / warp_size];
+    return (warp.at_barrier >> thread % warp_size & 1U) != 0 ? "__syncthreads" : "a warp operation";
+  }
+  const void* const key = sleeper->key;
+  if (const auto found = mbarriers_.find(key); found != mbarriers_.end()) {
+    const auto [arrivals, pending, bytes, phase] = found->second;
+    return fmt::format(
+        "a barrier in shared memory whose phase {} lacks {} of {} arrivals and {} "
+        "bytes,",
+        phase, static_cast<int>(pending), arrivals, bytes);
+  }
+  for (std::size_t id = 0; id < named_barriers_.size(); ++id) {
+    if (key == &named_barriers_[id])
+      return fmt::format("named barrier {}, where {} threads are,", id,
+                         named_barriers_[id].arrived);
+  }
+  return "a product of the warpgroup,";
+}
+
 /// No thread can advance and the barrier is not complete: says who waits where and who does not
 /// come.
 void BlockRunner::report_divergence() {
@@ -36,8 +60,7 @@ void BlockRunner::report_divergence() {
       continue;
     }
     if (first_waiting == nullptr) first_waiting = &threads_[t];
-    note(fmt::format("waits at {} {}",
-                     (warp.at_barrier & bit) != 0 ? "__syncthreads" : "a warp operation",
+    note(fmt::format("waits at {} {}", describe_wait(t),
                      source_line(threads_[t].file, threads_[t].line)),
          t);
   }
