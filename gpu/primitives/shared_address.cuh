@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "gpu/primitives/launch.cuh"
 
 namespace attest {
@@ -19,6 +21,15 @@ class SharedAddress {
     SharedAddress sum = *this;
     sum.value_ += bytes;
     return sum;
+  }
+  /// The next multiple of `bytes`, a power of two.
+  __device__ SharedAddress aligned_to(unsigned bytes) const {
+#ifdef __CUDACC__
+    const unsigned past = value_ % bytes;
+#else
+    const auto past = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(value_) % bytes);
+#endif
+    return *this + static_cast<int>((bytes - past) % bytes);
   }
 #ifdef __CUDACC__
   __device__ unsigned value() const {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "gpu/kernels/fa3_wgmma/again.cuh"
-#include "gpu/kernels/fa3_wgmma/delay.cuh"
 #include "gpu/kernels/fa3_wgmma/rings.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
+#include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/tma.cuh"
 #include "gpu/primitives/wgmma.cuh"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "gpu/kernels/fa3_wgmma/delay.cuh"
 #include "gpu/kernels/fa3_wgmma/rings.cuh"
+#include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/tma.cuh"
 
 namespace attest {

@@ -60,10 +60,9 @@ class SplitConsumer {
     if constexpr (is_scaled) {
       key_scales_ = p.key_scales + static_cast<std::int64_t>(p.kv_head_of(head)) * p.key_blocks();
     }
-    q_base_ =
-        k_major_descriptor((shared.q() + group * Shape::group_rows * panel_row_bytes).value());
-    k_base_ = k_major_descriptor(shared.k().value());
-    v_base_ = mn_major_descriptor(shared.v().value(), Bc);
+    q_base_ = k_major_at(shared.q() + group * Shape::group_rows * panel_row_bytes);
+    k_base_ = k_major_at(shared.k());
+    v_base_ = mn_major_at(shared.v(), Bc);
 #pragma unroll
     for (float& x : o_) x = 0.0F;
   }
@@ -97,7 +96,7 @@ class SplitConsumer {
       fetch_scales(n);
       wait_for_products<0>();
       weigh(n);
-      split_weights(n);
+      split_weights();
       multiply_values();
     }
   }
@@ -108,7 +107,7 @@ class SplitConsumer {
     fetch_scales(0);
     wait_for_products<0>();
     weigh(0);
-    split_weights(0);
+    split_weights();
 #pragma unroll 1
     for (int n = 1; n < key_tiles; ++n) {
       shared_.k_full(k_stage_).wait(k_parity_);
@@ -123,13 +122,13 @@ class SplitConsumer {
       wait_for_products<0>();
       release_values();
       add_values(0, 0);
-      split_weights(n);
+      split_weights();
     }
     multiply_values();
   }
 
   __device__ __forceinline__ void issue_scores() {
-    maybe_pause<Shape>();
+    maybe_pause<Shape>(0);
     Products::issue_scores(s_, late_s_, q_base_, k_base_ + (k_stage_ * Shape::k_bytes >> 4));
   }
   /// Of the tile's 64 keys `block`, columns `slice` of O.
@@ -154,7 +153,7 @@ class SplitConsumer {
 
   __device__ __forceinline__ void multiply_values() {
     shared_.v_full(v_stage_).wait(v_parity_);
-    maybe_pause<Shape>();
+    maybe_pause<Shape>(0);
 #pragma unroll
     for (int i = 0; i < blocks * slices; ++i) {
       issue_values(i / slices, i % slices);
@@ -203,8 +202,8 @@ class SplitConsumer {
     softmax_.weigh(s_, c);
   }
 
-  /// The weights of tile n as parts, and the factors with which O takes what they bring.
-  __device__ __forceinline__ void split_weights(int n) {
+  /// The weights of the last tile as parts, and the factors with which O takes what they bring.
+  __device__ __forceinline__ void split_weights() {
 #pragma unroll
     for (int b = 0; b < blocks; ++b) {
       float change = 1.0F;
@@ -284,7 +283,7 @@ class SplitConsumer {
   float c_[2];
   float reach_[2] = {0.0F, 0.0F};  ///< infinite: the row is for the other parts
   const KeyScale* key_scales_ = nullptr;
-  std::uint64_t q_base_, k_base_, v_base_;
+  MatrixDescriptor q_base_, k_base_, v_base_;
   int k_stage_ = 0, v_stage_ = 0;
   unsigned k_parity_ = 0, v_parity_ = 0;
 

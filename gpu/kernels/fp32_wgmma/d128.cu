@@ -1,6 +1,6 @@
 #include <array>
 
-#include "gpu/kernels/fp32_wgmma/compiled.cuh"
+#include "gpu/kernels/fp32_wgmma/variant.cuh"
 
 namespace attest {
 namespace {
@@ -32,15 +32,16 @@ constexpr SplitChoice of_bf16{.dim = 128,
                               .overlap = false,
                               .ping_pong = false,
                               .delays = false};
-constexpr std::array of_fp16{split_kernel<Fp16Parts, in_turn>(), split_kernel<Fp16Parts, at_will>(),
-                             split_kernel<Fp16Parts, delayed>()};
+constexpr std::array of_fp16{split_kernel<this_executor, Fp16Parts, in_turn>(),
+                             split_kernel<this_executor, Fp16Parts, at_will>(),
+                             split_kernel<this_executor, Fp16Parts, delayed>()};
 
 }  // namespace
 
 template <>
-SplitKernels split_kernels<128>() {
-  return {128, of_fp16, split_kernel<Bf16Parts, of_bf16>(), fp32_split<Fp16Parts, 128>,
-          fp32_split<Bf16Parts, 128>};
+SplitKernels split_kernels<this_executor, 128>() {
+  return {128, of_fp16, split_kernel<this_executor, Bf16Parts, of_bf16>(),
+          fp32_split<this_executor, Fp16Parts, 128>, fp32_split<this_executor, Bf16Parts, 128>};
 }
 
 }  // namespace attest

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "gpu/kernels/fp32_wgmma/compiled.cuh"
+#include "gpu/kernels/fp32_wgmma/variant.cuh"
 
 namespace attest {
 namespace {
@@ -40,16 +40,17 @@ constexpr SplitChoice of_bf16{.dim = 64,
                               .overlap = false,
                               .ping_pong = false,
                               .delays = false};
-constexpr std::array of_fp16{
-    split_kernel<Fp16Parts, long_tiles>(), split_kernel<Fp16Parts, three_groups>(),
-    split_kernel<Fp16Parts, two_groups>(), split_kernel<Fp16Parts, delayed>()};
+constexpr std::array of_fp16{split_kernel<this_executor, Fp16Parts, long_tiles>(),
+                             split_kernel<this_executor, Fp16Parts, three_groups>(),
+                             split_kernel<this_executor, Fp16Parts, two_groups>(),
+                             split_kernel<this_executor, Fp16Parts, delayed>()};
 
 }  // namespace
 
 template <>
-SplitKernels split_kernels<64>() {
-  return {64, of_fp16, split_kernel<Bf16Parts, of_bf16>(), fp32_split<Fp16Parts, 64>,
-          fp32_split<Bf16Parts, 64>};
+SplitKernels split_kernels<this_executor, 64>() {
+  return {64, of_fp16, split_kernel<this_executor, Bf16Parts, of_bf16>(),
+          fp32_split<this_executor, Fp16Parts, 64>, fp32_split<this_executor, Bf16Parts, 64>};
 }
 
 }  // namespace attest

@@ -14,7 +14,7 @@
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
 #include "gpu/primitives/launch.cuh"
-#include "gpu/runtime/tensor_map.hpp"
+#include "gpu/primitives/tensor_map.cuh"
 
 namespace attest {
 namespace {
@@ -24,7 +24,8 @@ constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are i
 constexpr std::int64_t largest_stride = std::int64_t{1} << 40;  // of the copy engine, in bytes
 
 SplitKernels kernels_for(const Problem& problem) {
-  return problem.head_dim <= 64 ? split_kernels<64>() : split_kernels<128>();
+  return problem.head_dim <= 64 ? split_kernels<this_executor, 64>()
+                                : split_kernels<this_executor, 128>();
 }
 
 Plan plan_of(const SplitKernel& kernel, Products::Value products) {
@@ -92,7 +93,10 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   const std::vector<Plan> tiles = tile_plans(kernels);
   if (std::find(tiles.begin(), tiles.end(), tiles_of(plan)) == tiles.end()) {
     std::string allowed;
-    for (const Plan& tile : tiles) allowed += (allowed.empty() ? "" : "; ") + to_string(tile);
+    for (const Plan& tile : tiles) {
+      if (!allowed.empty()) allowed += "; ";
+      allowed += to_string(tile);
+    }
     return "the plan is " + to_string(plan) + "; allowed, with any grid order: " + allowed;
   }
   if (plan.scheduling == Scheduling::persistent) {
@@ -172,8 +176,8 @@ SplitProblem split_problem(const Arguments& a, int dim) {
   return p;
 }
 
-CUtensorMap map_of_parts(const void* parts, ElementType type, int heads, int rows, int dim,
-                         int part_count, int box_rows) {
+TensorMap map_of_parts(const void* parts, ElementType type, int heads, int rows, int dim,
+                       int part_count, int box_rows) {
   const std::int64_t existing = std::max(rows, 1);
   return tensor_map({.first = parts,
                      .type = type,

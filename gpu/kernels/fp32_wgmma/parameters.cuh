@@ -1,18 +1,18 @@
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
 
 #include "core/grid_order.hpp"
 #include "core/host_device.hpp"
 #include "core/layout.hpp"
+#include "gpu/primitives/tma.cuh"
 
 namespace attest {
 
 inline constexpr int split_rows = 64;  ///< keys that share a power of two; rows that a block splits
 inline constexpr int split_threads = 256;
-inline constexpr int flag_rows = 16;  ///< query rows of a warp, which share a flag
+inline constexpr int flag_rows = 16;        ///< query rows of a warp, which share a flag
+inline constexpr int bf16_tile_rows = 128;  ///< query rows of a block that multiplies bf16 parts
 
 /// What the split says of a query row.
 struct RowScale {
@@ -35,7 +35,7 @@ struct RowFlags {
 
 /// What a launch tells its blocks. Lengths are in 32 bits.
 struct SplitProblem {
-  CUtensorMap q, k, v;  ///< parts, [parts, heads, rows, D]
+  TensorMap q, k, v;  ///< parts, [parts, heads, rows, D]
   const float *q_in, *k_in, *v_in;
   float *o, *lse;  ///< lse: [heads, queries]
   void *q_parts, *k_parts, *v_parts;

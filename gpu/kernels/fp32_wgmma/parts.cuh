@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstring>
+
+#include "gpu/primitives/wgmma.cuh"
 
 namespace attest {
 
@@ -27,8 +26,7 @@ struct Fp16Parts {
   /// Of two numbers, the first in the lower halves.
   static __device__ __forceinline__ void split(float a, float b, unsigned (&parts)[count]) {
     const __half2 hi = __floats2half2_rn(a, b);
-    const float2 whole = __half22float2(hi);
-    const __half2 lo = __floats2half2_rn(a - whole.x, b - whole.y);
+    const __half2 lo = __floats2half2_rn(a - __low2float(hi), b - __high2float(hi));
     memcpy(&parts[0], &hi, sizeof hi);
     memcpy(&parts[1], &lo, sizeof lo);
   }
@@ -47,10 +45,9 @@ struct Bf16Parts {
 #pragma unroll
     for (unsigned& part : parts) {
       const __nv_bfloat162 of_both = __floats2bfloat162_rn(a, b);
-      const float2 whole = __bfloat1622float2(of_both);
       memcpy(&part, &of_both, sizeof part);
-      a -= whole.x;
-      b -= whole.y;
+      a -= __low2float(of_both);
+      b -= __high2float(of_both);
     }
   }
 };

@@ -9,7 +9,7 @@
 namespace attest {
 
 /// The two products of a warpgroup, as groups of wgmma that are issued and not waited for.
-/// Descriptors: of the first part of a tile, in units of 16 bytes.
+/// Descriptors: of the first part of a tile.
 template <typename Shape>
 struct SplitProducts {
   using Parts = typename Shape::Parts;
@@ -18,13 +18,14 @@ struct SplitProducts {
 
   /// S = Q K^T; with two chains, `late` of it is apart and to be added.
   static __device__ __forceinline__ void issue_scores(float (&s)[Bc / 2], float (&late)[Bc / 2],
-                                                      std::uint64_t q_tile, std::uint64_t k_tile) {
+                                                      const MatrixDescriptor& q_tile,
+                                                      const MatrixDescriptor& k_tile) {
     fence_products();
 #pragma unroll
     for (int i = 0; i < Parts::pairs; ++i) {
       const PartPair pair = Parts::pair(i);
-      const std::uint64_t q = q_tile + (pair.left * Shape::q_part_bytes >> 4);
-      const std::uint64_t k = k_tile + (pair.right * Shape::k_part_bytes >> 4);
+      const MatrixDescriptor q = q_tile + (pair.left * Shape::q_part_bytes >> 4);
+      const MatrixDescriptor k = k_tile + (pair.right * Shape::k_part_bytes >> 4);
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
         const bool is_late = Shape::two_score_chains && i == Parts::pairs - 1 && step >= steps / 2;
@@ -41,7 +42,8 @@ struct SplitProducts {
   static __device__ __forceinline__ void issue_values(float (&x)[Shape::o_columns / 2],
                                                       float (&small)[Shape::o_columns / 2],
                                                       unsigned (&w)[Parts::count][Bc / 16][4],
-                                                      std::uint64_t v_tile, int block, int slice) {
+                                                      const MatrixDescriptor& v_tile, int block,
+                                                      int slice) {
 #pragma unroll
     for (int part = 0; part < Parts::count; ++part)
 #pragma unroll
@@ -50,7 +52,7 @@ struct SplitProducts {
 #pragma unroll
     for (int i = 0; i < Parts::pairs; ++i) {
       const PartPair pair = Parts::pair(i);
-      const std::uint64_t v =
+      const MatrixDescriptor v =
           v_tile + ((pair.right * Shape::k_part_bytes +
                      slice * (Shape::o_columns / panel_columns) * Shape::k_panel_bytes) >>
                     4);

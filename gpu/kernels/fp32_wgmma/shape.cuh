@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/kernels/fp32_wgmma/parameters.cuh"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 
@@ -49,6 +50,7 @@ struct SplitShape {
   static constexpr int shared_bytes = barriers_at + 8 * barriers + swizzle_bytes;  // to align
 
   static_assert(consumers == 2 || consumers == 3);
+  static_assert(Parts::is_scaled || Br == bf16_tile_rows);
   static_assert(D % panel_columns == 0 && Bc % 64 == 0 && D % o_columns == 0);
   static_assert(!choice.overlap || (Bc == 64 && o_columns == D));
 };

@@ -2,24 +2,12 @@
 
 #include "gpu/kernels/fp32_wgmma/parameters.cuh"
 #include "gpu/kernels/fp32_wgmma/shape.cuh"
+#include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mbarrier.cuh"
 #include "gpu/primitives/shared_address.cuh"
 #include "gpu/primitives/tma.cuh"
 
 namespace attest {
-
-/// With the Plan's delays, a pause of random length, up to 4 microseconds: a hand-over that only
-/// happens to be in time then comes too late. Nothing otherwise.
-template <typename Shape>
-__device__ __forceinline__ void maybe_pause() {
-  if constexpr (Shape::choice.delays) {
-    unsigned x = static_cast<unsigned>(clock64()) * 0x9e3779b9U ^ threadIdx.x / 32 * 0x85ebca6bU;
-    x ^= x >> 15;
-    x *= 0x2c1b3c6dU;
-    x ^= x >> 12;
-    if (x % 4 == 0) __nanosleep(x >> 8 & 0xfffU);
-  }
-}
 
 /// Shared memory of a block: Q, the rings of K and V tiles, and their barriers.
 template <typename Shape>
@@ -28,9 +16,7 @@ class SplitShared {
   static constexpr int stages = Shape::stages;
 
   /// `first`: of dynamic shared memory, whose alignment is 16 bytes.
-  __device__ explicit SplitShared(SharedAddress first)
-      : base_(first +
-              static_cast<int>((swizzle_bytes - first.value() % swizzle_bytes) % swizzle_bytes)) {}
+  __device__ explicit SplitShared(SharedAddress first) : base_(first.aligned_to(swizzle_bytes)) {}
 
   __device__ SharedAddress q() const { return base_; }
   __device__ SharedAddress k() const { return base_ + Shape::k_at; }
@@ -62,10 +48,10 @@ class SplitShared {
     int stage = 0;
     unsigned parity = 1;
     for (int n = 0; n < key_tiles; ++n) {
-      const auto load_keys = [&](const CUtensorMap& map, SharedAddress to, Mbarrier full,
+      const auto load_keys = [&](const TensorMap& map, SharedAddress to, Mbarrier full,
                                  Mbarrier empty) {
         empty.wait(parity);
-        maybe_pause<Shape>();
+        maybe_pause<Shape>(0);
         full.arrive_expecting(Shape::k_bytes);
         load_parts(map, to + stage * Shape::k_bytes, Shape::k_part_bytes, Shape::k_panel_bytes,
                    n * Shape::Bc, kv_head, full, L2Hint::evict_last);
@@ -81,7 +67,7 @@ class SplitShared {
     return Mbarrier(base_ + (Shape::barriers_at + 8 * n));
   }
 
-  static __device__ void load_parts(const CUtensorMap& map, SharedAddress to, int part_bytes,
+  static __device__ void load_parts(const TensorMap& map, SharedAddress to, int part_bytes,
                                     int panel_bytes, int row, int head, Mbarrier full,
                                     L2Hint hint) {
     for (int part = 0; part < Shape::Parts::count; ++part)

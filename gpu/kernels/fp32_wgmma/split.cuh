@@ -183,16 +183,19 @@ __device__ __forceinline__ void split_keys(const SplitProblem& p, int head, int 
     p.key_scales[static_cast<std::int64_t>(head) * p.key_blocks() + block] = result;
 }
 
-/// Does the kernel of the bf16 parts need this block: queries with flags, or keys that they see?
+/// Does the kernel of the bf16 parts need this block: queries in a tile with flags, or keys that
+/// those with flags see?
 /// All threads of the block call it.
 __device__ inline bool is_wanted(const SplitProblem& p, bool is_query, int head, int block) {
   if (p.refuses_all) return true;
   const int group = p.entry_heads / p.entry_kv_heads;
   const int first_head =
       is_query ? head : head / p.entry_kv_heads * p.entry_heads + head % p.entry_kv_heads * group;
-  const int first = is_query ? block * (split_rows / flag_rows) : 0;
+  // Tiles of Q are read as a whole: rows beside those with flags need parts as well.
+  const int first =
+      is_query ? block * split_rows / bf16_tile_rows * (bf16_tile_rows / flag_rows) : 0;
   const int end =
-      is_query ? min(first + split_rows / flag_rows, p.flags_of_head()) : p.flags_of_head();
+      is_query ? min(first + bf16_tile_rows / flag_rows, p.flags_of_head()) : p.flags_of_head();
   bool any = false;
   for (int h = first_head; h < first_head + (is_query ? 1 : group); ++h) {
     for (int i = first + static_cast<int>(threadIdx.x); i < end; i += split_threads) {
@@ -206,7 +209,7 @@ __device__ inline bool is_wanted(const SplitProblem& p, bool is_query, int head,
 }
 
 /// Blocks: first those of Q, heads * ceil(queries / split_rows), then those of K and V.
-template <typename Parts, int D>
+template <Executor home, typename Parts, int D>
 __global__ void __launch_bounds__(split_threads)
     fp32_split(const __grid_constant__ SplitProblem p) {
   const int query_blocks = (p.queries + split_rows - 1) / split_rows;

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "gpu/kernels/fp32_wgmma/parameters.cuh"
-#include "gpu/kernels/fp32_wgmma/shape.cuh"
+#include "gpu/kernels/fp32_wgmma/kernel.cuh"
 
 namespace attest {
 
@@ -14,6 +13,12 @@ struct SplitKernel {
   int query_tile, threads, shared_bytes;
   void (*attend)(SplitProblem, std::int64_t first_block);
 };
+
+template <Executor home, typename Parts, SplitChoice choice>
+constexpr SplitKernel split_kernel() {
+  using Sizes = SplitShape<Parts, choice>;
+  return {choice, Sizes::Br, Sizes::threads, Sizes::shared_bytes, fp32_wgmma<home, Sizes>};
+}
 
 /// Kernels for head dims up to `dim`: those of fp16 parts, the first the one to take without a
 /// reason, and that of the bf16 parts; and those that split.
@@ -27,7 +32,7 @@ struct SplitKernels {
 
 /// Defined, for every D that there is, in a file of its own, so that they are compiled side by
 /// side.
-template <int D>
+template <Executor home, int D>
 SplitKernels split_kernels();
 
 }  // namespace attest

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpu/primitives/launch.cuh"
+
 namespace attest {
 
 /// With the Plan's delays, a pause of random length, up to 4 microseconds: a hand-over that only
