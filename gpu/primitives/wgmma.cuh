@@ -35,7 +35,7 @@ __device__ __forceinline__ void fence_products() {
 #ifdef __CUDACC__
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #else
-  // Products are done when they are issued.
+  // Registers are memory there, seen at once.
 #endif
 }
 /// Ends a group of products.
@@ -43,7 +43,7 @@ __device__ __forceinline__ void commit_products() {
 #ifdef __CUDACC__
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #else
-  // As above.
+  simt::commit_products();
 #endif
 }
 /// Waits until at most `groups` groups are unfinished, the latest ones.
@@ -52,7 +52,7 @@ __device__ __forceinline__ void wait_for_products() {
 #ifdef __CUDACC__
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
 #else
-  // As above.
+  simt::wait_for_products(groups);
 #endif
 }
 

@@ -12,7 +12,8 @@ constinit thread_local RunningThread running_thread;
 
 BlockRunner::BlockRunner()
     : fibers_([](void* self) { static_cast<BlockRunner*>(self)->fiber_body(); }, this),
-      threads_(std::size_t{warp_size} * max_warps) {}
+      threads_(std::size_t{warp_size} * max_warps),
+      products_(std::size_t{warp_size} * max_warps) {}
 
 void BlockRunner::begin(const Launch& launch) {
   launch_ = &launch;
@@ -71,6 +72,8 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   mbarriers_.clear();
   named_barriers_ = {};
   for (Group& group : groups_) group.arrived = 0;
+  boxes_.clear();
+  for (Products& products : products_) products = {};
   sleepers_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
     const unsigned lanes = std::min(warp_size, thread_count_ - w * warp_size);

@@ -65,12 +65,15 @@ class BlockRunner {
   // hopper.hpp.
   void init_mbarrier(const void* barrier, unsigned arrivals);
   void arrive_mbarrier(const void* barrier, unsigned bytes);
-  void complete_bytes(const void* barrier, unsigned bytes);
   void wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line);
   void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, int line);
   /// Waits for all threads of the warpgroup; `work` is called once, with what each brings.
-  void multiply_group(const GroupProduct& mine, void (*work)(const GroupProduct* const*),
-                      const char* file, int line);
+  void multiply_group(const GroupProduct& mine,
+                      void (*work)(const GroupProduct* const*, float* const*), const char* file,
+                      int line);
+  void commit_products() { ++products_[current_].committed; }
+  void wait_for_products(unsigned newest);
+  void add_box(const BoxCopy& copy);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
@@ -126,7 +129,20 @@ class BlockRunner {
     std::array<const GroupProduct*, 128> products{};
   };
 
+  /// Products of one thread that may still be under way.
+  struct Products {
+    struct Pending {
+      float* d;
+      std::vector<float> result;
+      unsigned group;
+    };
+    std::vector<Pending> pending;
+    unsigned committed = 0;  ///< groups so far
+  };
+
   void fiber_body();
+  [[nodiscard]] bool deliver_boxes(const void* barrier);
+  [[nodiscard]] float* result_of(unsigned thread, const GroupProduct& product);
   void finish_phase(const void* barrier, Mbarrier& state);
   /// The current thread goes on when `key` is woken.
   void sleep(const void* key, const char* file, int line);
@@ -164,6 +180,8 @@ class BlockRunner {
   std::unordered_map<const void*, Mbarrier> mbarriers_;
   std::array<NamedBarrier, 16> named_barriers_{};
   std::array<Group, max_warps / 4> groups_{};
+  std::vector<BoxCopy> boxes_;
+  std::vector<Products> products_;  ///< one a thread
   struct Sleeper {
     const void* key;
     unsigned thread;

@@ -62,7 +62,8 @@ float value_of(ElementType type, std::uint16_t bits) {
   return type == ElementType::fp16 ? half_value(bits) : bfloat16_value(bits);
 }
 
-void multiply(const GroupProduct* const* threads) {
+/// `results`: of each thread, what d will hold when the products before are done.
+void multiply(const GroupProduct* const* threads, float* const* results) {
   const GroupProduct& first = *threads[0];
   const auto n = static_cast<unsigned>(first.n);
   std::array<std::array<float, 16>, 64> a;
@@ -90,9 +91,9 @@ void multiply(const GroupProduct* const* threads) {
   std::vector<float> sums(n);
   for (unsigned row = 0; row < 64; ++row) {
     const unsigned first_thread = row / 16 * 32 + row % 8 * 4, half = row % 16 / 8;
-    // The place of element (row, 8 j + 2 t + e): threads first_thread + t, d[4 j + 2 half + e].
+    // The place of element (row, 8 j + 2 t + e): thread first_thread + t, 4 j + 2 half + e.
     const auto place = [&](unsigned j) -> float& {
-      return threads[first_thread + j % 8 / 2]->d[4 * (j / 8) + 2 * half + j % 2];
+      return results[first_thread + j % 8 / 2][4 * (j / 8) + 2 * half + j % 2];
     };
     for (unsigned j = 0; j < n; ++j) sums[j] = first.adds ? place(j) : 0.0F;
     accumulate_tensor_core(hopper(), a[row], first.type, right, 0, sums);
@@ -119,16 +120,25 @@ void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barr
   const ProgramPoint point = point_of(__builtin_return_address(0));
   const auto to = reinterpret_cast<std::uintptr_t>(target);
   if (to % 128 != 0) return report_misaligned(to, 128, Access::write, point);
-  for_each_chunk(target, map.tensor, at,
+  const auto bytes = static_cast<std::size_t>(map.tensor.box_rows * row_bytes);
+  check_range(to, bytes, Access::write, point);
+  // A traced launch counts the copy once, above, and checks nothing.
+  if (running_thread.tracer == nullptr && !forget_shared(to, bytes)) return;
+  std::memset(target, 0xff, bytes);  // a NaN in every floating-point format
+  running_thread.runner->add_box({target, &map, {at[0], at[1], at[2], at[3]}, barrier, point});
+}
+
+void deliver(const BoxCopy& copy) {
+  for_each_chunk(copy.target, copy.map->tensor, copy.at,
                  [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
-                   if (bytes != 0) check_range(global, bytes, Access::read, point);
-                   check_range(shared, 16, Access::write, point);
+                   if (bytes != 0) check_range(global, bytes, Access::read, copy.point);
+                   if (running_thread.tracer == nullptr) {
+                     check_range(shared, 16, Access::write, copy.point);
+                   }
                    auto* const chunk = reinterpret_cast<char*>(shared);
                    std::memset(chunk, 0, 16);
                    std::memcpy(chunk, reinterpret_cast<const void*>(global), bytes);
                  });
-  running_thread.runner->complete_bytes(barrier,
-                                        static_cast<unsigned>(map.tensor.box_rows * row_bytes));
 }
 
 void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
@@ -145,6 +155,13 @@ void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
 
 void multiply_group(const GroupProduct& mine, const char* file, int line) {
   running_thread.runner->multiply_group(mine, multiply, file, line);
+}
+
+void commit_products() {
+  running_thread.runner->commit_products();
+}
+void wait_for_products(unsigned newest) {
+  running_thread.runner->wait_for_products(newest);
 }
 
 }  // namespace attest::simt

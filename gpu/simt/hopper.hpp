@@ -7,9 +7,10 @@
 #include "gpu/simt/tensor_map.hpp"
 
 // What kernels for sm_90 ask of the executor: barriers in shared memory, named barriers, copies of
-// boxes, products of a warpgroup. All of it is done at once, when it is asked for: a kernel that
-// does not wait for a copy or a product is not found out here. What is found: threads that wait for
-// each other for ever, wrong phases and byte counts, wrong addresses, races of ordinary accesses.
+// boxes, products of a warpgroup. On a GPU a copy or a product is done at some time between its
+// start and the wait that guarantees it; here it is done at that wait, and until then its target
+// holds NaN: who reads too early is found out. So are threads that wait for each other for ever,
+// wrong phases and byte counts, wrong addresses, races of ordinary accesses.
 namespace attest::simt {
 
 // Barriers that count arrivals and bytes [PTX ISA, mbarrier], by their address.
@@ -23,6 +24,17 @@ void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, 
 /// Copies of a box that begins at element (column, row, head, entry), as tma.cuh says.
 void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barrier);
 void store_box(const TensorMap& map, const int (&at)[4], const void* source);
+
+/// A copy that was asked for and has not arrived.
+struct BoxCopy {
+  void* target;
+  const TensorMap* map;
+  int at[4];
+  const void* barrier;
+  std::uint32_t point;  ///< of the program
+};
+/// Lets it arrive.
+void deliver(const BoxCopy& copy);
 
 /// An operand in shared memory: what a matrix descriptor says on the GPU, with an address.
 struct MatrixDescriptor {
@@ -47,5 +59,9 @@ struct GroupProduct {
   bool is_a_mn, is_b_mn, adds;
 };
 void multiply_group(const GroupProduct& mine, const char* file, int line);
+/// Makes a group of the products that the thread issued since it made the last one.
+void commit_products();
+/// Products of all groups of the thread but the `newest` last ones arrive in their d.
+void wait_for_products(unsigned newest);
 
 }  // namespace attest::simt

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "gpu/simt/block_runner.hpp"
 
 // Barriers that not all threads of a block come to: who waits sleeps until somebody wakes him.
@@ -41,15 +44,39 @@ void BlockRunner::arrive_mbarrier(const void* barrier, unsigned bytes) {
   finish_phase(barrier, state);
 }
 
-void BlockRunner::complete_bytes(const void* barrier, unsigned bytes) {
+/// The boxes that complete on the barrier arrive. False when there are none.
+bool BlockRunner::deliver_boxes(const void* barrier) {
+  std::vector<BoxCopy> arriving;
+  std::erase_if(boxes_, [&](const BoxCopy& copy) {
+    if (copy.barrier != barrier) return false;
+    arriving.push_back(copy);
+    return true;
+  });
+  if (arriving.empty()) return false;
+  // The thread that waits writes them here; they come after who asked for them.
+  next_interval();
+  make_current(current_);
   Mbarrier& state = mbarriers_[barrier];
-  state.bytes -= bytes;
+  for (const BoxCopy& copy : arriving) {
+    deliver(copy);
+    state.bytes -= copy.map->tensor.box_rows * 128;
+  }
   finish_phase(barrier, state);
+  return true;
+}
+
+void BlockRunner::add_box(const BoxCopy& copy) {
+  boxes_.push_back(copy);
+  const bool is_awaited = std::ranges::any_of(
+      sleepers_, [&](const Sleeper& sleeper) { return sleeper.key == copy.barrier; });
+  if (is_awaited) (void)deliver_boxes(copy.barrier);
 }
 
 void BlockRunner::wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line) {
   // The phase before the current one has the other parity than it.
-  while (mbarriers_[barrier].phase % 2 == parity) sleep(barrier, file, line);
+  while (mbarriers_[barrier].phase % 2 == parity) {
+    if (!deliver_boxes(barrier)) sleep(barrier, file, line);
+  }
 }
 
 void BlockRunner::meet_named_barrier(int id, unsigned threads, bool waits, const char* file,
@@ -65,7 +92,23 @@ void BlockRunner::meet_named_barrier(int id, unsigned threads, bool waits, const
   }
 }
 
-void BlockRunner::multiply_group(const GroupProduct& mine, void (*work)(const GroupProduct* const*),
+/// Where the product adds: what the thread's earlier products into the same d have left, or d
+/// itself if none is under way. d then holds NaN.
+float* BlockRunner::result_of(unsigned thread, const GroupProduct& product) {
+  Products& products = products_[thread];
+  for (Products::Pending& pending : products.pending) {
+    if (pending.d != product.d) continue;
+    pending.group = products.committed;
+    return pending.result.data();
+  }
+  const int count = product.n / 2;
+  products.pending.push_back({product.d, {product.d, product.d + count}, products.committed});
+  std::fill_n(product.d, count, std::numeric_limits<float>::quiet_NaN());
+  return products.pending.back().result.data();
+}
+
+void BlockRunner::multiply_group(const GroupProduct& mine,
+                                 void (*work)(const GroupProduct* const*, float* const*),
                                  const char* file, int line) {
   Group& group = groups_[current_ / 128];
   group.products[current_ % 128] = &mine;
@@ -74,8 +117,21 @@ void BlockRunner::multiply_group(const GroupProduct& mine, void (*work)(const Gr
     return;
   }
   group.arrived = 0;
-  work(group.products.data());
+  std::array<float*, 128> results;
+  for (unsigned t = 0; t < results.size(); ++t) {
+    results[t] = result_of(current_ / 128 * 128 + t, *group.products[t]);
+  }
+  work(group.products.data(), results.data());
   wake(&group);
+}
+
+void BlockRunner::wait_for_products(unsigned newest) {
+  Products& products = products_[current_];
+  std::erase_if(products.pending, [&](const Products::Pending& pending) {
+    if (pending.group + newest >= products.committed) return false;
+    std::copy(pending.result.begin(), pending.result.end(), pending.d);
+    return true;
+  });
 }
 
 }  // namespace attest::simt
