@@ -125,11 +125,12 @@ void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barr
   // A traced launch counts the copy once, above, and checks nothing.
   if (running_thread.tracer == nullptr && !forget_shared(to, bytes)) return;
   std::memset(target, 0xff, bytes);  // a NaN in every floating-point format
-  running_thread.runner->add_box({target, &map, {at[0], at[1], at[2], at[3]}, barrier, point});
+  running_thread.runner->add_box(
+      {target, map.tensor, {at[0], at[1], at[2], at[3]}, barrier, point});
 }
 
 void deliver(const BoxCopy& copy) {
-  for_each_chunk(copy.target, copy.map->tensor, copy.at,
+  for_each_chunk(copy.target, copy.tensor, copy.at,
                  [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
                    if (bytes != 0) check_range(global, bytes, Access::read, copy.point);
                    if (running_thread.tracer == nullptr) {

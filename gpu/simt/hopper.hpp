@@ -28,7 +28,7 @@ void store_box(const TensorMap& map, const int (&at)[4], const void* source);
 /// A copy that was asked for and has not arrived.
 struct BoxCopy {
   void* target;
-  const TensorMap* map;
+  BoxedTensor tensor;  ///< not the map, which may end with the thread that asked
   int at[4];
   const void* barrier;
   std::uint32_t point;  ///< of the program

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <string>
@@ -188,6 +189,21 @@ TEST(Products, OfEveryWidthAndFormAreTheTensorCoresBitForBit) {
       }
     }
   }
+}
+
+TEST(Products, ThatNobodyWaitsForLeaveNoNumberBehind) {
+  simt::SimtDevice device;
+  const TestBuffer<std::uint16_t> a(device, "a", numbers(1, 64 * product_depth, true));
+  const TestBuffer<std::uint16_t> b(device, "b", numbers(2, product_depth * 64, true));
+  const TestBuffer<float> d(device, "d", std::vector<float>(64 * 64, 1.0F));
+  const ProductCase p{.is_half = true,
+                      .n = 64,
+                      .a_in_registers = false,
+                      .is_a_mn = false,
+                      .is_b_mn = false,
+                      .is_awaited = false};
+  launch_product(device, p, a.data(), b.data(), d.data(), true);
+  for (const float x : d.read()) ASSERT_TRUE(std::isnan(x));
 }
 
 }  // namespace

@@ -183,6 +183,8 @@ __global__ void product(ProductCase form, const std::uint16_t* a, const std::uin
         issue_product<T, Major::k, Major::k>(d, a_k, b_k, adds_k);
     }
   }
+  commit_products();
+  if (form.is_awaited) wait_for_products<0>();
   for (int i = 0; i < N / 2; ++i)
     out[(row + i / 2 % 2 * 8) * N + i / 4 * 8 + column + i % 2] = d[i];
 }

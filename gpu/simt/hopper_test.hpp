@@ -48,6 +48,7 @@ struct ProductCase {
   bool is_half;
   int n;
   bool a_in_registers, is_a_mn, is_b_mn;
+  bool is_awaited = true;
 };
 inline constexpr int product_depth = 80;  ///< more than a panel has, and no multiple of it
 /// d [64, N] = A B, plus d where `adds`; a, b and d row by row, 16-bit elements as bits.

@@ -59,7 +59,7 @@ bool BlockRunner::deliver_boxes(const void* barrier) {
   Mbarrier& state = mbarriers_[barrier];
   for (const BoxCopy& copy : arriving) {
     deliver(copy);
-    state.bytes -= copy.map->tensor.box_rows * 128;
+    state.bytes -= copy.tensor.box_rows * 128;
   }
   finish_phase(barrier, state);
   return true;
