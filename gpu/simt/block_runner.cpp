@@ -73,6 +73,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   named_barriers_ = {};
   for (Group& group : groups_) group.arrived = 0;
   boxes_.clear();
+  copies_at_once_ = draw() >> 63 != 0;
   for (Products& products : products_) products = {};
   sleepers_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {

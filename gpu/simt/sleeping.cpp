@@ -69,7 +69,9 @@ void BlockRunner::add_box(const BoxCopy& copy) {
   boxes_.push_back(copy);
   const bool is_awaited = std::ranges::any_of(
       sleepers_, [&](const Sleeper& sleeper) { return sleeper.key == copy.barrier; });
-  if (is_awaited) (void)deliver_boxes(copy.barrier);
+  // A copy that comes at once shows who does not look before the next, one that comes late who does
+  // not wait.
+  if (is_awaited || copies_at_once_) (void)deliver_boxes(copy.barrier);
 }
 
 void BlockRunner::wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line) {
