@@ -181,7 +181,7 @@ class BlockRunner {
   std::array<NamedBarrier, 16> named_barriers_{};
   std::array<Group, max_warps / 4> groups_{};
   std::vector<BoxCopy> boxes_;
-  bool copies_at_once_ = false;  ///< in this block
+  bool copies_at_once_ = false;     ///< in this block
   std::vector<Products> products_;  ///< one a thread
   struct Sleeper {
     const void* key;
