@@ -3,45 +3,32 @@
 namespace attest {
 namespace {
 
-template <typename T>
-constexpr Fa3Variant shapes[] = {
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 256,
-                          .consumers = 2,
-                          .key_tile = 64,
-                          .k_stages = 2,
-                          .v_stages = 2,
-                          .q_stages = 1,
-                          .overlap = true}>(),
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 256,
-                          .consumers = 2,
-                          .key_tile = 80,
-                          .k_stages = 2,
-                          .v_stages = 2,
-                          .q_stages = 1,
-                          .overlap = true}>(),
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 256,
-                          .consumers = 2,
-                          .key_tile = 64,
-                          .k_stages = 2,
-                          .v_stages = 2,
-                          .q_stages = 1,
-                          .overlap = true,
-                          .splits = true}>(),
-};
+constexpr Fa3Choice shorter{.dim = 256,
+                            .consumers = 2,
+                            .key_tile = 64,
+                            .k_stages = 2,
+                            .v_stages = 2,
+                            .q_stages = 1,
+                            .overlap = true};
+constexpr Fa3Choice longer{.dim = 256,
+                           .consumers = 2,
+                           .key_tile = 80,
+                           .k_stages = 2,
+                           .v_stages = 2,
+                           .q_stages = 1,
+                           .overlap = true};
 
 }  // namespace
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 256>() {
-  return shapes<__half>;
+  return fa3_variants_of<this_executor, __half, shorter, longer, with(shorter, &Fa3Choice::splits)>;
 }
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 256>() {
-  return shapes<__nv_bfloat16>;
+  return fa3_variants_of<this_executor, __nv_bfloat16, shorter, longer,
+                         with(shorter, &Fa3Choice::splits)>;
 }
 
 }  // namespace attest

@@ -3,85 +3,31 @@
 namespace attest {
 namespace {
 
-template <typename T>
-constexpr Fa3Variant shapes[] = {
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 112,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2}>(),
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2}>(),
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .splits = true}>(),
-};
-
-/// One type is enough for studies: these, too, are verified.
-constexpr Fa3Variant studied[] = {
-    fa3_variant<this_executor, __nv_bfloat16,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 112,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2}>(),
-    fa3_variant<this_executor, __nv_bfloat16,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2}>(),
-    fa3_variant<this_executor, __nv_bfloat16,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .splits = true}>(),
-    fa3_variant<this_executor, __nv_bfloat16,
-                Fa3Choice{.dim = 64,
-                          .consumers = 2,
-                          .key_tile = 128,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .overlap = true,
-                          .ping_pong = true}>(),
-    fa3_variant<this_executor, __nv_bfloat16,
-                Fa3Choice{.dim = 64,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .delays = true}>(),
-};
+constexpr Fa3Choice longer{
+    .dim = 64, .consumers = 3, .key_tile = 112, .k_stages = 4, .v_stages = 4, .q_stages = 2};
+constexpr Fa3Choice shorter{
+    .dim = 64, .consumers = 3, .key_tile = 64, .k_stages = 4, .v_stages = 4, .q_stages = 2};
+constexpr Fa3Choice two_groups{.dim = 64,
+                               .consumers = 2,
+                               .key_tile = 128,
+                               .k_stages = 4,
+                               .v_stages = 4,
+                               .q_stages = 2,
+                               .overlap = true};
 
 }  // namespace
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 64>() {
-  return shapes<__half>;
+  return fa3_variants_of<this_executor, __half, longer, shorter, with(shorter, &Fa3Choice::splits)>;
 }
 
+/// One type is enough for studies: these, too, are verified.
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 64>() {
-  return studied;
+  return fa3_variants_of<this_executor, __nv_bfloat16, longer, shorter,
+                         with(shorter, &Fa3Choice::splits), with(two_groups, &Fa3Choice::ping_pong),
+                         with(shorter, &Fa3Choice::delays)>;
 }
 
 }  // namespace attest

@@ -3,37 +3,24 @@
 namespace attest {
 namespace {
 
-template <typename T>
-constexpr Fa3Variant shapes[] = {
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 96,
+constexpr Fa3Choice tiles{.dim = 96,
                           .consumers = 3,
                           .key_tile = 64,
                           .k_stages = 4,
                           .v_stages = 4,
                           .q_stages = 2,
-                          .overlap = true}>(),
-    fa3_variant<this_executor, T,
-                Fa3Choice{.dim = 96,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .overlap = true,
-                          .splits = true}>(),
-};
+                          .overlap = true};
 
 }  // namespace
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 96>() {
-  return shapes<__half>;
+  return fa3_variants_of<this_executor, __half, tiles, with(tiles, &Fa3Choice::splits)>;
 }
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 96>() {
-  return shapes<__nv_bfloat16>;
+  return fa3_variants_of<this_executor, __nv_bfloat16, tiles, with(tiles, &Fa3Choice::splits)>;
 }
 
 }  // namespace attest

@@ -21,6 +21,12 @@ struct Fa3Choice {
   bool delays = false;     ///< Delays
 };
 
+/// The same with one more of the fields that are false by default.
+constexpr Fa3Choice with(Fa3Choice choice, bool Fa3Choice::*field) {
+  choice.*field = true;
+  return choice;
+}
+
 template <typename T_, Fa3Choice choice_>
 struct Fa3Shape {
   using T = T_;
