@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/measurement.hpp"
+
 namespace attest {
 
 /// Where a kernel runs.
@@ -51,6 +53,13 @@ struct Finding {
   std::string message;  ///< kernel, source line, block, threads
 };
 
+/// What the machine says about itself while it works.
+struct DeviceState {
+  double sm_clock_mhz = 0, memory_clock_mhz = 0, power_w = 0, temperature_c = 0;
+  /// Why the clocks are lower than asked for, such as `power cap`; empty: they are not.
+  std::vector<std::string> throttle_reasons{};
+};
+
 /// Memory and time of the place where kernels run. One Device belongs to one host thread.
 class Device {
  public:
@@ -83,6 +92,15 @@ class Device {
   virtual void synchronize() = 0;
   /// Milliseconds that `work` took on the device.
   [[nodiscard]] virtual double time_ms(const std::function<void()>& work) = 0;
+  /// Clocks, power, temperature now; nothing where nobody measures them.
+  [[nodiscard]] virtual std::optional<DeviceState> state() { return std::nullopt; }
+  /// Leaves nothing of earlier work in the L2 cache, where there is one.
+  virtual void flush_cache() {}
+  /// Runs `work`, more than once if need be, and returns what the counters and groups of counters
+  /// that are named said. Slows it down: never time it. Throws MachineError with a sentence where
+  /// the machine has no counters or forbids them, InvalidInput for an unknown name.
+  [[nodiscard]] virtual std::vector<Measurement> count(std::span<const std::string> counters,
+                                                       const std::function<void()>& work);
   /// Fixes the order in which blocks and threads advance, where the device lets us choose it.
   virtual void seed_schedule(std::uint64_t /*seed*/) {}
   /// Defects since the last call. Always empty on devices that cannot see them.

@@ -101,7 +101,14 @@ struct KernelInfo {
   /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
   /// does.
   std::function<void(const Arguments&, Device&)> launch{};
+  /// Milliseconds of one launch: the mean over `launches` in a row. For kernels that run in another
+  /// process, whose work the device's own events do not see. Empty: the caller times `launch`.
+  std::function<double(const Arguments&, Device&, int launches)> timed_launch{};
 };
+
+/// Milliseconds of one launch on `device`, the mean over `launches` in a row.
+[[nodiscard]] double time_launches(const KernelInfo& kernel, const Arguments& arguments,
+                                   Device& device, int launches);
 
 /// The whole question: element type, mask and features, then the kernel's own check. A
 /// sentence, or nothing.

@@ -19,18 +19,17 @@ constexpr std::array<std::string_view, 7> grid_orders{
 constexpr std::array<std::string_view, 2> loop_orders{"keys_outside", "queries_outside"};
 constexpr std::array<std::string_view, 2> normalisations{"at_the_end", "every_step"};
 constexpr std::array<std::string_view, 2> masked_tiles{"boundary", "all"};
-constexpr std::array<std::string_view, 4> exponentials{"library", "fast", "exp2", "mixed"};
+constexpr std::array<std::string_view, 3> exponentials{"library", "fast", "exp2"};
 constexpr std::array<std::string_view, 2> pass_counts{"one", "two"};
 constexpr std::array<std::string_view, 2> row_reductions{"shared_loop", "shuffle"};
 constexpr std::array<std::string_view, 2> schedulings{"one_tile", "persistent"};
 constexpr std::array<std::string_view, 2> no_or_yes{"no", "yes"};
-constexpr std::array<std::string_view, 2> multicasts{"no", "pairs"};
 constexpr std::array<std::string_view, 2> delay_choices{"none", "random"};
 
-constexpr std::array<std::string_view, 8> product_choices{
-    "tf32", "tf32_x3", "fp16_x3", "bf16_x3", "bf16_x6", "automatic", "fp16", "bf16"};
+constexpr std::array<std::string_view, 6> product_choices{"tf32",    "tf32_x3", "fp16_x3",
+                                                          "bf16_x3", "bf16_x6", "automatic"};
 
-constexpr std::array<PlanField, 23> fields{{
+constexpr std::array<PlanField, 22> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -51,7 +50,6 @@ constexpr std::array<PlanField, 23> fields{{
     {"pack_gqa", "", &Plan::pack_gqa, no_or_yes},
     {"ping_pong", "", &Plan::ping_pong, no_or_yes},
     {"overlap", "", &Plan::overlap, no_or_yes},
-    {"multicast", "", &Plan::multicast, multicasts},
     {"delays", "", &Plan::delays, delay_choices},
     {"products", "", &Plan::products, product_choices},
 }};

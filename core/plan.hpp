@@ -28,12 +28,7 @@ struct MaskedTiles {
   enum Value : std::int64_t { boundary = 1, all };
 };
 struct ExpChoice {
-  enum Value : std::int64_t {
-    library = 1,
-    fast,
-    exp2,
-    mixed  ///< some of the weights by a polynomial, so that the exponential's unit does fewer
-  };
+  enum Value : std::int64_t { library = 1, fast, exp2 };
 };
 /// How often Q K^T is formed.
 struct Passes {
@@ -59,14 +54,12 @@ struct PackGqa {
 /// What tensor cores multiply where the inputs are fp32 (see Parts of core/precision_plan.hpp).
 struct Products {
   enum Value : std::int64_t {
-    tf32 = 1,   ///< factors rounded to TF32
-    tf32_x3,    ///< hi and lo in TF32, three products
-    fp16_x3,    ///< hi and lo in fp16 after scaling by a power of two, three products
-    bf16_x3,    ///< hi and lo in bf16, three products
-    bf16_x6,    ///< three parts in bf16, six products
-    automatic,  ///< fp16_x3 where the range of the inputs allows it, bf16_x6 otherwise
-    fp16,       ///< factors rounded to fp16, after scaling
-    bf16        ///< factors rounded to bf16
+    tf32 = 1,  ///< factors rounded to TF32
+    tf32_x3,   ///< hi and lo in TF32, three products
+    fp16_x3,   ///< hi and lo in fp16 after scaling by a power of two, three products
+    bf16_x3,   ///< hi and lo in bf16, three products
+    bf16_x6,   ///< three parts in bf16, six products
+    automatic  ///< fp16_x3 where the range of the inputs allows it, bf16_x6 otherwise
   };
 };
 struct Scheduling {
@@ -90,13 +83,6 @@ struct Overlap {
 /// Pauses of random length where threads hand something over, so that races show. Debugging.
 struct Delays {
   enum Value : std::int64_t { none = 1, random };
-};
-/// Whether blocks come in clusters that share the key tiles they load.
-struct Multicast {
-  enum Value : std::int64_t {
-    no = 1,
-    pairs  ///< two blocks; each loads a half of every key tile for both
-  };
 };
 
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
@@ -122,7 +108,6 @@ struct Plan {
   std::int64_t pack_gqa = 0;      ///< PackGqa
   std::int64_t ping_pong = 0;     ///< PingPong
   std::int64_t overlap = 0;       ///< Overlap
-  std::int64_t multicast = 0;     ///< Multicast
   std::int64_t delays = 0;        ///< Delays
   std::int64_t products = 0;      ///< Products
 

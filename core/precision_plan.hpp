@@ -40,9 +40,9 @@ struct Parts {
   enum class Format { whole, tf32, fp16, bf16 } format = Format::whole;  ///< whole: not split
   int count = 1;                                                         ///< 1 to 3
   int cut = 0;  ///< the last so many parts are cut, the others rounded to nearest
-  /// The elements are first multiplied by a power of two, one for each head, that brings the
-  /// largest of the head to at least this; 0: they are not. Elements that no row sees count too: a
-  /// kernel may then not claim ignores_hidden_nan.
+  /// The elements are first multiplied by a power of two, one for each head or for rows that a
+  /// kernel takes together, that brings the largest of them to at least this; 0: they are not.
+  /// Elements that no row sees may count too: a kernel may then not claim ignores_hidden_nan.
   double scaled_to = 0;
 };
 /// TF32, fp16 and bf16 as the formats of parts: digits, range and smallest number.

@@ -1,6 +1,7 @@
 #include "core/registry.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -145,6 +146,21 @@ std::optional<Executor> executor_from_name(std::string_view name) {
     if (name_of(executor) == name) return executor;
   }
   return std::nullopt;
+}
+
+std::vector<Measurement> Device::count(std::span<const std::string> counters,
+                                       const std::function<void()>& /*work*/) {
+  throw MachineError(fmt::format("{} has no hardware counters; asked for: {}", description(),
+                                 fmt::join(counters, ", ")));
+}
+
+double time_launches(const KernelInfo& kernel, const Arguments& arguments, Device& device,
+                     int launches) {
+  if (kernel.timed_launch) return kernel.timed_launch(arguments, device, launches);
+  const auto work = [&] {
+    for (int i = 0; i < launches; ++i) kernel.launch(arguments, device);
+  };
+  return device.time_ms(work) / launches;
 }
 
 std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Problem& problem,

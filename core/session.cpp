@@ -92,8 +92,9 @@ void Session::launch() {
 double Session::timed_launch(int repeats) {
   launch();
   std::vector<double> times;
-  const auto work = [this] { kernel_.launch(arguments_, device_); };
-  for (int i = 0; i < repeats; ++i) times.push_back(device_.time_ms(work));
+  for (int i = 0; i < repeats; ++i) {
+    times.push_back(time_launches(kernel_, arguments_, device_, 1));
+  }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;

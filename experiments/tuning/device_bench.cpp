@@ -217,9 +217,7 @@ std::optional<std::string> DeviceBench::why_wrong(const Plan& plan) {
 double DeviceBench::time_ms(const Plan& plan) {
   prepare(plan);
   const auto timed = [&](int launches) {
-    return device_.time_ms([&] {
-      for (int i = 0; i < launches; ++i) kernel_.launch(arguments_, device_);
-    }) / launches;
+    return time_launches(kernel_, arguments_, device_, launches);
   };
   const auto [launches, is_first] = launches_.try_emplace(to_string(plan), 1);
   if (is_first) {
