@@ -67,12 +67,9 @@ def published(found):
                       "| --- | --- | --- | --- | --- | --- |", *lines, ""])
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--records", required=True, nargs="+")
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    options = arguments.parse_args()
-    records = [record for path in options.records for record in read(path)]
+def report(paths):
+    """The tables of record files, as Markdown."""
+    records = [record for path in paths for record in read(path)]
     found, where = tables(records), {r["provenance"]["device"] or r["labels"].get("outputs_made_by", "") for r in records}
     commits = sorted({record["provenance"]["commit"] for record in records})
     text = [f"# Errors\n\n{'; '.join(sorted(name for name in where if name))}; commit {', '.join(commits)}, {records[0]['provenance']['date'][:10]}.\n"
@@ -83,8 +80,16 @@ def main():
     text.append(published(found))
     for (problem, inputs), rows in found.items():
         text.append(f"## {inputs}: {problem}\n\n{table(rows)}\n")
+    return "\n".join(part for part in text if part)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--records", required=True, nargs="+")
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text("\n".join(part for part in text if part))
+    options.out.write_text(report(options.records))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ computed here are FlashAttention-3's (fa3_over_cudnn.py), geometric means, and w
 import argparse
 import pathlib
 
-import altair
-
 import fa3_over_cudnn
 from forward_grid_tables import (FA3, MASKS, by_set, causal_table, grouped_table, kernel_named, lengths_table, mask_of, rates,
                                  stations, summary, table)
@@ -22,6 +20,8 @@ COLOURS = {"cuDNN": "#54a24b", FA3: "#b279a2", "FA2": "#4c78a8", "efficient": "#
 
 def picture(kernel, shapes):
     """Rates over the length, a panel for each head dim and mask; the estimate is dashed."""
+    import altair  # here, for the tables do without it
+
     points = []
     for shape, contenders in shapes.items():
         size = sizes(shape)
@@ -51,19 +51,11 @@ def picture(kernel, shapes):
     return altair.vconcat(*rows).resolve_scale(y="shared").configure_view(stroke=None)
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--records", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    options = arguments.parse_args()
-    records = read(options.records)
-    try:
-        kernel = kernel_named(records)
-    except ValueError as error:
-        arguments.error(f"--records {options.records}: {error}")
-    options.out.mkdir(parents=True, exist_ok=True)
+def report(path):
+    """The tables of a record file, as Markdown. ValueError: it has no one kernel beside PyTorch's backends."""
+    records = read(path)
+    kernel = kernel_named(records)
     sets, where = by_set(records), records[0]["provenance"]
-    stem = "forward_grid" if kernel == "fa2_mma" else f"forward_grid_{kernel}"
     text = [f"# The forward grid: `{kernel}`\n\n{where['device']}; commit {where['commit']}, {where['date'][:10]}, PyTorch "
             f"{records[0]['labels']['torch']}.\n`forward_grid.py` made the records, `forward_grid_report.py` this table. 16,384 tokens and "
             "2,048 columns in all; TFLOP/s: 4 B H D FLOPs for each visible\npair of query and key over the median time. *FA2* (flash), *cuDNN*, "
@@ -79,14 +71,31 @@ def main():
     if "grid" in sets:
         text.append("## Causal over full\n\nTime with the causal mask over time without, by rounds, beside the share of tiles that a causal "
                     "grid visits: (T + 1) / 2T for T x T\nsquare tiles.\n\n" + causal_table(sets["grid"]) + "\n")
-        picture(kernel, sets["grid"]).save(options.out / f"{stem}.png", scale_factor=2)
     if "grouped" in sets:
         text.append(f"## {GROUP} query heads a key head\n\nTime over that of as many key heads as query heads, by rounds.\n\n"
                     + grouped_table(sets["grouped"]) + "\n")
     if "lengths" in sets:
         text.append("## Mixed lengths\n\nLengths of a batch are drawn: an eighth each 0, 1 and the longest, the others between. TFLOP/s over "
                     "those of a dense problem\nwith about the same FLOPs, by rounds.\n\n" + lengths_table(sets["lengths"]) + "\n")
-    (options.out / f"{stem}.md").write_text("\n".join(text))
+    return "\n".join(text)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--records", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
+    records = read(options.records)
+    try:
+        kernel = kernel_named(records)
+    except ValueError as error:
+        arguments.error(f"--records {options.records}: {error}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    stem = "forward_grid" if kernel == "fa2_mma" else f"forward_grid_{kernel}"
+    (options.out / f"{stem}.md").write_text(report(options.records))
+    sets = by_set(records)
+    if "grid" in sets:
+        picture(kernel, sets["grid"]).save(options.out / f"{stem}.png", scale_factor=2)
 
 
 if __name__ == "__main__":

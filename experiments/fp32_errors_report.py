@@ -55,20 +55,26 @@ def details(found):
     return "\n".join(lines)
 
 
+def report(paths):
+    """The tables of record files, as Markdown."""
+    records = [record for path in paths for record in read(path)]
+    commits = sorted({record["provenance"]["commit"] for record in records})
+    devices = sorted({record["provenance"]["device"] or record["labels"].get("outputs_made_by", "") for record in records})
+    found = tables(records)
+    return (
+        f"# Errors of fp32 attention\n\n{'; '.join(devices)}; commit {', '.join(commits)}, {records[0]['provenance']['date'][:10]}. "
+        "Errors of O against the f64 reference, rows of which the\n113-bit oracle certified; `attest errors` made the records, "
+        "`fp32_errors_report.py` this table. Magnitudes are 1 or what `attest list\ninputs` gives first, unless named.\n\n"
+        f"{summary(found)}\n\n{details(found)}\n")
+
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--records", required=True, nargs="+")
     arguments.add_argument("--out", required=True, type=pathlib.Path)
     options = arguments.parse_args()
-    records = [record for path in options.records for record in read(path)]
-    commits = sorted({record["provenance"]["commit"] for record in records})
-    devices = sorted({record["provenance"]["device"] or record["labels"].get("outputs_made_by", "") for record in records})
-    found = tables(records)
-    options.out.write_text(
-        f"# Errors of fp32 attention\n\n{'; '.join(devices)}; commit {', '.join(commits)}, {records[0]['provenance']['date'][:10]}. "
-        "Errors of O against the f64 reference, rows of which the\n113-bit oracle certified; `attest errors` made the records, "
-        "`fp32_errors_report.py` this table. Magnitudes are 1 or what `attest list\ninputs` gives first, unless named.\n\n"
-        f"{summary(found)}\n\n{details(found)}\n")
+    options.out.write_text(report(options.records))
 
 
 if __name__ == "__main__":

@@ -71,17 +71,14 @@ def cell(values, name, scale, pattern):
     return "?" if value is None else pattern.format(value * scale)
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--attest", required=True)
-    arguments.add_argument("--counters", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    options = arguments.parse_args()
-    records = read(options.counters)
-    rows, explanations = {}, []
-    for (shape, kernel, plan), run in counters_by_run(records).items():
-        explanation = explained(options.attest, shape, kernel, plan)
-        explanations.append(explanation)
+def report(counters_path, explanations_path):
+    """The table of two record files, as Markdown: what was counted, and what was said of each of its runs, in the same order."""
+    records = read(counters_path)
+    explanations = read(explanations_path)
+    rows = {}
+    for ((shape, kernel, plan), run), explanation in zip(counters_by_run(records).items(), explanations, strict=True):
+        if explanation["kernel"] != kernel:
+            raise ValueError(f"{explanations_path}: {kernel} is wanted, this explains {explanation['kernel']}")
         expected, found = predicted(explanation), measured(run)
         row = [f"`{kernel}` {plan}"] + [f"{cell(expected, n, s, p)} \\| {cell(found, n, s, p)}" for n, _, s, p in COLUMNS]
         rows.setdefault(shape, []).append("| " + " | ".join(row) + " |")
@@ -94,9 +91,19 @@ def main():
     for shape, lines in rows.items():
         head = "| kernel, plan | " + " | ".join(title for _, title, _, _ in COLUMNS) + " |"
         text.append(f"## {shape}\n\n{head}\n|{' --- |' * (len(COLUMNS) + 1)}\n" + "\n".join(lines) + "\n")
+    return "\n".join(text)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--attest", required=True)
+    arguments.add_argument("--counters", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
+    explanations = [explained(options.attest, *run) for run in counters_by_run(read(options.counters))]
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "hardware_check.md").write_text("\n".join(text))
     (options.out / "hardware_check.jsonl").write_text("".join(json.dumps(e) + "\n" for e in explanations))
+    (options.out / "hardware_check.md").write_text(report(options.counters, options.out / "hardware_check.jsonl"))
 
 
 if __name__ == "__main__":

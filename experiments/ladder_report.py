@@ -8,8 +8,6 @@ Writes ladder.md and ladder.png. Nothing is computed anew: rates and ratios are 
 import argparse
 import pathlib
 
-import altair
-
 from records import counters_by_run, read, values
 
 # The founding blog post's own times on an A6000, in ms. It counts the FLOPs of full attention; its loop bounds and
@@ -71,6 +69,8 @@ def table(times, counters):
 
 def picture(times):
     """Rate of every kernel of ours, full and causal, and where PyTorch and cuBLAS are."""
+    import altair  # here, for the tables do without it
+
     bars, rules = [], []
     for mask, rows in times.items():
         for name, row in rows.items():
@@ -97,14 +97,10 @@ def picture(times):
     return altair.hconcat(*panels).resolve_scale(color="independent").configure_view(stroke=None)
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--times", required=True)
-    arguments.add_argument("--counters", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    options = arguments.parse_args()
-    records = read(options.times)
-    times, counters = of_ledger(records), counters_of_ledger(read(options.counters))
+def report(times_path, counters_path):
+    """The tables of two record files, as Markdown."""
+    records = read(times_path)
+    times, counters = of_ledger(records), counters_of_ledger(read(counters_path))
     where = records[0]["provenance"]
     text = [f"# The fp32 ladder\n\n{LEDGER}. {where['device']}; commit {where['commit']}, {where['date'][:10]}.\n"
             f"`ladder.py` and `hardware_counters.py` made the records, `ladder_report.py` this table. TFLOP/s of every row: 4 B H D "
@@ -113,9 +109,18 @@ def main():
             "founding blog post's, on an A6000.\n"]
     for mask, rows in times.items():
         text.append(f"## {MASKS[mask]}\n\n{table(rows, counters[mask])}\n")
+    return "\n".join(text)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--times", required=True)
+    arguments.add_argument("--counters", required=True)
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "ladder.md").write_text("\n".join(text))
-    picture(times).save(options.out / "ladder.png", scale_factor=2)
+    (options.out / "ladder.md").write_text(report(options.times, options.counters))
+    picture(of_ledger(read(options.times))).save(options.out / "ladder.png", scale_factor=2)
 
 
 if __name__ == "__main__":

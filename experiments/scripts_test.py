@@ -6,6 +6,7 @@ import pathlib
 import random
 import unittest
 
+import documents
 import errors_report
 import forward_grid_tables
 import grid_shapes
@@ -393,6 +394,30 @@ class Records(unittest.TestCase):
                 rows += 1
         self.assertGreaterEqual(rows, 40)
 
+
+class Documents(unittest.TestCase):
+    MARKED = "before\n<!-- table: speeds -->\n| 1 |\n<!-- end of table -->\nafter\n"
+    SENTENCE = "of {:,} cases, {:.1f} % failed"
+
+    def test_a_table_between_marks_is_made_again_and_nothing_else_changes(self):
+        made = documents.with_tables(self.MARKED, "here", {"speeds": lambda: "| 2 |"})
+        self.assertEqual(made, self.MARKED.replace("1", "2"))
+
+    def test_marks_that_nobody_serves_or_ends_are_named(self):
+        for text, wrong in ((self.MARKED, "named speeds"), (self.MARKED.replace("end", "no end"), "not ended")):
+            with self.assertRaisesRegex(documents.Wrong, f"here: .*{wrong}"):
+                documents.with_tables(text, "here", {"sizes": str})
+
+    def test_a_figure_is_found_and_set_however_its_sentence_is_broken_into_lines(self):
+        text = "We saw that of 1,000 cases,\n0.7 % failed. So."
+        self.assertEqual(documents.with_figure(text, "here", self.SENTENCE, (1000, 0.7)), text)
+        self.assertEqual(documents.with_figure(text, "here", self.SENTENCE, (2500, 12)),
+                         "We saw that of 2,500 cases,\n12.0 % failed. So.")
+
+    def test_a_sentence_that_is_gone_or_there_twice_is_named(self):
+        for text in ("of many things none failed", "of 1 cases, 2.0 % failed; of 1 cases, 2.0 % failed"):
+            with self.assertRaisesRegex(documents.Wrong, "here: a sentence like"):
+                documents.with_figure(text, "here", self.SENTENCE, (1, 2.0))
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,131 @@
+"""Figures in the sentences of the documents: (document, sentence with a format in each place, the figures). See documents.py."""
+
+import csv
+import json
+import statistics
+
+import forward_grid_tables
+import fp32_errors_report
+from document_tables import RESULTS, found, timed
+from records import geometric_mean, read, sizes, values
+
+PAIRS = "qt32 kt32 tm4 tn4 loop_order={} normalise={} masked_tiles={} exp={} passes={}"
+USUAL = ("queries_outside", "at_the_end", "boundary", "fast", "one")
+
+
+def mutants():
+    return json.loads((RESULTS / "xeon-2core/kill_matrix.json").read_text())["mutants"]
+
+
+def loss(mask, slower, than):
+    """By how many percent a step of the ladder is slower than an earlier one, in rate."""
+    slow, fast = (timed("h200/ladder.jsonl", name, f"b8 h12 n4096 d64 {mask} fp32")["rate"] for name in (slower, than))
+    return 100 * (1 - slow / fast)
+
+
+def pair_ratio(mask, **change):
+    """Time with one choice of f_controlled_pairs changed, over that with the usual choices."""
+    names = ("loop_order", "normalise", "masked_tiles", "exp", "passes")
+    changed = [change.get(name, usual) for name, usual in zip(names, USUAL)]
+    shape = f"b8 h12 n4096 d64 {mask} fp32"
+    times = [timed("h200/pairs.jsonl", "f_controlled_pairs", shape, PAIRS.format(*plan))["time"] for plan in (changed, USUAL)]
+    return times[0] / times[1]
+
+
+def grid(name="grid"):
+    return forward_grid_tables.by_set(read(RESULTS / "h200/forward_grid.jsonl"))[name]
+
+
+def over_fa2():
+    return {shape: forward_grid_tables.speeds(shape, contenders)["FA2"] for shape, contenders in grid().items()}
+
+
+def cudnn_over_ours():
+    return 1 / geometric_mean([forward_grid_tables.speeds(shape, contenders)["cuDNN"] for shape, contenders in grid().items()])
+
+
+def causal_over_tiles():
+    rows = [(shape, contenders["fa2_mma"][1]) for shape, contenders in grid().items()]
+    ratios = [row["causal_over_full"] / row["causal_tiles_over_full"] for shape, row in rows
+              if "causal_over_full" in row and sizes(shape)["n"] >= 4096]
+    return min(ratios), max(ratios)
+
+
+def range_of(set_name, measure, contender="fa2_mma", scale=1.0):
+    found_there = [contenders[contender][1][measure] * scale for contenders in grid(set_name).values()
+                   if contender in contenders and measure in contenders[contender][1]]
+    return min(found_there), max(found_there)
+
+
+def fp32_speed(kernel, dim, plan, record="h200/fp32_speed.jsonl"):
+    batch = {64: 8, 128: 4}[dim]
+    row = timed(record, kernel, f"b{batch} h12 n4096 d{dim} none fp32", plan)
+    return row["rate"], row["speed_over_baseline"]
+
+
+def against(other):
+    """Inputs that both were asked, and of those with a smaller or equal RMSE, and largest error; the median ratios of both."""
+    rows = [row for row in fp32_errors_report.tables(read(RESULTS / "h200/errors_fp32.jsonl")).values() if other in row]
+    ratios = [[fp32_errors_report.ratio(row, other, measure) for row in rows] for measure in fp32_errors_report.MEASURES]
+    return len(rows), *(sum(ratio <= 1 for ratio in of) for of in ratios), statistics.median(ratios[0])
+
+
+def tensor_instructions():
+    with open(RESULTS / "h200/sdpa_fp32_ncu.csv", newline="") as file:
+        return int(next(csv.DictReader(file))["sm__inst_executed_pipe_tensor.sum"].replace(",", ""))
+
+
+def cases(name):
+    return sum(int(values(record)["cases"]) for record in read(RESULTS / name))
+
+
+def alarms(name):
+    return sum(record["verdict"] != "passed" and record["labels"]["expected"] != "yes" for record in read(RESULTS / name))
+
+
+def checked_in_ms():
+    benchmarks = json.loads((RESULTS / "h200/gpu_reference_benchmark.json").read_text())["benchmarks"]
+    return next(b["real_time"] for b in benchmarks if b["name"].startswith("check_every_element/N:16384/H:32/D:128/causal:0"))
+
+
+README = "README.md"
+FIGURES = [
+    (README, "`attest mutants` plants {} bugs", lambda: [len(mutants())]),
+    (README, "(Shortened: {} kernels, {:,} cases.)",
+     lambda: [len(read(RESULTS / "xeon-2core/verify.jsonl")), cases("xeon-2core/verify.jsonl")]),
+    (README, "for {} launches `attest explain` gives registers exactly", lambda: [len(read(RESULTS / "h200/hardware_check.jsonl"))]),
+    (README, "ncu counts {:,} tensor-core instructions", lambda: [tensor_instructions()]),
+    (README, "asynchronous copies (K9) lost {:.0f} and {:.0f} %, at D 64 full",
+     lambda: [loss("none", "k6_sliced_dims", "k5_padded_tiles"), loss("none", "k9_async_copy", "k8_padded_queries")]),
+    (README, "forming Q K^T twice costs {:.2f}x full and {:.2f}x causal",
+     lambda: [pair_ratio(mask, passes="two") for mask in ("none", "causal_top_left")]),
+    (README, "FA1's loop order {:.1f}x and {:.1f}x.",
+     lambda: [pair_ratio(mask, loop_order="keys_outside") for mask in ("none", "causal_top_left")]),
+    (README, "Geomean {:.3f}x; {} of {} shapes are at 0.95x or more, `b32 h8 n512 d256` full is at {:.3f}x.",
+     lambda: [geometric_mean(list(over_fa2().values())), sum(ratio >= 0.95 for ratio in over_fa2().values()), len(over_fa2()),
+              over_fa2()["b32 h8 n512 d256 none bf16"]]),
+    (README, "which uses Hopper's own instructions, is {:.2f}x as fast", lambda: [cudnn_over_ours()]),
+    (README, "the causal mask takes {:.2f} to {:.2f} times its share of the tiles", causal_over_tiles),
+    (README, "8 query heads a key head take {:.2f} to {:.2f} of the time", lambda: range_of("grouped", "grouped_over_all_heads")),
+    (README, "Batches of mixed lengths are slow: {:.0f} to {:.0f} % of the rate",
+     lambda: range_of("lengths", "rate_over_dense", scale=100)),
+    (README, "O and LSE of {:,} random cases of `fa2_mma` and K10", lambda: [cases("h200/executor_bits.jsonl")]),
+    (README, "D 64 {:.0f} TFLOP/s, **{:.2f}x** PyTorch's fp32 SDPA; D 128 {:.0f}, **{:.2f}x** (N 4096, full)",
+     lambda: [*fp32_speed("fp32_wgmma", 64, "products=automatic"), *fp32_speed("fp32_wgmma", 128, "products=automatic")]),
+    (README, "three: {:.0f} TFLOP/s, {:.2f}x (D 64), {:.0f}, {:.2f}x (D 128); one: {:.2f}x, {:.2f}x",
+     lambda: [*fp32_speed("tf32_mma", 64, "tf32_x3", "h200/tf32_speed.jsonl"), *fp32_speed("tf32_mma", 128, "tf32_x3", "h200/tf32_speed.jsonl"),
+              fp32_speed("tf32_mma", 64, "kt64", "h200/tf32_speed.jsonl")[1], fp32_speed("tf32_mma", 128, "kt64", "h200/tf32_speed.jsonl")[1]]),
+    (README, "on all {} inputs asked, and less than K10, our fp32 FMA kernel, on {} of {} by RMSE and {} by the largest error",
+     lambda: [against("torch_sdpa_efficient")[0], against("k10_wide_tiles")[1], against("k10_wide_tiles")[0], against("k10_wide_tiles")[2]]),
+    (README, "medians {:.2f} and {:.2f} of their RMSE", lambda: [against(other)[3] for other in ("torch_sdpa_efficient", "k10_wide_tiles")]),
+    (README, "every law of all three layers on {:,} cases of {} kernels",
+     lambda: [cases("h200/every_law_22624.jsonl"), len(read(RESULTS / "h200/every_law_22624.jsonl"))]),
+    (README, "| {:,} cases, {} alarms, worst error {:.3f} of the bound;",
+     lambda: [cases("h200/cudnn_all_layers.jsonl"), alarms("h200/cudnn_all_layers.jsonl"),
+              found("h200/cudnn_all_layers.jsonl", kernel="cudnn_sdpa")["worst_o_error_over_bound"]]),
+    (README, "fp64 check of every element, N 16,384, H 32, D 128 | {:,.0f} ms", lambda: [checked_in_ms()]),
+    (README, "| {:,} cases in 10 s | H200", lambda: [cases("h200/verify_default.jsonl")]),
+    (README, "| {:,} cases of {} kernels in 2 min",
+     lambda: [cases("xeon-2core/verify.jsonl"), len(read(RESULTS / "xeon-2core/verify.jsonl"))]),
+    (README, "GPU against executor, bit for bit | {:,} cases, none differs", lambda: [cases("h200/executor_bits.jsonl")]),
+]
