@@ -19,6 +19,7 @@ endfunction()
 attest_static_library(attest_boost_context libboost_context.a)
 attest_static_library(attest_mpfr libmpfr.a)
 attest_static_library(attest_gmp libgmp.a)
+attest_static_library(attest_yaml libyaml-cpp.a)
 target_link_libraries(attest_mpfr INTERFACE attest_gmp)
 
 if(ATTEST_ENABLE_TESTS)

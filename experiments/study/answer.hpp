@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+#include "experiments/study/spec.hpp"
+
+namespace attest {
+
+/// What the results say about an expectation.
+struct Answer {
+  enum class Kind {
+    holds,       ///< whatever value within the intervals is true
+    refuted,     ///< none of them agrees
+    undecided,   ///< the intervals are too wide
+    no_results,  ///< what it asks about was not measured
+  };
+  Kind kind = Kind::no_results;
+  std::string sentence;  ///< what was found: `1.32 (1.30 to 1.34) > 1.1`
+};
+[[nodiscard]] std::string_view name_of(Answer::Kind kind);
+
+/// Of records of kind `study` with verdict `passed` and role `point`.
+[[nodiscard]] Answer answer(const Expectation& expectation, const std::vector<Record>& records);
+
+/// All expectations of a study as records of kind `study_answer`: labels `study`, `that`,
+/// `because`, `claim`, `answer` (holds, refuted, undecided, no_results) and `found`, the sentence.
+[[nodiscard]] std::vector<Record> answer_records(const StudySpec& spec,
+                                                 const std::vector<Record>& records);
+
+}  // namespace attest
