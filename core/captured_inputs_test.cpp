@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -305,7 +306,8 @@ TEST(CapturedFamily, what_was_not_captured_is_unsupported_with_a_sentence) {
 }
 
 TEST(CapturedFamily, a_user_file_becomes_a_family_under_the_given_name) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "attest_user_inputs.safetensors";
+  const TemporaryFolder folder;
+  const auto path = folder / "inputs.safetensors";
   const auto bytes =
       file_bytes({counted("q", {5, 2, 3}), counted("k", {5, 1, 3}), counted("v", {5, 1, 3})});
   std::ofstream(path, std::ios::binary)

@@ -1,7 +1,6 @@
 #include "core/record.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -32,11 +32,8 @@ Record example() {
           .provenance = {.commit = "abc", .dirty = true, .compiler = "g++", .date = "2026-01-01"}};
 }
 
-/// A folder of its own for each test, removed at the end.
 class RecordFileTest : public testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] fs::path path() const { return folder_ / "deep" / "er" / "records.jsonl"; }
   [[nodiscard]] std::string text() const {
     std::ostringstream content;
@@ -49,10 +46,7 @@ class RecordFileTest : public testing::Test {
   }
 
  private:
-  fs::path folder_ = [] {
-    std::string name = (fs::temp_directory_path() / "attest_record_XXXXXX").string();
-    return fs::path(::mkdtemp(name.data()));
-  }();
+  TemporaryFolder folder_;
 };
 
 template <typename Error, typename Action>

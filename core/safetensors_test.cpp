@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -23,22 +24,17 @@ std::string file_text(const std::string& header, const std::string& data) {
   return text + header + data;
 }
 
-/// A file in the test's temporary directory that is deleted at the end.
+/// A file that is deleted at the end.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& contents)
-      : path_(std::filesystem::path(testing::TempDir()) /
-              fmt::format("attest_{}.safetensors",
-                          testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  explicit TemporaryFile(const std::string& contents) {
     std::ofstream(path_, std::ios::binary) << contents;
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::filesystem::remove(path_); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_ / "x.safetensors";
 };
 
 /// The message with which the file is refused; empty when it is accepted.
@@ -98,7 +94,8 @@ TEST(Safetensors, a_file_without_tensors_is_legal) {
 }
 
 TEST(Safetensors, a_missing_file_and_a_directory_are_named) {
-  for (const std::string& path : {testing::TempDir() + "absent", testing::TempDir()}) {
+  const TemporaryFolder folder;
+  for (const std::string& path : {(folder / "absent").string(), folder.path().string()}) {
     try {
       (void)Safetensors::from_file(path);
       FAIL() << path;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 #include "core/whole_file.hpp"
 
 namespace attest {
@@ -96,8 +97,7 @@ TEST(TuningTable, WhatIsWrongIsNamedWithFileRowAndField) {
 }
 
 TEST(TuningTable, ThatIsNoFileYetIsEmptyAndAFolderIsNone) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "tuning_table_test";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
   EXPECT_EQ(read_tuning_table(folder / "none.json"), TuningTable{});
   write_whole_file(folder / "two.json", to_json(table_of_two()));
   EXPECT_EQ(read_tuning_table(folder / "two.json"), table_of_two());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -17,15 +18,12 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(WholeFile, AnotherTextTakesThePlaceOfTheFirstAndNothingElseIsLeft) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "attest_whole_file_test";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
   const std::filesystem::path path = folder / "new" / "file.json";
   write_whole_file(path, "the first, longer text");
   write_whole_file(path, "second");
   EXPECT_EQ(text_of(path), "second");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(WholeFile, APlaceThatCannotBeWrittenIsNamedWithTheReason) {

@@ -1,12 +1,13 @@
 #include "tests/layering.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 #include <tuple>
+
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -93,8 +94,7 @@ TEST(Layering, a_name_that_only_begins_like_a_folder_is_not_in_it) {
 }
 
 TEST(Layering, a_folder_without_readme_is_reported) {
-  std::string name = (fs::temp_directory_path() / "attest_layering_XXXXXX").string();
-  const fs::path root = ::mkdtemp(name.data());
+  const TemporaryFolder root;
   fs::create_directories(root / "core");
   fs::create_directories(root / "build" / "core");
   std::ofstream(root / "core" / "a.hpp") << "#pragma once\n";
@@ -102,7 +102,6 @@ TEST(Layering, a_folder_without_readme_is_reported) {
   const auto without = check_tree(root);
   std::ofstream(root / "core" / "README.md") << "# core\n";
   const auto with = check_tree(root);
-  fs::remove_all(root);
   ASSERT_EQ(without.size(), 1U);
   EXPECT_EQ(to_string(without[0]), "core: a folder with sources has a README.md");
   EXPECT_TRUE(with.empty());

@@ -6,17 +6,14 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
 
 class CounterexampleFile : public testing::Test {
  protected:
-  CounterexampleFile() { std::filesystem::remove_all(folder_); }
-  ~CounterexampleFile() override { std::filesystem::remove_all(folder_); }
-
   std::string message_of(const std::string& text) {
-    std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "x.json") << text;
     try {
       (void)read_counterexample(folder_ / "x.json");
@@ -27,8 +24,7 @@ class CounterexampleFile : public testing::Test {
     return "accepted";
   }
 
-  std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / "attest_counterexample_test";
+  TemporaryFolder folder_;
   Failure failure_{
       .law = "within_bound",
       .the_case = {.kernel = "mutant/a b", .problem = {.key_len = 3}, .inputs = {.seed = 5}},

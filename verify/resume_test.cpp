@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/registry.hpp"
+#include "core/temporary_folder.hpp"
 #include "verify/campaign.hpp"
 #include "verify/campaign_state.hpp"
 #include "verify/isolated_runner.hpp"
@@ -65,10 +66,7 @@ void expect_same(const KernelResult& got, const KernelResult& want) {
 
 class CampaignFolder : public testing::Test {
  protected:
-  CampaignFolder() { std::filesystem::create_directories(folder_); }
-  ~CampaignFolder() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / "attest_campaign_folder_test";
+  TemporaryFolder folder_;
 };
 
 TEST(Shards, ShareNoCaseAndAreTogetherTheWholeCampaign) {

@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/registry.hpp"
+#include "core/temporary_folder.hpp"
 #include "verify/campaign.hpp"
 #include "verify/counterexample.hpp"
 #include "verify/isolated_runner.hpp"
@@ -89,9 +90,7 @@ TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged
   EXPECT_EQ(results[1].verdict(), Verdict::passed);
   EXPECT_EQ(results[1].cases, 10);
 
-  // CTest runs these tests at the same time.
-  const auto folder = std::filesystem::path(testing::TempDir()) /
-                      ("attest_isolation_test_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
   const auto path = write_counterexample(folder, *result.failure, rogue->executor, "");
   const Counterexample read = read_counterexample(path);
   EXPECT_EQ(read.kind, GetParam().verdict);
@@ -99,7 +98,6 @@ TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged
   const CaseVerdict again =
       runner.run(*rogue, task_of(*rogue, {.law = read.law, .the_case = read.the_case})).verdict;
   EXPECT_EQ(again.verdict, GetParam().verdict);
-  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(
