@@ -117,6 +117,19 @@ check "a symbolic link runs the program" is "$out" "<ran><list>"
 check "a symbolic link finds the tree that is built" not_called cmake
 launcher=("$tree/attest")
 
+mkdir -p "$tree/notebooks" "$tree/build/venv/bin"
+printf '#!/usr/bin/env bash\n[ ! -e "$BROKEN" ] || exit 3\n' >"$tree/notebooks/make_environment"
+printf '#!/usr/bin/env bash\nprintf "<%%s>" "$PYTHONPATH" "$@"\n' >"$tree/build/venv/bin/python"
+chmod +x "$tree/notebooks/make_environment" "$tree/build/venv/bin/python"
+run report 'two words'
+check "a report runs the Python package" is "$out" "<$tree/notebooks><-B><-m><attest_book><report><two words>"
+check "a report needs no build" not_called cmake
+touch "$BROKEN"
+run notebooks
+check "an environment that cannot be made ends with 3" is "$status" 3
+check "nothing runs then" is "$out" ""
+rm "$BROKEN"
+
 ATTEST_PRESET=asan run verify
 check "another preset has its own build" called "cmake --preset asan"
 ATTEST_PRESET=fast run verify

@@ -1,0 +1,1 @@
+"""Tables and pictures from record files; nothing here measures anything."""

@@ -1,0 +1,109 @@
+"""One look for all pictures, and the kinds of pictures that reports and notebooks share."""
+
+import altair
+import vl_convert
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart, without their yellow, which is too light for lines.
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f"]
+WIDTH, HEIGHT = 420, 280
+VEGA_LITE = "application/vnd.vegalite.v6+json"
+FONT = "DejaVu Sans, Verdana, sans-serif"
+
+
+@altair.theme.register("attest", enable=True)
+def theme():
+    text = {"labelFont": FONT, "titleFont": FONT, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    return altair.theme.ThemeConfig({"config": {
+        "background": "white", "font": FONT,
+        "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
+        "axis": {**text, "gridColor": "#e6e6e6", "domainColor": "#888888", "tickColor": "#888888", "labelLimit": 260},
+        "legend": {**text, "labelLimit": 320, "symbolStrokeWidth": 2}, "header": {**text, "labelFontSize": 12},
+        "title": {"font": FONT, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
+        "range": {"category": COLOURS, "heatmap": {"scheme": "viridis"}},
+        "line": {"strokeWidth": 2}, "point": {"filled": True, "size": 60}}})
+
+
+def draw(spec, **_):
+    """A chart in a notebook: a picture that every viewer shows without a network, and the specification, of which our HTML
+    files make pictures with tooltips."""
+    return {"image/svg+xml": vl_convert.vegalite_to_svg(spec), VEGA_LITE: spec}
+
+
+altair.renderers.register("attest", draw)
+altair.renderers.enable("attest")
+
+
+def title_of(name, units=None):
+    """`time` in ms is "time, ms"; numbers without a unit are only named."""
+    unit = (units or {}).get(name, "")
+    shown = name.replace("_", " ")
+    return f"{shown}, {unit}" if unit and unit != "1" else shown
+
+
+def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", is_better=None, scale="linear", tooltip=()):
+    """A cell for each pair of x and y, its value written into it. `is_better`: "low" or "high" frames the best cell."""
+    def order(column):
+        numbers = sorted_by_number(frame[column])
+        return altair.Y(f"{column}:N", sort=numbers) if column == y else altair.X(f"{column}:N", sort=numbers,
+                                                                                axis=altair.Axis(labelAngle=0))
+    base = altair.Chart(frame).encode(x=order(x).title(title_of(x)), y=order(y).title(title_of(y)))
+    middle = frame[value].median()
+    cells = base.mark_rect(stroke="white", strokeWidth=1).encode(
+        color=altair.Color(f"{value}:Q", title=value_title or value, scale=altair.Scale(scheme="viridis", type=scale)),
+        tooltip=[x, y, altair.Tooltip(f"{value}:Q", format=".4~g"), *tooltip])
+    texts = base.mark_text(fontSize=11).encode(
+        text=altair.Text(f"{value}:Q", format=pattern),
+        color=altair.condition(altair.datum[value] > middle, altair.value("black"), altair.value("white")))
+    layers = cells + texts
+    if is_better and frame[value].notna().any():
+        best = frame.loc[[frame[value].idxmin() if is_better == "low" else frame[value].idxmax()]]
+        frame_of_best = altair.Chart(best).mark_rect(fillOpacity=0, stroke="#d55e00", strokeWidth=3).encode(x=order(x), y=order(y))
+        layers = layers + frame_of_best
+    return layers.properties(title=title or "", width=max(60, 62 * frame[x].nunique()), height=max(40, 34 * frame[y].nunique()))
+
+
+def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y_log=False, units=None, colour_title=None,
+          zero=False, x_title=None, y_title=None):
+    """A line with its points for each colour; a band from `low` to `high` where both are given."""
+    x_axis = altair.X(f"{x}:Q", title=x_title or title_of(x, units), scale=altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False),
+                      axis=altair.Axis(values=sorted(frame[x].dropna().unique().tolist()), format="~d"))
+    y_scale = altair.Scale(type="log") if y_log else altair.Scale(zero=zero)
+    y_name = y_title or title_of(value, units)
+    colour = altair.Color(f"{color}:N", title=colour_title or title_of(color), sort=list(dict.fromkeys(frame[color])),
+                          scale=altair.Scale(range=COLOURS))
+    base = altair.Chart(frame).encode(x=x_axis, color=colour)
+    layers = []
+    if low and high:
+        layers.append(base.mark_area(opacity=0.25).encode(y=altair.Y(f"{low}:Q", scale=y_scale, title=y_name), y2=f"{high}:Q"))
+    layers.append(base.mark_line(point={"filled": True, "size": 35}).encode(
+        y=altair.Y(f"{value}:Q", scale=y_scale, title=y_name),
+        tooltip=[color, x, *[altair.Tooltip(f"{name}:Q", format=".4~g") for name in (value, low, high) if name]]))
+    return altair.layer(*layers).properties(title=title or "")
+
+
+def bars(frame, value, name, color=None, title=None, units=None, log=False, row_height=20, value_title=None, text=".3~g",
+         start=None):
+    """Horizontal bars in the table's order, each with its number. `start`: where bars begin on a logarithmic axis."""
+    names = list(dict.fromkeys(frame[name]))
+    longest = frame[value].max()  # room for the number behind the longest bar
+    scale = altair.Scale(type="log", domain=[start, longest * 2], nice=False) if log else altair.Scale(domainMax=longest * 1.15)
+    base = altair.Chart(frame).encode(y=altair.Y(f"{name}:N", sort=names, title=None))
+    encoding = {"x": altair.X(f"{value}:Q", scale=scale, title=value_title or title_of(value, units))}
+    if log:
+        encoding["x2"] = altair.datum(start)
+    if color:
+        encoding["color"] = altair.Color(f"{color}:N", title=title_of(color), scale=altair.Scale(range=COLOURS),
+                                         sort=list(dict.fromkeys(frame[color])))
+    drawn = base.mark_bar(color=COLOURS[0], height=row_height - 6).encode(**encoding)
+    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(x=encoding["x"], text=altair.Text(f"{value}:Q", format=text))
+    return (drawn + labels).properties(title=title or "", height=row_height * len(names))
+
+
+def sorted_by_number(values):
+    """Distinct values, numbers in their order before texts, so that an axis does not read 128, 16, 32."""
+    def key(value):
+        try:
+            return (0, float(value), "")
+        except ValueError:
+            return (1, 0.0, str(value))
+    return sorted(set(values), key=key)

@@ -1,0 +1,88 @@
+"""Runs notebooks from top to bottom and makes an HTML file of each, in the look of all reports."""
+
+import concurrent.futures
+import os
+import pathlib
+
+import nbclient
+import nbformat
+import traitlets
+from nbconvert import HTMLExporter
+from nbconvert.preprocessors import Preprocessor
+
+from attest_book.charts import VEGA_LITE
+from attest_book.error import BadInput
+from attest_book.page import chart_html, document
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1]
+LONGEST_CELL_S = 120
+# The kernel reads records only. It listens on this machine alone, for as long as the notebook runs, and need not warn of it.
+KERNEL_ARGUMENTS = ["--IPKernelApp.exec_lines=import attest_book.records_only", "--IPKernelApp.log_level=ERROR"]
+# nbconvert's plain body, with the code folded away: who reads a report looks at the pictures first.
+TEMPLATE = """{%- extends 'basic/index.html.j2' -%}
+{%- block input_group -%}<details><summary>code</summary>{{ super() }}</details>{%- endblock input_group -%}"""
+
+
+class NotebookFailed(Exception):
+    """A cell raised: the notebook's name, the cell and Python's own words."""
+
+
+class Charts(Preprocessor):
+    """Turns each chart into the HTML of our pages."""
+
+    charts = traitlets.Int(0)
+
+    def preprocess_cell(self, cell, resources, index):
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if VEGA_LITE in data:
+                self.charts += 1
+                output["data"] = {"text/html": chart_html(data[VEGA_LITE], self.charts)}
+        return cell, resources
+
+
+def every_notebook():
+    return sorted(FOLDER.glob("*.ipynb"))
+
+
+def named(names):
+    """The notebooks of these names, with or without folder and .ipynb; all when none is named."""
+    known = {path.stem: path for path in every_notebook()}
+    for name in names:
+        if pathlib.Path(name).stem not in known:
+            raise BadInput(f"there is no notebook '{name}'; there are {', '.join(known)}")
+    return [known[pathlib.Path(name).stem] for name in names] or list(known.values())
+
+
+def execute(path):
+    """The notebook with the outputs of a fresh run. A cell that fails raises nbclient's CellExecutionError."""
+    notebook = nbformat.read(path, as_version=4)
+    os.environ["PYTHONPATH"] = str(FOLDER)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    nbclient.NotebookClient(notebook, timeout=LONGEST_CELL_S, resources={"metadata": {"path": str(FOLDER)}},
+                            extra_arguments=KERNEL_ARGUMENTS).execute()
+    return notebook
+
+
+def to_html(notebook, title):
+    exporter = HTMLExporter(raw_template=TEMPLATE, preprocessors=[Charts], exclude_input_prompt=True, exclude_output_prompt=True,
+                            exclude_anchor_links=True)
+    body, _ = exporter.from_notebook_node(notebook)
+    return document(title, body)
+
+
+def make_html(path, folder):
+    target = folder / f"{path.stem}.html"
+    try:
+        target.write_text(to_html(execute(path), path.stem.replace("_", " ")), encoding="utf-8")
+    except nbclient.exceptions.CellExecutionError as error:
+        raise NotebookFailed(f"{path.name}: {error}") from None
+    return target
+
+
+def make_all(names, folder):
+    """One process a notebook at a time, as many as there are cores; yields the files as they are finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(make_html, path, folder) for path in named(names)]):
+            yield done.result()
