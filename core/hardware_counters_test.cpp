@@ -1,0 +1,70 @@
+#include "core/hardware_counters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.hpp"
+
+namespace attest {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names_of(const Names& asked) {
+  Names names;
+  for (const HardwareCounter& counter : hardware_counters_of(asked)) names.push_back(counter.name);
+  return names;
+}
+
+std::string refusal(const std::string& name) {
+  try {
+    (void)hardware_counters_of(Names{name});
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HardwareCounters, no_name_stands_for_two_things) {
+  std::set<std::string> seen;
+  for (const std::string& name : hardware_counter_names()) {
+    EXPECT_TRUE(seen.insert(name).second) << name;
+    // Else it would pass for a metric of CUPTI.
+    EXPECT_EQ(name.find("__"), std::string::npos) << name;
+  }
+}
+
+TEST(HardwareCounters, the_groups_that_studies_name_are_there) {
+  for (const char* group : {"dram", "l2", "tensor", "shared", "occupancy", "stalls"}) {
+    const auto counters = hardware_counters_of(Names{group});
+    EXPECT_GE(counters.size(), 2U) << group;
+    for (const HardwareCounter& counter : counters) EXPECT_EQ(counter.group, group);
+  }
+}
+
+TEST(HardwareCounters, groups_counters_and_metrics_mix_and_each_counter_comes_once) {
+  EXPECT_EQ(names_of({"l2_hit_rate", "l2", "lts__t_requests.sum", "l2_sectors"}),
+            (Names{"l2_hit_rate", "l2_sectors", "lts__t_requests.sum"}));
+  EXPECT_EQ(names_of({}), Names{});
+}
+
+TEST(HardwareCounters, an_unknown_name_is_refused_with_what_may_be_meant) {
+  EXPECT_EQ(refusal("drm"), "counter 'drm' is unknown; did you mean 'dram'?");
+  EXPECT_EQ(refusal("tensor_activ"),
+            "counter 'tensor_activ' is unknown; did you mean 'tensor_active'?");
+  EXPECT_NE(refusal("everything").find("allowed: dram, l2, tensor, shared, occupancy, stalls"),
+            std::string::npos);
+  EXPECT_EQ(refusal("a\nb").find('\n'), std::string::npos);
+}
+
+TEST(HardwareCounters, a_share_is_in_percent_and_of_nothing_it_is_no_number) {
+  const HardwareCounter share{.name = "hits", .unit = "%", .metric = "hit", .per = "all"};
+  EXPECT_EQ(value_of(share, 3, 4), 75);
+  EXPECT_TRUE(std::isnan(value_of(share, 0, 0)));
+  EXPECT_EQ(value_of({.name = "x", .unit = "%", .metric = "x"}, 3, 0), 3);
+}
+
+}  // namespace
+}  // namespace attest
