@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "core/hardware_counters.hpp"
 #include "core/registry.hpp"
+#include "gpu/runtime/cache_flush.hpp"
+#include "gpu/runtime/hardware_counters.hpp"
+#include "gpu/runtime/nvml.hpp"
 #include "gpu/runtime/poison.hpp"
 
 namespace attest {
@@ -21,7 +25,9 @@ const DeviceRegistration registration{
 
 }  // namespace
 
-CudaDevice::CudaDevice(int ordinal) : info_(select_device(ordinal)) {}
+CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), info_(select_device(ordinal)) {}
+
+CudaDevice::~CudaDevice() = default;
 
 std::byte* CudaDevice::upload(const BufferImage& image) {
   std::byte* const buffer = allocate(image.size_bytes());
@@ -71,6 +77,32 @@ double CudaDevice::time_ms(const std::function<void()>& work) {
   stop.record(stream_);
   stop.synchronize();
   return stop.ms_since(start);
+}
+
+std::optional<DeviceState> CudaDevice::state() {
+  return nvml_state(info_.pci_bus_id);
+}
+
+void CudaDevice::flush_cache() {
+  if (flush_.size() == 0) {
+    flush_ = DeviceBuffer<std::byte>(static_cast<std::size_t>(2 * info_.l2_bytes));
+  }
+  ATTEST_CUDA_CHECK(
+      launch_read(flush_.data(), flush_.size(), info_.multiprocessors, stream_.get()));
+}
+
+std::vector<Measurement> CudaDevice::count(std::span<const std::string> counters,
+                                           const std::function<void()>& work) {
+  (void)hardware_counters_of(counters);  // bad input is bad input on every machine
+  if (counters_ == nullptr) counters_ = std::make_unique<HardwareCounters>(ordinal_);
+  const auto before = [this] {
+    flush_cache();
+    synchronize();
+  };
+  return counters_->count(counters, before, [&] {
+    work();
+    synchronize();
+  });
 }
 
 }  // namespace attest

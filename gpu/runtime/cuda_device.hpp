@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <unordered_map>
 
 #include "core/device.hpp"
@@ -10,10 +11,13 @@
 
 namespace attest {
 
+class HardwareCounters;
+
 /// One GPU and one stream, in which everything happens in order. For the host thread that made it.
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal = 0);
+  ~CudaDevice() override;
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
@@ -25,6 +29,13 @@ class CudaDevice final : public Device {
   void poison_scratch() override;
   void synchronize() override { stream_.synchronize(); }
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
+  /// From NVML; nothing where it is missing.
+  [[nodiscard]] std::optional<DeviceState> state() override;
+  /// Twice the L2 of nobody's data is read in the stream.
+  void flush_cache() override;
+  /// Each pass starts with a flushed cache.
+  [[nodiscard]] std::vector<Measurement> count(std::span<const std::string> counters,
+                                               const std::function<void()>& work) override;
   [[nodiscard]] void* native_stream() const override { return stream_.get(); }
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
@@ -32,9 +43,12 @@ class CudaDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const { return info_; }
 
  private:
+  int ordinal_;
   DeviceInfo info_;
   Stream stream_;
   std::unordered_map<std::byte*, DeviceBuffer<std::byte>> buffers_;
+  DeviceBuffer<std::byte> flush_;               ///< empty until the first flush
+  std::unique_ptr<HardwareCounters> counters_;  ///< null until the first count
 };
 
 }  // namespace attest

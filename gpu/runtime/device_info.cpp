@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
+
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {
@@ -38,6 +40,12 @@ int runtime_version() {
   return version;
 }
 
+std::string pci_bus_id(int ordinal) {
+  std::array<char, 32> id{};
+  ATTEST_CUDA_CHECK(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), ordinal));
+  return id.data();
+}
+
 }  // namespace
 
 DeviceInfo device_info(int ordinal) {
@@ -59,6 +67,7 @@ DeviceInfo device_info(int ordinal) {
       .max_grid_x = properties.maxGridSize[0],
       .max_grid_y = properties.maxGridSize[1],
       .max_grid_z = properties.maxGridSize[2],
+      .pci_bus_id = pci_bus_id(ordinal),
       .driver = version_text(driver_version()),
       .runtime = version_text(runtime_version())};
 }

@@ -18,8 +18,9 @@ struct DeviceInfo {
   int registers_per_multiprocessor = 0;
   int max_threads_per_block = 0;
   std::int64_t max_grid_x = 0, max_grid_y = 0, max_grid_z = 0;
-  std::string driver;   ///< highest CUDA version that the driver supports, e.g. `13.0`
-  std::string runtime;  ///< CUDA version this program was built with
+  std::string pci_bus_id{};  ///< e.g. `0000:1b:00.0`
+  std::string driver;        ///< highest CUDA version that the driver supports, e.g. `13.0`
+  std::string runtime;       ///< CUDA version this program was built with
 };
 
 /// Throws CudaError when `ordinal` is not a device.
