@@ -1,27 +1,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/errors_axes.hpp"
 #include "cli/errors_of_file.hpp"
 #include "cli/errors_report.hpp"
 #include "cli/selection.hpp"
-#include "core/default_plan.hpp"
-#include "core/input_family.hpp"
+#include "core/captured_layer_family.hpp"
 #include "core/progress.hpp"
 #include "core/record.hpp"
 #include "core/registry.hpp"
-#include "core/safetensors.hpp"
-#include "core/tuning_key.hpp"
+#include "cpu_reference/precision_choices.hpp"
 #include "verify/error_study.hpp"
 
 namespace attest {
@@ -29,122 +25,37 @@ namespace {
 
 struct ErrorsOptions {
   std::vector<std::string> kernels{"k7_shuffled_rows,fa2_mma,emulated_fma,emulated_mma_sm90"};
+  std::vector<std::string> plugins;
+  bool names_kernels = false;
   std::string executor = "auto";
-  std::vector<std::string> problems{"b1 h4 n512 d64"};
-  std::vector<std::string> families{"normal", "outliers", "real"};
+  ErrorsAxes axes;
+  std::vector<std::string> by;
+  bool with_map = false;
   std::string inputs_file;
   std::string outputs_file;
   std::string mask = "none";
-  std::string plan;
-  std::int64_t sets = 4;
-  std::uint64_t seed = 0;
   std::filesystem::path out = "out";
   bool prints_json = false;
+
+  [[nodiscard]] ErrorDetail detail() const {
+    ErrorDetail detail{.axes = {}, .map = with_map};
+    for (const std::string& axis : by)
+      detail.axes.push_back(axis == "head" ? ErrorAxis::head : ErrorAxis::row);
+    return detail;
+  }
 };
 
-/// `FAMILY` or `FAMILY:MAGNITUDE`.
-InputSpec input_spec(const std::string& text, std::uint64_t seed) {
-  const std::size_t colon = text.find(':');
-  InputSpec spec{.family = text.substr(0, colon), .seed = seed};
-  spec.magnitude = input_family(spec.family).magnitudes.front();
-  if (colon == std::string::npos) return spec;
-  const char* const begin = text.c_str() + colon + 1;
-  const char* const end = text.c_str() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, spec.magnitude);
-  if (error != std::errc() || stop != end || !(spec.magnitude > 0)) {
-    throw InvalidInput(fmt::format("--family has magnitude '{}'; allowed: a number above 0",
-                                   printable(text.substr(colon + 1))));
-  }
-  return spec;
+/// A glob over kernels: those that were named, or all of the plugins that were given.
+std::string kernel_glob(const ErrorsOptions& options) {
+  const std::vector<std::string> of_plugins = load_plugins(options.plugins);
+  if (!of_plugins.empty() && !options.names_kernels) return glob_of_runnable(of_plugins);
+  return fmt::format("{}", fmt::join(options.kernels, ","));
 }
 
-/// The problem, and the element type if its text names one: without, each kernel brings its own.
-struct AskedProblem {
-  Problem problem;
-  std::optional<ElementType> type;
-};
-AskedProblem asked_problem(const std::string& text) {
-  AskedProblem asked{.problem = problem_from_string(text), .type = {}};
-  if (asked.problem.query_len == 0) {
-    throw InvalidInput(
-        fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
-  }
-  if (asked.problem.length_seed != 0) {
-    throw InvalidInput(
-        fmt::format("--problem '{}' has lengths of single entries: rows that do not exist would "
-                    "count as right; allowed: without",
-                    printable(text)));
-  }
-  for (const ElementType type : all_element_types()) {
-    if (text.find(format_of(type).name) != std::string::npos) asked.type = type;
-  }
-  return asked;
-}
-
-/// One device an executor, made when it is first needed.
-class Devices {
- public:
-  Device& of(const KernelInfo& kernel) {
-    auto& device = devices_[kernel.executor];
-    if (!device) device = make_device(kernel.executor);
-    return *device;
-  }
-
- private:
-  std::map<Executor, std::unique_ptr<Device>> devices_;
-};
-
-/// What the command was asked for, in the order of the table.
-std::vector<ErrorsRow> rows_of(const ErrorsOptions& options,
-                               const std::vector<const KernelInfo*>& kernels, Devices& devices) {
-  std::vector<ErrorsRow> rows;
-  for (const std::string& text : options.problems) {
-    const AskedProblem asked = asked_problem(text);
-    for (const std::string& family : options.families) {
-      const InputSpec inputs = input_spec(family, options.seed);
-      for (const KernelInfo* kernel : kernels) {
-        for (const ElementType type : kernel->element_types) {
-          if (asked.type && *asked.type != type) continue;
-          ErrorsRow row{.contender = kernel->name,
-                        .executor = std::string(name_of(kernel->executor)),
-                        .the_case = {.kernel = kernel->name},
-                        .sets = options.sets,
-                        .kernel = kernel};
-          Case& c = row.the_case;
-          c.problem = asked.problem;
-          c.problem.element_type = type;
-          c.inputs = inputs;
-          const InputFamily& chosen = input_family(inputs.family);
-          if (chosen.unsupported) {
-            if (const auto reason = chosen.unsupported(c.problem)) throw InvalidInput(*reason);
-          }
-          const auto choice =
-              default_plan(*kernel, c.problem, gpu_name_in(devices.of(*kernel).description()));
-          if (options.plan.empty() && !choice) {
-            row.left_out = "no plan for this problem";
-          } else {
-            c.plan = options.plan.empty() ? choice->plan : plan_from_string(options.plan);
-            if (const auto reason = why_unsupported(*kernel, c)) row.left_out = *reason;
-          }
-          rows.push_back(std::move(row));
-        }
-      }
-    }
-  }
-  return rows;
-}
-
-/// Throws InvalidInput when nothing would be measured.
-void require_any(const std::vector<ErrorsRow>& rows) {
-  if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
-  if (std::ranges::any_of(rows, [](const ErrorsRow& row) { return row.left_out.empty(); })) return;
-  throw InvalidInput(fmt::format("no selected kernel can run the problem; {}: {}",
-                                 rows.front().contender, rows.front().left_out));
-}
-
-void measure(ErrorsRow& row, Device& device, std::uint64_t seed) {
-  device.seed_schedule(seed);
-  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device);
+void measure(ErrorsRow& row, Device& device, const ErrorsOptions& options) {
+  device.seed_schedule(options.axes.seed);
+  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
+                                        {.key_order = row.key_order, .detail = options.detail()});
   row.o = study.o;
   row.lse = study.lse;
   row.certified_rows = study.certified_rows;
@@ -152,26 +63,26 @@ void measure(ErrorsRow& row, Device& device, std::uint64_t seed) {
 
 /// Records each row when it is done, so that an interrupted run keeps what it has.
 std::vector<ErrorsRow> measured_rows(
-    const ErrorsOptions& options,
-    const std::function<void(const ErrorsRow&, const std::string&)>& done) {
+    ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
   if (!options.outputs_file.empty()) {
     std::vector<ErrorsRow> rows =
-        errors_of_file(options.outputs_file, mask_from_name(options.mask));
+        errors_of_file(options.outputs_file, mask_from_name(options.mask), options.detail());
     for (const ErrorsRow& row : rows) done(row, "");
     return rows;
   }
+  const std::string glob = kernel_glob(options);
   load_captured_inputs(options.inputs_file);
+  for (const KernelInfo& choice : precision_choices()) add_kernel(choice);
+  options.axes.fixed_families = add_captured_layer_families(options.inputs_file);
   Devices devices;
-  std::vector<ErrorsRow> rows = rows_of(
-      options, select_kernels(fmt::format("{}", fmt::join(options.kernels, ",")), options.executor),
-      devices);
-  require_any(rows);
+  std::vector<ErrorsRow> rows =
+      rows_of(options.axes, select_kernels(glob, options.executor), devices);
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
     progress.set_label(row.contender);
     if (row.left_out.empty()) {
       Device& device = devices.of(*row.kernel);
-      measure(row, device, options.seed);
+      measure(row, device, options);
       done(row, device.description());
     }
     progress.advance();
@@ -203,47 +114,79 @@ void add_errors_command(CLI::App& app, Action& action) {
       "errors",
       "How large the errors of kernels are: against the exact answer, by precision and inputs");
   const auto options = std::make_shared<ErrorsOptions>();
-  command->add_option("--kernel", options->kernels, "glob over kernel names; may be repeated")
-      ->allow_extra_args(false)
-      ->capture_default_str();
+  CLI::Option* kernels =
+      command
+          ->add_option("--kernel", options->kernels,
+                       "glob over kernel names, 'choice/*' (what each rounding of 16-bit "
+                       "attention costs) among them; may be repeated")
+          ->allow_extra_args(false)
+          ->capture_default_str();
+  command->add_option("--plugin", options->plugins, "your own kernels: a shared object; repeatable")
+      ->allow_extra_args(false);
   command
       ->add_option("--executor", options->executor,
                    "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str();
+  ErrorsAxes& axes = options->axes;
   command
-      ->add_option("--problem", options->problems,
-                   "'b1 h4 n512 d64 causal_top_left'; an element type in it leaves out the others; "
-                   "may be repeated")
+      ->add_option("--problem", axes.problems,
+                   "'b1 h4 n{256,512} d64 causal_top_left'; an element type in it leaves out the "
+                   "others; may be repeated")
       ->allow_extra_args(false)
       ->capture_default_str();
   command
-      ->add_option("--family", options->families,
-                   "input family, NAME or NAME:MAGNITUDE (attest list families); may be repeated")
+      ->add_option("--family", axes.families,
+                   "input family, NAME or NAME:MAGNITUDE (attest list families), a captured layer "
+                   "(smollm2.layer18) or a glob; may be repeated")
       ->allow_extra_args(false)
       ->capture_default_str();
   command->add_option("--inputs", options->inputs_file,
-                      "your own safetensors file with q, k, v, as family `file`");
-  command->add_option("--plan", options->plan,
-                      "'qt64,kt64,w4,st2' instead of each kernel's default Plan");
+                      "your own safetensors file with q, k, v, as family `file`, and each of its "
+                      "layers by name");
+  command
+      ->add_option("--plan", axes.plans,
+                   "'qt64,kt64,w4,st2', or fields to change in each kernel's default Plan: "
+                   "'kt{32,64}'; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--key-order", axes.key_orders,
+                   "order of the keys: drawn, reversed, rising or falling by mean score; may be "
+                   "repeated")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command
+      ->add_option("--by", options->by,
+                   "records of parts too: row (0, 1, 2-3, 4-7, ...) or head; may be repeated")
+      ->check(CLI::IsMember({"row", "head"}))
+      ->allow_extra_args(false);
+  command->add_flag("--map", options->with_map,
+                    "records of where the error of O sits: RMSE of rows x columns");
   command->add_option(
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
       "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
   command->add_option("--mask", options->mask, "with --outputs")->capture_default_str();
-  command->add_option("--sets", options->sets, "data sets a row, with seeds from --seed on")
+  command->add_option("--sets", axes.sets, "data sets a row, with seeds from --seed on")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "seed of the first data set")->capture_default_str();
+  command->add_option("--seed", axes.seed, "seed of the first data set")->capture_default_str();
   command->add_option("--out", options->out, "folder for errors.jsonl")->capture_default_str();
   command->add_flag("--json", options->prints_json, "print records instead of the table");
   command->footer(
       "Examples:\n"
       "  attest errors\n"
       "  attest errors --kernel fa2_mma --family outliers --problem 'b4 h16 n1024 d64 fp16'\n"
+      "  attest errors --kernel fa2_mma --problem 'h2 n{128,512,2048} d64' --family "
+      "'normal:{1,8}'\n"
+      "  attest errors --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head\n"
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"
-      "A row that has vacuous elements says how many: their bound is infinite, their errors "
+      "Lists in braces stand for every combination. A row that has vacuous elements says how many: "
+      "their bound is infinite, their errors "
       "count.");
-  command->callback([options, &action] { action = [options] { return report_errors(*options); }; });
+  command->callback([options, kernels, &action] {
+    options->names_kernels = kernels->count() > 0;
+    action = [options] { return report_errors(*options); };
+  });
 }
 
 }  // namespace attest

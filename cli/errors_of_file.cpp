@@ -46,7 +46,8 @@ Tensor<float> output_of(const Safetensors& file, const SafetensorsEntry& entry,
 
 }  // namespace
 
-std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask mask) {
+std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask mask,
+                                      const ErrorDetail& detail) {
   const Safetensors file = Safetensors::from_file(path);
   std::vector<ErrorsRow> rows;
   for (CapturedLayer& layer : captured_layers(file)) {
@@ -78,11 +79,12 @@ std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask ma
       if (const auto note = file.metadata().find("attest.made_by"); note != file.metadata().end())
         row.made_by = printable(note->second, 200);
       row.certified_rows = certified_rows;
-      row.o =
-          error_profile(answer->o, output_of(file, entry, {q[0], q[1], q[2], q[3]}), entry.type);
+      row.o = tensor_errors(answer->o, output_of(file, entry, {q[0], q[1], q[2], q[3]}), entry.type,
+                            nullptr, detail);
       const std::string stem = entry.name.substr(0, entry.name.size() - 1);
       if (const SafetensorsEntry* lse = file.find(stem + "lse")) {
-        row.lse = error_profile(answer->lse, output_of(file, *lse, {q[0], q[1], q[2]}), lse->type);
+        row.lse = tensor_errors(answer->lse, output_of(file, *lse, {q[0], q[1], q[2]}), lse->type,
+                                nullptr, {.axes = detail.axes});
       }
       rows.push_back(std::move(row));
     }

@@ -15,6 +15,7 @@ namespace attest {
 /// v as they are in the file, under `mask` and with the scale 1 / sqrt(head_dim); ulp are those of
 /// o's type. Metadata `attest.made_by` goes into the records. Throws InvalidInput with one line for
 /// a bad file, or one without outputs.
-[[nodiscard]] std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask mask);
+[[nodiscard]] std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask mask,
+                                                    const ErrorDetail& detail);
 
 }  // namespace attest

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <string_view>
 
 #include "verify/compare.hpp"
@@ -13,7 +15,7 @@ std::string magnitude_of(const InputSpec& inputs) {
   return inputs.magnitude == 1 ? "" : fmt::format(":{:g}", inputs.magnitude);
 }
 
-Record record_of(const ErrorsRow& row, std::string_view tensor, const ErrorProfile& profile) {
+Record record_about(const ErrorsRow& row, std::string_view tensor) {
   Record record;
   record.kind = "errors";
   record.subject = row.the_case;
@@ -22,18 +24,55 @@ Record record_of(const ErrorsRow& row, std::string_view tensor, const ErrorProfi
                    {"problem", to_string(row.the_case.problem)},
                    {"plan", to_string(row.the_case.plan)},
                    {"inputs", row.the_case.inputs.family + magnitude_of(row.the_case.inputs)},
+                   {"key_order", std::string(name_of(row.key_order))},
                    {"element_type", std::string(format_of(row.the_case.problem.element_type).name)},
-                   {"tensor", std::string(tensor)},
-                   {"largest_error_at", to_string(profile.largest_at)}};
+                   {"tensor", std::string(tensor)}};
   if (!row.made_by.empty()) record.labels["outputs_made_by"] = row.made_by;
   record.measurements = {
       {"sets", static_cast<double>(row.sets), "1"},
       {"certified_reference_rows", static_cast<double>(row.certified_rows), "1"}};
+  return record;
+}
+
+void add_profile(Record& record, const ErrorProfile& profile) {
+  record.labels["largest_error_at"] = to_string(profile.largest_at);
   record.measurements.insert(record.measurements.end(), profile.measurements.begin(),
                              profile.measurements.end());
   record.measurements.push_back({"largest_error_got", profile.largest_got, "value"});
   record.measurements.push_back({"largest_error_want", profile.largest_want, "value"});
+}
+
+/// Four digits: a picture needs no more, and a record of 2,048 cells stays small.
+double short_number(double value) {
+  return std::isfinite(value) ? std::strtod(fmt::format("{:.3e}", value).c_str(), nullptr) : value;
+}
+
+Record record_of_map(const ErrorsRow& row, std::string_view tensor, const ErrorMap& map) {
+  Record record = record_about(row, tensor);
+  record.kind = "error_map";
+  record.measurements.push_back({"row_cells", static_cast<double>(map.row_cells), "1"});
+  record.measurements.push_back({"column_cells", static_cast<double>(map.column_cells), "1"});
+  for (std::int64_t cell = 0; cell < std::ssize(map.rmse); ++cell) {
+    record.measurements.push_back(
+        {fmt::format("rmse {} {}", cell / map.column_cells, cell % map.column_cells),
+         short_number(map.rmse[static_cast<std::size_t>(cell)]), "value"});
+  }
   return record;
+}
+
+void add_records(const ErrorsRow& row, std::string_view tensor, const TensorErrors& errors,
+                 std::vector<Record>& records) {
+  records.push_back(record_about(row, tensor));
+  add_profile(records.back(), errors);
+  for (const ErrorPart& part : errors.parts) {
+    Record record = record_about(row, tensor);
+    record.labels["by"] = name_of(part.axis);
+    record.measurements.push_back({"first", static_cast<double>(part.first), "1"});
+    record.measurements.push_back({"last", static_cast<double>(part.last), "1"});
+    add_profile(record, part.errors);
+    records.push_back(std::move(record));
+  }
+  if (errors.map) records.push_back(record_of_map(row, tensor, *errors.map));
 }
 
 void print_heading(const ErrorsRow& row) {
@@ -41,8 +80,10 @@ void print_heading(const ErrorsRow& row) {
   problem.element_type = ElementType::fp32;  // named by the rows
   std::string text = to_string(problem);
   text.erase(text.rfind(" fp32"), 5);
-  fmt::print("\n{}, inputs {}{}, {} data set{}\n", text, row.the_case.inputs.family,
-             magnitude_of(row.the_case.inputs), row.sets, row.sets == 1 ? "" : "s");
+  const std::string order =
+      row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
+  fmt::print("\n{}, inputs {}{}{}, {} data set{}\n", text, row.the_case.inputs.family,
+             magnitude_of(row.the_case.inputs), order, row.sets, row.sets == 1 ? "" : "s");
   fmt::print(
       "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
       "", "", "", "", "", "relative", "largest", "", "ulp from the correctly rounded result, %  ",
@@ -54,7 +95,8 @@ void print_heading(const ErrorsRow& row) {
       "more", "t", "bias, t", "max", "p99", "median");
 }
 
-void print_line(const ErrorsRow& row, std::string_view tensor, const ErrorProfile& profile) {
+void print_line(const ErrorsRow& row, std::string_view tensor, const ErrorProfile& profile,
+                bool shows_plan) {
   fmt::print("{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender,
              row.executor, format_of(row.the_case.problem.element_type).name, tensor,
              profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
@@ -67,14 +109,29 @@ void print_line(const ErrorsRow& row, std::string_view tensor, const ErrorProfil
                profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
     if (profile.value("vacuous") > 0) fmt::print("  {} vacuous", profile.value("vacuous"));
   }
+  if (shows_plan) fmt::print("  {}", to_string(row.the_case.plan));
   fmt::print("\n");
+}
+
+/// Do rows of one contender, problem and inputs differ in their Plans?
+bool has_several_plans(const std::vector<ErrorsRow>& rows) {
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].contender == rows[i - 1].contender && rows[i].kernel != nullptr &&
+        rows[i].the_case.problem == rows[i - 1].the_case.problem &&
+        rows[i].the_case.inputs == rows[i - 1].the_case.inputs &&
+        rows[i].key_order == rows[i - 1].key_order) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
 std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) {
-  std::vector<Record> records{record_of(row, "O", *row.o)};
-  if (row.lse) records.push_back(record_of(row, "LSE", *row.lse));
+  std::vector<Record> records;
+  add_records(row, "O", *row.o, records);
+  if (row.lse) add_records(row, "LSE", *row.lse, records);
   for (Record& record : records) record.provenance = current_provenance(device);
   return records;
 }
@@ -84,8 +141,10 @@ void print_errors(const std::vector<ErrorsRow>& rows) {
   const auto same_table = [](const ErrorsRow& a, const ErrorsRow& b) {
     Problem problem = a.the_case.problem;
     problem.element_type = b.the_case.problem.element_type;
-    return problem == b.the_case.problem && a.the_case.inputs == b.the_case.inputs;
+    return problem == b.the_case.problem && a.the_case.inputs == b.the_case.inputs &&
+           a.key_order == b.key_order;
   };
+  const bool shows_plan = has_several_plans(rows);
   for (const ErrorsRow& row : rows) {
     if (last == nullptr || !same_table(*last, row)) print_heading(row);
     last = &row;
@@ -94,8 +153,8 @@ void print_errors(const std::vector<ErrorsRow>& rows) {
                  format_of(row.the_case.problem.element_type).name, row.left_out);
       continue;
     }
-    print_line(row, "O", *row.o);
-    if (row.lse) print_line(row, "LSE", *row.lse);
+    print_line(row, "O", *row.o, shows_plan);
+    if (row.lse) print_line(row, "LSE", *row.lse, shows_plan);
   }
 }
 

@@ -8,7 +8,8 @@
 #include "core/case.hpp"
 #include "core/kernel.hpp"
 #include "core/record.hpp"
-#include "cpu_reference/error_profile.hpp"
+#include "cpu_reference/tensor_errors.hpp"
+#include "verify/key_order.hpp"
 
 namespace attest {
 
@@ -19,16 +20,18 @@ struct ErrorsRow {
   Case the_case;          ///< of the first data set
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
-  std::string made_by{};               ///< what a file says about its outputs
-  std::string left_out{};              ///< why nothing was measured
-  std::optional<ErrorProfile> o{}, lse{};
+  KeyOrder key_order = KeyOrder::drawn;
+  std::string made_by{};   ///< what a file says about its outputs
+  std::string left_out{};  ///< why nothing was measured
+  std::optional<TensorErrors> o{}, lse{};
   std::int64_t certified_rows = 0;  ///< of the reference, by the oracle
 };
 
-/// A record of O and, where there is one, of LSE. `device` ran the kernel; empty: none did here.
+/// A record of O and, where there is one, of LSE; one of each part, with the label `by`; one of
+/// kind `error_map` where there is a map. `device` ran the kernel; empty: none did here.
 [[nodiscard]] std::vector<Record> records_of(const ErrorsRow& row, const std::string& device);
 
-/// A table for each problem and kind of inputs.
+/// A table for each problem and kind of inputs; parts are in the records alone.
 void print_errors(const std::vector<ErrorsRow>& rows);
 
 }  // namespace attest

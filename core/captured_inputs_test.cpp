@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/captured_layer_family.hpp"
 #include "core/error.hpp"
 #include "core/temporary_folder.hpp"
 
@@ -359,6 +360,28 @@ TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {
     }
   }
   EXPECT_NEAR(largest, stated, rounding);
+}
+
+TEST(CapturedLayerFamily, it_holds_the_first_rows_of_every_head_whatever_the_seed) {
+  const auto layers = layers_of({counted("q", {1, 4, 6, 2}), counted("k", {1, 2, 6, 2}, 100),
+                                 counted("v", {1, 2, 6, 2}, 200)});
+  const InputFamily family = captured_layer_family(layers.front(), "one");
+  for (const std::int64_t rows : {1, 5, 6}) {
+    const Problem problem{
+        .query_heads = 4, .kv_heads = 2, .query_len = rows, .key_len = rows, .head_dim = 2};
+    const Inputs inputs = family.make(problem, {.family = "one", .seed = 7, .magnitude = 3});
+    for (std::int64_t n = 0; n < rows; ++n) {
+      EXPECT_EQ(inputs.q.at(0, 3, n, 1), static_cast<float>((3 * 6 + n) * 2 + 1));
+      EXPECT_EQ(inputs.k.at(0, 1, n, 0), static_cast<float>(100 + (6 + n) * 2));
+      EXPECT_EQ(inputs.v.at(0, 1, n, 0), static_cast<float>(200 + (6 + n) * 2));
+    }
+    Problem other = problem;
+    other.query_heads = 2;  // another head's rows would stand there
+    EXPECT_TRUE(family.unsupported(other).has_value());
+    EXPECT_THROW((void)family.make(other, {}), InvalidInput);
+  }
+  EXPECT_TRUE(family.unsupported(
+      {.query_heads = 4, .kv_heads = 2, .query_len = 7, .key_len = 7, .head_dim = 2}));
 }
 
 }  // namespace

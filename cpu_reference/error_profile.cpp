@@ -36,6 +36,21 @@ void add_ulp_shares(const Tensor<double>& want, const Tensor<float>& got, Elemen
   }
 }
 
+/// What remains of a kernel that makes no error but to round its output: the floor of the format.
+void add_floor(const Tensor<double>& want, ElementType type,
+               std::vector<Measurement>& measurements) {
+  Tensor<float> rounded(want.shape());
+  std::ranges::transform(want.values(), rounded.values().begin(), [&](double value) {
+    return std::isfinite(value) ? static_cast<float>(round_to(type, value))
+                                : static_cast<float>(value);
+  });
+  for (const char* name : {"rmse", "mean_signed_error", "bias", "outward_bias"}) {
+    const Metric& one = metric(name);
+    measurements.push_back(
+        {"rounded_" + one.name, one.compute(want, rounded, type).value, one.unit});
+  }
+}
+
 void add_ratios(const Tensor<double>& want, const Tensor<float>& got, const Tensor<double>& bound,
                 std::vector<Measurement>& measurements) {
   std::vector<double> ratios;
@@ -83,6 +98,7 @@ ErrorProfile error_profile(const Tensor<double>& want, const Tensor<float>& got,
   profile.measurements = {{"elements", static_cast<double>(want.size()), "1"}};
   for (Measurement& m : measure_all(want, got, type)) profile.measurements.push_back(std::move(m));
   add_ulp_shares(want, got, type, profile.measurements);
+  add_floor(want, type, profile.measurements);
   if (bound != nullptr) add_ratios(want, got, *bound, profile.measurements);
   if (const auto at = metric("max_abs_error").compute(want, got, type).at) {
     const auto [b, h, n, d] = *at;

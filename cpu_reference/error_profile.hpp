@@ -15,7 +15,9 @@ namespace attest {
 
 /// The figures of one output tensor, O or LSE, against the exact answer.
 struct ErrorProfile {
-  /// `elements`, every metric of core/metric.hpp, the shares of ulp_shares(), and where there is a
+  /// `elements`, every metric of core/metric.hpp, the shares of ulp_shares(), `rounded_rmse`,
+  /// `rounded_mean_signed_error`, `rounded_bias` and `rounded_outward_bias` of the exact answer
+  /// rounded once to the output's format, which no kernel can do without, and where there is a
   /// bound `vacuous` and `error_over_bound_max`, `_p99`, `_median`.
   std::vector<Measurement> measurements;
   Shape largest_at{};  ///< of the largest error, or of the first NaN that should be none

@@ -78,5 +78,17 @@ TEST(ErrorProfile, a_nan_that_should_be_none_is_never_hidden) {
   EXPECT_EQ(profile.largest_at, (Shape{0, 0, 1, 0}));
 }
 
+TEST(ErrorProfile, the_floor_is_the_rounding_of_the_exact_answer_whatever_the_kernel_did) {
+  const double step = std::ldexp(1.0, -10);
+  const std::vector<double> want{1 + 0.25 * step, 1 - 0.125 * step, -2 + 0.25 * step, inf};
+  const std::vector<float> far{3, 4, 5, 6};
+  const ErrorProfile profile = error_profile(rows_of(2, want), rows_of(2, far), ElementType::fp16);
+  // Below 1 a step is half as large, below 2 it is the same: each is off by a quarter or an eighth.
+  const double squares = step * step * (1.0 / 16 + 1.0 / 64 + 1.0 / 16);
+  EXPECT_DOUBLE_EQ(profile.value("rounded_rmse"), std::sqrt(squares / 4));
+  EXPECT_DOUBLE_EQ(profile.value("rounded_mean_signed_error"), step * (-0.25 + 0.125 - 0.25) / 4);
+  EXPECT_GT(profile.value("rmse"), profile.value("rounded_rmse"));
+}
+
 }  // namespace
 }  // namespace attest

@@ -25,6 +25,11 @@ def inputs_of(labels):
     return labels["inputs"].replace("_" + labels["element_type"], "")
 
 
+def is_of_a_tensor(record):
+    """Rows and heads alone, and maps, have records of their own."""
+    return record["kind"] == "errors" and "by" not in record["labels"]
+
+
 def tables(records):
     """{(problem without its type, inputs): {(contender, executor, type, tensor): (labels, values)}}; later records replace."""
     found = {}
@@ -69,7 +74,7 @@ def published(found):
 
 def report(paths):
     """The tables of record files, as Markdown."""
-    records = [record for path in paths for record in read(path)]
+    records = [record for path in paths for record in read(path) if is_of_a_tensor(record)]
     found, where = tables(records), {r["provenance"]["device"] or r["labels"].get("outputs_made_by", "") for r in records}
     commits = sorted({record["provenance"]["commit"] for record in records})
     text = [f"# Errors\n\n{'; '.join(sorted(name for name in where if name))}; commit {', '.join(commits)}, {records[0]['provenance']['date'][:10]}.\n"

@@ -35,7 +35,8 @@ class Precision:
                 and labels["inputs"] == TIMED_INPUTS)
 
     def judged(self, labels):
-        return self.is_of(labels) and labels["element_type"] == self.element_type and labels["tensor"] == "O"
+        return (self.is_of(labels) and labels["element_type"] == self.element_type and labels["tensor"] == "O"
+                and "by" not in labels and labels.get("key_order", "drawn") == "drawn")
 
     def is_of(self, labels):
         return labels["contender"] == self.kernel and (
@@ -93,7 +94,8 @@ class Found:
 
 
 def read_all(paths):
-    return [Found(record, "/".join(pathlib.Path(path).resolve().parts[-2:])) for path in paths for record in read(path)]
+    return [Found(record, "/".join(pathlib.Path(path).resolve().parts[-2:])) for path in paths for record in read(path)
+            if record["kind"] != "error_map"]
 
 
 def inputs_of(labels):

@@ -34,6 +34,25 @@ check "no rows, no figures" refused "has no rows" --problem 'q0 k4 d64' --kernel
 check "captured layers have captured lengths" refused "real" --family real --problem 'b1 h1 n4096 d64' --kernel emulated_fma
 check "no kernel of that type" refused "no selected kernel takes its element type" --kernel 'k7*' --problem 'n16 d64 bf16'
 check "a plan that no kernel takes" refused "no selected kernel can run" --kernel 'k7*' --problem 'n16 d64' --plan qt7 --family normal
+small() { "$attest" errors --kernel emulated_mma_sm90 --sets 1 --json "$@" 2>/dev/null; }
+small --problem 'h{1,2} n{17,33} d16 fp16' --family 'normal:{1,4}' --plan 'kt{16,32}' >lists
+check "lists in braces stand for every combination: 2 x 2 x 2 x 2, of O and of LSE" [ "$(wc -l <lists)" -eq 32 ]
+check "none of them twice" [ "$(grep -o '"inputs":"[^"]*","key[^}]*' lists | sort -u | wc -l)" -eq 32 ]
+small --problem 'h2 n9 d16 fp16' --family normal --by row --by head --map >parts
+check "parts: rows 0, 1, 2-3, 4-7, 8 and two heads, of O and of LSE" [ "$(grep -c '"by":' parts)" -eq 14 ]
+check "and one map, of O" [ "$(grep -c '"kind":"error_map"' parts)" -eq 1 ]
+small --problem 'h3/1 n65 d64 causal_top_left fp16' --family 'smollm2.*' >layers
+check "a glob takes the captured layers that fit, O and LSE" [ "$(grep -c '"inputs":"smollm2.layer' layers)" -eq 8 ]
+"$attest" errors --kernel emulated_mma_sm90 --json --problem "h3/1 n65 d64 causal_top_left fp16" --family smollm2.layer0 --sets 3 >once 2>/dev/null
+check "the same data is not counted several times" has once '"name":"sets","value":1.0'
+small --problem 'h1 n33 d16 fp16' --family normal --key-order drawn --key-order rising >orders
+check "key orders differ in their errors" [ "$(grep -o '"rmse","value":[^,]*' orders | sort -u | wc -l)" -eq 4 ]
+small --problem 'h1 n33 d16 fp16' --family normal --plan key_splits=2 >changed
+check "fields of a plan change the default" has changed '"plan":"kt[0-9]+ key_splits=2|"plan":"kt[0-9]+ ks2'
+check "a brace without its partner" refused "'n\{64' has a brace" --problem 'n{64' --kernel 'o5*'
+check "a glob without a family" refused "matches no family" --family 'nothing*' --kernel 'o5*'
+check "an order that is none" refused "key order 'up'; allowed: drawn" --key-order up --kernel 'o5*' --family normal
+check "an order under a mask" refused "would change the answer" --key-order rising --kernel 'o5*' --family normal --problem 'n16 d16 causal_top_left'
 # One key: O is its value, LSE the score. `off` is one fp16 step from 1.5 in one element of four.
 python3 - <<'PYTHON'
 import json, struct

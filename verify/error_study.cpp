@@ -37,29 +37,30 @@ struct Collection {
   Collection(Shape shape, std::int64_t sets)
       : want(shape, sets), bound(shape, sets), got(shape, sets) {}
 
-  [[nodiscard]] ErrorProfile profile(ElementType type) const {
-    return error_profile(want.tensor(), got.tensor(), type, &bound.tensor());
+  [[nodiscard]] TensorErrors errors(ElementType type, const ErrorDetail& detail) const {
+    return tensor_errors(want.tensor(), got.tensor(), type, &bound.tensor(), detail);
   }
 };
 
 }  // namespace
 
-ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets,
-                        Device& device) {
+ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets, Device& device,
+                        const ErrorStudyOptions& options) {
   ErrorStudy study;
   std::optional<Collection> o, lse;
   Case of_set = c;
   for (std::int64_t set = 0; set < sets; ++set) {
     of_set.inputs.seed = c.inputs.seed + static_cast<std::uint64_t>(set);
     Run run(kernel, of_set, device);
-    const Launch& launch = run.base();
+    const Inputs inputs = with_key_order(c.problem, run.inputs(), options.key_order);
+    const Launch launch = run.launch(of_set, inputs);
     if (!launch.findings.empty()) {
       throw KernelFault(fmt::format("{}: {}: {}", to_string(of_set), launch.findings.front().kind,
                                     launch.findings.front().message));
     }
-    const Answer& answer = run.answer();
+    const Answer answer = run.answer_to(of_set.problem, of_set.plan, inputs);
     const Certificate certificate =
-        certify_rows(of_set.problem, run.inputs(), answer, of_set.inputs.seed, 1);
+        certify_rows(of_set.problem, inputs, answer, of_set.inputs.seed, 1);
     if (!certificate.holds()) {
       throw std::logic_error(fmt::format(
           "the f64 reference differs from the oracle by more than its own error estimate, in {}",
@@ -78,8 +79,8 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
     lse->got.add(launch.outputs.lse);
   }
   if (!o) throw std::logic_error("study_errors: no data set");
-  study.o = o->profile(c.problem.element_type);
-  study.lse = lse->profile(ElementType::fp32);
+  study.o = o->errors(c.problem.element_type, options.detail);
+  study.lse = lse->errors(ElementType::fp32, {.axes = options.detail.axes});
   return study;
 }
 

@@ -5,7 +5,8 @@
 #include "core/case.hpp"
 #include "core/device.hpp"
 #include "core/kernel.hpp"
-#include "cpu_reference/error_profile.hpp"
+#include "cpu_reference/tensor_errors.hpp"
+#include "verify/key_order.hpp"
 
 namespace attest {
 
@@ -13,15 +14,22 @@ namespace attest {
 struct ErrorStudy {
   /// Over all data sets together: the batch axis of `largest_at` counts through them, set s holding
   /// the entries from s * batch on.
-  ErrorProfile o, lse;
+  TensorErrors o, lse;
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
+};
+
+/// What a study may do beside measuring O and LSE as wholes.
+struct ErrorStudyOptions {
+  KeyOrder key_order = KeyOrder::drawn;
+  ErrorDetail detail{};  ///< a map is made of O alone
 };
 
 /// Runs `c` on `sets` >= 1 data sets with the input seeds c.inputs.seed, c.inputs.seed + 1, ... and
 /// compares with the f64 reference, of which one row a set is certified by the oracle. Throws
-/// InvalidInput when the family does not fit the problem, KernelFault for a launch that fails or in
-/// which the executor saw a defect, std::logic_error if the reference errs more than it says.
+/// InvalidInput when the family or the order of keys does not fit the problem, KernelFault for a
+/// launch that fails or in which the executor saw a defect, std::logic_error if the reference errs
+/// more than it says.
 [[nodiscard]] ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets,
-                                      Device& device);
+                                      Device& device, const ErrorStudyOptions& options = {});
 
 }  // namespace attest

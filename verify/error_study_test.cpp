@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
 
@@ -65,6 +66,42 @@ TEST(ErrorStudy, an_output_cut_off_instead_of_rounded_shows_as_a_bias_toward_zer
         nearest_of_truncated, study("mutant/s_truncated_output", seed, 1).o.value("outward_bias"));
   }
   EXPECT_LT(nearest_of_truncated, -farthest_of_correct);
+}
+
+TEST(ErrorStudy, the_order_of_keys_is_the_one_asked_for_and_changes_errors_not_the_answer) {
+  const KernelInfo& kernel = kernel_named("f2_half");
+  const Case c = small_case(kernel, 3);
+  const Inputs drawn = make_inputs(c.problem, c.inputs);
+  const Inputs rising = with_key_order(c.problem, drawn, KeyOrder::rising);
+  const Inputs falling = with_key_order(c.problem, drawn, KeyOrder::falling);
+  const Inputs back = with_key_order(c.problem, falling, KeyOrder::reversed);
+  EXPECT_TRUE(std::ranges::equal(rising.k.values(), back.k.values()));
+  EXPECT_TRUE(std::ranges::equal(rising.v.values(), back.v.values()));
+  for (std::int64_t h = 0; h < c.problem.kv_heads; ++h) {
+    double last = -HUGE_VAL;
+    for (std::int64_t j = 0; j < c.problem.key_len; ++j) {
+      double score = 0;
+      for (std::int64_t n = 0; n < c.problem.query_len; ++n)
+        for (std::int64_t d = 0; d < c.problem.head_dim; ++d)
+          score += static_cast<double>(drawn.q.at(0, h, n, d)) * rising.k.at(0, h, j, d);
+      EXPECT_GE(score, last);
+      last = score;
+      std::int64_t from = 0;
+      while (!std::ranges::equal(drawn.k.row(0, h, from), rising.k.row(0, h, j))) ++from;
+      EXPECT_TRUE(std::ranges::equal(drawn.v.row(0, h, from), rising.v.row(0, h, j)));
+    }
+  }
+  const auto device = make_device(kernel.executor);
+  const auto of = [&](KeyOrder order) {
+    return study_errors(kernel, c, 1, *device, {.key_order = order});
+  };
+  const ErrorStudy first = of(KeyOrder::drawn), other = of(KeyOrder::rising);
+  EXPECT_NE(first.o.value("rmse"), other.o.value("rmse"));
+  EXPECT_LE(other.o.value("error_over_bound_max"), 1);
+  Case causal = c;
+  causal.problem.mask = Mask::causal_top_left;
+  EXPECT_THROW((void)study_errors(kernel, causal, 1, *device, {.key_order = KeyOrder::rising}),
+               InvalidInput);
 }
 
 }  // namespace

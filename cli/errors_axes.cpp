@@ -1,0 +1,179 @@
+#include "cli/errors_axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "cli/braces.hpp"
+#include "core/default_plan.hpp"
+#include "core/error.hpp"
+#include "core/input_family.hpp"
+#include "core/registry.hpp"
+#include "core/safetensors.hpp"
+#include "core/tuning_key.hpp"
+
+namespace attest {
+namespace {
+
+/// `FAMILY` or `FAMILY:MAGNITUDE`.
+InputSpec input_spec(const std::string& text, std::uint64_t seed) {
+  const std::size_t colon = text.find(':');
+  InputSpec spec{.family = text.substr(0, colon), .seed = seed};
+  spec.magnitude = input_family(spec.family).magnitudes.front();
+  if (colon == std::string::npos) return spec;
+  const char* const begin = text.c_str() + colon + 1;
+  const char* const end = text.c_str() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, spec.magnitude);
+  if (error != std::errc() || stop != end || !(spec.magnitude > 0)) {
+    throw InvalidInput(fmt::format("--family has magnitude '{}'; allowed: a number above 0",
+                                   printable(text.substr(colon + 1))));
+  }
+  return spec;
+}
+
+/// The problem, and the element type if its text names one: without, each kernel brings its own.
+struct AskedProblem {
+  Problem problem;
+  std::optional<ElementType> type;
+};
+AskedProblem asked_problem(const std::string& text) {
+  AskedProblem asked{.problem = problem_from_string(text), .type = {}};
+  if (asked.problem.query_len == 0) {
+    throw InvalidInput(
+        fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
+  }
+  if (asked.problem.length_seed != 0) {
+    throw InvalidInput(
+        fmt::format("--problem '{}' has lengths of single entries: rows that do not exist would "
+                    "count as right; allowed: without",
+                    printable(text)));
+  }
+  for (const ElementType type : all_element_types()) {
+    if (text.find(format_of(type).name) != std::string::npos) asked.type = type;
+  }
+  return asked;
+}
+
+/// The families that a text means: a glob takes those that fit the problem. A magnitude may follow.
+std::vector<InputSpec> asked_inputs(const std::string& text, const Problem& problem,
+                                    std::uint64_t seed) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string glob = text.substr(0, colon);
+  if (glob.find('*') == std::string::npos) {
+    const InputSpec spec = input_spec(text, seed);
+    const InputFamily& chosen = input_family(spec.family);
+    if (chosen.unsupported) {
+      if (const auto reason = chosen.unsupported(problem)) throw InvalidInput(*reason);
+    }
+    return {spec};
+  }
+  std::vector<InputSpec> found;
+  for (const InputFamily& family : all_input_families()) {
+    if (!matches_glob(family.name, glob)) continue;
+    if (family.unsupported && family.unsupported(problem)) continue;
+    found.push_back(input_spec(family.name + text.substr(colon), seed));
+  }
+  if (found.empty()) {
+    throw InvalidInput(fmt::format("--family '{}' matches no family that fits '{}'",
+                                   printable(text), to_string(problem)));
+  }
+  return found;
+}
+
+Plan with_fields_of(Plan plan, const Plan& given) {
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member != 0) plan.*field.member = given.*field.member;
+  }
+  return plan;
+}
+
+/// The kernel's default Plan with the fields that a text names; where it does not run, the first
+/// Plan with these fields that the kernel offers. Nothing, and why in `reason`, where there is
+/// none.
+std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std::string& text,
+                             std::string_view gpu, std::string& reason) {
+  const auto choice = default_plan(kernel, c.problem, gpu);
+  if (!choice) {
+    reason = "no plan for this problem";
+    return {};
+  }
+  const Plan given = text.empty() ? Plan{} : plan_from_string(text);
+  std::vector<Plan> plans = kernel.plans(c.problem);
+  std::erase_if(plans, [&](const Plan& plan) { return with_fields_of(plan, given) != plan; });
+  plans.insert(plans.begin(), with_fields_of(choice->plan, given));
+  for (const Plan& plan : plans) {
+    Case with_plan = c;
+    with_plan.plan = plan;
+    const auto why = why_unsupported(kernel, with_plan);
+    if (!why) return plan;
+    if (reason.empty()) reason = *why;
+  }
+  return {};
+}
+
+/// Throws InvalidInput when nothing would be measured.
+void require_any(const std::vector<ErrorsRow>& rows) {
+  if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
+  if (std::ranges::any_of(rows, [](const ErrorsRow& row) { return row.left_out.empty(); })) return;
+  throw InvalidInput(fmt::format("no selected kernel can run the problem; {}: {}",
+                                 rows.front().contender, rows.front().left_out));
+}
+
+}  // namespace
+
+Device& Devices::of(const KernelInfo& kernel) {
+  auto& device = devices_[kernel.executor];
+  if (!device) device = make_device(kernel.executor);
+  return *device;
+}
+
+std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
+                               const std::vector<const KernelInfo*>& kernels, Devices& devices) {
+  const auto families = expand_braces("--family", axes.families);
+  std::vector<std::string> plans = expand_braces("--plan", axes.plans);
+  if (plans.empty()) plans.emplace_back();
+  std::vector<ErrorsRow> rows;
+  const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
+                       const std::string& order) {
+    ErrorsRow row{
+        .contender = kernel.name,
+        .executor = std::string(name_of(kernel.executor)),
+        .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
+        .sets = std::ranges::count(axes.fixed_families, inputs.family) != 0 ? 1 : axes.sets,
+        .kernel = &kernel,
+        .key_order = key_order_from_name(order)};
+    const std::string description = devices.of(kernel).description();
+    const std::string_view gpu = gpu_name_in(description);
+    for (const std::string& text : plans) {
+      row.left_out.clear();
+      const auto plan = plan_for(kernel, row.the_case, text, gpu, row.left_out);
+      if (plan) row.left_out.clear();
+      row.the_case.plan = plan.value_or(Plan{});
+      rows.push_back(row);
+    }
+  };
+  for (const std::string& text : expand_braces("--problem", axes.problems)) {
+    const AskedProblem asked = asked_problem(text);
+    for (const std::string& family : families) {
+      for (const InputSpec& inputs : asked_inputs(family, asked.problem, axes.seed)) {
+        for (const std::string& order : axes.key_orders) {
+          for (const KernelInfo* kernel : kernels) {
+            for (const ElementType type : kernel->element_types) {
+              if (asked.type && *asked.type != type) continue;
+              Problem problem = asked.problem;
+              problem.element_type = type;
+              add(*kernel, problem, inputs, order);
+            }
+          }
+        }
+      }
+    }
+  }
+  require_any(rows);
+  return rows;
+}
+
+}  // namespace attest
