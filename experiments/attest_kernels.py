@@ -19,7 +19,7 @@ class Library:
         self._c = ctypes.CDLL(path)
         for name in ("attest_stream", "attest_prepare"):
             getattr(self._c, name).restype = ctypes.c_void_p
-        for name in ("attest_error", "attest_problem", "attest_plan", "attest_default_plan"):
+        for name in ("attest_error", "attest_problem", "attest_plan", "attest_default_plan", "attest_counters", "attest_count"):
             getattr(self._c, name).restype = ctypes.c_char_p
         self.stream = torch.cuda.ExternalStream(self._checked(self._c.attest_stream()))
 
@@ -41,6 +41,27 @@ class Library:
         """(plan, where it is from) of `kernel` on this GPU: the tuned one, else the kernel's first."""
         said = json.loads(self._checked(self._c.attest_default_plan(kernel.encode(), problem.encode())))
         return said["plan"], said["origin"]
+
+    def counters(self, names):
+        """[{name, unit, metric, per}] of groups, counters and metrics (core/hardware_counters.hpp)."""
+        return json.loads(self._checked(self._c.attest_counters(json.dumps(names).encode())))
+
+    def count(self, names, call):
+        """[(name, value, unit)]: what the counters said of `call`, which launches in the library's stream and runs several times."""
+        failed = []
+
+        def work():
+            try:
+                call()
+                return 0
+            except Exception as error:  # must not cross the C interface
+                failed.append(error)
+                return -1
+
+        counted = self._c.attest_count(json.dumps(names).encode(), ctypes.CFUNCTYPE(ctypes.c_int)(work))
+        if failed:
+            raise failed[0]
+        return [(m["name"], m["value"], m["unit"]) for m in json.loads(self._checked(counted))]
 
     def append_record(self, path, kind, labels, measurements):
         """`measurements`: (name, value, unit) each. Commit, machine and date are filled in by the library."""

@@ -10,6 +10,7 @@
 
 #include "core/default_plan.hpp"
 #include "core/error.hpp"
+#include "core/hardware_counters.hpp"
 #include "core/index_arrays.hpp"
 #include "core/json.hpp"
 #include "core/provenance.hpp"
@@ -100,6 +101,31 @@ Json described(const Problem& problem) {
           {"key_starts", key_starts(problem)}};
 }
 
+std::vector<std::string> names_in(const char* json) {
+  std::vector<std::string> names;
+  for (const auto& name : parse_json(json)) names.push_back(name.get<std::string>());
+  return names;
+}
+
+Json counted(const std::vector<std::string>& names, int (*work)()) {
+  const auto checked = [work] {
+    if (work() != 0) throw KernelError("the work that was to be counted failed");
+  };
+  Json list = Json::array();
+  for (const Measurement& m : gpu().count(names, checked)) {
+    list.push_back({{"name", m.name}, {"value", m.value}, {"unit", m.unit}});
+  }
+  return list;
+}
+
+Json described(const std::vector<HardwareCounter>& counters) {
+  Json list = Json::array();
+  for (const HardwareCounter& c : counters) {
+    list.push_back({{"name", c.name}, {"unit", c.unit}, {"metric", c.metric}, {"per", c.per}});
+  }
+  return list;
+}
+
 /// Calls `work`; keeps the message and returns `failed` when it throws.
 template <typename Result, typename Work>
 Result guarded(Result failed, const Work& work) {
@@ -165,6 +191,23 @@ using attest::PreparedRun;
 [[gnu::visibility("default")]] const char* attest_problem(const char* problem) {
   return guarded<const char*>(nullptr, [&] {
     attest::last_text = attest::described(attest::problem_from_string(problem)).dump();
+    return attest::last_text.c_str();
+  });
+}
+
+/// JSON: what a JSON list of counters, groups and metrics stands for (core/hardware_counters.hpp).
+[[gnu::visibility("default")]] const char* attest_counters(const char* names) {
+  return guarded<const char*>(nullptr, [&] {
+    attest::last_text =
+        attest::described(attest::hardware_counters_of(attest::names_in(names))).dump();
+    return attest::last_text.c_str();
+  });
+}
+
+/// JSON: what they said of `work`, which runs several times and returns 0, or else has failed.
+[[gnu::visibility("default")]] const char* attest_count(const char* names, int (*work)()) {
+  return guarded<const char*>(nullptr, [&] {
+    attest::last_text = attest::counted(attest::names_in(names), work).dump();
     return attest::last_text.c_str();
   });
 }

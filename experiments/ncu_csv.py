@@ -30,11 +30,11 @@ def _number(value, unit, metric):
     return float(value.replace(",", "")) * SCALE[unit]
 
 
-def launches_between_markers(rows):
-    """Splits kernels() at those of PyTorch: [[(name, metrics), ...], ...], empty parts left out."""
+def launches_between_markers(rows, marker="at::"):
+    """Splits kernels() at those with `marker` in their names, PyTorch's: [[(name, metrics), ...], ...], empty parts left out."""
     groups = [[]]
     for name, metrics in rows:
-        if "at::" in name:
+        if marker in name:
             groups.append([])
         else:
             groups[-1].append((name, metrics))
