@@ -20,6 +20,21 @@ def notebooks(arguments):
     return 0
 
 
+def report(arguments):
+    from attest_book import compare, study, study_report
+    if len(arguments.folders) > 2:
+        raise BadInput(f"report takes one results folder, or two to compare, not {len(arguments.folders)}")
+    studies = [study.read(folder) for folder in arguments.folders]
+    which, name = (study_report, studies[0].name) if len(studies) == 1 else (compare, "comparison")
+    made = which.page(*studies).html()
+    target = arguments.out or pathlib.Path("out/reports") / f"{name.replace('/', '_')}.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(made, encoding="utf-8")
+    print(which.terminal(*studies))
+    print(f"\n{target}")
+    return 0
+
+
 def parser():
     top = argparse.ArgumentParser(prog="attest")
     commands = top.add_subparsers(dest="command", required=True)
@@ -27,6 +42,10 @@ def parser():
     command.add_argument("names", nargs="*", metavar="NAME", help="for example ladder; all when none is named")
     command.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/notebooks"), help="folder, out/notebooks if not given")
     command.set_defaults(run=notebooks)
+    command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
+    command.add_argument("folders", nargs="+", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
+    command.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the page, out/reports/NAME.html if not given")
+    command.set_defaults(run=report)
     return top
 
 

@@ -17,7 +17,7 @@ def theme():
         "background": "white", "font": FONT,
         "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
         "axis": {**text, "gridColor": "#e6e6e6", "domainColor": "#888888", "tickColor": "#888888", "labelLimit": 260},
-        "legend": {**text, "labelLimit": 320, "symbolStrokeWidth": 2}, "header": {**text, "labelFontSize": 12},
+        "legend": {**text, "labelLimit": 320, "symbolStrokeWidth": 2, "symbolOpacity": 1}, "header": {**text, "labelFontSize": 12},
         "title": {"font": FONT, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
         "range": {"category": COLOURS, "heatmap": {"scheme": "viridis"}},
         "line": {"strokeWidth": 2}, "point": {"filled": True, "size": 60}}})
@@ -34,51 +34,76 @@ altair.renderers.enable("attest")
 
 
 def title_of(name, units=None):
-    """`time` in ms is "time, ms"; numbers without a unit are only named."""
+    """`time` in ms is "time, ms", `plan.query_tile` "query tile"; units that say nothing are left out."""
     unit = (units or {}).get(name, "")
-    shown = name.replace("_", " ")
-    return f"{shown}, {unit}" if unit and unit != "1" else shown
+    beginning, _, rest = name.partition(".")
+    shown = (rest if beginning in ("plan", "problem", "inputs") else name).replace("_", " ").replace(".", " ")
+    return f"{shown}, {unit}" if unit not in ("", "1", "value") else shown
 
 
-def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", is_better=None, scale="linear", tooltip=()):
+def escaped(name):
+    """A column's name as Vega-Lite reads it: it takes dots for members of an object."""
+    return name.replace(".", "\\.").replace("[", "\\[").replace("]", "\\]")
+
+
+def field(name, kind):
+    """An encoding's field of kind Q (a number) or N (a name)."""
+    return f"{escaped(name)}:{kind}"
+
+
+def tip(name):
+    return altair.Tooltip(escaped(name), title=name)
+
+
+def number_text(value):
+    """Four digits of a number, a text as it is."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return str(value)
+    return f"{value:.0f}" if abs(value) < 1e6 and value == round(value) else f"{value:.4g}"
+
+
+def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", is_better=None, scale="linear"):
     """A cell for each pair of x and y, its value written into it. `is_better`: "low" or "high" frames the best cell."""
-    def order(column):
-        numbers = sorted_by_number(frame[column])
-        return altair.Y(f"{column}:N", sort=numbers) if column == y else altair.X(f"{column}:N", sort=numbers,
-                                                                                axis=altair.Axis(labelAngle=0))
-    base = altair.Chart(frame).encode(x=order(x).title(title_of(x)), y=order(y).title(title_of(y)))
-    middle = frame[value].median()
+    # A domain, as layers would each sort on their own.
+    at_x = altair.X(field(x, "N"), scale=altair.Scale(domain=sorted_by_number(frame[x])), title=title_of(x), axis=altair.Axis(labelAngle=0))
+    at_y = altair.Y(field(y, "N"), scale=altair.Scale(domain=sorted_by_number(frame[y])), title=title_of(y))
+    middle = (frame[value].min() + frame[value].max()) / 2
+    base = altair.Chart(frame).encode(x=at_x, y=at_y)
     cells = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=altair.Color(f"{value}:Q", title=value_title or value, scale=altair.Scale(scheme="viridis", type=scale)),
-        tooltip=[x, y, altair.Tooltip(f"{value}:Q", format=".4~g"), *tooltip])
+        color=altair.Color(field(value, "Q"), title=value_title or title_of(value), scale=altair.Scale(scheme="viridis", type=scale)),
+        tooltip=[tip(name) for name in (x, y, value)])
     texts = base.mark_text(fontSize=11).encode(
-        text=altair.Text(f"{value}:Q", format=pattern),
+        text=altair.Text(field(value, "Q"), format=pattern),
         color=altair.condition(altair.datum[value] > middle, altair.value("black"), altair.value("white")))
     layers = cells + texts
     if is_better and frame[value].notna().any():
         best = frame.loc[[frame[value].idxmin() if is_better == "low" else frame[value].idxmax()]]
-        frame_of_best = altair.Chart(best).mark_rect(fillOpacity=0, stroke="#d55e00", strokeWidth=3).encode(x=order(x), y=order(y))
-        layers = layers + frame_of_best
+        layers += altair.Chart(best).mark_rect(fillOpacity=0, stroke=COLOURS[1], strokeWidth=3).encode(x=at_x, y=at_y)
     return layers.properties(title=title or "", width=max(60, 62 * frame[x].nunique()), height=max(40, 34 * frame[y].nunique()))
 
 
 def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y_log=False, units=None, colour_title=None,
-          zero=False, x_title=None, y_title=None):
-    """A line with its points for each colour; a band from `low` to `high` where both are given."""
-    x_axis = altair.X(f"{x}:Q", title=x_title or title_of(x, units), scale=altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False),
-                      axis=altair.Axis(values=sorted(frame[x].dropna().unique().tolist()), format="~d"))
+          zero=False, x_title=None, y_title=None, is_numeric=True):
+    """A line with its points for each colour; a band from `low` to `high` where both are given. x is a number or a text."""
+    x_name = x_title or title_of(x, units)
+    if is_numeric:
+        scale = altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False)
+        ticks = sorted(frame[x].dropna().unique().tolist())
+        x_axis = altair.X(field(x, "Q"), title=x_name, scale=scale, axis=altair.Axis(values=ticks, format="~d" if max(ticks) >= 1 else "~g"))
+    else:
+        x_axis = altair.X(field(x, "N"), title=x_name, sort=list(dict.fromkeys(frame[x])), axis=altair.Axis(labelAngle=0))
     y_scale = altair.Scale(type="log") if y_log else altair.Scale(zero=zero)
     y_name = y_title or title_of(value, units)
-    colour = altair.Color(f"{color}:N", title=colour_title or title_of(color), sort=list(dict.fromkeys(frame[color])),
-                          scale=altair.Scale(range=COLOURS))
+    colour = altair.Color(field(color, "N"), title=(title_of(color) if colour_title is None else colour_title) or None,
+                          sort=list(dict.fromkeys(frame[color])), scale=altair.Scale(range=COLOURS))
     base = altair.Chart(frame).encode(x=x_axis, color=colour)
     layers = []
     if low and high:
-        layers.append(base.mark_area(opacity=0.25).encode(y=altair.Y(f"{low}:Q", scale=y_scale, title=y_name), y2=f"{high}:Q"))
+        layers.append(base.mark_area(opacity=0.25).encode(y=altair.Y(field(low, "Q"), scale=y_scale, title=y_name), y2=altair.Y2(escaped(high))))
     layers.append(base.mark_line(point={"filled": True, "size": 35}).encode(
-        y=altair.Y(f"{value}:Q", scale=y_scale, title=y_name),
-        tooltip=[color, x, *[altair.Tooltip(f"{name}:Q", format=".4~g") for name in (value, low, high) if name]]))
-    return altair.layer(*layers).properties(title=title or "")
+        y=altair.Y(field(value, "Q"), scale=y_scale, title=y_name),
+        tooltip=[tip(name) for name in (color, x, value, low, high) if name]))
+    return altair.layer(*layers).properties(title=title or "", width=560, height=300)
 
 
 def bars(frame, value, name, color=None, title=None, units=None, log=False, row_height=20, value_title=None, text=".3~g",
@@ -87,15 +112,15 @@ def bars(frame, value, name, color=None, title=None, units=None, log=False, row_
     names = list(dict.fromkeys(frame[name]))
     longest = frame[value].max()  # room for the number behind the longest bar
     scale = altair.Scale(type="log", domain=[start, longest * 2], nice=False) if log else altair.Scale(domainMax=longest * 1.15)
-    base = altair.Chart(frame).encode(y=altair.Y(f"{name}:N", sort=names, title=None))
-    encoding = {"x": altair.X(f"{value}:Q", scale=scale, title=value_title or title_of(value, units))}
+    base = altair.Chart(frame).encode(y=altair.Y(field(name, "N"), sort=names, title=None))
+    encoding = {"x": altair.X(field(value, "Q"), scale=scale, title=value_title or title_of(value, units))}
     if log:
         encoding["x2"] = altair.datum(start)
     if color:
-        encoding["color"] = altair.Color(f"{color}:N", title=title_of(color), scale=altair.Scale(range=COLOURS),
+        encoding["color"] = altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(range=COLOURS),
                                          sort=list(dict.fromkeys(frame[color])))
-    drawn = base.mark_bar(color=COLOURS[0], height=row_height - 6).encode(**encoding)
-    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(x=encoding["x"], text=altair.Text(f"{value}:Q", format=text))
+    drawn = base.mark_bar(color=COLOURS[0], height=row_height - 6).encode(tooltip=[tip(name), tip(value)], **encoding)
+    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(x=encoding["x"], text=altair.Text(field(value, "Q"), format=text))
     return (drawn + labels).properties(title=title or "", height=row_height * len(names))
 
 

@@ -1,0 +1,144 @@
+"""A results folder of `attest study run`: study.yaml and the records of all its writers."""
+
+import dataclasses
+import pathlib
+
+import pandas
+import yaml
+
+from attest_book import records as record_files
+from attest_book.error import BadInput
+
+PLOT_KINDS = ("heat_map", "lines", "pareto", "roofline", "bars")
+AXIS = "axis."
+# What tells points apart besides axes; a label of each record.
+POINT_LABELS = ("contender", "executor", "problem", "plan")
+HIGH_IS_BETTER = ("rate", "speed_over_", "hit_rate", "occupancy")
+
+
+@dataclasses.dataclass
+class Study:
+    folder: pathlib.Path
+    name: str
+    question: str
+    plots: list[dict]            # as study.yaml has them
+    points: pandas.DataFrame     # timed or modelled, one row each; axes by their names without `axis.`
+    baselines: pandas.DataFrame  # the same of baselines
+    skipped: pandas.DataFrame    # what was asked for and not run: what, by, reason
+    refused: pandas.DataFrame    # what was not verified: the same columns
+    answers: list[dict]          # labels of the study_answer records
+    summaries: list[record_files.Record]
+    axes: list[str]              # in the order of their first appearance
+    units: dict[str, str]
+    records: list[record_files.Record]
+
+    def varying(self, beginning=""):
+        """Axes that have several values among the points, the most values first."""
+        counts = {axis: self.points[axis].nunique() for axis in self.axes if axis in self.points and axis.startswith(beginning)}
+        return [axis for axis in sorted(counts, key=lambda axis: -counts[axis]) if counts[axis] > 1]
+
+    def column(self, name):
+        """The column that a plot means by `name`: as it stands, or the one axis or measurement whose last part it is. None where
+        the records have none: a run on the executor has no times."""
+        columns = list(self.points.columns)
+        if name == "kernel":
+            name = "contender"
+        if name in columns:
+            return name
+        ends = [column for column in columns if column.endswith("." + name)]
+        if len(ends) == 1:
+            return ends[0]
+        return None
+
+    def value(self):
+        """The measurement that a study is about when its file does not say: speed if it was timed, else a value of the model."""
+        for name in ("rate", "time"):
+            if name in self.points and self.points[name].notna().any():
+                return name
+        modelled = [name for name in self.points if name.startswith(("model.", "counter.", "error."))]
+        for name in sorted(modelled, key=lambda name: (not name.endswith(".time"), modelled.index(name))):
+            if self.points[name].nunique() > 1 or name.endswith(".time"):
+                return name
+        return None
+
+
+def is_better_high(name):
+    return any(part in name for part in HIGH_IS_BETTER)
+
+
+def read(folder):
+    folder = pathlib.Path(folder)
+    files = sorted(folder.glob("records*.jsonl"))
+    if not files:
+        what = "has no records*.jsonl" if folder.is_dir() else "is no folder"
+        raise BadInput(f"{folder}: {what}; a report needs a results folder of `attest study run`")
+    spec = read_spec(folder / "study.yaml")
+    found = [record for path in files for record in record_files.read(path)]
+    by_kind = {}
+    for record in found:
+        by_kind.setdefault(record.kind, []).append(record)
+    unknown = sorted(set(by_kind) - {"study", "study_answer", "study_summary"})
+    if unknown:
+        raise BadInput(f"{by_kind[unknown[0]][0].where}: kind '{unknown[0]}' is no part of a study")
+    return assemble(spec, by_kind, found, folder)
+
+
+def read_spec(path):
+    try:
+        spec = yaml.safe_load(record_files.text_of(path))
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(spec, dict):
+        raise BadInput(f"{path}: must be a map of keys such as name and question")
+    spec["plots"] = spec.get("plots") or []
+    is_list = isinstance(spec["plots"], list) and all(isinstance(plot, dict) for plot in spec["plots"])
+    if not is_list or any(plot.get("kind") not in PLOT_KINDS for plot in spec["plots"]):
+        raise BadInput(f"{path}: 'plots' must be a list of plots, each of kind {', '.join(PLOT_KINDS)}")
+    return spec
+
+
+def assemble(spec, by_kind, found, folder):
+    of_points = latest(by_kind.get("study", []))
+    if not of_points:
+        raise BadInput(f"{folder}: has no record of kind study")
+    table = record_files.frame(of_points)
+    units = table.attrs["units"]
+    axes = [column.removeprefix(AXIS) for column in table if column.startswith(AXIS)]
+    table = table.rename(columns={AXIS + axis: axis for axis in axes})
+    for axis in axes:
+        table[axis] = as_numbers(table[axis])
+    for label in ("role", "reason", "skipped_by", "flags", *POINT_LABELS):
+        if label not in table:
+            table[label] = ""
+        table[label] = table[label].fillna("")
+    if {"rate", "time", "time_low", "time_high"} <= set(table):  # a rate is work over time, so its interval is that of the time
+        table["rate_low"], table["rate_high"] = (table["rate"] * table["time"] / table[end] for end in ("time_high", "time_low"))
+    timed = table[table.verdict == "passed"]
+    summaries = by_kind.get("study_summary", [])
+    return Study(
+        folder=folder, name=str(spec.get("name") or folder.resolve().name), question=question_of(spec, summaries), plots=spec["plots"],
+        points=timed[timed.role != "baseline"].reset_index(drop=True), baselines=timed[timed.role == "baseline"].reset_index(drop=True),
+        skipped=table[table.verdict == "unsupported"], refused=table[~table.verdict.isin(["passed", "unsupported"])],
+        answers=[record.labels for record in by_kind.get("study_answer", [])], summaries=summaries, axes=axes, units=units, records=found)
+
+
+def question_of(spec, summaries):
+    texts = [str(spec.get("question") or "")] + [summary.labels.get("question", "") for summary in summaries]
+    return " ".join(next((text for text in texts if text), "").split())
+
+
+def latest(records):
+    """A point that a run left out and a later one measured has several records: the last one counts. Not all that was skipped has an id."""
+    kept = {}
+    for record in sorted(records, key=lambda record: record.provenance["date"]):
+        labels = record.labels
+        name = (labels.get("point"), labels.get("role")) if labels.get("point") else record.where
+        kept.pop(name, None)
+        kept[name] = record
+    return list(kept.values())
+
+
+def as_numbers(column):
+    """The column as numbers where every value is one, so that axes are in their order; texts stay texts."""
+    numbers = pandas.to_numeric(column, errors="coerce")
+    return numbers if column.notna().any() and (numbers.notna() == column.notna()).all() else column

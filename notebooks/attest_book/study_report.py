@@ -1,0 +1,168 @@
+"""`./attest report DIR`: the page of one study, and its table for the terminal."""
+
+from attest_book import study_charts
+from attest_book.charts import number_text, title_of
+from attest_book.page import Page
+from attest_book.records import provenance_line
+from attest_book.study import is_better_high
+
+MOST_ROWS = 40  # in a terminal; the page has all
+WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided", "no_results": "was not measured"}
+
+
+def answer(study):
+    """One sentence from the study's expectations, or what was best where it expects nothing."""
+    if study.answers:
+        counts = {kind: [a for a in study.answers if a.get("answer") == kind] for kind in WORDS}
+        if len(study.answers) == 1:
+            only = study.answers[0]
+            return f"The expectation {only['that']} {WORDS.get(only.get('answer'), only.get('answer'))}: {only.get('found', '')}."
+        parts = [f"{len(found)} {'hold' if kind == 'holds' else kind.replace('_', ' ')}" for kind, found in counts.items() if found]
+        worst = next((found[0] for found in (counts["refuted"], counts["undecided"], counts["no_results"]) if found), None)
+        more = f"; {worst['that']} {WORDS[worst['answer']]}: {worst.get('found', '')}" if worst else ""
+        return f"Of {len(study.answers)} expectations {', '.join(parts)}{more}."
+    value = study.value()
+    if not value:
+        return "The study expects nothing and measured nothing."
+    column = study.points[value]
+    best = study.points.loc[column.idxmax() if is_better_high(value) else column.idxmin()]
+    return (f"The study expects nothing; the best {title_of(value, study.units)} is {number_text(best[value])}: "
+            f"{best.contender} {best.plan} on {best.problem}.")
+
+
+def columns_of(study, is_short=False):
+    """[(column, title)] of the table of points; in a terminal without what a model or a counter said, if there are times."""
+    rows = study.points
+    chosen = ["contender"] if rows.contender.nunique() > 1 else []
+    chosen += study.varying()
+    values = [name for name in ("time", "rate") if name in rows]
+    values += [name for name in rows if name.startswith("speed_over_") and not name.endswith(("_low", "_high"))]
+    more = ("error.",) if is_short and "time" in rows else ("error.", "model.", "counter.")
+    values += [name for name in rows if name.startswith(more) and rows[name].nunique() > 1]
+    if len(chosen) == 0:
+        chosen = ["contender", "plan"]
+    if (rows["flags"] != "").any():
+        values.append("flags")
+    return [(name, title_of(name, study.units)) for name in chosen + values]
+
+
+def cells(study, row, columns):
+    """(text, is_number) of each column; a time or a ratio with its interval."""
+    made = []
+    for name, _ in columns:
+        value = row[name]
+        if isinstance(value, str):
+            made.append((value, False))
+        elif value != value:
+            made.append(("", True))
+        else:
+            low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+            between = f" ({number_text(low)} to {number_text(high)})" if low is not None and low == low else ""
+            made.append((number_text(value) + between, True))
+    return made
+
+
+def ordered(study):
+    """Points of a problem together, the best first."""
+    value = study.value()
+    by = [axis for axis in study.varying("problem.")] + ([value] if value else [])
+    if not by:
+        return study.points
+    ascending = [True] * (len(by) - 1) + [not is_better_high(by[-1])]
+    return study.points.sort_values(by, ascending=ascending, kind="stable")
+
+
+def reasons(table):
+    """[(points, who, reason)], the most frequent first."""
+    if table.empty:
+        return []
+    who = table.skipped_by.where(table.skipped_by != "", table.verdict)
+    counts = table.assign(who=who).groupby(["who", "reason"], sort=False).size().sort_values(ascending=False, kind="stable")
+    return [(int(count), *key) for key, count in counts.items()]
+
+
+def summary(study):
+    """What was run, in a sentence."""
+    timed, skipped, refused = len(study.points), len(study.skipped), len(study.refused)
+    text = f"{timed} points measured, {skipped} skipped, {refused} refused because they were not verified"
+    flagged = study.points[study.points["flags"] != ""]
+    if len(flagged):
+        flags = ", ".join(sorted({flag for flags in flagged["flags"] for flag in flags.split(",")}))
+        text += f"; {len(flagged)} flagged: {flags}"
+    kernel, wall = (sum(s.values.get(name, 0.0) for s in study.summaries) for name in ("kernel_time", "wall_time"))
+    if wall:
+        text += f". {number_text(kernel)} s in kernels, {number_text(wall)} s in all"
+    return text + "."
+
+
+def text_table(header, rows):
+    """Columns padded with spaces, numbers to the right."""
+    widths = [max(len(title), *(len(row[i][0]) for row in rows)) if rows else len(title) for i, title in enumerate(header)]
+    lines = ["  ".join(title.ljust(width) for title, width in zip(header, widths)).rstrip()]
+    for row in rows:
+        lines.append("  ".join(text.rjust(width) if is_number else text.ljust(width)
+                               for (text, is_number), width in zip(row, widths)).rstrip())
+    return "\n".join(lines)
+
+
+def terminal(study):
+    columns = columns_of(study, is_short=True)
+    rows = [cells(study, row, columns) for _, row in ordered(study).iterrows()]
+    parts = [study.name, study.question, "", answer(study), "", text_table([title for _, title in columns], rows[:MOST_ROWS])]
+    if len(rows) > MOST_ROWS:
+        parts.append(f"... {len(rows) - MOST_ROWS} more rows; the page has all")
+    not_run = reasons(study.skipped) + reasons(study.refused)
+    if not_run:
+        parts += ["", "not run:"] + [f"  {count:6d}  {who}: {reason}" for count, who, reason in not_run]
+    parts += ["", summary(study), provenance_line(study.records)]
+    return "\n".join(parts)
+
+
+def page(study):
+    made = Page(study.name)
+    made.paragraph(study.question)
+    made.paragraph(answer(study), "answer")
+    if study.answers:
+        made.heading("Expectations")
+        made.table(["expectation", "answer", "found", "because", "claim"],
+                   [[a.get(key, "").replace("_", " ") if key == "answer" else a.get(key, "")
+                     for key in ("that", "answer", "found", "because", "claim")] for a in study.answers])
+    for heading, chart, text in study_charts.pictures(study):
+        made.heading(heading)
+        if chart:
+            made.chart(chart, text)
+        else:
+            made.paragraph(text)
+    columns = columns_of(study)
+    made.heading("Points")
+    made.paragraph(summary(study))
+    made.table([title for _, title in columns],
+               [[(text, "number") if is_number else text for text, is_number in cells(study, row, columns)] for _, row in ordered(study).iterrows()])
+    not_run = reasons(study.skipped) + reasons(study.refused)
+    made.heading("Not run")
+    if not_run:
+        made.table(["points", "by", "reason"], [[(str(count), "number"), who, reason] for count, who, reason in not_run])
+    else:
+        made.paragraph("Every point that the study asks for was run.")
+    made.heading("Provenance")
+    made.paragraph(provenance_line(study.records), "provenance")
+    made.table(["", ""], provenance_rows(study))
+    return made
+
+
+def provenance_rows(study):
+    rows = []
+    for key in ("commit", "host", "device", "compiler", "cuda_compiler", "build_type", "date"):
+        found = sorted({record.provenance[key] for record in study.records})
+        if key == "date" and len(found) > 1:
+            found = [f"{found[0]} to {found[-1]}"]
+        rows.append([key.replace("_", " "), "; ".join(found)])
+    rows.append(["uncommitted changes", "yes" if any(record.provenance["dirty"] for record in study.records) else "no"])
+    for name in ("sm_clock", "power", "temperature"):
+        if name in study.points and study.points[name].notna().any():
+            column = study.points[name]
+            rows.append([title_of(name, study.units), f"{number_text(float(column.min()))} to {number_text(float(column.max()))}"])
+    for name in ("cache", "throttle", "executor"):
+        if name in study.points:
+            rows.append([name, "; ".join(sorted(set(study.points[name].dropna()) - {""})) or "-"])
+    return rows

@@ -1,0 +1,192 @@
+"""Reports of studies, of results made up by a formula."""
+
+import contextlib
+import io
+import json
+import math
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import pandas
+
+from attest_book import __main__ as command_line
+from attest_book import compare, made_up_study, statistics, study, study_charts, study_frontiers, study_report
+from attest_book.error import BadInput
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = pathlib.Path(held.name)
+
+    def study(self, records=None, spec=made_up_study.SPEC, name="results"):
+        return study.read(made_up_study.write(self.folder / name, records, spec))
+
+    def run_line(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.object(sys, "argv", ["attest", *map(str, arguments)]), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = command_line.main()
+            except SystemExit as left:
+                status = left.code
+        return status, out.getvalue(), err.getvalue()
+
+
+class Read(InFolder):
+    def test_points_baselines_and_what_was_not_run_are_told_apart(self):
+        found = self.study()
+        self.assertEqual((len(found.points), len(found.baselines), len(found.skipped), len(found.refused)), (18, 3, 3, 1))
+        self.assertEqual(found.varying("plan."), ["plan.query_tile", "plan.key_tile"])
+        self.assertEqual(sorted(found.points["problem.length"].unique()), [512, 1024, 2048])
+
+    def test_records_of_all_writers_count_and_the_last_of_a_point(self):
+        first, *rest = made_up_study.points()
+        folder = made_up_study.write(self.folder / "shards", [first])
+        again = made_up_study.timed("k10_wide_tiles", 512, 32, 32, 7.0)
+        again["provenance"] = {**again["provenance"], "date": "2026-11-22T11:00:00Z"}
+        self.assertEqual(again["labels"]["point"], first["labels"]["point"])
+        (folder / "records.2-of-2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rest + [again]))
+        found = study.read(folder)
+        self.assertEqual(len(found.points), 18)
+        self.assertEqual(found.points[found.points.point == again["labels"]["point"]].time.tolist(), [7.0])
+
+    def test_a_plots_name_is_a_column_or_the_end_of_one(self):
+        found = self.study()
+        self.assertEqual([found.column(name) for name in ("query_tile", "plan.query_tile", "kernel", "rmse", "tile")],
+                         ["plan.query_tile", "plan.query_tile", "contender", "error.rmse", None])
+
+    def test_a_plot_of_what_was_not_measured_says_so(self):
+        found = self.study(spec="plots: [{kind: lines, x: colour}, {kind: heat_map, x: key_tile, y: query_tile, value: power}]")
+        (_, chart, text), (_, other, other_text), *_ = study_charts.pictures(found)
+        self.assertEqual((chart, text), (None, "Not drawn: the records have no 'colour'."))
+        self.assertIsNotNone(other)
+        self.assertIn("'power' was not measured; rate stands in its place", other_text)
+
+    def test_bad_folders_end_with_one_line_and_exit_code_2(self):
+        no_yaml = made_up_study.write(self.folder / "bad_yaml", spec="a: [")
+        no_plots = made_up_study.write(self.folder / "bad_plots", spec="plots: [{kind: pie}]")
+        other = made_up_study.write(self.folder / "other", [made_up_study.record(kind="verify")])
+        empty = made_up_study.write(self.folder / "empty", [])
+        no_spec = made_up_study.write(self.folder / "no_spec")
+        (no_spec / "study.yaml").unlink()
+        expected = {self.folder / "nowhere": "is no folder", self.folder: "has no records.*jsonl", no_yaml: "is no YAML",
+                    no_plots: "each of kind heat_map", other: "kind 'verify' is no part of a study", empty: "no record of kind study",
+                    no_spec: "study.yaml: cannot be read"}
+        for folder, message in expected.items():
+            with self.subTest(message):
+                status, out, err = self.run_line("report", folder, "--out", self.folder / "page.html")
+                self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
+                self.assertRegex(err, message)
+        self.assertEqual(self.run_line("report", no_spec, no_spec, no_spec)[0], 2)
+        self.assertEqual(self.run_line("report")[0], 2)
+
+
+class Report(InFolder):
+    def test_the_page_holds_every_part_and_loads_nothing(self):
+        self.study()
+        status, out, err = self.run_line("report", self.folder / "results", "--out", self.folder / "new" / "page.html")
+        self.assertEqual((status, err), (0, ""))
+        text = (self.folder / "new" / "page.html").read_text(encoding="utf-8").rpartition("\n<body>\n")[2]
+        for part in ("Which tiles are fastest?", "1 hold, 1 refuted", "Rate by tiles", "Time against error", "Roofline", "throttled",
+                     "tiles of 256 rows need more shared memory", "0123456789ab", "a device", "uncommitted changes"):
+            self.assertIn(part, text)
+        self.assertNotRegex(text, r'(src|href)="')
+        specs = re.findall(r"vegaEmbed\(\"#chart\d+\", (\{.*\}), \{actions", text)
+        self.assertEqual(len(specs), 4)
+        for spec in specs:
+            json.loads(spec)
+        self.assertIn("18 points measured, 3 skipped, 1 refused", out)
+
+    def test_every_number_of_a_point_stands_in_its_row(self):
+        found = self.study()
+        columns = study_report.columns_of(found)
+        for _, row in found.points.iterrows():
+            texts = [text for text, _ in study_report.cells(found, row, columns)]
+            self.assertIn(study_report.number_text(row.time), " ".join(texts))
+            self.assertIn(f"({study_report.number_text(row.time_low)} to {study_report.number_text(row.time_high)})", " ".join(texts))
+
+    def test_text_of_a_study_cannot_become_markup(self):
+        found = self.study(spec="name: <script>alert(1)</script>\nquestion: a & <b>\n")
+        text = study_report.page(found).html().rpartition("\n<body>\n")[2]
+        self.assertNotIn("<script>alert", text)
+        self.assertIn("a &amp; &lt;b&gt;", text)
+
+    def test_a_study_of_the_executor_has_values_of_the_model_instead_of_times(self):
+        modelled = []
+        for record in made_up_study.points():
+            kept = [m for m in record["measurements"] if m["name"].startswith("model.")]
+            modelled.append({**record, "measurements": kept})
+        found = self.study(modelled, spec="name: x\nquestion: y\n")
+        self.assertEqual(found.value(), "model.flops")
+        self.assertTrue(study_charts.pictures(found))
+        self.assertIn("model dram bytes", study_report.terminal(found))
+
+    def test_skipped_points_are_counted_by_reason(self):
+        self.assertEqual(study_report.reasons(self.study().skipped), [(3, "kernel", "tiles of 256 rows need more shared memory than an SM has")])
+
+    def test_a_study_of_which_nothing_ran_still_has_a_page(self):
+        found = self.study(made_up_study.not_run())
+        self.assertIn("measured nothing", study_report.page(found).html())
+        self.assertIn("0 points measured", study_report.terminal(found))
+
+
+class Frontier(unittest.TestCase):
+    def test_no_point_beats_the_front_and_every_other_point_is_beaten(self):
+        table = pandas.DataFrame({"x": [1.0, 2.0, 2.0, 3.0, 3.0, 4.0, math.nan], "y": [5.0, 3.0, 4.0, 3.0, 1.0, 1.0, 0.0]})
+        found = study_frontiers.front(table, "x", "y")
+        self.assertEqual(list(zip(found.x, found.y)), [(1.0, 5.0), (2.0, 3.0), (3.0, 1.0)])
+
+
+class Compare(InFolder):
+    def test_what_became_slower_comes_first_and_only_it_is_called_so(self):
+        a, b = self.study(name="a"), self.study(made_up_study.points(slower=1.2), name="b")
+        metric, table, only_a, only_b = compare.matched(a, b)
+        self.assertEqual((metric, len(table), only_a, only_b), ("time", 21, 0, 0))
+        slower = table[table.side == 1]
+        self.assertEqual(list(slower.index), list(range(6)))
+        self.assertTrue(slower.what.str.contains("qt128").all())
+        self.assertTrue(table[table.side == 0].ratio.eq(1.0).all())
+
+    def test_the_other_way_round_it_is_faster(self):
+        a, b = self.study(made_up_study.points(slower=1.2), name="a"), self.study(name="b")
+        self.assertEqual((compare.matched(a, b)[1].side == -1).sum(), 6)
+
+    def test_a_difference_within_the_intervals_is_none(self):
+        a, b = self.study(name="a"), self.study(made_up_study.points(slower=1.02), name="b")
+        self.assertTrue((compare.matched(a, b)[1].side == 0).all())
+
+    def test_points_that_only_one_folder_has_are_counted(self):
+        a, b = self.study(name="a"), self.study(made_up_study.points()[:-4], name="b")
+        self.assertEqual(compare.matched(a, b)[2:], (4, 0))
+
+    def test_folders_without_a_common_point_or_measurement_are_refused(self):
+        a = self.study(name="a")
+        with self.assertRaisesRegex(BadInput, "no measurement in common"):
+            compare.matched(a, self.study(made_up_study.not_run(), name="b"))
+        with self.assertRaisesRegex(BadInput, "no point in common"):
+            compare.matched(a, self.study([made_up_study.timed("another", 512, 32, 32, 1.0)], name="c"))
+
+    def test_two_folders_make_a_page(self):
+        self.study(name="a"), self.study(made_up_study.points(slower=1.2), name="b")
+        status, out, err = self.run_line("report", self.folder / "a", self.folder / "b", "--out", self.folder / "page.html")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("6 of 21 matched points are slower in B, 0 faster", out)
+
+
+class Statistics(unittest.TestCase):
+    def test_the_interval_holds_the_ratio_of_any_values_in_the_two_intervals(self):
+        ratio, low, high = statistics.ratio_interval((2.0, 1.5, 2.5), (1.0, 0.5, 2.0))
+        self.assertEqual((ratio, low, high), (2.0, 1.5 / 2.0, 2.5 / 0.5))
+
+    def test_what_is_not_a_number_is_on_no_side(self):
+        self.assertEqual([statistics.side(*ends) for ends in ((1.1, 1.2), (0.8, 0.9), (0.9, 1.1), (1.0, 1.0), (math.nan, math.nan))],
+                         [1, -1, 0, 0, 0])
+
+
+if __name__ == "__main__":
+    unittest.main()
