@@ -55,7 +55,9 @@ std::string kernel_glob(const ErrorsOptions& options) {
 void measure(ErrorsRow& row, Device& device, const ErrorsOptions& options) {
   device.seed_schedule(options.axes.seed);
   const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
-                                        {.key_order = row.key_order, .detail = options.detail()});
+                                        {.key_order = row.key_order,
+                                         .detail = options.detail(),
+                                         .of_unrounded_inputs = row.of_unrounded_inputs});
   row.o = study.o;
   row.lse = study.lse;
   row.certified_rows = study.certified_rows;
@@ -161,6 +163,9 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_flag("--map", options->with_map,
                     "records of where the error of O sits: RMSE of rows x columns");
+  command->add_flag("--unrounded", axes.of_unrounded_inputs,
+                    "hold 16-bit kernels against the exact answer of the inputs before they were "
+                    "rounded; fp32 kernels are left out");
   command->add_option(
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "

@@ -144,7 +144,8 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
         .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
         .sets = std::ranges::count(axes.fixed_families, inputs.family) != 0 ? 1 : axes.sets,
         .kernel = &kernel,
-        .key_order = key_order_from_name(order)};
+        .key_order = key_order_from_name(order),
+        .of_unrounded_inputs = axes.of_unrounded_inputs};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
     for (const std::string& text : plans) {
@@ -163,6 +164,7 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
           for (const KernelInfo* kernel : kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;
+              if (axes.of_unrounded_inputs && type == ElementType::fp32) continue;
               Problem problem = asked.problem;
               problem.element_type = type;
               add(*kernel, problem, inputs, order);

@@ -11,8 +11,10 @@
 namespace attest {
 namespace {
 
-std::string magnitude_of(const InputSpec& inputs) {
-  return inputs.magnitude == 1 ? "" : fmt::format(":{:g}", inputs.magnitude);
+std::string inputs_of(const ErrorsRow& row) {
+  const InputSpec& inputs = row.the_case.inputs;
+  return fmt::format("{}{}{}", inputs.family, row.of_unrounded_inputs ? "_unrounded" : "",
+                     inputs.magnitude == 1 ? "" : fmt::format(":{:g}", inputs.magnitude));
 }
 
 Record record_about(const ErrorsRow& row, std::string_view tensor) {
@@ -23,7 +25,7 @@ Record record_about(const ErrorsRow& row, std::string_view tensor) {
                    {"executor", row.executor},
                    {"problem", to_string(row.the_case.problem)},
                    {"plan", to_string(row.the_case.plan)},
-                   {"inputs", row.the_case.inputs.family + magnitude_of(row.the_case.inputs)},
+                   {"inputs", inputs_of(row)},
                    {"key_order", std::string(name_of(row.key_order))},
                    {"element_type", std::string(format_of(row.the_case.problem.element_type).name)},
                    {"tensor", std::string(tensor)}};
@@ -82,8 +84,8 @@ void print_heading(const ErrorsRow& row) {
   text.erase(text.rfind(" fp32"), 5);
   const std::string order =
       row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
-  fmt::print("\n{}, inputs {}{}{}, {} data set{}\n", text, row.the_case.inputs.family,
-             magnitude_of(row.the_case.inputs), order, row.sets, row.sets == 1 ? "" : "s");
+  fmt::print("\n{}, inputs {}{}, {} data set{}\n", text, inputs_of(row), order, row.sets,
+             row.sets == 1 ? "" : "s");
   fmt::print(
       "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
       "", "", "", "", "", "relative", "largest", "", "ulp from the correctly rounded result, %  ",

@@ -21,8 +21,9 @@ struct ErrorsRow {
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;
-  std::string made_by{};   ///< what a file says about its outputs
-  std::string left_out{};  ///< why nothing was measured
+  bool of_unrounded_inputs = false;  ///< see ErrorStudyOptions
+  std::string made_by{};             ///< what a file says about its outputs
+  std::string left_out{};            ///< why nothing was measured
   std::optional<TensorErrors> o{}, lse{};
   std::int64_t certified_rows = 0;  ///< of the reference, by the oracle
 };

@@ -48,6 +48,12 @@ check "the same data is not counted several times" has once '"name":"sets","valu
 small --problem 'h1 n33 d16 fp16' --family normal --key-order drawn --key-order rising >orders
 check "key orders differ in their errors" [ "$(grep -o '"rmse","value":[^,]*' orders | sort -u | wc -l)" -eq 4 ]
 small --problem 'h1 n33 d16 fp16' --family normal --plan key_splits=2 >changed
+small --problem 'h1 n33 d16 bf16' --family normal >rounded
+small --problem 'h1 n33 d16 bf16' --family normal --unrounded >unrounded
+rmse() { grep '"tensor":"O"' "$1" | grep -o '"name":"rmse","value":[^,]*' | cut -d: -f3; }
+check "the inputs' rounding counts if asked for" awk "BEGIN{exit !($(rmse unrounded) > $(rmse rounded))}"
+check "without a bound, and named" has unrounded '"inputs":"normal_unrounded"'
+check "which it has not" [ "$(grep -c error_over_bound unrounded)" -eq 0 ]
 check "fields of a plan change the default" has changed '"plan":"kt[0-9]+ key_splits=2|"plan":"kt[0-9]+ ks2'
 check "a brace without its partner" refused "'n\{64' has a brace" --problem 'n{64' --kernel 'o5*'
 check "a glob without a family" refused "matches no family" --family 'nothing*' --kernel 'o5*'

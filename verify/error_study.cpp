@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/input_family.hpp"
 #include "verify/run.hpp"
 
 namespace attest {
@@ -37,8 +38,10 @@ struct Collection {
   Collection(Shape shape, std::int64_t sets)
       : want(shape, sets), bound(shape, sets), got(shape, sets) {}
 
-  [[nodiscard]] TensorErrors errors(ElementType type, const ErrorDetail& detail) const {
-    return tensor_errors(want.tensor(), got.tensor(), type, &bound.tensor(), detail);
+  [[nodiscard]] TensorErrors errors(ElementType type, bool is_bounded,
+                                    const ErrorDetail& detail) const {
+    return tensor_errors(want.tensor(), got.tensor(), type, is_bounded ? &bound.tensor() : nullptr,
+                         detail);
   }
 };
 
@@ -58,9 +61,15 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
       throw KernelFault(fmt::format("{}: {}: {}", to_string(of_set), launch.findings.front().kind,
                                     launch.findings.front().message));
     }
-    const Answer answer = run.answer_to(of_set.problem, of_set.plan, inputs);
+    Problem asked = of_set.problem;
+    if (options.of_unrounded_inputs) asked.element_type = ElementType::fp32;
+    const Inputs exact_inputs =
+        options.of_unrounded_inputs
+            ? with_key_order(asked, make_inputs(asked, of_set.inputs), options.key_order)
+            : inputs;
+    const Answer answer = run.answer_to(asked, of_set.plan, exact_inputs);
     const Certificate certificate =
-        certify_rows(of_set.problem, inputs, answer, of_set.inputs.seed, 1);
+        certify_rows(asked, exact_inputs, answer, of_set.inputs.seed, 1);
     if (!certificate.holds()) {
       throw std::logic_error(fmt::format(
           "the f64 reference differs from the oracle by more than its own error estimate, in {}",
@@ -79,8 +88,9 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
     lse->got.add(launch.outputs.lse);
   }
   if (!o) throw std::logic_error("study_errors: no data set");
-  study.o = o->errors(c.problem.element_type, options.detail);
-  study.lse = lse->errors(ElementType::fp32, {.axes = options.detail.axes});
+  const bool is_bounded = !options.of_unrounded_inputs;
+  study.o = o->errors(c.problem.element_type, is_bounded, options.detail);
+  study.lse = lse->errors(ElementType::fp32, is_bounded, {.axes = options.detail.axes});
   return study;
 }
 

@@ -22,6 +22,10 @@ struct ErrorStudy {
 struct ErrorStudyOptions {
   KeyOrder key_order = KeyOrder::drawn;
   ErrorDetail detail{};  ///< a map is made of O alone
+  /// The exact answer is that of the inputs before they were rounded to the element type: what a
+  /// user who starts from fp32 gets. No bound then: none holds for inputs that a kernel did not
+  /// see.
+  bool of_unrounded_inputs = false;
 };
 
 /// Runs `c` on `sets` >= 1 data sets with the input seeds c.inputs.seed, c.inputs.seed + 1, ... and
