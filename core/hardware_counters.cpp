@@ -20,25 +20,28 @@ HardwareCounter stall(const std::string& reason, const std::string& name) {
           .group = "stalls"};
 }
 
-/// `active` and `elapsed`: of the cycles in which an SM had a warp, and of all cycles of the run.
+/// Shares are of the cycles in which SMs had a warp, on average or on the SM that had one for the
+/// longest. Cycles that merely passed would count the time between the launches of a run.
 std::vector<HardwareCounter> make_table() {
   return {
-      {"dram_read_bytes", "B", "dram__bytes_read.sum", "", "dram"},
-      {"dram_write_bytes", "B", "dram__bytes_write.sum", "", "dram"},
-      {"dram_busy", "%", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "", "dram"},
+      {"dram_read_bytes", "B", "dram__bytes_read.sum", "", "", "dram"},
+      {"dram_write_bytes", "B", "dram__bytes_write.sum", "", "", "dram"},
       // Of what SMs ask for, copies by TMA included; not of what the L2's halves ask each other.
-      {"l2_sectors", "1", "lts__t_sectors_srcunit_tex.sum", "", "l2"},
-      {"l2_hit_rate", "%", "lts__t_sectors_srcunit_tex_lookup_hit.sum",
-       "lts__t_sectors_srcunit_tex.sum", "l2"},
-      {"tensor_active", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", "",
-       "tensor"},
-      {"tensor_instructions", "1", "sm__inst_executed_pipe_tensor.sum", "", "tensor"},
-      {"shared_passes", "1", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "", "shared"},
-      {"shared_conflict_passes", "1", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "",
+      // Each takes a pass, and runs differ: hits over sectors would exceed 100 % now and then.
+      {"l2_sectors", "1", "lts__t_sectors_srcunit_tex.sum", "", "", "l2"},
+      {"l2_hit_rate", "%", "lts__t_sectors_srcunit_tex_lookup_hit.sum", "",
+       "lts__t_sectors_srcunit_tex_lookup_miss.sum", "l2"},
+      // Without HFMA2.MMA, by which nvcc also moves constants.
+      {"tensor_active", "%",
+       "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg",
+       "sm__cycles_active.max", "", "tensor"},
+      {"wgmma_instructions", "1", "sm__inst_executed_pipe_tensor_op_gmma.sum", "", "", "tensor"},
+      {"shared_passes", "1", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "", "", "shared"},
+      {"shared_conflict_passes", "1", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "", "",
        "shared"},
-      {"achieved_occupancy", "%", "sm__warps_active.avg.pct_of_peak_sustained_active", "",
+      {"achieved_occupancy", "%", "sm__warps_active.avg.pct_of_peak_sustained_active", "", "",
        "occupancy"},
-      {"sm_active", "%", "sm__cycles_active.avg", "sm__cycles_elapsed.avg", "occupancy"},
+      {"sm_balance", "%", "sm__cycles_active.avg", "sm__cycles_active.max", "", "occupancy"},
       stall("selected", "none"),  // it issues
       stall("not_selected", "not_selected"),
       stall("wait", "fixed_latency"),
@@ -100,9 +103,9 @@ std::vector<HardwareCounter> hardware_counters_of(std::span<const std::string> n
   return chosen;
 }
 
-double value_of(const HardwareCounter& counter, double metric, double per) {
-  if (counter.per.empty()) return metric;
-  return metric / per * (counter.unit == "%" ? 100 : 1);
+double value_of(const HardwareCounter& counter, double metric, double per, double rest) {
+  if (counter.per.empty() && counter.rest.empty()) return metric;
+  return metric / (counter.rest.empty() ? per : metric + rest) * (counter.unit == "%" ? 100 : 1);
 }
 
 }  // namespace attest

@@ -7,13 +7,15 @@
 
 namespace attest {
 
-/// A measurement that the GPU's counters give: `metric`, or `metric` over `per`. Metrics are named
-/// as CUPTI and Nsight Compute name them, for sm_80 and later.
+/// A measurement that the GPU's counters give: `metric`, or `metric` over `per`, or its share of
+/// `metric` and `rest` together. Metrics are named as CUPTI and Nsight Compute name them, and are
+/// those of sm_90.
 struct HardwareCounter {
   std::string name{};    ///< of the measurement
   std::string unit{};    ///< `%`: a quotient is multiplied by 100; empty: the one CUPTI gives
   std::string metric{};  ///< with its rollup, such as `dram__bytes_read.sum`
   std::string per{};     ///< empty: nothing
+  std::string rest{};    ///< empty: nothing
   std::string group{};
 };
 
@@ -27,7 +29,9 @@ struct HardwareCounter {
 /// spelling only the machine can check. Throws InvalidInput that offers near names.
 [[nodiscard]] std::vector<HardwareCounter> hardware_counters_of(std::span<const std::string> names);
 
-/// Of one run: the value of `metric` and, where there is one, of `per`. 0 / 0 is NaN.
-[[nodiscard]] double value_of(const HardwareCounter& counter, double metric, double per);
+/// From the values of `metric`, `per` and `rest`, of which those without a name do not matter.
+/// 0 / 0 is NaN.
+[[nodiscard]] double value_of(const HardwareCounter& counter, double metric, double per,
+                              double rest);
 
 }  // namespace attest

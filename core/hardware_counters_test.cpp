@@ -60,10 +60,14 @@ TEST(HardwareCounters, an_unknown_name_is_refused_with_what_may_be_meant) {
 }
 
 TEST(HardwareCounters, a_share_is_in_percent_and_of_nothing_it_is_no_number) {
-  const HardwareCounter share{.name = "hits", .unit = "%", .metric = "hit", .per = "all"};
-  EXPECT_EQ(value_of(share, 3, 4), 75);
-  EXPECT_TRUE(std::isnan(value_of(share, 0, 0)));
-  EXPECT_EQ(value_of({.name = "x", .unit = "%", .metric = "x"}, 3, 0), 3);
+  const HardwareCounter quotient{.name = "busy", .unit = "%", .metric = "a", .per = "b"};
+  EXPECT_EQ(value_of(quotient, 3, 4, 7), 75);
+  EXPECT_TRUE(std::isnan(value_of(quotient, 0, 0, 0)));
+  const HardwareCounter share{.name = "hits", .unit = "%", .metric = "hit", .rest = "miss"};
+  EXPECT_EQ(value_of(share, 3, 7, 1), 75);
+  EXPECT_TRUE(std::isnan(value_of(share, 0, 7, 0)));
+  EXPECT_EQ(value_of({.name = "x", .unit = "%", .metric = "x"}, 3, 0, 0), 3);
+  EXPECT_EQ(value_of({.name = "x", .unit = "1", .metric = "x", .per = "y"}, 3, 4, 0), 0.75);
 }
 
 }  // namespace

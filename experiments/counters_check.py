@@ -62,19 +62,18 @@ def launch_each(library, launches):
 
 
 def of_run(counters, kernels):
-    """[(name, value, unit)] of the counters from what ncu said of the run's kernels: sums, or means by time."""
+    """[(name, value, unit)] of the counters from what ncu said of the run's kernels: sums, or of shares means by time."""
     total = math.fsum(found[DURATION] for _, found in kernels)
 
     def value(metric):
-        is_sum = metric.endswith(".sum")
-        weighted = [found[metric] * (1 if is_sum else found[DURATION] / total) for _, found in kernels]
-        return math.fsum(weighted)
+        is_share = "pct" in metric.rsplit(".", 1)[-1]
+        return math.fsum(found[metric] * (found[DURATION] / total if is_share else 1) for _, found in kernels)
 
     rows = []
     for counter in counters:
         number = value(counter["metric"])
-        if counter["per"]:
-            per = value(counter["per"])
+        if counter["per"] or counter["rest"]:
+            per = number + value(counter["rest"]) if counter["rest"] else value(counter["per"])
             number = math.nan if per == 0 else number / per * (100 if counter["unit"] == "%" else 1)
         rows.append((counter["name"], number, counter["unit"]))
     return rows
@@ -82,7 +81,7 @@ def of_run(counters, kernels):
 
 def under_ncu(options, counters, launches):
     """What ncu said of each of the launches: [(name, metrics)] of its kernels."""
-    metrics = {metric for counter in counters for metric in (counter["metric"], counter["per"]) if metric} | {DURATION}
+    metrics = {metric for counter in counters for metric in (counter["metric"], counter["per"], counter["rest"]) if metric} | {DURATION}
     command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--profile-from-start", "off",
                "--metrics", ",".join(sorted(metrics)), sys.executable, os.path.abspath(__file__),
                "--library", options.library, "--out", options.out, "--set", options.set, "--child"]
@@ -127,7 +126,7 @@ COLUMNS = [("tensor_active", "tensor pipe active, %", 1, "{:.1f}"), ("dram_read_
            ("dram_write_bytes", "written, GB", 1e-9, "{:.3f}"), ("l2_hit_rate", "L2 hits, %", 1, "{:.1f}"),
            ("shared_passes", "shared memory passes, M", 1e-6, "{:.2f}"),
            ("shared_conflict_passes", "of them conflicts, M", 1e-6, "{:.2f}"),
-           ("achieved_occupancy", "occupancy, %", 1, "{:.1f}")]
+           ("achieved_occupancy", "occupancy, %", 1, "{:.1f}"), ("sm_balance", "SM balance, %", 1, "{:.1f}")]
 
 
 def report(paths):
@@ -160,7 +159,7 @@ def report(paths):
     return "\n".join(lines)
 
 
-PERCENT = ("dram_busy", "l2_hit_rate", "tensor_active", "achieved_occupancy", "sm_active")
+PERCENT = ("l2_hit_rate", "tensor_active", "achieved_occupancy", "sm_balance")
 
 
 def main():

@@ -121,7 +121,11 @@ Json counted(const std::vector<std::string>& names, int (*work)()) {
 Json described(const std::vector<HardwareCounter>& counters) {
   Json list = Json::array();
   for (const HardwareCounter& c : counters) {
-    list.push_back({{"name", c.name}, {"unit", c.unit}, {"metric", c.metric}, {"per", c.per}});
+    list.push_back({{"name", c.name},
+                    {"unit", c.unit},
+                    {"metric", c.metric},
+                    {"per", c.per},
+                    {"rest", c.rest}});
   }
   return list;
 }

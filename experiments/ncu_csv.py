@@ -6,7 +6,7 @@ import io
 # ncu's base units that are multiples of ours.
 SCALE = {"": 1, "%": 1, "ns": 1, "nsecond": 1, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9,
          "second": 1e9, "byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "byte/block": 1, "Kbyte/block": 1e3,
-         "register/thread": 1, "sector": 1, "request": 1, "inst": 1, "thread": 1, "block": 1}
+         "register/thread": 1, "sector": 1, "request": 1, "inst": 1, "cycle": 1, "ratio": 1, "thread": 1, "block": 1}
 
 
 def kernels(text, wanted):

@@ -97,7 +97,7 @@ struct CounterSchedule::Host {
   void add(HardwareCounter counter) {
     const std::string unit = unit_of(counter.metric);
     if (counter.unit.empty()) counter.unit = unit;
-    for (const std::string& metric : {counter.metric, counter.per}) {
+    for (const std::string& metric : {counter.metric, counter.per, counter.rest}) {
       if (metric.empty() || std::ranges::find(metrics, metric) != metrics.end()) continue;
       (void)unit_of(metric);
       metrics.push_back(metric);
@@ -136,9 +136,8 @@ struct CounterSchedule::Host {
 };
 
 CounterSchedule::CounterSchedule(const std::string& chip, std::span<const std::uint8_t> available,
-                                 std::span<const std::string> names) {
-  std::vector<HardwareCounter> counters = hardware_counters_of(names);
-  host_ = std::make_unique<Host>(chip, available);
+                                 std::vector<HardwareCounter> counters)
+    : host_(std::make_unique<Host>(chip, available)) {
   for (HardwareCounter& counter : counters) host_->add(std::move(counter));
   if (!host_->metrics.empty()) host_->make_config();
 }
@@ -162,8 +161,9 @@ std::vector<Measurement> CounterSchedule::measurements(
   };
   std::vector<Measurement> result;
   for (const HardwareCounter& counter : host_->counters) {
-    result.push_back(
-        {counter.name, value_of(counter, value(counter.metric), value(counter.per)), counter.unit});
+    const double number =
+        value_of(counter, value(counter.metric), value(counter.per), value(counter.rest));
+    result.push_back({counter.name, number, counter.unit});
   }
   return result;
 }

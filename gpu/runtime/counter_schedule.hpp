@@ -20,7 +20,7 @@ class CounterSchedule {
   /// hand offers; empty: all that the chip has. Throws InvalidInput for a metric that the chip does
   /// not have, with near names, and MachineError where CUPTI is missing.
   CounterSchedule(const std::string& chip, std::span<const std::uint8_t> available,
-                  std::span<const std::string> names);
+                  std::vector<HardwareCounter> counters);
   CounterSchedule(const CounterSchedule&) = delete;
   CounterSchedule& operator=(const CounterSchedule&) = delete;
   ~CounterSchedule();

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/error.hpp"
+#include "core/hardware_counters.hpp"
 #include "gpu/runtime/counter_schedule.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/cupti_library.hpp"
@@ -83,6 +84,25 @@ class RangeProfiler {
     (void)ask_cupti("cuptiRangeProfilerDisable", p);
   }
 
+  [[nodiscard]] std::vector<Measurement> count(const CounterSchedule& schedule,
+                                               const std::function<void()>& before,
+                                               const std::function<void()>& work) {
+    std::vector<std::uint8_t> data = counter_data(schedule);
+    configure(schedule, data);
+    std::size_t passes = 0;
+    for (bool is_last = false; !is_last; ++passes) {
+      if (passes > schedule.passes()) {
+        throw MachineError(fmt::format("CUPTI asks for more than the {} passes that it announced",
+                                       schedule.passes()));
+      }
+      before();
+      is_last = run_pass(work);
+    }
+    decode();
+    return schedule.measurements(data);
+  }
+
+ private:
   [[nodiscard]] std::vector<std::uint8_t> counter_data(const CounterSchedule& schedule) {
     std::vector<const char*> metrics = schedule.metrics();
     ATTEST_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize_Params, size);
@@ -149,7 +169,6 @@ class RangeProfiler {
     if (p.numOfRangeDropped != 0) throw MachineError("CUPTI dropped what its counters said");
   }
 
- private:
   CUpti_RangeProfiler_Object* object_ = nullptr;
 };
 
@@ -159,8 +178,14 @@ struct HardwareCounters::Target {
   CUcontext context = nullptr;
   std::string chip;
   std::vector<std::uint8_t> available;
-  /// By the names that were asked for: making one takes a third of a second.
-  std::map<std::vector<std::string>, CounterSchedule> schedules;
+  /// By the names of its counters: making one takes a third of a second.
+  std::map<std::string, CounterSchedule> schedules;
+
+  const CounterSchedule& schedule(const std::vector<HardwareCounter>& counters) {
+    std::string key;
+    for (const HardwareCounter& counter : counters) key += counter.name + " ";
+    return schedules.try_emplace(key, chip, available, counters).first->second;
+  }
 };
 
 HardwareCounters::HardwareCounters(int ordinal) : target_(std::make_unique<Target>()) {
@@ -177,24 +202,20 @@ HardwareCounters::~HardwareCounters() = default;
 std::vector<Measurement> HardwareCounters::count(std::span<const std::string> names,
                                                  const std::function<void()>& before,
                                                  const std::function<void()>& work) {
-  const std::vector<std::string> key(names.begin(), names.end());
-  const CounterSchedule& schedule =
-      target_->schedules.try_emplace(key, target_->chip, target_->available, names).first->second;
-  if (schedule.metrics().empty()) return {};
-  RangeProfiler profiler(target_->context);
-  std::vector<std::uint8_t> data = profiler.counter_data(schedule);
-  profiler.configure(schedule, data);
-  std::size_t done = 0;
-  for (bool is_last = false; !is_last; ++done) {
-    if (done > schedule.passes()) {
-      throw MachineError(fmt::format("CUPTI asks for more than the {} passes that it announced",
-                                     schedule.passes()));
-    }
-    before();
-    is_last = profiler.run_pass(work);
+  const std::vector<HardwareCounter> counters = hardware_counters_of(names);
+  // A group by itself: CUPTI would spread the two sides of a quotient over passes, and runs differ.
+  std::map<std::string, std::vector<HardwareCounter>> groups;
+  for (const HardwareCounter& counter : counters) groups[counter.group].push_back(counter);
+  for (const auto& [name, group] : groups) (void)target_->schedule(group);  // all names are right
+  std::map<std::string, Measurement> counted;
+  for (const auto& [name, group] : groups) {
+    const CounterSchedule& schedule = target_->schedule(group);
+    RangeProfiler profiler(target_->context);
+    for (Measurement& m : profiler.count(schedule, before, work)) counted[m.name] = std::move(m);
   }
-  profiler.decode();
-  return schedule.measurements(data);
+  std::vector<Measurement> result;
+  for (const HardwareCounter& counter : counters) result.push_back(counted.at(counter.name));
+  return result;
 }
 
 }  // namespace attest

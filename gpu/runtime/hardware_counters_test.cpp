@@ -85,14 +85,14 @@ TEST_F(GpuHardwareCounters, all_groups_in_one_request_run_the_work_once_a_pass_a
     EXPECT_TRUE(std::isfinite(m.value)) << m.name;
     EXPECT_GE(m.value, 0) << m.name;
     if (m.unit == "%") {
-      EXPECT_LE(m.value, 101) << m.name;  // passes differ
+      EXPECT_LE(m.value, 100) << m.name;
     }
   }
 }
 
 TEST_F(GpuHardwareCounters, a_kernel_without_matrix_products_keeps_no_tensor_pipe_busy) {
   const DeviceBuffer<std::byte> buffer(std::size_t{1} << 24);
-  EXPECT_EQ(counted("tensor_instructions", [&] { read(buffer); }), 0);
+  EXPECT_EQ(counted("tensor_active", [&] { read(buffer); }), 0);
 }
 
 TEST_F(GpuHardwareCounters, unknown_names_are_bad_input) {
@@ -102,7 +102,7 @@ TEST_F(GpuHardwareCounters, unknown_names_are_bad_input) {
 
 TEST_F(GpuHardwareCounters, work_that_throws_leaves_the_counters_usable) {
   EXPECT_THROW((void)device_->count(Names{"dram"}, [] { throw KernelError("no"); }), KernelError);
-  EXPECT_EQ(device_->count(Names{"dram"}, [] {}).size(), 3U);
+  EXPECT_EQ(device_->count(Names{"dram"}, [] {}).size(), 2U);
 }
 
 }  // namespace
