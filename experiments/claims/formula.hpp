@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace attest {
+
+/// What a function of a formula is given.
+using FormulaValue = std::variant<double, std::string>;
+using FormulaFunction = std::function<double(std::span<const FormulaValue>)>;
+
+/// What a formula may name.
+struct FormulaScope {
+  std::map<std::string, FormulaFunction, std::less<>> functions;
+  std::map<std::string, double, std::less<>> values;
+};
+
+/// Throws InvalidInput with the argument's number and what it should be.
+[[nodiscard]] double number_of(std::span<const FormulaValue> arguments, std::size_t i);
+[[nodiscard]] std::int64_t integer_of(std::span<const FormulaValue> arguments, std::size_t i);
+[[nodiscard]] const std::string& text_of(std::span<const FormulaValue> arguments, std::size_t i);
+/// Throws InvalidInput unless there are `least` to `most` arguments.
+void require_arguments(std::span<const FormulaValue> arguments, std::size_t least,
+                       std::size_t most);
+
+/// The value of a formula: numbers, texts in quotes (as arguments), names, calls, + - * / ^,
+/// comparisons and `and`, `or`, `not`, which give 1 or 0. A comparison with NaN gives 0, != too.
+/// Throws InvalidInput with the formula and where it is wrong; what functions throw passes.
+[[nodiscard]] double evaluate_formula(std::string_view formula, const FormulaScope& scope);
+
+/// min, max, abs, sqrt, log2, exp; and how a figure agrees with a printed one:
+/// rounds_to(x, '19.03'): x is within half of the last digit that is printed;
+/// within(x, y, p): x differs from y by at most p percent of y.
+void add_arithmetic(FormulaScope& scope);
+
+/// `text` with `{name}` or `{name:FORMAT}`, a format of fmt for doubles, replaced by the values.
+/// Throws InvalidInput for a name that is none, a format that is none.
+[[nodiscard]] std::string filled(std::string_view text, const FormulaScope& scope);
+
+}  // namespace attest
