@@ -362,6 +362,19 @@ TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {
   EXPECT_NEAR(largest, stated, rounding);
 }
 
+TEST(CapturedLayerFamily, a_layer_with_fewer_queries_than_keys_is_taken_whole) {
+  const auto layers = layers_of(
+      {counted("q", {1, 1, 2, 2}), counted("k", {1, 1, 5, 2}), counted("v", {1, 1, 5, 2})});
+  const InputFamily family = captured_layer_family(layers.front(), "one");
+  Problem problem{.query_len = 2, .key_len = 5, .head_dim = 2};
+  EXPECT_FALSE(family.unsupported(problem).has_value());
+  EXPECT_EQ(family.make(problem, {}).k.at(0, 0, 4, 1), 9);
+  problem.query_len = 1;
+  EXPECT_TRUE(family.unsupported(problem).has_value());
+  problem.key_len = 4;
+  EXPECT_TRUE(family.unsupported(problem).has_value());
+}
+
 TEST(CapturedLayerFamily, it_holds_the_first_rows_of_every_head_whatever_the_seed) {
   const auto layers = layers_of({counted("q", {1, 4, 6, 2}), counted("k", {1, 2, 6, 2}, 100),
                                  counted("v", {1, 2, 6, 2}, 200)});

@@ -17,14 +17,16 @@ std::optional<std::string> why_unfit(const CapturedLayer& layer, const std::stri
                                      const Problem& problem) {
   const Shape q = layer.q.shape(), k = layer.k.shape();
   const std::int64_t rows = std::min(q[2], k[2]);
+  const bool is_prefix = problem.query_len == problem.key_len && problem.key_len <= rows;
+  const bool is_whole = problem.query_len == q[2] && problem.key_len == k[2];
   const bool fits = problem.batch == q[0] && problem.query_heads == q[1] &&
                     problem.kv_heads == k[1] && problem.head_dim == q[3] &&
-                    problem.output_dim() == q[3] && problem.query_len == problem.key_len &&
-                    problem.key_len <= rows;
+                    problem.output_dim() == q[3] && (is_prefix || is_whole);
   if (fits) return std::nullopt;
   return fmt::format(
-      "input family '{}' is a layer of b{} h{}/{} d{} and at most n{}; the problem is {}", name,
-      q[0], q[1], k[1], q[3], rows, to_string(problem));
+      "input family '{}' is a layer of b{} h{}/{} d{} and q{} k{} or at most n{}; the problem is "
+      "{}",
+      name, q[0], q[1], k[1], q[3], q[2], k[2], rows, to_string(problem));
 }
 
 /// The first rows of every head.

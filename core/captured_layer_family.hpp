@@ -11,8 +11,8 @@ namespace attest {
 
 /// A family that fills Q, K and V with the first rows of one captured layer, every head in its
 /// place, bit for bit: what `NAME` of a report about a layer means. InputSpec::seed and ::magnitude
-/// have no effect. Problems need the captured batch, heads and head_dim, as many queries as keys,
-/// and at most the captured rows.
+/// have no effect. Problems need the captured batch, heads and head_dim, and as many queries as
+/// keys of those that were captured, or all of both.
 [[nodiscard]] InputFamily captured_layer_family(CapturedLayer layer, std::string name);
 
 /// Adds one for each layer that is shipped with the program and, if `file` is not empty, for each

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Errors by precision along one axis at a time: length, head dim, size of the logits, key tile, order of keys, splits, row under
+# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding. On the executor, which has
+# the H200's bits for these kernels (../gpu/arithmetic), and by emulations on the CPU.
+#
+#   experiments/error_axes.sh build/release/bin/attest OUT [AXIS...]
+#
+# writes OUT/errors_AXIS.jsonl; all axes when none is named. An hour of one core, most of it for lengths.
+set -euo pipefail
+attest=$1 out=$2; shift 2
+fixed=(--executor simt --sets 2)
+
+# errors FILE ARGUMENTS...: one file an axis, whatever the commands that fill it.
+errors() {
+  local axis=$1; shift
+  "$attest" errors "${fixed[@]}" --out "$out/$axis" "$@" >>"$out/$axis.log" 2>&1
+}
+# Every precision that a GPU kernel has: fp32 by FFMA, by fp16 and bf16 parts, by TF32 parts, TF32, fp16 and bf16.
+precisions() {
+  errors "$@" --kernel 'k10_wide_tiles,fa2_mma'
+  errors "$@" --kernel fp32_wgmma --plan 'products={automatic,bf16_x6}'
+  errors "$@" --kernel tf32_mma --plan 'products={tf32_x3,tf32}'
+}
+length() {
+  precisions length --family normal --problem 'h1 n{64,128,256,512,1024,2048,4096} d64'
+  errors length --family normal --problem 'h1 n{64,128,256,512,1024,2048,4096} d64' --kernel 'k7_shuffled_rows,fa3_wgmma'
+}
+head_dim() { precisions head_dim --family normal --problem 'h2 n512 d{16,32,64,128,256}'; }
+magnitude() { precisions magnitude --family 'normal:{0.25,1,4,16,64}' --problem 'h2 n512 d64'; }
+key_tile() {
+  local inputs=(--family normal --family ascending_maxima:20 --problem 'h2 n1024 d64')
+  errors key_tile "${inputs[@]}" --kernel fa2_mma --plan 'qt64,kt{32,64,128}'
+  fixed=(--executor cpu --sets 2)
+  errors key_tile "${inputs[@]}" --kernel choice/flash --plan 'kt{16,32,64,128,256,1024}'
+  errors key_tile "${inputs[@]/d64/d64 fp32}" --kernel emulated_fma --plan 'kt{16,32,64,128,256,1024}'
+  errors key_tile "${inputs[@]}" --kernel emulated_split_sm90 --plan 'products=tf32_x3,kt{16,32,64,128,256,1024}'
+}
+key_order() {
+  precisions key_order --family normal:4 --family sink:8 --problem 'h2 n512 d64' \
+    --key-order drawn --key-order reversed --key-order rising --key-order falling
+}
+key_splits() {
+  local inputs=(--family normal --family normal:4 --problem 'h2 n1024 d64')
+  errors key_splits "${inputs[@]}" --kernel fa2_mma --plan 'key_splits={1,2,4,8}'
+  fixed=(--executor cpu --sets 2)
+  errors key_splits "${inputs[@]}" --kernel 'choice/flash,choice/partials_in_16_bits' --plan 'kt32,key_splits={1,2,4,8,16}'
+  errors key_splits "${inputs[@]/d64/d64 fp32}" --kernel 'emulated_fma,o6_split_combine' --plan 'kt32,key_splits={1,2,4,8,16}'
+}
+row() { precisions row --family normal --problem 'h2 n1024 d64 causal_top_left' --by row; }
+family() {
+  precisions family --problem 'h2 n512 d64' --family normal --family 'outliers:{1,10}' --family sink:8 --family ties:1 \
+    --family all_negative:200 --family zero_q --family dominant_key:30 --family huge_logits:100 --family real
+  errors family --problem 'h2 n512 d64' --family normal --family outliers --family real --kernel fa3_wgmma
+}
+layer() {
+  precisions layer --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head
+  precisions layer --family 'minilm.*' --problem 'h3 n512 d32' --by head
+}
+layer_row() { errors layer_row --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by row --kernel fa2_mma; }
+map() {
+  errors map --map --problem 'h2 n1024 d64 bf16 causal_top_left' --family normal --kernel fa2_mma
+  errors map --map --problem 'h2 n1024 d64 bf16' --family outliers --kernel fa2_mma
+  errors map --map --problem 'h3/1 n1024 d64 bf16 causal_top_left' --family 'smollm2.layer{0,18,29}' --kernel fa2_mma
+  errors map --map --problem 'h2 n1024 d64 causal_top_left' --family normal --kernel k10_wide_tiles
+}
+variant() {
+  fixed=(--executor cpu --sets 2)
+  errors variant --kernel 'o*' --problem 'h2 n{64,512,2048} d64 fp32' --family normal
+  errors variant --kernel 'o*' --problem 'h2 n512 d64 fp32' --family normal:16 --family 'ascending_maxima:{20,80}' --family sink:8
+}
+choice() {
+  fixed=(--executor cpu --sets 2)
+  errors choice --kernel 'choice/*' --plan kt64,key_splits=4 --problem 'h2 n512 d64' --family normal --family real
+  # l of a mean over N keys, in 16 bits: counts to 2,048 in fp16 and to 256 in bf16.
+  errors choice --kernel 'f2_half,mutant/c32_low_precision_sum' --problem 'h1 q64 k{128,512,2048,8192} d64' --family zero_q --family normal
+}
+
+mkdir -p "$out"
+axes=("$@")
+[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map variant choice length)
+for axis in "${axes[@]}"; do
+  ( "$axis" )
+  mv "$out/$axis/errors.jsonl" "$out/errors_$axis.jsonl"
+  rmdir "$out/$axis"
+done
