@@ -1,5 +1,15 @@
-# Libraries of others as kernels (gpu/peers). Sets ATTEST_HAS_CUDNN_PEER: needs nvcc's toolkit with cuDNN's headers, and
-# the headers of the cuDNN frontend, which `./attest install peers` fetches. The library itself is opened at run time.
+# Libraries of others as kernels (gpu/peers), opened at run time; building them takes headers alone. ATTEST_HAS_CUBLAS_PEER:
+# cuBLAS's are part of most toolkits. ATTEST_HAS_CUDNN_PEER: nvcc's toolkit with cuDNN's headers, and those of the cuDNN
+# frontend, which `./attest install peers` fetches. PyTorch and Triton need nothing here.
+set(ATTEST_HAS_CUBLAS_PEER OFF)
+if(ATTEST_HAS_CUDA)
+  find_path(ATTEST_CUBLAS_INCLUDE cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(ATTEST_CUBLAS_INCLUDE)
+    set(ATTEST_HAS_CUBLAS_PEER ON)
+  else()
+    message(STATUS "Peer cublas_standard: left out, cublas_v2.h is not in the CUDA toolkit's include folder")
+  endif()
+endif()
 set(ATTEST_HAS_CUDNN_PEER OFF)
 set(missing "")
 if(NOT ATTEST_HAS_CUDA)

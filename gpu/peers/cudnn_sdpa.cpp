@@ -1,26 +1,8 @@
 // cuDNN's scaled dot product attention as a kernel under test.
-//
-// What its PrecisionPlan rests on. cuDNN does not publish its roundings, so each is the worst that
-// the documented interface (fp32 compute and intermediate types, 16-bit inputs and outputs) and the
-// hardware allow:
-//   score, value  tensor cores with fp32 accumulators: on sm_90 a step adds 16 products and the
-//                 accumulator at F = 25 bits and truncates [Fasi et al.; measured on an H200]; on
-//                 sm_80 8 products at F = 24, which costs more per term and is the plan elsewhere
-//   scale         inside the exponent, 2^(s c - m c) with c = scale log2(e): the term for the
-//                 rounding of m c is at least what a scale applied to the score costs
-//   exp           ex2.approx of a folded argument, 2 ulp; rescales round their product as well
-//   P             rounded to the input's format for P V; l adds P before that
-//   order         unknown: a rescale after every 16 keys, the depth of one tensor-core step; any
-//                 number of those parts may be split and merged by their LSE, the costliest way,
-//                 O in fp32 between; l may be one chain over all keys
-//   division      an approximate reciprocal (1 ulp) and a product
-//   logarithm     lg2.approx, absolute error 2^-21.4 [CUDA C++ Programming Guide, __logf], times
-//                 ln 2. l of a row of two keys or more may be 1 + tiny, where only this absolute
-//                 error holds: relative to the ln 2 that the bound allows such a row it is 2^-20
-//   LSE           m may be kept in units of log2
+// Its PrecisionPlan is that of any fused kernel (fused_precision.hpp): cuDNN does not publish its
+// roundings, only its interface, fp32 compute and intermediate types, 16-bit inputs and outputs.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "core/error.hpp"
@@ -28,7 +10,7 @@
 #include "core/registry.hpp"
 #include "gpu/peers/cudnn_library.hpp"
 #include "gpu/peers/cudnn_sdpa_plan.hpp"
-#include "gpu/runtime/device_info.hpp"
+#include "gpu/peers/fused_precision.hpp"
 
 namespace attest {
 namespace {
@@ -56,31 +38,6 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
   return std::nullopt;
 }
 
-bool is_hopper_or_newer() {
-  static const bool answer = why_no_gpu().empty() && device_info(0).compute_major >= 9;
-  return answer;
-}
-
-PrecisionPlan precision(const Problem& problem, const Plan&) {
-  const Accumulation tensor_core = is_hopper_or_newer() ? hopper() : ampere();
-  ExpMethod exp = ex2_approx();
-  exp.argument_error += 0x1p-24;  // a rescale by 2^fl(fl(m - m') c) rounds twice
-  const std::int64_t parts = std::max<std::int64_t>(1, (problem.key_len + 15) / 16);
-  return {.score = tensor_core,
-          .value = tensor_core,
-          .scale_after_dot = false,
-          .exp = exp,
-          .weight_format = problem.element_type,
-          .rescale = Rescale::deferred,
-          .blocks = parts,
-          .splits = parts,
-          .normaliser_chain = problem.key_len,
-          .division_error = 0x1p-22,
-          .log_error = 0x1p-20,
-          .lse = LseForm::log2,
-          .merge = Merge::lse_pairs};
-}
-
 void run(const Arguments& arguments, Device& device) {
   CudnnSdpaPlan::of(arguments).run(arguments, device.native_stream());
 }
@@ -97,7 +54,7 @@ const KernelRegistration registration{
      // (cudnn-frontend#1571).
      .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
      .unavailable = [] { return why_no_cudnn(); },
-     .precision = precision,
+     .precision = [](const Problem& problem, const Plan&) { return fused_precision(problem); },
      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
      .unsupported = unsupported,
      .launch = run}};

@@ -1,0 +1,39 @@
+#include "gpu/peers/embedded_scripts.hpp"
+
+// As core/embedded_data.cpp.
+#define ATTEST_EMBED(name)                       \
+  asm(".pushsection .rodata\n"                   \
+      ".globl attest_" #name                     \
+      "_begin\n"                                 \
+      ".hidden attest_" #name                    \
+      "_begin\n"                                 \
+      ".globl attest_" #name                     \
+      "_end\n"                                   \
+      ".hidden attest_" #name                    \
+      "_end\n"                                   \
+      "attest_" #name                            \
+      "_begin:\n"                                \
+      ".incbin \"" ATTEST_PEERS_FOLDER "/" #name \
+      ".py\"\n"                                  \
+      "attest_" #name                            \
+      "_end:\n"                                  \
+      ".byte 0\n"                                \
+      ".popsection\n");                          \
+  extern "C" {                                   \
+  extern const char attest_##name##_begin[];     \
+  extern const char attest_##name##_end[];       \
+  }
+
+ATTEST_EMBED(torch_worker)
+ATTEST_EMBED(triton_flash)
+
+namespace attest {
+
+std::string_view torch_worker_script() {
+  return {attest_torch_worker_begin, attest_torch_worker_end};
+}
+std::string_view triton_flash_script() {
+  return {attest_triton_flash_begin, attest_triton_flash_end};
+}
+
+}  // namespace attest

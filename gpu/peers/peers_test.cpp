@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/input_family.hpp"
+#include "core/registry.hpp"
+#include "core/session.hpp"
+#include "gpu/peers/torch_peer.hpp"
+#include "gpu/runtime/test_device.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::array names{"cublas_standard", "cublas_standard_tf32", "torch_flash",
+                           "torch_efficient", "torch_cudnn",          "torch_math",
+                           "triton_flash"};
+
+const KernelInfo& kernel(const std::string& name) {
+  return *find_kernel(name, Executor::gpu);
+}
+
+Problem small(ElementType type = ElementType::fp16) {
+  return {.query_heads = 2,
+          .kv_heads = 2,
+          .query_len = 65,
+          .key_len = 65,
+          .head_dim = 64,
+          .element_type = type,
+          .scale = 0.125F};
+}
+
+bool is_supported(const std::string& name, const Problem& problem) {
+  const KernelInfo& info = kernel(name);
+  return !why_unsupported(info, problem, info.plans(problem).front());
+}
+
+TEST(Peers, say_what_is_missing_in_one_line_or_nothing) {
+  for (const char* const name : names) {
+    EXPECT_EQ(kernel(name).unavailable().find('\n'), std::string::npos) << name;
+  }
+}
+
+TEST(Peers, support_exactly_the_element_types_that_their_backends_have) {
+  for (const char* const name : names) {
+    for (const ElementType type : all_element_types()) {
+      const std::string_view n(name);
+      const bool is_wide = type == ElementType::fp32;
+      const bool has_both = n == "cublas_standard" || n == "torch_efficient" || n == "torch_math";
+      const bool want = has_both || is_wide == (n == "cublas_standard_tf32");
+      EXPECT_EQ(is_supported(name, small(type)), want) << name << " " << format_of(type).name;
+    }
+  }
+}
+
+TEST(Peers, refuse_what_their_backends_do_not_claim) {
+  Problem odd_dim = small();
+  odd_dim.head_dim = 60;
+  Problem no_keys = small();
+  no_keys.key_len = 0;
+  Problem negative = small();
+  negative.scale = -0.125F;
+  Problem grouped = small();
+  grouped.kv_heads = 1;
+  Problem oblong = small();
+  oblong.mask = Mask::causal_top_left;
+  oblong.key_len = 66;
+  Problem empty_rows = small();
+  empty_rows.mask = Mask::causal_bottom_right;
+  empty_rows.query_len = 66;
+  for (const char* const name : {"torch_flash", "torch_efficient", "torch_cudnn"}) {
+    for (const Problem& problem : {odd_dim, no_keys, negative, empty_rows}) {
+      EXPECT_FALSE(is_supported(name, problem)) << name << " " << to_string(problem);
+    }
+  }
+  EXPECT_FALSE(is_supported("torch_flash", oblong));
+  EXPECT_FALSE(is_supported("torch_efficient", grouped));
+  for (const char* const name : {"torch_flash", "torch_cudnn", "torch_math", "triton_flash"}) {
+    EXPECT_TRUE(is_supported(name, grouped)) << name;
+  }
+  for (const char* const name : {"torch_efficient", "torch_cudnn", "torch_math", "triton_flash"}) {
+    EXPECT_TRUE(is_supported(name, oblong)) << name;
+  }
+  for (const char* const name : {"torch_math", "triton_flash", "cublas_standard"}) {
+    EXPECT_TRUE(is_supported(name, empty_rows)) << name;
+  }
+}
+
+TEST(Peers, triton_runs_its_own_plans_only) {
+  const KernelInfo& triton = kernel("triton_flash");
+  for (const Plan& plan : triton.plans(small())) EXPECT_FALSE(triton.unsupported(small(), plan));
+  EXPECT_TRUE(triton.unsupported(small(), Plan{.query_tile = 48, .key_tile = 64}));
+}
+
+TEST(Peers, a_sum_in_tf32_is_declared_coarser_than_one_in_fp32) {
+  const Problem problem = small(ElementType::fp32);
+  const auto parts = [&](const char* name) {
+    return kernel(name).precision(problem, {}).score_parts;
+  };
+  EXPECT_EQ(parts("cublas_standard").format, Parts::Format::whole);
+  EXPECT_GT(rest_of(parts("cublas_standard_tf32"), 1), 0x1p-11);
+}
+
+class GpuPeers : public OnGpu {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (!IsSkipped()) device_ = make_device(Executor::gpu);
+  }
+
+  /// O and LSE of one launch, and the milliseconds of one that is timed.
+  struct Ran {
+    Outputs outputs;
+    double ms;
+  };
+  Ran run(const std::string& name, const Problem& problem) {
+    const KernelInfo& info = kernel(name);
+    const Case c{.problem = problem, .plan = info.plans(problem).front()};
+    Session session(info, c, make_inputs(problem, c.inputs), *device_);
+    session.launch();
+    Outputs outputs = session.read_outputs();
+    EXPECT_TRUE(session.memory_report().unwritten_outputs.empty()) << name;
+    return {std::move(outputs), session.timed_launch(3)};
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+/// Whatever backend is asked for, another must not run: Q1.4 and Q3.2 are about benches that did
+/// not look.
+TEST_F(GpuPeers, each_backend_runs_its_own_gpu_kernels) {
+  const std::array<std::pair<const char*, const char*>, 4> parts{
+      std::pair{"torch_flash", "flash_fwd"}, std::pair{"torch_efficient", "fmha"},
+      std::pair{"torch_cudnn", "cudnn"}, std::pair{"triton_flash", "triton_flash_forward"}};
+  if (const std::string reason = why_no_triton(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const auto& [name, part] : parts) {
+    EXPECT_GT(run(name, small()).ms, 0) << name;
+    EXPECT_NE(last_torch_kernels().find(part), std::string::npos)
+        << name << " ran " << last_torch_kernels();
+  }
+}
+
+/// The copies that a timed launch finds in place must not be those of an earlier problem.
+TEST_F(GpuPeers, timed_launches_do_not_disturb_later_answers) {
+  for (const char* const name : names) {
+    if (const std::string reason = kernel(name).unavailable(); !reason.empty()) continue;
+    const bool is_wide = std::string_view(name) == "cublas_standard_tf32";
+    const Problem problem = small(is_wide ? ElementType::fp32 : ElementType::fp16);
+    Problem scaled = problem;
+    scaled.scale = 0.5F;
+    const Ran first = run(name, problem);
+    const Ran other = run(name, scaled);
+    const Ran again = run(name, problem);
+    EXPECT_GT(first.ms, 0);
+    bool differs = false;
+    for (std::size_t i = 0; i < first.outputs.o.values().size(); ++i) {
+      EXPECT_EQ(first.outputs.o.values()[i], again.outputs.o.values()[i]) << name;
+    }
+    for (std::size_t i = 0; i < first.outputs.lse.values().size(); ++i) {
+      EXPECT_EQ(first.outputs.lse.values()[i], again.outputs.lse.values()[i]) << name;
+      differs = differs || first.outputs.lse.values()[i] != other.outputs.lse.values()[i];
+    }
+    EXPECT_TRUE(differs) << name << " gave the same LSE for two scales";
+  }
+}
+
+}  // namespace
+}  // namespace attest

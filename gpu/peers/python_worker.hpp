@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.hpp"
+
+namespace attest {
+
+/// The Python that peers run: $ATTEST_PYTHON, or python3 of the path.
+[[nodiscard]] std::string python_program();
+
+/// A Python script in a process of its own that answers JSON with JSON, a line each. The scripts
+/// are texts, handed over in memory. Its stderr is kept for the last words of one that dies. It
+/// ends when its stdin does, which is at the latest when this process ends.
+class PythonWorker {
+ public:
+  struct Limits {
+    std::chrono::milliseconds start{180'000};  ///< PyTorch is large
+    std::chrono::milliseconds answer{120'000};
+  };
+  /// Starts scripts[0] with this process's id and the paths of the other scripts as arguments, and
+  /// waits for its first line, which has no `error` if all is well. Throws MachineError.
+  PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
+  PythonWorker(const PythonWorker&) = delete;
+  PythonWorker& operator=(const PythonWorker&) = delete;
+  /// Kills it.
+  ~PythonWorker();
+
+  /// Throws KernelError for an answer with `error`; MachineError where it says `fatal` or
+  /// `machine`, where it is no JSON, where none comes in time and where the process died. After
+  /// all but `machine` the worker is gone.
+  Json ask(const Json& request);
+  [[nodiscard]] bool is_alive() const { return pid_ > 0; }
+  /// What it said when it was ready.
+  [[nodiscard]] const Json& greeting() const { return greeting_; }
+
+ private:
+  void start(std::span<const std::string_view> scripts);
+  [[nodiscard]] Json receive(std::chrono::milliseconds limit);
+  /// Ends the process; one line about how, for an error.
+  [[nodiscard]] std::string bury(const std::string& why);
+  void end() noexcept;
+
+  std::string name_;
+  Limits limits_;
+  Json greeting_;
+  pid_t pid_ = -1;
+  int channel_ = -1;
+  int errors_ = -1;  ///< a file in memory
+  std::string unread_;
+};
+
+}  // namespace attest

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "gpu/runtime/device_buffer.hpp"
+
+namespace attest {
+
+/// GPU memory that a worker process sees too, and copies in it of the buffers of a launch: whole
+/// allocations, guards and gaps included, so that what a worker writes where it should not is found
+/// where it belongs. Not the buffers themselves: those come and go, and memory must not be freed
+/// while another process has it open.
+class SharedMemory {
+ public:
+  /// Where the buffers of a launch lie. Finds out whether there is room.
+  struct Buffer {
+    std::byte* original = nullptr;
+    std::size_t bytes = 0;
+    std::size_t at = 0;  ///< its copy's first byte in the shared memory
+  };
+
+  /// The allocations that hold Q, K, V, O and LSE. Throws MachineError.
+  void find_buffers(const Arguments& arguments);
+  [[nodiscard]] bool has_room() const { return needed_ <= memory_.size(); }
+  /// Makes room: the worker must have given back what it had open.
+  void make_room();
+  void drop() { memory_ = {}; }
+  /// To open it elsewhere, hexadecimal.
+  [[nodiscard]] std::string handle() const;
+  [[nodiscard]] std::size_t size_bytes() const { return memory_.size(); }
+
+  /// Both wait in the end.
+  void copy_in(void* stream) const;
+  void copy_back(void* stream) const;
+  /// Where the copy of an address inside one of the buffers lies.
+  [[nodiscard]] std::size_t place_of(const void* address) const;
+  /// Some bytes of every buffer but those of the outputs: enough to see that other inputs lie in
+  /// them.
+  [[nodiscard]] std::vector<std::byte> samples(const Arguments& arguments) const;
+
+ private:
+  [[nodiscard]] const Buffer& buffer_of(const void* address) const;
+
+  std::vector<Buffer> buffers_;
+  std::size_t needed_ = 0;
+  DeviceBuffer<std::byte> memory_;
+};
+
+}  // namespace attest

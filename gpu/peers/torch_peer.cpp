@@ -1,0 +1,172 @@
+#include "gpu/peers/torch_peer.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "gpu/peers/embedded_scripts.hpp"
+#include "gpu/peers/python_worker.hpp"
+#include "gpu/peers/shared_memory.hpp"
+#include "gpu/runtime/device_info.hpp"
+
+namespace attest {
+namespace {
+
+/// Asks Python which modules it could import, without importing them: PyTorch takes seconds.
+constexpr std::string_view which_modules = R"(
+import importlib.util, json
+print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton")}))
+)";
+
+std::string why_no_module(const std::string& name) {
+  if (!why_no_gpu().empty()) return "";  // what every GPU kernel lacks is said elsewhere
+  static const auto found = []() -> std::pair<Json, std::string> {
+    try {
+      const std::array scripts{which_modules};
+      return {PythonWorker("Python", scripts, {}).greeting(), ""};
+    } catch (const MachineError& error) {
+      return {Json(), error.what()};
+    }
+  }();
+  if (!found.second.empty()) return found.second;
+  if (found.first.value(name, false)) return "";
+  return fmt::format("{} has no module {}; set ATTEST_PYTHON to a Python that has it",
+                     python_program(), name);
+}
+
+Json tensor(const SharedMemory& memory, const void* first, const Shape& shape,
+            const Strides& strides) {
+  return {{"at", memory.place_of(first)},
+          {"shape", shape},
+          {"strides", std::array<std::int64_t, 4>{strides.batch, strides.head, strides.row, 1}}};
+}
+
+Json request_of(const std::string& name, const Arguments& a, const SharedMemory& memory) {
+  const Problem& p = a.problem;
+  Json lse{{"at", memory.place_of(a.lse)},
+           {"shape", std::array{p.batch, p.query_heads, p.query_len}},
+           {"strides", std::array{p.query_heads * p.query_len, p.query_len, std::int64_t{1}}}};
+  return {{"do", "run"},
+          {"kernel", name},
+          {"type", format_of(p.element_type).name},
+          {"mask", name_of(p.mask)},
+          {"scale", p.scale},
+          {"plan",
+           {{"query_tile", a.plan.query_tile},
+            {"key_tile", a.plan.key_tile},
+            {"warps", a.plan.warps},
+            {"stages", a.plan.stages}}},
+          {"q", tensor(memory, a.q, query_shape(p), a.q_strides)},
+          {"k", tensor(memory, a.k, key_shape(p), a.k_strides)},
+          {"v", tensor(memory, a.v, value_shape(p), a.v_strides)},
+          {"o", tensor(memory, a.o, output_shape(p), a.o_strides)},
+          {"lse", std::move(lse)}};
+}
+
+/// The worker of a host thread and the memory shared with it.
+class TorchPeer {
+ public:
+  static TorchPeer& of_this_thread() {
+    thread_local TorchPeer peer;
+    return peer;
+  }
+
+  void launch(const std::string& name, const Arguments& a, Device& device) {
+    Json request = prepared(name, a, device);
+    copied_ = {};
+    memory_.copy_in(device.native_stream());
+    request["launches"] = 0;
+    (void)worker_->ask(request);
+    memory_.copy_back(device.native_stream());
+  }
+
+  double time(const std::string& name, const Arguments& a, Device& device, int launches) {
+    Json request = prepared(name, a, device);
+    if (Copied now = state_of(request, a); now != copied_) {
+      memory_.copy_in(device.native_stream());
+      copied_ = std::move(now);
+    }
+    request["launches"] = launches;
+    const Json answer = worker_->ask(request);
+    if (!answer.contains("ms") || !answer["ms"].is_number()) {
+      throw MachineError(fmt::format("the PyTorch worker gave no time: {}", answer.dump()));
+    }
+    if (answer.contains("ran")) kernels_ = answer["ran"].dump();
+    return answer["ms"].get<double>();
+  }
+
+  [[nodiscard]] const std::string& kernels() const { return kernels_; }
+
+ private:
+  /// What lies in the copies. Addresses alone would not do: others may hold their inputs there now.
+  struct Copied {
+    std::string request;
+    std::vector<std::byte> samples;
+    friend bool operator==(const Copied&, const Copied&) = default;
+  };
+  [[nodiscard]] Copied state_of(const Json& request, const Arguments& a) const {
+    return {fmt::format("{} {} {} {}", request.dump(), a.q, a.k, a.v), memory_.samples(a)};
+  }
+
+  /// The worker runs and has the memory open, in which there is room.
+  Json prepared(const std::string& name, const Arguments& a, Device& device) {
+    device.synchronize();
+    memory_.find_buffers(a);
+    if (!worker_ || !worker_->is_alive()) {
+      memory_.drop();
+      const std::array scripts{torch_worker_script(), triton_flash_script()};
+      worker_.emplace("PyTorch worker", scripts, PythonWorker::Limits{});
+    }
+    if (!memory_.has_room()) open_memory();
+    return request_of(name, a, memory_);
+  }
+
+  void open_memory() {
+    copied_ = {};
+    try {
+      (void)worker_->ask({{"do", "close"}});
+      memory_.make_room();
+      (void)worker_->ask(
+          {{"do", "open"}, {"handle", memory_.handle()}, {"bytes", memory_.size_bytes()}});
+    } catch (const KernelError& error) {  // no kernel has run
+      worker_.reset();
+      memory_.drop();
+      throw MachineError(error.what());
+    }
+  }
+
+  SharedMemory memory_;
+  std::optional<PythonWorker> worker_;  // ends before its memory is freed
+  Copied copied_;
+  std::string kernels_;
+};
+
+}  // namespace
+
+std::string why_no_torch() {
+  return why_no_module("torch");
+}
+
+std::string why_no_triton() {
+  const std::string reason = why_no_torch();
+  return reason.empty() ? why_no_module("triton") : reason;
+}
+
+void launch_torch_peer(const std::string& name, const Arguments& arguments, Device& device) {
+  TorchPeer::of_this_thread().launch(name, arguments, device);
+}
+
+double time_torch_peer(const std::string& name, const Arguments& arguments, Device& device,
+                       int launches) {
+  return TorchPeer::of_this_thread().time(name, arguments, device, launches);
+}
+
+const std::string& last_torch_kernels() {
+  return TorchPeer::of_this_thread().kernels();
+}
+
+}  // namespace attest

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "core/kernel.hpp"
+
+namespace attest {
+
+/// Kernels of PyTorch and Triton, run by torch_worker.py in one process for each host thread. The
+/// names are the worker's. `launch` copies the buffers to memory that both processes see, has the
+/// worker write O and LSE there and copies them back. `timed_launch` copies only where the inputs
+/// are not there yet, and takes the worker's time of launches in a row: neither copies nor messages
+/// are in it.
+
+/// One sentence where Python or the module is missing, or an empty string; asked once a process.
+[[nodiscard]] std::string why_no_torch();
+[[nodiscard]] std::string why_no_triton();
+
+/// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
+void launch_torch_peer(const std::string& name, const Arguments& arguments, Device& device);
+[[nodiscard]] double time_torch_peer(const std::string& name, const Arguments& arguments,
+                                     Device& device, int launches);
+
+/// Names of the GPU kernels that the last timed launch of this host thread ran, as the profiler saw
+/// them; empty before one.
+[[nodiscard]] const std::string& last_torch_kernels();
+
+}  // namespace attest

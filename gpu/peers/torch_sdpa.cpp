@@ -1,0 +1,155 @@
+// The backends of PyTorch's scaled_dot_product_attention as kernels under test [KS of S3; P3 of
+// S2].
+//
+// Each is reached through the operator that PyTorch dispatches that backend to, which also returns
+// LSE, so there is no choice of PyTorch's left; the names of the GPU kernels are checked as well
+// when a problem is first timed. Masks are those that PyTorch offers for the backend: is_causal is
+// top-left, and torch.nn.attention.bias.causal_lower_right bottom-right. FlashAttention-2's own
+// causal mask is bottom-right, so with as many queries as keys it is both.
+//
+// What the PrecisionPlans rest on: gpu/peers/README.md.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/registry.hpp"
+#include "gpu/peers/fused_precision.hpp"
+#include "gpu/peers/torch_peer.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t largest_head_dim = 256;
+
+std::optional<std::string> why_sizes_do_not_fit(const Problem& p) {
+  if (p.head_dim % 8 != 0 || p.head_dim > largest_head_dim) {
+    return fmt::format("head_dim is {}; allowed: multiples of 8 up to {}", p.head_dim,
+                       largest_head_dim);
+  }
+  if (p.key_len == 0) return "key_len is 0; allowed: at least 1";
+  return std::nullopt;
+}
+
+std::optional<std::string> why_not_fused(const Problem& p) {
+  if (auto reason = why_sizes_do_not_fit(p)) return reason;
+  if (!(p.scale >= std::numeric_limits<float>::min())) {
+    return fmt::format(
+        "scale is {}; fused kernels are right for positive normal numbers only "
+        "(gpu/peers/README.md)",
+        p.scale);
+  }
+  if (p.mask == Mask::causal_bottom_right && p.query_len > p.key_len) {
+    return fmt::format("query_len is {}; allowed with a bottom-right mask: at most key_len, {}",
+                       p.query_len, p.key_len);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> why_not_flash(const Problem& p, const Plan&) {
+  if (p.mask == Mask::causal_top_left && p.query_len != p.key_len) {
+    return fmt::format(
+        "{} queries and {} keys; FlashAttention-2's causal mask is bottom-right, which is top-left "
+        "with as many of both",
+        p.query_len, p.key_len);
+  }
+  return why_not_fused(p);
+}
+
+std::optional<std::string> why_not_efficient(const Problem& p, const Plan&) {
+  if (p.query_heads != p.kv_heads) {
+    return fmt::format("{} query heads and {} kv heads; the backend needs as many of both",
+                       p.query_heads, p.kv_heads);
+  }
+  return why_not_fused(p);
+}
+
+/// fp32 factors are read by tensor cores in two TF32 parts and three products, which go through one
+/// accumulator: of Q K^T that is a chain of as many steps as one product a step would take.
+PrecisionPlan efficient_precision(const Problem& problem, const Plan&) {
+  PrecisionPlan plan = fused_precision(problem);
+  if (problem.element_type == ElementType::fp32) {
+    plan.score = {Accumulation::Kind::tensor_core, 1, 25};
+    plan.value = hopper_tf32();
+    plan.score_parts = plan.value_parts = {.format = Parts::Format::tf32, .count = 2, .cut = 2};
+  }
+  return plan;
+}
+
+/// All in fp32, 16-bit inputs too. Q and K are both multiplied by sqrt(scale), which was rounded
+/// itself: four roundings a term, of which scale_folded_into_q counts one. From 8 terms on, steps
+/// of 3 products cost more than fused multiply-adds and the other three.
+PrecisionPlan math_precision(const Problem& problem, const Plan&) {
+  return {.score = {Accumulation::Kind::tensor_core, 3, 25},
+          .scale_after_dot = false,
+          .scale_folded_into_q = true,
+          .exp = library_expf(),
+          .rescale = Rescale::none,
+          .normaliser_chain = problem.key_len,
+          .division_error = 0x1p-24,
+          .log_error = 0x1p-23};
+}
+
+struct Backend {
+  std::string name, summary;
+  std::vector<ElementType> types;
+  std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
+  std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
+  std::vector<Mask> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right};
+  Dataflow dataflow = Dataflow::queries_outside;
+  bool is_deterministic = true;
+};
+
+KernelInfo kernel(const Backend& backend) {
+  const std::string name = backend.name;
+  return {
+      .name = name,
+      .summary = backend.summary,
+      .source = "KS; PyTorch SDPA",
+      .executor = Executor::gpu,
+      .dataflow = backend.dataflow,
+      .element_types = backend.types,
+      .masks = backend.masks,
+      .ignores_hidden_nan = false,
+      .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+      .unavailable = why_no_torch,
+      .precision = backend.precision,
+      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
+      .unsupported = backend.unsupported,
+      .launch = [name](const Arguments& a, Device& device) { launch_torch_peer(name, a, device); },
+      .timed_launch = [name](const Arguments& a, Device& device,
+                             int launches) { return time_torch_peer(name, a, device, launches); }};
+}
+
+const std::vector<ElementType> half_types{ElementType::fp16, ElementType::bf16};
+const std::vector<ElementType> all_types{ElementType::fp32, ElementType::fp16, ElementType::bf16};
+
+const KernelRegistration flash{
+    kernel({.name = "torch_flash",
+            .summary = "PyTorch's flash backend, FlashAttention-2, in a Python worker",
+            .types = half_types,
+            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .unsupported = why_not_flash})};
+const KernelRegistration efficient{
+    kernel({.name = "torch_efficient",
+            .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",
+            .types = all_types,
+            .precision = efficient_precision,
+            .unsupported = why_not_efficient})};
+const KernelRegistration cudnn{
+    kernel({.name = "torch_cudnn",
+            .summary = "PyTorch's cuDNN backend, in a Python worker",
+            .types = half_types,
+            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .unsupported = [](const Problem& p, const Plan&) { return why_not_fused(p); },
+            .masks = {Mask::none, Mask::causal_top_left}})};
+const KernelRegistration math{
+    kernel({.name = "torch_math",
+            .summary = "PyTorch's math backend, unfused and in fp32, in a Python worker",
+            .types = all_types,
+            .precision = math_precision,
+            .unsupported = [](const Problem& p, const Plan&) { return why_sizes_do_not_fit(p); },
+            .dataflow = Dataflow::standard,
+            .is_deterministic = false})};  // cuBLAS: README.md, finding 5
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,252 @@
+"""Runs attention of PyTorch and Triton on tensors in GPU memory that another process owns.
+
+Started by gpu/peers/python_worker.cpp with the parent's process id and the path of triton_flash.py. A request is a line of
+JSON on stdin, its answer a line on stdout: {} or what was asked for, or {"error": sentence}, with "fatal" where this process
+ends because the GPU's context is lost. It ends with its parent.
+
+{"do": "open", "handle": hex, "bytes": n}  memory of the parent (cudaIpcGetMemHandle); "close" gives it back
+{"do": "run", "kernel": name, "type": "fp16", "mask": name, "scale": x, "plan": {...}, "q": tensor, ..., "launches": n}
+    tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. 0 launches: writes o and lse. Otherwise
+    {"ms": mean of so many launches in a row by CUDA events, "ran": names of the GPU kernels of one, profiled once a problem}.
+"""
+
+import ctypes
+import functools
+import importlib.machinery
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+
+aten = torch.ops.aten
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+MASK_TYPES = {"none": 0, "causal_top_left": 1, "causal_bottom_right": 2}
+
+
+class Memory:
+    """The parent's memory, as one tensor of bytes."""
+
+    def __init__(self):
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.address = None
+        self.bytes = None
+
+    def open(self, handle, count):
+        handle_type = type("CUipcMemHandle", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_ubyte * 64)]})
+        address = ctypes.c_uint64()
+        lazy_peer_access = 1
+        code = self.driver.cuIpcOpenMemHandle_v2(ctypes.byref(address), handle_type.from_buffer_copy(bytes.fromhex(handle)),
+                                                 lazy_peer_access)
+        if code != 0:
+            raise RuntimeError(f"cuIpcOpenMemHandle gave CUDA error {code}: no memory of another process can be opened here")
+        self.address = address
+        interface = {"shape": (count,), "typestr": "|u1", "data": (address.value, False), "version": 3}
+        owner = type("Owner", (), {"__cuda_array_interface__": interface})()
+        self.bytes = torch.as_tensor(owner, device="cuda")
+
+    def close(self):
+        torch.cuda.synchronize()
+        self.bytes = None
+        if self.address is not None:
+            self.driver.cuIpcCloseMemHandle(self.address)
+        self.address = None
+
+    def tensor(self, where, dtype):
+        typed = self.bytes.view(dtype)
+        # Nothing multiplies the stride of a dimension of size 1, which may be anything; PyTorch's kernels check it all the same.
+        strides = [stride if size > 1 else where["shape"][-1] for size, stride in zip(where["shape"], where["strides"])]
+        return typed.as_strided(where["shape"], strides, where["at"] // dtype.itemsize)
+
+
+class Problem:
+    def __init__(self, request, memory):
+        self.kernel, self.mask, self.scale, self.plan = (request[name] for name in ("kernel", "mask", "scale", "plan"))
+        self.q, self.k, self.v, self.o = (memory.tensor(request[name], DTYPES[request["type"]]) for name in "qkvo")
+        self.lse = memory.tensor(request["lse"], torch.float32)
+        self.is_causal = self.mask != "none"
+
+    def hidden(self):
+        """True where a key is hidden from a query; None for no mask."""
+        queries, keys = self.q.shape[2], self.k.shape[2]
+        if not self.is_causal:
+            return None
+        diagonal = keys - queries if self.mask == "causal_bottom_right" else 0
+        return torch.ones(queries, keys, dtype=torch.bool, device="cuda").triu(diagonal + 1)
+
+
+# Each gives (run, results): run() makes what is timed, results(what it made) are O and LSE.
+
+def flash(p):
+    def run():
+        return aten._scaled_dot_product_flash_attention(p.q, p.k, p.v, 0.0, p.is_causal, False, scale=p.scale)
+    return run, lambda made: (made[0], made[1])
+
+
+def cudnn(p):
+    def run():
+        return aten._scaled_dot_product_cudnn_attention(p.q, p.k, p.v, None, True, 0.0, p.is_causal, False, scale=p.scale)
+    return run, lambda made: (made[0], made[1].reshape(p.lse.shape))
+
+
+def efficient(p):
+    q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
+    mask = MASK_TYPES[p.mask]
+
+    def run():
+        return aten._efficient_attention_forward(q, k, v, None, None, None, None, None, 0.0, mask, True, scale=p.scale)
+    # LSE is padded to a multiple of 32 rows.
+    return run, lambda made: (made[0].transpose(1, 2), made[1][:, :, :p.q.shape[2]])
+
+
+def math(p):
+    is_grouped = p.q.shape[1] != p.k.shape[1]
+    # To the operator a mask is what is added to the scores: SDPA makes that of one of bools.
+    added = None
+    if p.mask == "causal_bottom_right":
+        hidden = p.hidden()
+        added = torch.zeros(hidden.shape, dtype=p.q.dtype, device="cuda").masked_fill_(hidden, float("-inf"))
+
+    def run():
+        return aten._scaled_dot_product_attention_math(p.q, p.k, p.v, added, 0.0, p.mask == "causal_top_left", None,
+                                                       scale=p.scale, enable_gqa=is_grouped)
+
+    def results(made):
+        # The backend keeps no LSE: that of its own scores, formed by its own formula (sqrt(scale) on either side, in fp32).
+        root = abs(p.scale) ** 0.5
+        keys = p.k.float().repeat_interleave(p.q.shape[1] // p.k.shape[1], dim=1)
+        scores = (p.q.float() * (root if p.scale >= 0 else -root)) @ (keys * root).transpose(2, 3)
+        every = p.hidden()
+        if every is not None:
+            scores.masked_fill_(every, float("-inf"))
+        return made[0], torch.logsumexp(scores, dim=-1)
+    return run, results
+
+
+def triton(p):
+    kernel = triton_flash()
+    return (lambda: kernel.forward(p.q, p.k, p.v, p.o, p.lse, p.scale, p.mask, p.plan)), None
+
+
+@functools.cache
+def triton_flash():
+    """The module of that name: read from a file without a suffix, and only where it is asked for."""
+    loader = importlib.machinery.SourceFileLoader("triton_flash", sys.argv[2])
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("triton_flash", loader))
+    loader.exec_module(module)
+    return module
+
+
+KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton}
+# What the name of a GPU kernel of each contains; of math's, that of no other.
+NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward"}
+
+
+def gpu_kernels_of(run):
+    """Names of the GPU kernels that run() launches; none where the profiler cannot say."""
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
+        torch.cuda.synchronize()
+    return sorted({event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA})
+
+
+def require_right_kernels(name, ran):
+    if not ran:
+        return
+    if name in NAMES:
+        is_right = any(NAMES[name] in kernel for kernel in ran)
+    else:
+        is_right = not any(other in kernel for other in NAMES.values() for kernel in ran)
+    if not is_right:
+        raise RuntimeError(f"PyTorch ran another backend: {', '.join(ran)}")
+
+
+class Worker:
+    def __init__(self):
+        self.memory = Memory()
+        self.ran = {}
+
+    def run(self, request):
+        problem = Problem(request, self.memory)
+        run, results = KERNELS[problem.kernel](problem)
+        launches = request["launches"]
+        if launches == 0:
+            made = run()
+            if results is not None:
+                o, lse = results(made)
+                problem.o.copy_(o)
+                problem.lse.copy_(lse)
+            torch.cuda.synchronize()
+            return {}
+        key = json.dumps({name: value for name, value in request.items() if name != "launches"})
+        if key not in self.ran:
+            self.ran[key] = gpu_kernels_of(run)
+        require_right_kernels(problem.kernel, self.ran[key])
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(launches):
+            run()
+        stop.record()
+        stop.synchronize()
+        return {"ms": start.elapsed_time(stop) / launches, "ran": self.ran[key]}
+
+    def answer(self, request):
+        if request["do"] == "open":
+            self.memory.open(request["handle"], request["bytes"])
+        elif request["do"] == "close":
+            self.memory.close()
+        else:
+            return self.run(request)
+        return {}
+
+
+def sentence(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def die_with(parent):
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main():
+    sys.dont_write_bytecode = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    die_with(int(sys.argv[1]))
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # nothing that a library prints is an answer
+
+    def say(answer):
+        answers.write(json.dumps(answer) + "\n")
+
+    try:
+        torch.set_grad_enabled(False)
+        torch.set_float32_matmul_precision("highest")  # no TF32
+        torch.zeros(1, device="cuda")
+        worker = Worker()
+    except Exception as error:
+        say({"error": sentence(error), "fatal": True})
+        return
+    say({"ready": f"PyTorch {torch.__version__}"})
+    for line in sys.stdin:
+        try:
+            say(worker.answer(json.loads(line)))
+        except Exception as error:
+            try:
+                torch.cuda.synchronize()
+                say({"error": sentence(error), "machine": isinstance(error, torch.cuda.OutOfMemoryError)})
+            except Exception:
+                say({"error": sentence(error), "fatal": True})
+                return
+
+
+main()
