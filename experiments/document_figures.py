@@ -83,12 +83,33 @@ def alarms(name):
     return sum(record["verdict"] != "passed" and record["labels"]["expected"] != "yes" for record in read(RESULTS / name))
 
 
-def checked_in_ms():
+def checked_in_ms(n=16384, h=32, d=128, causal=0):
     benchmarks = json.loads((RESULTS / "h200/gpu_reference_benchmark.json").read_text())["benchmarks"]
-    return next(b["real_time"] for b in benchmarks if b["name"].startswith("check_every_element/N:16384/H:32/D:128/causal:0"))
+    return next(b["real_time"] for b in benchmarks if b["name"].startswith(f"check_every_element/N:{n}/H:{h}/D:{d}/causal:{causal}/"))
 
 
-README = "README.md"
+def readings(part, unit, benchmark=""):
+    """{reading: {measurement: value}} of microbench records whose reading has `part` in it."""
+    return {record["labels"]["reading"]: values(record) for record in read(RESULTS / "h200/microbench.jsonl")
+            if part in record["labels"]["reading"] and benchmark in record["labels"]["benchmark"] and record["measurements"][0]["unit"] == unit}
+
+
+def reading(name, unit):
+    return readings(name, unit)[name]["median"]
+
+
+def best_of_loop(tile, kind):
+    """The fastest order of the inner loop of a tile whose softmax is of this kind: lazy or unchecked."""
+    return max(row["median"] for name, row in readings(f"{tile}, ", "FLOP/clk/SM", "mainloop_orders").items()
+               if name.endswith(kind))
+
+
+def sustained(measurement):
+    found_there = [row[measurement] for row in readings("normal values, 0.5 s", "TFLOP/s").values()]
+    return min(found_there), max(found_there)
+
+
+README, DESIGN = "README.md", "DESIGN.md"
 FIGURES = [
     (README, "`attest mutants` plants {} bugs", lambda: [len(mutants())]),
     (README, "(Shortened: {} kernels, {:,} cases.)",
@@ -128,4 +149,20 @@ FIGURES = [
     (README, "| {:,} cases of {} kernels in 2 min",
      lambda: [cases("xeon-2core/verify.jsonl"), len(read(RESULTS / "xeon-2core/verify.jsonl"))]),
     (README, "GPU against executor, bit for bit | {:,} cases, none differs", lambda: [cases("h200/executor_bits.jsonl")]),
+    (README, "700 W hold bf16 at {:.0f} to {:.0f} TFLOP/s; packed", lambda: sustained("median")),
+    ("gpu/reference/README.md", "from host memory: {:,.0f} ms at N = 16,384, H = 32, D = 128 without a mask, {:,.0f} ms causal; {:,.0f} ms at N = 131,072",
+     lambda: [checked_in_ms(), checked_in_ms(causal=1), checked_in_ms(131072, 1, 64)]),
+    ("gpu/kernels/fp32_wgmma/README.md", "bf16 parts for all rows: {:.0f} and {:.0f} TFLOP/s, full.",
+     lambda: [fp32_speed("fp32_wgmma", dim, "products=bf16_x6")[0] for dim in (64, 128)]),
+    ("gpu/kernels/fp32_wgmma/README.md", "RMSE {:.2f} times K10's (median of {} pairs of inputs and problem), {:.2f} times PyTorch's ({}).",
+     lambda: [against("k10_wide_tiles")[3], against("k10_wide_tiles")[0], against("torch_sdpa_efficient")[3],
+              against("torch_sdpa_efficient")[0]]),
+    (DESIGN, "| {:.2f} to {:.2f} GHz at 700 W on random values: {:.0f} to {:.0f} TFLOP/s |",
+     lambda: [*(mhz * 1e-3 for mhz in sustained("sm_clock")), *sustained("median")]),
+    (DESIGN, "softmaxes of 1, 2, 3 WGs get {:.1f}, {:.1f}, {:.1f} scores",
+     lambda: [reading(f"softmax, {n} WG beside 1 WG of SS m64n128k16", "scores/clk/SM") for n in (1, 2, 3)]),
+    (DESIGN, "| D64 192x128 {:.0f}, D128 128x128 {:.0f}, 192x96 {:.0f}, D256 128x80 {:.0f} FLOP |",
+     lambda: [best_of_loop(tile, "lazy") for tile in ("D64 192x128", "D128 128x128", "D128 192x96", "D256 128x80")]),
+    (DESIGN, "| D64 192x128 {:.0f}, D128 128x128 {:.0f}, 192x80 {:.0f} FLOP |",
+     lambda: [best_of_loop(tile, "unchecked") for tile in ("D64 192x128", "D128 128x128", "D128 192x80")]),
 ]

@@ -27,11 +27,12 @@ def found(name, **labels):
     return values(matching[0])
 
 
-def timed(name, contender, shape, plan=""):
-    """Measurements of the first record of a contender at a shape whose plan has `plan` in it."""
+def timed(name, contender, shape, plan="", whole_end=False):
+    """Measurements of the first record of a contender at a shape whose plan has `plan` in it, or ends with it."""
     for record in read(RESULTS / name):
         labels = record["labels"]
-        if (labels["contender"], labels["shape"]) == (contender, shape) and plan in labels["plan"]:
+        has_plan = labels["plan"].endswith(plan) if whole_end else plan in labels["plan"]
+        if (labels["contender"], labels["shape"]) == (contender, shape) and has_plan:
             return values(record)
     raise LookupError(f"results/{name}: no record of {contender} at {shape}, plan {plan}")
 

@@ -3,7 +3,7 @@
     python3 experiments/documents.py            rewrites what differs
     python3 experiments/documents.py --check    names what differs, and fails
 
-Three kinds: tables between marks in a document (document_tables.py), figures in its sentences (document_figures.py), and
+Three kinds: tables between marks in a document (document_tables.py, document_kernel_tables.py), figures in its sentences (document_figures.py), and
 reports that are made of records from the first line to the last (REPORTS below). A mark is a comment of Markdown:
 
     <!-- table: NAME -->
@@ -22,7 +22,9 @@ import forward_grid_report
 import fp32_errors_report
 import hardware_check
 import ladder_report
+import speed_error_report
 from document_figures import FIGURES
+from document_kernel_tables import KERNEL_TABLES
 from document_tables import RESULTS, TABLES
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
@@ -31,9 +33,14 @@ MARK = re.compile(r"^<!-- table: (\S+) -->\n(.*?)<!-- end of table -->$", re.DOT
 BEGIN = re.compile(r"^<!-- table:", re.MULTILINE)
 PLACE = re.compile(r"\{[^{}]*\}")
 
+SPEEDS = [RESULTS / f"h200/{name}.jsonl" for name in ("fp32_speed", "tf32_speed", "forward_grid")]
+ERRORS = [RESULTS / f"{name}.jsonl" for name in ("h200/errors", "h200/errors_fp32", "h200/errors_tf32", "h200/errors_torch",
+                                                 "xeon-2core/errors_tf32")]
 REPORTS = {
     "h200/ladder.md": lambda: ladder_report.report(RESULTS / "h200/ladder.jsonl", RESULTS / "h200/counters.jsonl"),
     "h200/forward_grid.md": lambda: forward_grid_report.report(RESULTS / "h200/forward_grid.jsonl"),
+    "h200/forward_grid_fa3_wgmma.md": lambda: forward_grid_report.report(RESULTS / "h200/forward_grid_fa3_wgmma.jsonl"),
+    "h200/speed_against_error.md": lambda: speed_error_report.report(SPEEDS, ERRORS),
     "h200/errors.md": lambda: errors_report.report([RESULTS / "h200/errors.jsonl"]),
     "h200/errors_torch.md": lambda: errors_report.report([RESULTS / "h200/errors_torch.jsonl"]),
     "h200/errors_fp32.md": lambda: fp32_errors_report.report([RESULTS / "h200/errors_fp32.jsonl"]),
@@ -66,6 +73,8 @@ def pattern_of(sentence):
 
 def with_figure(text, where, sentence, figures):
     """`text` with the figures of its one sentence like `sentence`, whose {places} are formats, as `figures` has them."""
+    if sentence.startswith("{") or sentence.endswith("}"):
+        raise Wrong(f"{where}: '{sentence}' must begin and end with words: they say where a figure ends (document_figures.py)")
     found = list(pattern_of(sentence).finditer(text))
     if len(found) != 1:
         raise Wrong(f"{where}: a sentence like '{sentence}' is wanted once, is there {len(found)} times (document_figures.py)")
@@ -85,7 +94,7 @@ def remade():
     for path in documents():
         text = path.read_text()
         if BEGIN.search(text):
-            texts[path] = with_tables(text, path.relative_to(TREE), TABLES)
+            texts[path] = with_tables(text, path.relative_to(TREE), TABLES | KERNEL_TABLES)
     for name, sentence, figures in FIGURES:
         path = TREE / name
         texts[path] = with_figure(texts.get(path) or path.read_text(), name, sentence, figures())

@@ -414,6 +414,11 @@ class Documents(unittest.TestCase):
         self.assertEqual(documents.with_figure(text, "here", self.SENTENCE, (2500, 12)),
                          "We saw that of 2,500 cases,\n12.0 % failed. So.")
 
+    def test_a_sentence_that_ends_with_a_figure_is_refused(self):
+        for sentence in ("of {:.0f}", "{:.0f} of"):
+            with self.assertRaisesRegex(documents.Wrong, "begin and end with words"):
+                documents.with_figure("of 12 of", "here", sentence, (1,))
+
     def test_a_sentence_that_is_gone_or_there_twice_is_named(self):
         for text in ("of many things none failed", "of 1 cases, 2.0 % failed; of 1 cases, 2.0 % failed"):
             with self.assertRaisesRegex(documents.Wrong, "here: a sentence like"):

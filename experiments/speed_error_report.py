@@ -13,8 +13,6 @@ import math
 import pathlib
 import statistics
 
-import altair
-
 from label_places import place
 from speed_error_pairs import DIMS, INPUTS, LENGTH, missing_lines, pairs, read_all, table
 
@@ -59,6 +57,8 @@ def points_of(rows, missing):
 
 
 def panel(dim, points, usual, timed, x, y):
+    import altair  # here, for the tables do without it
+
     middle = y.value(HEIGHT / 2)
     every = points + [{**one, "error": middle, "kernel": UNKNOWN} for one in timed]
     places = place([(x.pixels(p["rate"]), y.pixels(p["error"]), p["label"]) for p in every], WIDTH, HEIGHT,
@@ -84,6 +84,8 @@ def panel(dim, points, usual, timed, x, y):
 
 
 def picture(found, missing):
+    import altair
+
     parts = {dim: points_of(found[PLOTTED, dim], missing.get((PLOTTED, dim), {})) for dim in DIMS if (PLOTTED, dim) in found}
     rates = [p["rate"] for points, _, timed in parts.values() for p in points + timed]
     errors = [p["error"] for points, _, _ in parts.values() for p in points]
@@ -95,16 +97,12 @@ def picture(found, missing):
     ).configure_view(stroke="#dddddd")
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--speeds", required=True, nargs="+")
-    arguments.add_argument("--errors", required=True, nargs="+")
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    options = arguments.parse_args()
-    found, missing = pairs(read_all(options.speeds), read_all(options.errors))
+def report(speeds, errors):
+    """The tables of record files, as Markdown. ValueError: no kernel has both a speed and an error on the plotted inputs."""
+    found, missing = pairs(read_all(speeds), read_all(errors))
     if not any(title == PLOTTED for title, _ in found):
-        arguments.error(f"--speeds {' '.join(options.speeds)} --errors {' '.join(options.errors)}: no kernel has both a speed and an "
-                        f"error on {PLOTTED}; needed: records of fp32_speed.py or forward_grid.py and of attest errors")
+        raise ValueError(f"no kernel has both a speed and an error on {PLOTTED}; needed: records of fp32_speed.py or forward_grid.py "
+                         "and of attest errors")
     devices = sorted({speed.record["provenance"]["device"] for rows in found.values() for speed, _ in rows.values()})
     text = [f"# Speed against error\n\n{'; '.join(devices)}; commits and records stand in each row.\n`speed_error_report.py` made this of "
             "committed records; every figure is one of them.\n\n"
@@ -120,9 +118,22 @@ def main():
             "![speed against error](speed_against_error.png)\n"]
     text += [f"## {title}, D {dim}\n\n{table(rows)}\n" for (title, dim), rows in found.items()]
     text.append(f"## Missing\n\nNot plotted as points, and not estimated:\n\n{missing_lines(missing)}\n")
+    return "\n".join(text)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--speeds", required=True, nargs="+")
+    arguments.add_argument("--errors", required=True, nargs="+")
+    arguments.add_argument("--out", required=True, type=pathlib.Path)
+    options = arguments.parse_args()
+    try:
+        text = report(options.speeds, options.errors)
+    except ValueError as error:
+        arguments.error(f"--speeds {' '.join(options.speeds)} --errors {' '.join(options.errors)}: {error}")
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "speed_against_error.md").write_text("\n".join(text))
-    picture(found, missing).save(options.out / "speed_against_error.png", scale_factor=2)
+    (options.out / "speed_against_error.md").write_text(text)
+    picture(*pairs(read_all(options.speeds), read_all(options.errors))).save(options.out / "speed_against_error.png", scale_factor=2)
 
 
 if __name__ == "__main__":
