@@ -16,7 +16,7 @@ def theme():
     return altair.theme.ThemeConfig({"config": {
         "background": "white", "font": FONT,
         "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
-        "axis": {**text, "gridColor": "#e6e6e6", "domainColor": "#888888", "tickColor": "#888888", "labelLimit": 260},
+        "axis": {**text, "gridColor": "#e6e6e6", "domainColor": "#888888", "tickColor": "#888888", "labelLimit": 420},
         "legend": {**text, "labelLimit": 320, "symbolStrokeWidth": 2, "symbolOpacity": 1}, "header": {**text, "labelFontSize": 12},
         "title": {"font": FONT, "fontSize": 13, "fontWeight": "normal", "anchor": "start"},
         "range": {"category": COLOURS, "heatmap": {"scheme": "viridis"}},

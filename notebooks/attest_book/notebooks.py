@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import pathlib
+import re
 
 import nbclient
 import nbformat
@@ -16,6 +17,7 @@ from attest_book.page import chart_html, document
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1]
 LONGEST_CELL_S = 120
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of IPython's tracebacks
 # The kernel reads records only. It listens on this machine alone, for as long as the notebook runs, and need not warn of it.
 KERNEL_ARGUMENTS = ["--IPKernelApp.exec_lines=import attest_book.records_only", "--IPKernelApp.log_level=ERROR"]
 # nbconvert's plain body, with the code folded away: who reads a report looks at the pictures first.
@@ -76,7 +78,7 @@ def make_html(path, folder):
     try:
         target.write_text(to_html(execute(path), path.stem.replace("_", " ")), encoding="utf-8")
     except nbclient.exceptions.CellExecutionError as error:
-        raise NotebookFailed(f"{path.name}: {error}") from None
+        raise NotebookFailed(f"{path.name}: {COLOURS.sub('', str(error))}") from None
     return target
 
 

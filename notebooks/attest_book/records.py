@@ -128,11 +128,6 @@ def kill_matrix(path="xeon-2core/kill_matrix.json"):
     return json.loads(text_of(RESULTS / path))
 
 
-def predictions(path="h200/hardware_check.jsonl"):
-    """What `attest explain --json` printed, one object a line, without a GPU."""
-    return [json.loads(line) for line in text_of(RESULTS / path).splitlines()]
-
-
 def provenance_line(records):
     """Where and when the records were made, in a sentence."""
     def of(key):

@@ -10,6 +10,7 @@ from attest_book.records import RESULTS
 
 ROOT = RESULTS.parents[1]
 ALLOWED = [RESULTS, ROOT / "build" / "venv", pathlib.Path(__file__).resolve().parent]
+SCRIPTS = ROOT / "experiments"  # its Python files know the forms of older record files
 # Where Python, its packages, fonts and the kernel's connection file lie; a notebook has no records there.
 SYSTEM = [pathlib.Path(path).resolve() for path in (sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc", "/proc", "/sys", "/dev")]
 
@@ -17,7 +18,8 @@ SYSTEM = [pathlib.Path(path).resolve() for path in (sys.prefix, sys.base_prefix,
 def is_allowed(path, mode):
     resolved = pathlib.Path(path).resolve()
     is_read = not isinstance(mode, str) or not any(letter in mode for letter in "wax+")
-    return is_read and any(resolved.is_relative_to(folder) for folder in ALLOWED + SYSTEM)
+    is_script = resolved.parent == SCRIPTS and resolved.suffix == ".py"
+    return is_read and (is_script or any(resolved.is_relative_to(folder) for folder in ALLOWED + SYSTEM))
 
 
 def watch(event, arguments):

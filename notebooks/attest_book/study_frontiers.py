@@ -37,6 +37,7 @@ def pareto(study, x=None, y=None, colour=None):
     if table.empty:
         return None
     by = groups_of(study, colour)
+    table[by] = table[by].astype(object).where(table[by].notna(), table.contender)  # a baseline has no axes of the Plan
     panels = [pareto_of(group, x, y, by, study.units, problem) for problem, group in list(table.groupby("problem", sort=False))[-MOST_PANELS:]]
     text = "Left is faster, down is more accurate. No point beats those on the dashed line in both."
     if table.problem.nunique() > len(panels):
