@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       "  attest replay out/counterexamples/<key>.json\n"
       "  attest explain k3_sequence_parallel    what it costs, and why\n"
       "  attest errors --kernel fa2_mma         how large its errors are\n"
+      "  attest study check FILE.yaml           what a study would measure\n"
       "  attest list properties\n"
       "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   attest::add_errors_command(app, action);
   attest::add_claims_command(app, action);
   attest::add_tune_command(app, action);
+  attest::add_study_command(app, action);
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);

@@ -10,7 +10,7 @@
 namespace attest {
 
 /// What the results say about an expectation.
-struct Answer {
+struct StudyAnswer {
   enum class Kind {
     holds,       ///< whatever value within the intervals is true
     refuted,     ///< none of them agrees
@@ -20,10 +20,11 @@ struct Answer {
   Kind kind = Kind::no_results;
   std::string sentence;  ///< what was found: `1.32 (1.30 to 1.34) > 1.1`
 };
-[[nodiscard]] std::string_view name_of(Answer::Kind kind);
+[[nodiscard]] std::string_view name_of(StudyAnswer::Kind kind);
 
 /// Of records of kind `study` with verdict `passed` and role `point`.
-[[nodiscard]] Answer answer(const Expectation& expectation, const std::vector<Record>& records);
+[[nodiscard]] StudyAnswer answer(const Expectation& expectation,
+                                 const std::vector<Record>& records);
 
 /// All expectations of a study as records of kind `study_answer`: labels `study`, `that`,
 /// `because`, `claim`, `answer` (holds, refuted, undecided, no_results) and `found`, the sentence.

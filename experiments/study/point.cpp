@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/cost_model.hpp"
 #include "core/problem.hpp"
 
 namespace attest {
@@ -28,6 +29,21 @@ std::string_view name_of(Skipped::By by) {
       return "sampling";
   }
   return "";
+}
+
+EstimatedWork estimated_work(const Expansion& expansion, const GpuModel& gpu) {
+  EstimatedWork sum;
+  const auto add = [&](const Problem& problem) {
+    const Work work{.flops = forward_flops(problem),
+                    .dram_bytes = compulsory_traffic(problem).total()};
+    sum.flops += work.flops;
+    sum.seconds += time_floors(gpu, problem.element_type, work).largest();
+  };
+  for (const Point& point : expansion.points) {
+    add(point.subject.problem);
+    for (const Point::Rival& rival : point.baselines) add(rival.subject.problem);
+  }
+  return sum;
 }
 
 }  // namespace attest

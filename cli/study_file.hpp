@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/study/point.hpp"
+
+namespace attest {
+
+/// Bytes of a study's file. Throws InvalidInput when it cannot be read.
+[[nodiscard]] std::string study_text(const std::string& file);
+
+/// The study; otherwise nothing, after one line on stderr for everything that is wrong with it:
+/// `FILE:LINE:COLUMN: SENTENCE`.
+[[nodiscard]] std::optional<StudySpec> study_or_complaints(const std::string& text,
+                                                           const std::string& file);
+
+/// The points on this machine. `device`: the GPU whose limits and tuned Plans count where this
+/// machine has none.
+[[nodiscard]] Expansion expand_here(const StudySpec& spec, const std::string& device);
+
+/// What is skipped, by reason, a line each with the count.
+void print_skipped(const Expansion& expansion);
+
+}  // namespace attest

@@ -1,0 +1,139 @@
+#include "experiments/study/answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "experiments/study/evaluate.hpp"
+#include "experiments/study/study_names.hpp"
+
+namespace attest {
+namespace {
+
+const Measurement* find_measurement(const Record& record, std::string_view name) {
+  const auto found = std::ranges::find(record.measurements, name, &Measurement::name);
+  return found == record.measurements.end() ? nullptr : &*found;
+}
+
+/// With the interval NAME_low to NAME_high where the record has one.
+Value measured(const Record& record, std::string_view name) {
+  const Measurement* middle = find_measurement(record, name);
+  if (middle == nullptr) return Value::missing(std::string(name));
+  const Measurement* low = find_measurement(record, fmt::format("{}_low", name));
+  const Measurement* high = find_measurement(record, fmt::format("{}_high", name));
+  double from = low == nullptr ? middle->value : low->value;
+  double to = high == nullptr ? middle->value : high->value;
+  if (name == "rate" && low == nullptr) {
+    // A rate is work over time: as uncertain as the time.
+    const Value time = measured(record, "time");
+    if (time.kind == Value::Kind::number) {
+      from = middle->value * time.mid / time.high;
+      to = middle->value * time.mid / time.low;
+    }
+  }
+  return Value::interval(from, middle->value, to, name);
+}
+
+std::string label(const Record& record, const std::string& name) {
+  const auto found = record.labels.find(name);
+  return found == record.labels.end() ? "" : found->second;
+}
+
+Row row_of(const Record& record) {
+  Row row;
+  const auto executor = executor_from_name(label(record, "executor"));
+  row.value = [&record, executor](std::string_view name) {
+    Value value = measured(record, name);
+    if (value.kind != Value::Kind::missing) return value;
+    return identity_value(name, executor.value_or(Executor::cpu), *record.subject);
+  };
+  constexpr std::string_view prefix = "axis.";
+  for (const auto& [name, text] : record.labels) {
+    if (name.starts_with(prefix)) row.axes[name.substr(prefix.size())] = text;
+  }
+  row.axes["kernel"] = record.subject->kernel;
+  return row;
+}
+
+/// Both sides of the comparison that an expectation is; of others the whole.
+std::string found_text(const Expression& e, const std::vector<Row>& rows, double tolerance) {
+  const bool is_comparison =
+      e.kind == Expression::Kind::binary && e.word.find_first_of("<>=!") != std::string::npos;
+  if (is_comparison) {
+    const std::string slack =
+        tolerance > 0 ? fmt::format(", tolerance {} %", format_number(100 * tolerance)) : "";
+    return fmt::format("{} {} {}{}", to_string(evaluate(e.operands[0], rows, tolerance)), e.word,
+                       to_string(evaluate(e.operands[1], rows, tolerance)), slack);
+  }
+  if (e.kind == Expression::Kind::binary && (e.word == "and" || e.word == "or")) {
+    return fmt::format("{} {} {}", found_text(e.operands[0], rows, tolerance), e.word,
+                       found_text(e.operands[1], rows, tolerance));
+  }
+  if (e.kind == Expression::Kind::call && (e.word == "all" || e.word == "any")) {
+    Expression count = e;
+    count.word = "count";
+    count.operands.clear();
+    const Value points = evaluate(count, rows, tolerance);
+    Expression both = e.operands[0];
+    if (!e.where.empty()) {
+      both = {.kind = Expression::Kind::binary, .word = "and", .operands = {e.where[0], both}};
+    }
+    count.where = {both};
+    return fmt::format("{} of {} points", to_string(evaluate(count, rows, tolerance)),
+                       to_string(points));
+  }
+  return to_string(evaluate(e, rows, tolerance));
+}
+
+}  // namespace
+
+std::string_view name_of(StudyAnswer::Kind kind) {
+  switch (kind) {
+    case StudyAnswer::Kind::holds:
+      return "holds";
+    case StudyAnswer::Kind::refuted:
+      return "refuted";
+    case StudyAnswer::Kind::undecided:
+      return "undecided";
+    case StudyAnswer::Kind::no_results:
+      break;
+  }
+  return "no_results";
+}
+
+StudyAnswer answer(const Expectation& expectation, const std::vector<Record>& records) {
+  std::vector<Row> rows;
+  for (const Record& record : records) {
+    const bool is_point = record.kind == "study" && record.verdict == "passed" && record.subject &&
+                          label(record, "role") == "point";
+    if (is_point) rows.push_back(row_of(record));
+  }
+  const Expression& that = *expectation.that.expression;
+  const Value value = evaluate(that, rows, expectation.tolerance);
+  if (value.kind == Value::Kind::missing) {
+    return {.kind = StudyAnswer::Kind::no_results, .sentence = to_string(value)};
+  }
+  const StudyAnswer::Kind kind = value.is_surely_true()    ? StudyAnswer::Kind::holds
+                                 : value.is_surely_false() ? StudyAnswer::Kind::refuted
+                                                           : StudyAnswer::Kind::undecided;
+  return {.kind = kind, .sentence = found_text(that, rows, expectation.tolerance)};
+}
+
+std::vector<Record> answer_records(const StudySpec& spec, const std::vector<Record>& records) {
+  std::vector<Record> answers;
+  for (const Expectation& expectation : spec.expect) {
+    const StudyAnswer found = answer(expectation, records);
+    Record& record = answers.emplace_back();
+    record.kind = "study_answer";
+    record.labels = {{"study", spec.name},
+                     {"that", expectation.that.text},
+                     {"because", expectation.because},
+                     {"claim", expectation.claim},
+                     {"answer", std::string(name_of(found.kind))},
+                     {"found", found.sentence}};
+  }
+  return answers;
+}
+
+}  // namespace attest

@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/input_family.hpp"
+#include "core/random.hpp"
+#include "experiments/study/kernel_choice.hpp"
+#include "experiments/study/model_values.hpp"
+#include "experiments/study/plan_choice.hpp"
+#include "experiments/study/point.hpp"
+#include "experiments/study/problem_grid.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::size_t most_points = 20'000;
+
+std::int64_t value_of(const PlanField& field, const std::string& text) {
+  const auto name = std::ranges::find(field.values, text);
+  return name == field.values.end() ? std::stoll(text) : name - field.values.begin() + 1;
+}
+
+std::string text_of(const PlanField& field, std::int64_t value) {
+  return field.is_choice() ? std::string(field.values[static_cast<std::size_t>(value - 1)])
+                           : std::to_string(value);
+}
+
+/// Fields that are wanted, and as axes.
+struct WantedPlan {
+  Plan plan;
+  Combination axes;
+};
+
+class Expander {
+ public:
+  Expander(const StudySpec& spec, const ExpansionContext& context)
+      : spec_(spec), context_(context), gpu_name_(context.gpu_name) {
+    if (gpu_name_.empty()) gpu_name_ = context.gpu->driver_name;
+  }
+
+  Expansion expand() {
+    const std::vector<ProblemPoint> problems = problems_of(spec_.problem);
+    std::set<std::string> names;
+    for (const std::string& glob : spec_.kernels) {
+      for (std::string& name : kernels_matching(glob)) {
+        if (!names.insert(name).second) continue;
+        for (const ProblemPoint& problem : problems) expand(name, problem);
+      }
+    }
+    sample();
+    return std::move(expansion_);
+  }
+
+ private:
+  void skip(Skipped::By by, std::string what, std::string reason, Combination axes) {
+    expansion_.skipped.push_back({by, std::move(what), std::move(reason), std::move(axes)});
+    require_room();
+  }
+  void require_room(const Grid& plan_axes = {}) const {
+    double points = static_cast<double>(expansion_.points.size() + expansion_.skipped.size());
+    double combinations = 1;
+    for (const Axis& axis : plan_axes) combinations *= static_cast<double>(axis.values.size());
+    if (points + combinations <= static_cast<double>(most_points) + 1) return;
+    throw InvalidInput(fmt::format("study {} has more than {} points", spec_.name, most_points));
+  }
+
+  void expand(const std::string& name, const ProblemPoint& at) {
+    Combination axes = at.axes;
+    axes["kernel"] = name;
+    if (!at.why_not.empty()) return skip(Skipped::By::constraint, name, at.why_not, axes);
+    const std::string what = fmt::format("{} {}", name, to_string(at.problem));
+    const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
+    if (chosen.kernel == nullptr) return skip(Skipped::By::kernel, what, chosen.why_not, axes);
+    const KernelInfo& kernel = *chosen.kernel;
+    const PlanChoice choice(kernel, at.problem, gpu_name_);
+    std::set<std::string> seen;
+    for (const WantedPlan& wanted : wanted_plans(choice)) {
+      Combination plan_axes = axes;
+      plan_axes.insert(wanted.axes.begin(), wanted.axes.end());
+      const auto picked = choice.pick(wanted.plan);
+      if (const auto* reason = std::get_if<std::string>(&picked)) {
+        skip(Skipped::By::kernel, fmt::format("{} {}", what, to_string(wanted.plan)), *reason,
+             plan_axes);
+        continue;
+      }
+      const Plan& plan = std::get<Plan>(picked);
+      // Alternatives may meet in one Plan.
+      if (!seen.insert(to_string(plan)).second) continue;
+      add_points(kernel, at.problem, plan, plan_axes);
+    }
+  }
+
+  [[nodiscard]] std::vector<WantedPlan> wanted_plans(const PlanChoice& choice) const {
+    std::vector<WantedPlan> wanted;
+    if (spec_.every_plan) {
+      for (const Plan& plan : choice.offered()) wanted.push_back({plan, axes_of(plan, choice)});
+      if (wanted.empty()) wanted.emplace_back();
+      return wanted;
+    }
+    for (Grid grid : spec_.plan) {
+      for (Axis& axis : grid) write_out(axis, choice);
+      std::erase_if(grid, [](const Axis& axis) { return axis.values.empty(); });
+      require_room(grid);
+      for (const Combination& axes : combinations_of(grid)) {
+        WantedPlan& one = wanted.emplace_back();
+        one.axes = axes;
+        for (const PlanField& field : plan_fields()) {
+          const auto value = axes.find(fmt::format("plan.{}", field.name));
+          if (value != axes.end()) one.plan.*field.member = value_of(field, value->second);
+        }
+      }
+    }
+    return wanted;
+  }
+
+  /// `all`: what the kernel offers; nothing where it has no such choice.
+  static void write_out(Axis& axis, const PlanChoice& choice) {
+    if (axis.values != std::vector<std::string>{"all"}) return;
+    axis.values.clear();
+    for (const PlanField& field : plan_fields()) {
+      if (axis.name != fmt::format("plan.{}", field.name)) continue;
+      for (const std::int64_t value : choice.values_of(field))
+        axis.values.push_back(text_of(field, value));
+    }
+  }
+
+  static Combination axes_of(const Plan& plan, const PlanChoice& choice) {
+    Combination axes;
+    for (const PlanField& field : plan_fields()) {
+      const std::int64_t value = plan.*field.member;
+      if (value != 0 && choice.values_of(field).size() > 1)
+        axes[fmt::format("plan.{}", field.name)] = text_of(field, value);
+    }
+    return axes;
+  }
+
+  void add_points(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+                  const Combination& axes) {
+    for (const Combination& inputs : combinations_of(spec_.inputs)) {
+      for (const std::uint64_t seed : spec_.seeds) {
+        Point point{.kernel = &kernel, .axes = axes};
+        point.subject.kernel = kernel.name;
+        point.subject.problem = problem;
+        point.subject.plan = plan;
+        point.subject.inputs.seed = seed;
+        const auto family = inputs.find("inputs.family"),
+                   magnitude = inputs.find("inputs.magnitude");
+        if (family != inputs.end()) point.subject.inputs.family = family->second;
+        if (magnitude != inputs.end())
+          point.subject.inputs.magnitude = std::stod(magnitude->second);
+        point.axes.insert(inputs.begin(), inputs.end());
+        if (spec_.seeds.size() > 1) point.axes["inputs.seed"] = std::to_string(seed);
+        add(std::move(point));
+      }
+    }
+  }
+
+  void add(Point point) {
+    const std::string what =
+        fmt::format("{} {} {}", point.kernel->name, to_string(point.subject.problem),
+                    to_string(point.subject.plan));
+    const InputFamily& family = input_family(point.subject.inputs.family);
+    if (const auto why =
+            family.unsupported ? family.unsupported(point.subject.problem) : std::nullopt) {
+      return skip(Skipped::By::constraint, what, fmt::format("inputs {}: {}", family.name, *why),
+                  point.axes);
+    }
+    if (const auto why = why_unsupported(*point.kernel, point.subject)) {
+      return skip(Skipped::By::kernel, what, *why, point.axes);
+    }
+    ModelValues models(*point.kernel, point.subject, context_);
+    const Row row{.value = [&](std::string_view name) { return models.value(name); }};
+    for (const Condition& constraint : spec_.constraints) {
+      const Value value = evaluate(*constraint.expression, row);
+      if (value.is_surely_true()) continue;
+      std::string reason = fmt::format("not: {}", constraint.text);
+      if (value.kind == Value::Kind::missing) reason += fmt::format("; {}", to_string(value));
+      return skip(Skipped::By::constraint, what, std::move(reason), point.axes);
+    }
+    add_baselines(point);
+    expansion_.points.push_back(std::move(point));
+    require_room();
+  }
+
+  void add_baselines(Point& point) {
+    for (const Baseline& baseline : spec_.baselines) {
+      const auto skip_it = [&](std::string reason) {
+        // Once for a problem, whatever the number of points.
+        const std::string what =
+            fmt::format("baseline {} {}", baseline.name, to_string(point.subject.problem));
+        if (skipped_baselines_.insert(what).second)
+          skip(Skipped::By::kernel, what, std::move(reason), {});
+      };
+      const ChosenKernel chosen = choose_kernel(baseline.kernel, spec_.executor, context_.has_gpu);
+      if (chosen.kernel == nullptr) {
+        skip_it(chosen.why_not);
+        continue;
+      }
+      Case subject = point.subject;
+      subject.kernel = baseline.kernel;
+      const auto picked =
+          PlanChoice(*chosen.kernel, subject.problem, gpu_name_).pick(baseline.plan);
+      if (const auto* reason = std::get_if<std::string>(&picked)) {
+        skip_it(*reason);
+        continue;
+      }
+      subject.plan = std::get<Plan>(picked);
+      if (const auto why = why_unsupported(*chosen.kernel, subject)) {
+        skip_it(*why);
+      } else {
+        point.baselines.push_back(
+            {.name = baseline.name, .kernel = chosen.kernel, .subject = std::move(subject)});
+      }
+    }
+  }
+
+  void sample() {
+    auto& points = expansion_.points;
+    const auto wanted = static_cast<std::size_t>(spec_.sampling.points);
+    if (spec_.sampling.method != Sampling::Method::random || points.size() <= wanted) return;
+    // The smallest of as many draws as points: no point depends on another one's.
+    std::vector<std::pair<std::uint64_t, std::size_t>> draws;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::string id = point_id(*points[i].kernel, points[i].subject);
+      draws.emplace_back(random_bits(spec_.sampling.seed, 0, std::stoull(id, nullptr, 16)), i);
+    }
+    std::ranges::sort(draws);
+    std::set<std::size_t> kept;
+    for (std::size_t i = 0; i < wanted; ++i) kept.insert(draws[i].second);
+    std::vector<Point> sampled;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      Point& point = points[i];
+      if (kept.contains(i)) {
+        sampled.push_back(std::move(point));
+      } else {
+        skip(Skipped::By::sampling,
+             fmt::format("{} {} {}", point.kernel->name, to_string(point.subject.problem),
+                         to_string(point.subject.plan)),
+             fmt::format("not drawn: {} of {} are", wanted, points.size()), point.axes);
+      }
+    }
+    points = std::move(sampled);
+  }
+
+  const StudySpec& spec_;
+  const ExpansionContext& context_;
+  std::string gpu_name_;
+  Expansion expansion_;
+  std::set<std::string> skipped_baselines_;
+};
+
+}  // namespace
+
+Expansion expand(const StudySpec& spec, const ExpansionContext& context) {
+  return Expander(spec, context).expand();
+}
+
+}  // namespace attest

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/study/schema.hpp"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Shape = SpecKey::Shape;
+
+Json any_of(std::vector<Json> schemas) {
+  return schemas.size() == 1 ? schemas.front() : Json{{"anyOf", std::move(schemas)}};
+}
+
+Json schema_of(const Form& form) {
+  std::vector<Json> schemas;
+  std::vector<Json> words(form.choices.begin(), form.choices.end());
+  switch (form.kind) {
+    case Form::Kind::text:
+    case Form::Kind::expression:
+      schemas.push_back({{"type", "string"}, {"minLength", 1}});
+      break;
+    case Form::Kind::word:
+      schemas.push_back({{"type", "string"}, {"pattern", fmt::format("^({})$", form.pattern)}});
+      break;
+    case Form::Kind::whole:
+    case Form::Kind::number:
+      schemas.push_back({{"type", form.kind == Form::Kind::whole ? "integer" : "number"},
+                         {"minimum", form.low},
+                         {"maximum", form.high}});
+      if (form.or_expression) schemas.push_back({{"type", "string"}, {"minLength", 1}});
+      break;
+    case Form::Kind::choice:
+      // Texts alone: an editor would offer the numbers first.
+      if (form.or_number) {
+        schemas.push_back({{"type", "integer"}, {"minimum", 1}, {"maximum", words.size() - 1}});
+      }
+      break;
+  }
+  if (!words.empty()) schemas.push_back({{"enum", words}});
+  return any_of(std::move(schemas));
+}
+
+Json schema_of(const std::vector<SpecKey>& keys);
+
+Json list_of(Json items) {
+  return {{"type", "array"}, {"minItems", 1}, {"items", std::move(items)}};
+}
+
+Json range_of(const Form& form) {
+  const Json number{{"type", form.kind == Form::Kind::whole ? "integer" : "number"}};
+  return {{"type", "object"},
+          {"required", {"from", "to"}},
+          {"additionalProperties", false},
+          {"properties",
+           {{"from", number}, {"to", number}, {"step", number}, {"factor", {{"type", "number"}}}}}};
+}
+
+Json axes_of(const SpecKey& key) {
+  Json properties = Json::object();
+  for (const SpecKey& axis : key.keys) {
+    const Json value = schema_of(axis.form);
+    std::vector<Json> forms{value, list_of(value)};
+    const bool is_number =
+        axis.form.kind == Form::Kind::whole || axis.form.kind == Form::Kind::number;
+    if (is_number) forms.push_back(range_of(axis.form));
+    properties[axis.name] = any_of(std::move(forms));
+    if (!axis.summary.empty()) properties[axis.name]["description"] = axis.summary;
+  }
+  return {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+}
+
+Json schema_of(const SpecKey& key) {
+  const auto with_words = [&](Json schema) {
+    if (key.form.choices.empty()) return schema;
+    return any_of({Json{{"enum", key.form.choices}}, std::move(schema)});
+  };
+  switch (key.shape) {
+    case Shape::value:
+      return schema_of(key.form);
+    case Shape::list:
+      return list_of(schema_of(key.form));
+    case Shape::one_or_list:
+      return any_of({schema_of(key.form), list_of(schema_of(key.form))});
+    case Shape::keys:
+      return with_words(schema_of(key.keys));
+    case Shape::keys_list:
+      return list_of(schema_of(key.keys));
+    case Shape::axes:
+      return axes_of(key);
+    case Shape::axes_list:
+      return with_words(any_of({axes_of(key), list_of(axes_of(key))}));
+  }
+  return {};
+}
+
+Json schema_of(const std::vector<SpecKey>& keys) {
+  Json properties = Json::object(), required = Json::array();
+  for (const SpecKey& key : keys) {
+    properties[key.name] = schema_of(key);
+    if (!key.summary.empty()) properties[key.name]["description"] = key.summary;
+    if (key.is_required) required.push_back(key.name);
+  }
+  return {{"type", "object"},
+          {"additionalProperties", false},
+          {"required", required},
+          {"properties", properties}};
+}
+
+std::string allowed_of(const SpecKey& key) {
+  if (key.shape == Shape::axes || key.shape == Shape::axes_list || key.shape == Shape::keys ||
+      key.shape == Shape::keys_list) {
+    std::vector<std::string> names;
+    for (const SpecKey& part : key.keys) names.push_back("`" + part.name + "`");
+    return fmt::format("{}{}", key.shape == Shape::keys_list ? "list of: " : "",
+                       fmt::join(names, ", "));
+  }
+  const std::string list = key.shape == Shape::list ? "list of: " : "";
+  if (!key.form.allowed.empty()) return list + key.form.allowed;
+  if (key.form.kind == Form::Kind::choice) {
+    return fmt::format("{}`{}`", list, fmt::join(key.form.choices, "`, `"));
+  }
+  return fmt::format("{}a whole number from {:.0f} to {:.0f}", list, key.form.low, key.form.high);
+}
+
+}  // namespace
+
+std::string study_json_schema() {
+  Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "Attest study"}};
+  schema.update(schema_of(study_keys()));
+  return schema.dump(2) + "\n";
+}
+
+std::string study_key_table() {
+  std::string table = "| key | what | allowed |\n| --- | --- | --- |\n";
+  for (const SpecKey& key : study_keys()) {
+    table += fmt::format("| `{}`{} | {} | {} |\n", key.name, key.is_required ? " (needed)" : "",
+                         key.summary, allowed_of(key));
+  }
+  return table;
+}
+
+}  // namespace attest

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel.hpp"
+
+namespace attest {
+
+/// Names that a study may ask for: every kernel that must pass, on whatever executor, and the peers
+/// that this program was built without.
+[[nodiscard]] std::vector<std::string> study_kernel_names();
+/// Those that match a glob, in the order of the names.
+[[nodiscard]] std::vector<std::string> kernels_matching(std::string_view glob);
+
+/// Libraries of others: not in every build, not on every machine.
+[[nodiscard]] bool is_peer(std::string_view name);
+[[nodiscard]] const std::vector<std::string>& peer_names();
+
+/// The kernel of that name where a study runs it, or why there is none.
+struct ChosenKernel {
+  const KernelInfo* kernel = nullptr;
+  std::string why_not{};
+};
+/// `executor`: nothing stands for auto: the GPU where there is one, otherwise the SIMT executor;
+/// CPU kernels on the CPU.
+[[nodiscard]] ChosenKernel choose_kernel(std::string_view name, std::optional<Executor> executor,
+                                         bool has_gpu);
+
+}  // namespace attest

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/plan.hpp"
+#include "core/problem.hpp"
+
+namespace attest {
+
+/// Plans of one kernel for one problem, picked by some of their fields.
+class PlanChoice {
+ public:
+  /// `gpu_name`: whose tuned Plans are the default.
+  PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu_name);
+
+  /// A Plan with the fields that are set in `wanted`; the others as in the default Plan. Where the
+  /// kernel does not offer that, nor takes it as a mixture of what it offers (is_offered): the
+  /// offered Plan with the wanted fields that differs least from the default, or such a mixture.
+  /// Otherwise a sentence.
+  [[nodiscard]] std::variant<Plan, std::string> pick(const Plan& wanted) const;
+
+  [[nodiscard]] const std::vector<Plan>& offered() const { return offered_; }
+  /// Values that a field has in offered Plans, ascending; none where the kernel does not use it.
+  [[nodiscard]] std::vector<std::int64_t> values_of(const PlanField& field) const;
+
+ private:
+  [[nodiscard]] std::string why_none(const Plan& wanted) const;
+
+  const KernelInfo& kernel_;
+  const Problem& problem_;
+  std::vector<Plan> offered_;  ///< the nearest to the default first
+  Plan default_;
+};
+
+}  // namespace attest
