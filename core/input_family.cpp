@@ -31,9 +31,9 @@ Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf&
   const double root =
       std::sqrt(1.0 / (logit_scale(problem) * static_cast<double>(problem.head_dim)));
   const double sign = problem.scale < 0 ? -1.0 : 1.0;
-  return {.q = filled(query_shape(problem), [=](const Place&) { return root; }),
+  return {.q = filled(query_shape(problem), [=](const ElementPlace&) { return root; }),
           .k = filled(key_shape(problem),
-                      [=, &logit_of](const Place& at) {
+                      [=, &logit_of](const ElementPlace& at) {
                         const double noise = 0.01 * random_normal(spec.seed, stream_k, at.index);
                         return sign * root * logit_of(at) * (1.0 + noise);
                       }),
@@ -48,7 +48,7 @@ Inputs zero_q(const Problem& problem, const InputSpec& spec) {
 
 Inputs constant_q(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  inputs.q = filled(query_shape(problem), [&](const Place& at) {
+  inputs.q = filled(query_shape(problem), [&](const ElementPlace& at) {
     return spec.magnitude * per_head(spec.seed, stream_q, at);
   });
   return inputs;
@@ -58,19 +58,19 @@ Inputs ascending_maxima(const Problem& problem, const InputSpec& spec) {
   const double step =
       spec.magnitude / static_cast<double>(std::max<std::int64_t>(1, problem.key_len));
   return with_logits(problem, spec,
-                     [=](const Place& at) { return step * static_cast<double>(at.n + 1); });
+                     [=](const ElementPlace& at) { return step * static_cast<double>(at.n + 1); });
 }
 
 Inputs descending_maxima(const Problem& problem, const InputSpec& spec) {
   const double step =
       spec.magnitude / static_cast<double>(std::max<std::int64_t>(1, problem.key_len));
-  return with_logits(problem, spec, [=](const Place& at) {
+  return with_logits(problem, spec, [=](const ElementPlace& at) {
     return spec.magnitude - step * static_cast<double>(at.n);
   });
 }
 
 Inputs all_negative(const Problem& problem, const InputSpec& spec) {
-  return with_logits(problem, spec, [=](const Place& at) {
+  return with_logits(problem, spec, [=](const ElementPlace& at) {
     return -spec.magnitude *
            (1.0 + 0.1 * random_uniform(spec.seed, stream_choice, static_cast<std::uint64_t>(at.n)));
   });
@@ -83,7 +83,7 @@ Inputs negative_shift(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude / logit_scale(problem));
   const double sign = problem.scale < 0 ? 1.0 : -1.0;
   const auto put_first = [&](Tensor<float>& tensor, double value) {
-    tensor = filled(tensor.shape(), [&, from = tensor](const Place& at) {
+    tensor = filled(tensor.shape(), [&, from = tensor](const ElementPlace& at) {
       return at.d == 0 ? value : from.values()[at.index];
     });
   };
@@ -95,13 +95,13 @@ Inputs negative_shift(const Problem& problem, const InputSpec& spec) {
 Inputs dominant_key(const Problem& problem, const InputSpec& spec) {
   const std::int64_t chosen =
       random_below(spec.seed, stream_choice, 0, std::max<std::int64_t>(1, problem.key_len));
-  return with_logits(problem, spec, [=](const Place& at) {
+  return with_logits(problem, spec, [=](const ElementPlace& at) {
     return at.n == chosen ? spec.magnitude : random_normal(spec.seed, stream_choice, at.index);
   });
 }
 
 Inputs sink(const Problem& problem, const InputSpec& spec) {
-  return with_logits(problem, spec, [=](const Place& at) {
+  return with_logits(problem, spec, [=](const ElementPlace& at) {
     return at.n == 0 ? spec.magnitude : 0.1 * random_normal(spec.seed, stream_choice, at.index);
   });
 }
@@ -111,15 +111,16 @@ Inputs ties(const Problem& problem, const InputSpec& spec) {
   const auto small = [&](Stream stream, std::uint64_t index) {
     return static_cast<double>(random_below(spec.seed, stream, index, 5) - 2);
   };
-  return {.q = filled(query_shape(problem),
-                      [&](const Place& at) { return small(stream_q, at.index) * spec.magnitude; }),
+  return {.q = filled(
+              query_shape(problem),
+              [&](const ElementPlace& at) { return small(stream_q, at.index) * spec.magnitude; }),
           .k = filled(key_shape(problem),
-                      [&](const Place& at) {
+                      [&](const ElementPlace& at) {
                         const auto vector = static_cast<std::uint64_t>(at.n % 3);
                         return small(stream_k, vector * 4096 + static_cast<std::uint64_t>(at.d));
                       }),
           .v = filled(value_shape(problem),
-                      [&](const Place& at) { return small(stream_v, at.index); })};
+                      [&](const ElementPlace& at) { return small(stream_v, at.index); })};
 }
 
 Inputs huge_logits(const Problem& problem, const InputSpec& spec) {
@@ -133,8 +134,8 @@ Inputs huge_logits(const Problem& problem, const InputSpec& spec) {
 Inputs equal_huge_logits(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude);
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  inputs.q = filled(query_shape(problem), [=](const Place&) { return root; });
-  inputs.k = filled(key_shape(problem), [=](const Place&) { return root; });
+  inputs.q = filled(query_shape(problem), [=](const ElementPlace&) { return root; });
+  inputs.k = filled(key_shape(problem), [=](const ElementPlace&) { return root; });
   return inputs;
 }
 
@@ -144,7 +145,7 @@ Inputs late_dims(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
   for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
     const std::int64_t columns = tensor->shape()[3], first = columns - (columns + 3) / 4;
-    *tensor = filled(tensor->shape(), [&, source = *tensor](const Place& at) {
+    *tensor = filled(tensor->shape(), [&, source = *tensor](const ElementPlace& at) {
       return at.d < first ? 0.0F : 2.0F * source.values()[at.index];
     });
   }
@@ -155,7 +156,7 @@ Inputs late_dims(const Problem& problem, const InputSpec& spec) {
 /// variance; magnitude 10 reads it as the standard deviation.
 Inputs outliers(const Problem& problem, const InputSpec& spec) {
   const auto tensor = [&](const Shape& shape, Stream stream) {
-    return filled(shape, [=](const Place& at) {
+    return filled(shape, [=](const ElementPlace& at) {
       const double base = random_normal(spec.seed, stream, at.index);
       const bool is_outlier =
           random_uniform(spec.seed, stream_choice + 16U * (stream + 1U), at.index) < 0.001;
@@ -174,7 +175,7 @@ Inputs outliers(const Problem& problem, const InputSpec& spec) {
 /// rounds.
 Inputs sparse_integers(const Problem& problem, const InputSpec& spec) {
   const auto tensor = [&](const Shape& shape, Stream stream) {
-    return filled(shape, [=](const Place& at) {
+    return filled(shape, [=](const ElementPlace& at) {
       const std::int64_t draw = random_below(spec.seed, stream, at.index, 25);
       return draw < 5 ? static_cast<double>(draw - 2) : 0.0;
     });

@@ -13,7 +13,7 @@ enum Stream : std::uint64_t { stream_q, stream_k, stream_v, stream_choice, strea
 
 /// Where an element sits. `index` is its position in the contiguous tensor: the counter of its
 /// random numbers.
-struct Place {
+struct ElementPlace {
   std::int64_t b, h, n, d;
   std::uint64_t index;
 };
@@ -27,7 +27,7 @@ Tensor<float> filled(const Shape& shape, const Value& value) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) {
         for (std::int64_t d = 0; d < shape[3]; ++d, ++index) {
-          tensor.values()[index] = static_cast<float>(value(Place{b, h, n, d, index}));
+          tensor.values()[index] = static_cast<float>(value(ElementPlace{b, h, n, d, index}));
         }
       }
     }
@@ -37,13 +37,14 @@ Tensor<float> filled(const Shape& shape, const Value& value) {
 
 inline Tensor<float> normals(const Shape& shape, std::uint64_t seed, Stream stream,
                              double size = 1.0, double mean = 0.0) {
-  return filled(
-      shape, [=](const Place& at) { return mean + size * random_normal(seed, stream, at.index); });
+  return filled(shape, [=](const ElementPlace& at) {
+    return mean + size * random_normal(seed, stream, at.index);
+  });
 }
 
 /// The same number for all elements of a (batch, head), different between heads: an index map error
 /// shows.
-inline double per_head(std::uint64_t seed, Stream stream, const Place& at) {
+inline double per_head(std::uint64_t seed, Stream stream, const ElementPlace& at) {
   return random_normal(seed, stream, static_cast<std::uint64_t>(at.b * 1000003 + at.h));
 }
 

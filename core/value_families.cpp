@@ -16,7 +16,7 @@ Inputs with_values(const Problem& problem, const InputSpec& spec, double size, c
 }
 
 /// Which of the problem's KV heads, over all batch entries.
-std::int64_t kv_head_at(const Problem& problem, const Place& at) {
+std::int64_t kv_head_at(const Problem& problem, const ElementPlace& at) {
   return at.b * problem.kv_heads + at.h;
 }
 
@@ -24,37 +24,37 @@ std::int64_t kv_head_at(const Problem& problem, const Place& at) {
 
 Inputs constant_v(const Problem& problem, const InputSpec& spec) {
   return with_values(problem, spec, spec.magnitude,
-                     [&](const Place& at) { return per_head(spec.seed, stream_v, at); });
+                     [&](const ElementPlace& at) { return per_head(spec.seed, stream_v, at); });
 }
 
 Inputs one_hot_v(const Problem& problem, const InputSpec& spec) {
-  return with_values(problem, spec, spec.magnitude, [&](const Place& at) {
+  return with_values(problem, spec, spec.magnitude, [&](const ElementPlace& at) {
     const double size = std::ldexp(1.0, static_cast<int>(kv_head_at(problem, at) % 8));
     return at.n % problem.output_dim() == at.d ? size : 0.0;
   });
 }
 
 Inputs positive_v(const Problem& problem, const InputSpec& spec) {
-  return with_values(problem, spec, 1.0, [&](const Place& at) {
+  return with_values(problem, spec, 1.0, [&](const ElementPlace& at) {
     return spec.magnitude * (1.0 + 0.1 * random_normal(spec.seed, stream_v, at.index));
   });
 }
 
 Inputs key_index_v(const Problem& problem, const InputSpec& spec) {
-  return with_values(problem, spec, spec.magnitude, [&](const Place& at) {
+  return with_values(problem, spec, spec.magnitude, [&](const ElementPlace& at) {
     return static_cast<double>(at.n) + 0.25 * static_cast<double>(kv_head_at(problem, at) % 32);
   });
 }
 
 Inputs alternating_v(const Problem& problem, const InputSpec& spec) {
-  return with_values(problem, spec, 1.0, [&](const Place& at) {
+  return with_values(problem, spec, 1.0, [&](const ElementPlace& at) {
     const double size = std::ldexp(spec.magnitude, -static_cast<int>(kv_head_at(problem, at) % 8));
     return at.n % 2 == 0 ? size : -size;
   });
 }
 
 Inputs scaled_v(const Problem& problem, const InputSpec& spec) {
-  return with_values(problem, spec, spec.magnitude, [&](const Place& at) {
+  return with_values(problem, spec, spec.magnitude, [&](const ElementPlace& at) {
     const std::int64_t exponent =
         random_below(spec.seed, stream_choice, static_cast<std::uint64_t>(kv_head_at(problem, at)),
                      17) -
