@@ -52,14 +52,11 @@ class Study:
 
     def value(self):
         """The measurement that a study is about when its file does not say: speed if it was timed, else a value of the model."""
-        for name in ("rate", "time"):
+        for name in ("rate", "time", "model.time_floor"):
             if name in self.points and self.points[name].notna().any():
                 return name
         modelled = [name for name in self.points if name.startswith(("model.", "counter.", "error."))]
-        for name in sorted(modelled, key=lambda name: (not name.endswith(".time"), modelled.index(name))):
-            if self.points[name].nunique() > 1 or name.endswith(".time"):
-                return name
-        return None
+        return next((name for name in modelled if self.points[name].nunique() > 1), None)
 
 
 def is_better_high(name):
@@ -107,7 +104,7 @@ def assemble(spec, by_kind, found, folder):
     table = table.rename(columns={AXIS + axis: axis for axis in axes})
     for axis in axes:
         table[axis] = as_numbers(table[axis])
-    for label in ("role", "reason", "skipped_by", "flags", *POINT_LABELS):
+    for label in ("role", "name", "reason", "skipped_by", "flags", *POINT_LABELS):
         if label not in table:
             table[label] = ""
         table[label] = table[label].fillna("")
@@ -119,7 +116,7 @@ def assemble(spec, by_kind, found, folder):
         folder=folder, name=str(spec.get("name") or folder.resolve().name), question=question_of(spec, summaries), plots=spec["plots"],
         points=timed[timed.role != "baseline"].reset_index(drop=True), baselines=timed[timed.role == "baseline"].reset_index(drop=True),
         skipped=table[table.verdict == "unsupported"], refused=table[~table.verdict.isin(["passed", "unsupported"])],
-        answers=[record.labels for record in by_kind.get("study_answer", [])], summaries=summaries, axes=axes, units=units, records=found)
+        answers=list({record.labels["that"]: record.labels for record in by_date(by_kind.get("study_answer", []))}.values()), summaries=summaries, axes=axes, units=units, records=found)
 
 
 def question_of(spec, summaries):
@@ -130,12 +127,16 @@ def question_of(spec, summaries):
 def latest(records):
     """A point that a run left out and a later one measured has several records: the last one counts. Not all that was skipped has an id."""
     kept = {}
-    for record in sorted(records, key=lambda record: record.provenance["date"]):
+    for record in by_date(records):
         labels = record.labels
         name = (labels.get("point"), labels.get("role")) if labels.get("point") else record.where
         kept.pop(name, None)
         kept[name] = record
     return list(kept.values())
+
+
+def by_date(records):
+    return sorted(records, key=lambda record: record.provenance["date"])
 
 
 def as_numbers(column):

@@ -5,7 +5,7 @@ import pandas
 
 from attest_book import charts
 from attest_book.study import is_better_high
-from attest_book.study_frontiers import pareto, roofline
+from attest_book.study_frontiers import floors, pareto, roofline
 
 MOST_PANELS, MOST_SERIES = 6, 8
 
@@ -24,6 +24,7 @@ def pictures(study):
     if not any(made) and value:
         made.append(bar_plot(study, value))
     made += [frontier(study) for kind, frontier in (("pareto", pareto), ("roofline", roofline)) if kind not in drawn]
+    made.append(floors(study))
     return [picture for picture in made if picture]
 
 
@@ -119,7 +120,7 @@ def line_plot(study, x, value, colour=None):
     rivals = study.baselines
     if value in rivals and x in rivals and rivals[x].notna().any():
         rivals = rivals[rivals[value].notna() & rivals[x].notna()].copy()
-        rivals["series"] = rivals.contender + " (baseline)"
+        rivals["series"] = rivals["name"].where(rivals["name"] != "", rivals.contender) + " (baseline)"
         rivals = rivals[~rivals.series.duplicated() | ~rivals.duplicated(["series", x])]
     else:
         rivals = table.iloc[:0]

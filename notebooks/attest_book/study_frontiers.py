@@ -1,12 +1,13 @@
-"""Time against error, and rate against arithmetic intensity."""
+"""What limits points: time against error, rate against arithmetic intensity, the floors of their time."""
 
 import altair
 import pandas
 
 from attest_book import charts
 
-MOST_COLOURS, MOST_PANELS = 8, 4
-TRAFFIC = ("counter.dram_bytes", "model.dram_bytes")  # measured before modelled
+MOST_COLOURS, MOST_PANELS, MOST_ROWS = 8, 4, 40
+COUNTED, MODELLED = ("counter.dram_read_bytes", "counter.dram_write_bytes"), "model.dram_bytes"
+FLOOR = "model.time_floor."
 
 
 def groups_of(study, colour):
@@ -56,29 +57,56 @@ def pareto_of(table, x, y, by, units, title):
     return (step + points).properties(width=360, height=240, title=title)
 
 
+def traffic_of(table):
+    """(bytes of device memory, where they are from), measured before modelled; None where the records have neither."""
+    if set(COUNTED) <= set(table) and table[COUNTED[0]].notna().any():
+        return table[COUNTED[0]] + table[COUNTED[1]], "hardware counters"
+    return (table[MODELLED], "the model of the L2") if MODELLED in table else (None, "")
+
+
 def roofline(study, colour=None):
     """Rate over FLOPs per byte of memory traffic, under the roofs that the records name."""
     table = study.points
-    traffic = next((name for name in TRAFFIC if name in table and table[name].notna().any()), None)
-    needed = ("model.flops", "model.peak_flops", "model.peak_bandwidth")
-    if not traffic or any(name not in table for name in needed) or "rate" not in table:
+    traffic, source = traffic_of(table)
+    if traffic is None or any(name not in table for name in ("rate", "time", "model.peak_flops", "model.peak_bandwidth")):
         return None
-    table = table[(table[traffic] > 0) & (table["rate"] > 0)].copy()
+    flops = table["rate"] * 1e12 * table["time"] * 1e-3
+    table = table.assign(**{"FLOP per byte": flops / traffic})
+    table = table[(table["FLOP per byte"] > 0) & (table["rate"] > 0)]
     if table.empty:
         return None
-    table["FLOP per byte"] = table["model.flops"] / table[traffic]
-    peak, bandwidth = table["model.peak_flops"].max() * 1e-12, table["model.peak_bandwidth"].max() * 1e-12
-    ridge = peak / bandwidth
-    ends = sorted([min(table["FLOP per byte"].min(), ridge) / 4, ridge, max(table["FLOP per byte"].max(), ridge) * 4])
-    roof = pandas.DataFrame({"FLOP per byte": ends, "roof": [min(peak, x * bandwidth) for x in ends]})
+    x_low, x_high = table["FLOP per byte"].min() / 4, table["FLOP per byte"].max() * 4
+    roofs = []
+    for peak, bandwidth in sorted(set(zip(table["model.peak_flops"] * 1e-12, table["model.peak_bandwidth"] * 1e-12))):
+        ridge = peak / bandwidth
+        ends = sorted({min(x_low, ridge / 4), ridge, max(x_high, ridge * 4)})
+        roofs += [{"FLOP per byte": x, "roof": min(peak, x * bandwidth), "peak": f"{peak:.4g} TFLOP/s, {bandwidth:.3g} TB/s"} for x in ends]
     at_x = altair.X("FLOP per byte:Q", scale=altair.Scale(type="log", nice=False), title="FLOP per byte of memory traffic")
     by = groups_of(study, colour)
     columns = list(dict.fromkeys(["FLOP per byte", "rate", by, "contender", "plan", "problem"]))
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
         x=at_x, y=altair.Y("rate:Q", scale=altair.Scale(type="log"), title="TFLOP/s"),
-        color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in ("contender", "plan", "problem", "rate", "FLOP per byte")])
-    line = altair.Chart(roof).mark_line(color="black").encode(x=at_x, y="roof:Q")
-    source = "hardware counters" if traffic.startswith("counter.") else "the model of the L2"
+        color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
+    line = altair.Chart(pandas.DataFrame(roofs)).mark_line(color="black").encode(x=at_x, y="roof:Q", detail="peak:N", tooltip=["peak"])
     return ("Roofline", (line + points).properties(width=560, height=340),
-            f"The black line is what memory ({bandwidth:.2f} TB/s) and arithmetic ({peak:.0f} TFLOP/s) allow. Traffic comes from {source}. "
+            f"The black line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. "
             "Points far below the line wait for something else.")
+
+
+def floors(study):
+    """Times that no launch can beat, by cause: of models, so on machines without a GPU too."""
+    names = [name for name in study.points if name.startswith(FLOOR)]
+    table = study.points.dropna(subset=names, how="all") if names else study.points.iloc[:0]
+    if table.empty:
+        return None
+    table = table.assign(point=table.contender + " " + table.plan + ", " + table.problem).sort_values("model.time_floor").head(MOST_ROWS)
+    long = table.melt(id_vars="point", value_vars=names, var_name="cause", value_name="ms").dropna()
+    long["cause"] = long["cause"].str.removeprefix(FLOOR)
+    chart = altair.Chart(long[long.ms > 0]).mark_point(size=70).encode(
+        x=altair.X("ms:Q", scale=altair.Scale(type="log"), title="ms (log scale)"),
+        y=altair.Y("point:N", sort=list(dict.fromkeys(table.point)), title=None, axis=altair.Axis(labelLimit=520)),
+        color=altair.Color("cause:N", title=None), tooltip=["point", "cause", altair.Tooltip("ms:Q", format=".4g")])
+    text = "What each cause takes at best, by the models of attest explain. The rightmost point of a row is a floor of the time: the likely bottleneck."
+    if len(study.points) > len(table):
+        text += f" The {len(table)} points with the lowest floors are drawn."
+    return "Time at best", chart.properties(width=460, height=18 * table.point.nunique()), text

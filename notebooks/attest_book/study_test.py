@@ -92,12 +92,12 @@ class Report(InFolder):
         status, out, err = self.run_line("report", self.folder / "results", "--out", self.folder / "new" / "page.html")
         self.assertEqual((status, err), (0, ""))
         text = (self.folder / "new" / "page.html").read_text(encoding="utf-8").rpartition("\n<body>\n")[2]
-        for part in ("Which tiles are fastest?", "1 hold, 1 refuted", "Rate by tiles", "Time against error", "Roofline", "throttled",
+        for part in ("Which tiles are fastest?", "1 hold, 1 refuted", "Rate by tiles", "Time against error", "Roofline", "Time at best", "throttled",
                      "tiles of 256 rows need more shared memory", "0123456789ab", "a device", "uncommitted changes"):
             self.assertIn(part, text)
         self.assertNotRegex(text, r'(src|href)="')
         specs = re.findall(r"vegaEmbed\(\"#chart\d+\", (\{.*\}), \{actions", text)
-        self.assertEqual(len(specs), 4)
+        self.assertEqual(len(specs), 5)
         for spec in specs:
             json.loads(spec)
         self.assertIn("18 points measured, 3 skipped, 1 refused", out)
@@ -122,7 +122,7 @@ class Report(InFolder):
             kept = [m for m in record["measurements"] if m["name"].startswith("model.")]
             modelled.append({**record, "measurements": kept})
         found = self.study(modelled, spec="name: x\nquestion: y\n")
-        self.assertEqual(found.value(), "model.flops")
+        self.assertEqual(found.value(), "model.time_floor")
         self.assertTrue(study_charts.pictures(found))
         self.assertIn("model dram bytes", study_report.terminal(found))
 
