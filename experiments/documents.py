@@ -44,6 +44,7 @@ REPORTS = {
     "h200/errors.md": lambda: errors_report.report([RESULTS / "h200/errors.jsonl"]),
     "h200/errors_torch.md": lambda: errors_report.report([RESULTS / "h200/errors_torch.jsonl"]),
     "h200/errors_fp32.md": lambda: fp32_errors_report.report([RESULTS / "h200/errors_fp32.jsonl"]),
+    "xeon-2core/errors.md": lambda: errors_report.report([RESULTS / "xeon-2core/errors.jsonl"]),
     "h200/hardware_check.md": lambda: hardware_check.report(RESULTS / "h200/counters.jsonl", RESULTS / "h200/hardware_check.jsonl"),
 }
 

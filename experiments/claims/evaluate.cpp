@@ -17,6 +17,7 @@ Evaluation evaluated(const LedgerRow& row, FormulaScope scope) {
       scope.values[name] = evaluate_formula(formula, scope);
     }
     evaluation.ours = filled(row.ours, scope);
+    evaluation.because = filled(row.because, scope);
     if (!row.holds.empty()) {
       const bool holds = evaluate_formula(row.holds, scope) != 0;
       evaluation.found = holds ? Standing::reproduced : Standing::refuted;

@@ -76,7 +76,7 @@ std::string text_table(const std::vector<Evaluation>& rows) {
         paragraph("ours", ours_of(evaluation));
       }
       paragraph("verdict", verdict_of(evaluation));
-      paragraph("because", row.because);
+      paragraph("because", evaluation.because);
     }
     paragraph("missing", row.missing);
     paragraph("where", fmt::format("{}", fmt::join(places_of(row), "; ")));
@@ -111,9 +111,10 @@ std::string markdown_table(const Ledger& ledger, const std::vector<Evaluation>& 
     for (const Evaluation& evaluation : rows) {
       if (!of_source(evaluation)) continue;
       const LedgerRow& row = *evaluation.row;
-      const std::string says = row.missing.empty()   ? row.because
-                               : row.because.empty() ? "missing: " + row.missing
-                                                     : row.because + " Missing: " + row.missing;
+      const std::string says = row.missing.empty() ? evaluation.because
+                               : evaluation.because.empty()
+                                   ? "missing: " + row.missing
+                                   : evaluation.because + " Missing: " + row.missing;
       text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", row.id, cell(row.what),
                           cell(row.setting), cell(ours_of(evaluation)), verdict_of(evaluation),
                           cell(says), fmt::join(places_of(row), "; "));
@@ -146,7 +147,7 @@ std::string json_lines(const std::vector<Evaluation>& rows) {
     add("trouble", evaluation.trouble);
     add("verdict", std::string(name_of(row.verdict)));
     if (evaluation.found) add("found", std::string(name_of(*evaluation.found)));
-    add("because", row.because);
+    add("because", evaluation.because);
     add("missing", row.missing);
     json["where"] = places_of(row);
     text += json.dump() + "\n";
