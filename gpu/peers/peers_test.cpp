@@ -69,10 +69,18 @@ TEST(Peers, refuse_what_their_backends_do_not_claim) {
   empty_rows.mask = Mask::causal_bottom_right;
   empty_rows.query_len = 66;
   for (const char* const name : {"torch_flash", "torch_efficient", "torch_cudnn"}) {
-    for (const Problem& problem : {odd_dim, no_keys, negative, empty_rows}) {
+    for (const Problem& problem : {odd_dim, no_keys, empty_rows}) {
       EXPECT_FALSE(is_supported(name, problem)) << name << " " << to_string(problem);
     }
   }
+  for (const char* const name : {"torch_flash", "torch_cudnn"}) {
+    for (const float scale : {0.0F, -0.125F, 1e-40F, NAN}) {
+      Problem problem = small();
+      problem.scale = scale;
+      EXPECT_FALSE(is_supported(name, problem)) << name << " " << scale;
+    }
+  }
+  EXPECT_TRUE(is_supported("torch_efficient", negative));
   EXPECT_FALSE(is_supported("torch_flash", oblong));
   EXPECT_FALSE(is_supported("torch_efficient", grouped));
   for (const char* const name : {"torch_flash", "torch_cudnn", "torch_math", "triton_flash"}) {

@@ -10,6 +10,7 @@
 // What the PrecisionPlans rest on: gpu/peers/README.md.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/registry.hpp"
@@ -30,14 +31,10 @@ std::optional<std::string> why_sizes_do_not_fit(const Problem& p) {
   return std::nullopt;
 }
 
+/// Of fused kernels: a row without keys has no LSE of -infinity, or an answer (README.md, finding
+/// 5).
 std::optional<std::string> why_not_fused(const Problem& p) {
   if (auto reason = why_sizes_do_not_fit(p)) return reason;
-  if (!(p.scale >= std::numeric_limits<float>::min())) {
-    return fmt::format(
-        "scale is {}; fused kernels are right for positive normal numbers only "
-        "(gpu/peers/README.md)",
-        p.scale);
-  }
   if (p.mask == Mask::causal_bottom_right && p.query_len > p.key_len) {
     return fmt::format("query_len is {}; allowed with a bottom-right mask: at most key_len, {}",
                        p.query_len, p.key_len);
@@ -45,20 +42,35 @@ std::optional<std::string> why_not_fused(const Problem& p) {
   return std::nullopt;
 }
 
-std::optional<std::string> why_not_flash(const Problem& p, const Plan&) {
+/// Of those that take the maximum before they scale (README.md, findings 1 and 3).
+std::optional<std::string> why_not_positive(const Problem& p) {
+  if (p.scale >= std::numeric_limits<float>::min()) return std::nullopt;
+  return fmt::format("scale is {}; allowed: positive normal numbers (gpu/peers/README.md)",
+                     p.scale);
+}
+
+std::optional<std::string> why_not_cudnn(const Problem& p, const Plan&) {
+  const auto reason = why_not_fused(p);
+  return reason ? reason : why_not_positive(p);
+}
+
+std::optional<std::string> why_not_flash(const Problem& p, const Plan& plan) {
   if (p.mask == Mask::causal_top_left && p.query_len != p.key_len) {
     return fmt::format(
         "{} queries and {} keys; FlashAttention-2's causal mask is bottom-right, which is top-left "
         "with as many of both",
         p.query_len, p.key_len);
   }
-  return why_not_fused(p);
+  return why_not_cudnn(p, plan);
 }
 
 std::optional<std::string> why_not_efficient(const Problem& p, const Plan&) {
   if (p.query_heads != p.kv_heads) {
     return fmt::format("{} query heads and {} kv heads; the backend needs as many of both",
                        p.query_heads, p.kv_heads);
+  }
+  if (p.scale != 0 && !(std::abs(p.scale) >= std::numeric_limits<float>::min())) {
+    return fmt::format("scale is {}; allowed: 0 and normal numbers", p.scale);
   }
   return why_not_fused(p);
 }
@@ -109,6 +121,7 @@ KernelInfo kernel(const Backend& backend) {
       .dataflow = backend.dataflow,
       .element_types = backend.types,
       .masks = backend.masks,
+      .is_deterministic = backend.is_deterministic,
       .ignores_hidden_nan = false,
       .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
       .unavailable = why_no_torch,
@@ -128,7 +141,8 @@ const KernelRegistration flash{
             .summary = "PyTorch's flash backend, FlashAttention-2, in a Python worker",
             .types = half_types,
             .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
-            .unsupported = why_not_flash})};
+            .unsupported = why_not_flash,
+            .is_deterministic = false})};  // alone and in a batch: README.md, finding 4
 const KernelRegistration efficient{
     kernel({.name = "torch_efficient",
             .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",
@@ -140,7 +154,7 @@ const KernelRegistration cudnn{
             .summary = "PyTorch's cuDNN backend, in a Python worker",
             .types = half_types,
             .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
-            .unsupported = [](const Problem& p, const Plan&) { return why_not_fused(p); },
+            .unsupported = why_not_cudnn,
             .masks = {Mask::none, Mask::causal_top_left}})};
 const KernelRegistration math{
     kernel({.name = "torch_math",
@@ -149,7 +163,7 @@ const KernelRegistration math{
             .precision = math_precision,
             .unsupported = [](const Problem& p, const Plan&) { return why_sizes_do_not_fit(p); },
             .dataflow = Dataflow::standard,
-            .is_deterministic = false})};  // cuBLAS: README.md, finding 5
+            .is_deterministic = false})};  // README.md, finding 4
 
 }  // namespace
 }  // namespace attest
