@@ -31,9 +31,10 @@ std::vector<HardwareCounter> make_table() {
       {"l2_sectors", "1", "lts__t_sectors_srcunit_tex.sum", "", "", "l2"},
       {"l2_hit_rate", "%", "lts__t_sectors_srcunit_tex_lookup_hit.sum", "",
        "lts__t_sectors_srcunit_tex_lookup_miss.sum", "l2"},
-      // Without HFMA2.MMA, by which nvcc also moves constants.
+      // Of a quarter of an SM, which has one pipe. Without HFMA2.MMA, by which nvcc also moves
+      // constants.
       {"tensor_active", "%",
-       "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg",
+       "smsp__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active.avg",
        "sm__cycles_active.max", "", "tensor"},
       {"wgmma_instructions", "1", "sm__inst_executed_pipe_tensor_op_gmma.sum", "", "", "tensor"},
       {"shared_passes", "1", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "", "", "shared"},

@@ -129,16 +129,23 @@ COLUMNS = [("tensor_active", "tensor pipe active, %", 1, "{:.1f}"), ("dram_read_
            ("achieved_occupancy", "occupancy, %", 1, "{:.1f}"), ("sm_balance", "SM balance, %", 1, "{:.1f}")]
 
 
-def report(paths):
-    """A table of record files: each launch, its counters in process, and what ncu said in parentheses."""
+SHARES = ("l2_hit_rate", "tensor_active", "achieved_occupancy", "sm_balance")
+
+
+def difference(name, ours, theirs):
+    """Of a share in points, of a sum in percent."""
+    if name in SHARES or name.startswith("stall_"):
+        return abs(ours - theirs)
+    return abs(ours / theirs - 1) * 100 if theirs else 0.0 if ours == 0 else math.inf
+
+
+def table(records):
+    """Markdown: each launch, its counters in process, and what ncu said in parentheses."""
     runs = {}
-    for path in paths:
-        for record in read(path):
-            labels = record["labels"]
-            runs.setdefault((labels["shape"], labels["contender"], labels["plan"]), {})[labels["source"]] = values(record)
-    lines = ["# Counters in process, and under Nsight Compute", "",
-             "Of each launch what CUPTI's range profiler counted in the process, in parentheses what ncu said of the same launch in another.",
-             "", "| shape | kernel | " + " | ".join(title for _, title, _, _ in COLUMNS) + " |",
+    for record in records:
+        labels = record["labels"]
+        runs.setdefault((labels["shape"], labels["contender"], labels["plan"]), {})[labels["source"]] = values(record)
+    lines = ["| shape | kernel | " + " | ".join(title for _, title, _, _ in COLUMNS) + " |",
              "| --- | --- | " + " | ".join(["---"] * len(COLUMNS)) + " |"]
     worst = {}
     for (shape, contender, plan), sources in runs.items():
@@ -148,18 +155,19 @@ def report(paths):
             cells.append(f"{pattern.format(ours * scale)} ({pattern.format(theirs * scale)})")
         lines.append(f"| {shape} | {contender}{'' if plan == '-' else f' `{plan}`'} | {' | '.join(cells)} |")
         for name, theirs in sources["ncu"].items():
-            ours, theirs = float(sources["cupti"][name]), float(theirs)
-            is_percent = name.startswith("stall_") or name in PERCENT
-            difference = abs(ours - theirs) if is_percent else abs(ours / theirs - 1) * 100 if theirs else abs(ours) * math.inf if ours else 0
-            worst[name] = max(worst.get(name, 0.0), difference)
-    points = ", ".join(f"{name} {difference:.2f}" for name, difference in worst.items() if name in PERCENT or name.startswith("stall_"))
-    parts = ", ".join(f"{name} {difference:.2f}" for name, difference in worst.items()
-                      if name not in PERCENT and not name.startswith("stall_"))
-    lines += ["", f"Largest difference of a share, in points: {points}.", "", f"Of a sum, in percent: {parts}.", ""]
+            worst[name] = max(worst.get(name, 0.0), difference(name, float(sources["cupti"][name]), float(theirs)))
+    for title, are_shares in (("Largest difference of a share, in points", True), ("Of a sum, in percent", False)):
+        found = [f"{name} {worst[name]:.2f}" for name in worst if (name in SHARES or name.startswith("stall_")) == are_shares]
+        lines += ["", f"{title}: {', '.join(found)}."]
     return "\n".join(lines)
 
 
-PERCENT = ("l2_hit_rate", "tensor_active", "achieved_occupancy", "sm_balance")
+def report(paths):
+    """The whole table of record files."""
+    return "\n".join(["# Counters in process, and under Nsight Compute", "",
+                      "Of each launch what CUPTI's range profiler counted in this process, in parentheses what ncu said of the same launch in",
+                      "a process of its own; both with flushed caches and the clocks as they are (`experiments/counters_check.py`).", "",
+                      table([record for path in paths for record in read(path)]), ""])
 
 
 def main():

@@ -6,6 +6,7 @@ import pathlib
 import random
 import unittest
 
+import counters_check
 import documents
 import errors_report
 import forward_grid_tables
@@ -68,6 +69,29 @@ class NcuCsv(unittest.TestCase):
             ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'), WANTED)
         with self.assertRaises(KeyError):
             ncu_csv.kernels("==ERROR== no counters", WANTED)
+
+
+class CountersCheck(unittest.TestCase):
+    RUN = [("a", {"x.sum": 1.0, "y.sum": 4.0, "z.avg.pct_of_peak_sustained_active": 10.0, counters_check.DURATION: 1.0}),
+           ("b", {"x.sum": 2.0, "y.sum": 8.0, "z.avg.pct_of_peak_sustained_active": 20.0, counters_check.DURATION: 3.0})]
+
+    def of(self, metric, per="", rest="", unit="%"):
+        return counters_check.of_run([{"name": "n", "metric": metric, "per": per, "rest": rest, "unit": unit}], self.RUN)
+
+    def test_sums_add_shares_are_means_by_time_and_quotients_are_of_sums(self):
+        self.assertEqual(self.of("x.sum", unit="B"), [("n", 3.0, "B")])
+        self.assertEqual(self.of("z.avg.pct_of_peak_sustained_active"), [("n", 17.5, "%")])
+        self.assertEqual(self.of("x.sum", per="y.sum"), [("n", 25.0, "%")])
+        self.assertEqual(self.of("x.sum", rest="y.sum"), [("n", 20.0, "%")])
+
+    def test_the_report_says_how_far_the_sources_are_apart(self):
+        records = [{"labels": {"shape": "b1", "contender": "k", "plan": "-", "source": source},
+                    "measurements": [{"name": name, "value": value * factor} for name, *_ in counters_check.COLUMNS]}
+                   for source, value, factor in (("cupti", 50, 1.0), ("ncu", 50, 0.5))]
+        text = counters_check.table(records)
+        self.assertIn("| b1 | k | 50.0 (25.0) |", text)
+        self.assertIn("tensor_active 25.00", text)
+        self.assertIn("dram_read_bytes 100.00", text)
 
 
 def visible_pairs(shape):
