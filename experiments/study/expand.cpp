@@ -51,6 +51,7 @@ class Expander {
       }
     }
     sample();
+    keep_what_varies();
     return std::move(expansion_);
   }
 
@@ -183,6 +184,21 @@ class Expander {
     add_baselines(point);
     expansion_.points.push_back(std::move(point));
     require_room();
+  }
+
+  /// What has one value in the whole study is no axis of it.
+  void keep_what_varies() {
+    std::map<std::string, std::set<std::string>> values;
+    const auto note = [&](const Combination& axes) {
+      for (const auto& [name, value] : axes) values[name].insert(value);
+    };
+    const auto shorten = [&](Combination& axes) {
+      std::erase_if(axes, [&](const auto& axis) { return values[axis.first].size() == 1; });
+    };
+    for (const Point& point : expansion_.points) note(point.axes);
+    for (const Skipped& skipped : expansion_.skipped) note(skipped.axes);
+    for (Point& point : expansion_.points) shorten(point.axes);
+    for (Skipped& skipped : expansion_.skipped) shorten(skipped.axes);
   }
 
   void add_baselines(Point& point) {

@@ -1,10 +1,12 @@
 #include "experiments/study/kernel_choice.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "core/registry.hpp"
+#include "experiments/study/near_name.hpp"
 
 namespace attest {
 namespace {
@@ -46,6 +48,11 @@ std::vector<std::string> kernels_matching(std::string_view glob) {
   std::vector<std::string> names = study_kernel_names();
   std::erase_if(names, [&](const std::string& name) { return !matches_glob(name, glob); });
   return names;
+}
+
+std::string kernel_hint(std::string_view name) {
+  const auto near = near_names(name, study_kernel_names());
+  return near.empty() ? "see attest list kernels" : fmt::format("near: {}", fmt::join(near, ", "));
 }
 
 ChosenKernel choose_kernel(std::string_view name, std::optional<Executor> executor, bool has_gpu) {

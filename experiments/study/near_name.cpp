@@ -33,11 +33,11 @@ std::vector<std::string> near_names(std::string_view got, const std::vector<std:
   for (const std::string& name : names) {
     // `k5` stands for k5_padded_tiles, `len` for key_len.
     const bool is_part = got.size() >= 2 && name.find(got) != std::string::npos;
+    std::size_t edits = is_part ? 1 : edits_between(got, name);
     // `casual` for causal_top_left: what was typed may be a beginning.
-    const std::size_t edits = is_part ? 1
-                                      : std::min(edits_between(got, name),
-                                                 edits_between(got, name.substr(0, got.size())));
-    if (edits <= std::max<std::size_t>(1, got.size() / 3)) near.emplace_back(edits, name);
+    if (got.size() >= 4) edits = std::min(edits, edits_between(got, name.substr(0, got.size())));
+    const std::size_t most_edits = got.size() < 2 ? 0 : std::max<std::size_t>(1, got.size() / 3);
+    if (edits <= most_edits) near.emplace_back(edits, name);
   }
   std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> nearest;

@@ -6,7 +6,6 @@
 
 #include "core/safetensors.hpp"
 #include "experiments/study/kernel_choice.hpp"
-#include "experiments/study/near_name.hpp"
 #include "experiments/study/read_axes.hpp"
 #include "experiments/study/read_parts.hpp"
 #include "experiments/study/schema.hpp"
@@ -103,14 +102,17 @@ class StudyReader {
       const auto names = kernels_matching(glob->text);
       if (names.empty()) {
         fail(*glob, fmt::format("no kernel is called '{}'; {}", printable(glob->text),
-                                near_or_all(glob->text, study_kernel_names())));
+                                kernel_hint(glob->text)));
         continue;
       }
       const bool runs = std::ranges::any_of(names, [&](const std::string& name) {
         return is_peer(name) || !spec_.executor ||
                choose_kernel(name, spec_.executor, true).kernel != nullptr;
       });
-      if (!runs) fail(*glob, choose_kernel(names.front(), spec_.executor, true).why_not);
+      if (!runs) {
+        fail(*glob, fmt::format("no kernel that '{}' matches runs on executor {}", glob->text,
+                                name_of(*spec_.executor)));
+      }
       spec_.kernels.push_back(glob->text);
     }
   }

@@ -22,10 +22,11 @@ struct Point {
     const KernelInfo* kernel = nullptr;
     Case subject{};
   };
-  const KernelInfo* kernel = nullptr;         ///< on the executor where it runs
-  Case subject{};                             ///< kernel, problem, plan, inputs with their seed
-  std::map<std::string, std::string> axes{};  ///< value of each axis, as the file wrote it
-  std::vector<Rival> baselines{};             ///< those that can run here
+  const KernelInfo* kernel = nullptr;  ///< on the executor where it runs
+  Case subject{};                      ///< kernel, problem, plan, inputs with their seed
+  std::map<std::string, std::string>
+      axes{};                      ///< what varies in the study: `problem.length` is `512`
+  std::vector<Rival> baselines{};  ///< those that can run here
 };
 
 /// 16 hexadecimal digits of kernel, executor, problem, Plan, inputs and seed: the same for the same

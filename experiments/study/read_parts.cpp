@@ -43,7 +43,7 @@ std::optional<Baseline> baseline_from(const YamlNode& node, std::vector<StudyErr
   const auto known = study_kernel_names();
   if (std::ranges::find(known, baseline.kernel) == known.end()) {
     return fail(fmt::format("no kernel is called '{}'; {}", printable(baseline.kernel),
-                            near_or_all(baseline.kernel, known)));
+                            kernel_hint(baseline.kernel)));
   }
   if (!is_word(baseline.name)) {
     return fail(fmt::format("a baseline cannot be called '{}'; allowed: letters, digits and _",

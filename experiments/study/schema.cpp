@@ -19,14 +19,16 @@ using Kind = YamlNode::Kind;
 using Shape = SpecKey::Shape;
 
 constexpr std::size_t longest_word = 200, longest_text = 1000;
+constexpr double no_limit = 1e15;  // larger limits are not worth saying
 
 std::string allowed_of(const Form& form) {
   if (!form.allowed.empty()) return form.allowed;
   if (form.kind == Form::Kind::choice) return fmt::format("{}", fmt::join(form.choices, ", "));
-  return fmt::format("a {}number from {} to {}{}{}", form.kind == Form::Kind::whole ? "whole " : "",
-                     format_number(form.low), format_number(form.high),
-                     form.choices.empty() ? "" : ", or all",
-                     form.or_expression ? ", or an expression over other fields" : "");
+  std::string allowed = form.kind == Form::Kind::whole ? "a whole number" : "a number";
+  if (form.low > -no_limit) allowed += fmt::format(" from {}", format_number(form.low));
+  if (form.high < no_limit) allowed += fmt::format(" to {}", format_number(form.high));
+  return allowed + (form.choices.empty() ? "" : ", or all") +
+         (form.or_expression ? ", or an expression over other fields" : "");
 }
 
 bool is_number_in(const YamlNode& node, const Form& form, double low, double high) {
@@ -84,24 +86,25 @@ class ShapeCheck {
                           [&](const YamlNode& item) { check_value(item, key.form, path); });
       case Shape::keys:
         if (is_word_instead(node, key)) return;
-        return check_keys(node, key.keys, path);
+        return check_keys(node, key.keys, path, words_of(key));
       case Shape::keys_list:
-        return check_list(node, path, names_of(key.keys),
+        return check_list(node, path, "keys with values: " + names_of(key.keys),
                           [&](const YamlNode& item) { check_keys(item, key.keys, path); });
       case Shape::axes_list:
         if (node.kind == Kind::list) {
-          return check_list(node, path, names_of(key.keys),
+          return check_list(node, path, "keys with values: " + names_of(key.keys),
                             [&](const YamlNode& item) { check_axes(item, key.keys, path); });
         }
         [[fallthrough]];
       case Shape::axes:
         if (is_word_instead(node, key)) return;
-        return check_axes(node, key.keys, path);
+        return check_axes(node, key.keys, path, words_of(key));
     }
   }
 
-  void check_keys(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path) {
-    if (!check_names(node, keys, path)) return;
+  void check_keys(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
+                  const std::string& instead = "") {
+    if (!check_names(node, keys, path, instead)) return;
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const auto key = std::ranges::find(keys, node.keys[i].text, &SpecKey::name);
       if (key != keys.end()) check(node.items[i], *key, joined(path, key->name));
@@ -121,6 +124,11 @@ class ShapeCheck {
     errors_.push_back({node.place, std::move(sentence)});
   }
 
+  /// Words that may stand in the place of keys.
+  static std::string words_of(const SpecKey& key) {
+    return key.form.choices.empty() ? ""
+                                    : fmt::format("{}, or ", fmt::join(key.form.choices, ", "));
+  }
   static bool is_word_instead(const YamlNode& node, const SpecKey& key) {
     return node.kind == Kind::scalar &&
            std::ranges::find(key.form.choices, node.text) != key.form.choices.end();
@@ -133,6 +141,9 @@ class ShapeCheck {
     if (node.kind != Kind::scalar) {
       return fail(node, fmt::format("'{}' has {}; allowed: {}", path, name_of(node.kind),
                                     allowed_of(form)));
+    }
+    if (std::ranges::any_of(node.text, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+      return fail(node, fmt::format("'{}' holds a control byte: '{}'", path, printable(node.text)));
     }
     if (fits(node, form)) return;
     std::string allowed = "allowed: " + allowed_of(form);
@@ -150,21 +161,21 @@ class ShapeCheck {
   void check_list(const YamlNode& node, const std::string& path, const std::string& allowed,
                   const CheckItem& check_item) {
     if (node.kind != Kind::list) {
-      return fail(node, fmt::format("'{}' has {}; allowed: a list of {}", path, name_of(node.kind),
+      return fail(node, fmt::format("'{}' has {}; allowed: a list of: {}", path, name_of(node.kind),
                                     allowed));
     }
     if (node.items.empty())
-      fail(node, fmt::format("'{}' is an empty list; leave the key out", path));
+      fail(node, fmt::format("'{}' is an empty list; allowed: one value or more", path));
     for (const YamlNode& item : node.items) check_item(item);
   }
 
   /// Of a map: known, each once, none missing. False: it is no map.
-  bool check_names(const YamlNode& node, const std::vector<SpecKey>& keys,
-                   const std::string& path) {
+  bool check_names(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
+                   const std::string& instead) {
     if (node.kind != Kind::map) {
       const std::string what = path.empty() ? "the file" : fmt::format("'{}'", path);
-      fail(node, fmt::format("{} has {}; allowed: keys with values: {}", what, name_of(node.kind),
-                             names_of(keys)));
+      fail(node, fmt::format("{} has {}; allowed: {}keys with values: {}", what, name_of(node.kind),
+                             instead, names_of(keys)));
       return false;
     }
     std::vector<std::string> names;
@@ -190,8 +201,9 @@ class ShapeCheck {
     return true;
   }
 
-  void check_axes(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path) {
-    if (!check_names(node, keys, path)) return;
+  void check_axes(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
+                  const std::string& instead = "") {
+    if (!check_names(node, keys, path, instead)) return;
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const auto key = std::ranges::find(keys, node.keys[i].text, &SpecKey::name);
       if (key == keys.end()) continue;

@@ -77,6 +77,10 @@ class Checker {
 
   /// A word that is no name, beside a name whose values are texts, is one of its values.
   void resolve_text(Expression& word, const Expression& beside) {
+    const bool is_extreme = beside.word == "at_min" || beside.word == "at_max";
+    if (beside.kind == Expression::Kind::call && is_extreme && beside.operands.size() == 2) {
+      return resolve_text(word, beside.operands[1]);
+    }
     if (beside.kind != Expression::Kind::name) return;
     const ValueType* type = vocabulary_.find(beside.word);
     if (type == nullptr || type->kind != Kind::text) return;

@@ -7,6 +7,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -21,6 +22,17 @@ constexpr std::size_t deepest = 16;
 
 Place place_of(const YAML::Mark& mark) {
   return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
+}
+
+/// The first tab before the first letter of a line.
+std::optional<Place> indenting_tab(std::string_view text) {
+  for (int line = 1;; ++line) {
+    const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+    if (text.substr(first).starts_with('\t')) return Place{line, static_cast<int>(first) + 1};
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(end + 1);
+  }
 }
 
 /// Builds the tree from the parser's events; throws StudyError.
@@ -43,10 +55,15 @@ class TreeBuilder final : public YAML::EventHandler {
     YamlNode& node = add(mark, tag, anchor, YamlNode::Kind::scalar);
     node.is_quoted = tag == "!";
     node.text = value;
+    // Of folded and multi-line texts one line is made.
+    while (node.text.ends_with('\n')) node.text.pop_back();
+    std::ranges::replace(node.text, '\n', ' ');
     const auto first = static_cast<std::size_t>(std::max(mark.pos, 0));
     const char quote = first < text_.size() ? text_[first] : '\0';
-    node.text_place = node.place;
-    if (node.is_quoted && (quote == '"' || quote == '\'')) ++node.text_place.column;
+    if (!node.is_quoted || (quote != '"' && quote != '\'')) return;
+    ++node.text_place.column;
+    // The parser takes the end of the file for the end of the text.
+    if (!has_end(first + 1, quote)) throw StudyError{node.place, "the text has no closing quote"};
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
@@ -60,6 +77,11 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { open_.pop_back(); }
 
  private:
+  [[nodiscard]] bool has_end(std::size_t at, char quote) const {
+    while (at < text_.size() && text_[at] != quote) at += quote == '"' && text_[at] == '\\' ? 2 : 1;
+    return at < text_.size();
+  }
+
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
             YamlNode::Kind kind) {
     if (open_.size() >= deepest) {
@@ -87,6 +109,9 @@ class TreeBuilder final : public YAML::EventHandler {
     if (is_key && kind != YamlNode::Kind::scalar) {
       throw StudyError{place, "a key is a single word"};
     }
+    // The parser notices only behind it that a value is not there.
+    const bool is_nothing = kind == YamlNode::Kind::null && parent.kind == YamlNode::Kind::map;
+    if (is_nothing) node.place = parent.keys.back().place;
     std::vector<YamlNode>& siblings = is_key ? parent.keys : parent.items;
     return siblings.emplace_back(std::move(node));
   }
@@ -116,6 +141,9 @@ std::variant<YamlNode, StudyError> parse_yaml(std::string_view text) {
   if (text.size() > longest_text) {
     return StudyError{
         {}, fmt::format("the file has {} bytes; allowed: up to {}", text.size(), longest_text)};
+  }
+  if (const auto tab = indenting_tab(text)) {
+    return StudyError{*tab, "a tab indents the line; YAML takes spaces"};
   }
   TreeBuilder builder(text);
   try {
