@@ -10,6 +10,8 @@ ours errs more than twice as much as that of PyTorch's flash backend. That is a 
 is `attest verify`. Problems that the kernel refuses are left out, with one sentence a set.
 """
 
+import json
+import pathlib
 import re
 
 import torch
@@ -42,6 +44,16 @@ def largest_error(o, q, k, v, is_causal, queries, keys):
     return (o - torch.matmul(torch.softmax(s, dim=-1), v)).abs().max().item()
 
 
+def tuned_plans(path, kernel):
+    """{text of a problem: plan} of a table that `attest tune` wrote. Where queries and keys are as many, one causal mask
+    is the other."""
+    def text_of(problem):
+        problem = re.sub(r"\bh(\d+)/\1\b", r"h\1", problem)
+        return re.sub(r"\bq(\d+) k\1\b", r"n\1", problem).replace("bottom_right", "top_left")
+    rows = json.loads(pathlib.Path(path).read_text())["rows"]
+    return {text_of(row["problem"]): row["plan"] for row in rows if row["kernel"] == kernel}
+
+
 class Race:
     """Contenders timed in the same rounds. A contender is a (name, text of a problem)."""
 
@@ -55,9 +67,10 @@ class Race:
         starts where the kernel refuses it; that it refuses a plan asked for is an error."""
         dim, is_causal = tensors[0].shape[-1], "causal" in text
         try:
-            run = self.library.prepare(self.kernel, text, self.plans.get(dim, ""), *tensors)
+            plan = self.plans.get(text, self.plans.get(dim, ""))
+            run = self.library.prepare(self.kernel, text, plan, *tensors)
         except KernelError as refusal:
-            if dim in self.plans:
+            if plan:
                 raise
             self.refused[text] = str(refusal)
             return
@@ -178,6 +191,7 @@ def main():
                            help=f"of {','.join(PEERS)}; default flash,cudnn; flash, the baseline, always runs")
     arguments.add_argument("--plan", action="append", default=[], metavar="D:PLAN",
                            help="plan of head dim D instead of the default one, '128:qt128 kt64 w8 st2'; may be repeated")
+    arguments.add_argument("--tuned", help="table of `attest tune` to take plans from, instead of the library's own")
     arguments.add_argument("--only", default="", help="regular expression: only problems whose text it matches")
     options = arguments.parse_args()
     library = timing.open_library(options.library)
@@ -187,6 +201,8 @@ def main():
         arguments.error(f"--kernel {options.kernel}: {refusal}")
     peers = [name for short, name in PEERS.items() if short in options.peers or name == FLASH]
     plans = {int(dim): plan for dim, _, plan in (text.partition(":") for text in options.plan)}
+    if options.tuned:
+        plans |= tuned_plans(options.tuned, options.kernel)
     failed, refused = [], {}
 
     def race(kind, texts, put_at_the_start, extra):

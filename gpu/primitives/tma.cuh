@@ -55,8 +55,19 @@ __device__ __forceinline__ void load_box(SharedAddress target, const TensorMap& 
 #endif
 }
 
+/// Asks for a box to come into the L2 cache.
+__device__ __forceinline__ void prefetch_box(const TensorMap& map, const BoxStart& at) {
 #ifdef __CUDACC__
-/// The same, to the same place of every block of the cluster whose bit is set in `blocks`; the
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];" ::"l"(&map),
+               "r"(at.column), "r"(at.row), "r"(at.head), "r"(at.entry)
+               : "memory");
+#else
+  (void)map, (void)at;  // no cache is modelled there
+#endif
+}
+
+#ifdef __CUDACC__
+/// The same as load_box(), to the same place of every block of the cluster whose bit is set in `blocks`; the
 /// bytes complete on each one's own barrier.
 __device__ __forceinline__ void load_box_to(unsigned short blocks, SharedAddress target,
                                             const TensorMap& map, const BoxStart& at,

@@ -81,6 +81,20 @@ __device__ __forceinline__ void store_matrices(SharedAddress row, const unsigned
 #endif
 }
 
+/// 16 bytes at a multiple of 16.
+__device__ __forceinline__ uint4 load_16_bytes(SharedAddress from) {
+  uint4 x;
+#ifdef __CUDACC__
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(from.value())
+               : "memory");
+#else
+  memcpy(&x, from.value(), sizeof x);
+#endif
+  return x;
+}
+
 /// True in one lane of the warp, the same one at every call. All lanes call it.
 __device__ __forceinline__ bool is_elected() {
 #ifdef __CUDACC__

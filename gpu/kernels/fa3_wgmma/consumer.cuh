@@ -24,8 +24,12 @@ struct Fa3Consumer {
   using T = typename Shape::T;
   using Softmax = Fa3Softmax<Shape::Bc>;
   static constexpr int D = Shape::D, Bc = Shape::Bc;
-  /// O goes through the shared memory of a Q that is done with, while the next Q is in another.
-  static constexpr bool stages_output = Shape::q_stages > 1 && !Shape::choice.splits;
+  /// O is put in order in shared memory of its own, or in that of a Q that is done with, while the
+  /// next Q is in another.
+  static constexpr bool has_output_panels = Shape::choice.o_panels > 0;
+  static constexpr bool orders_in_q = !has_output_panels && !Shape::choice.splits;
+  static constexpr int ordered_panels = has_output_panels ? Shape::choice.o_panels : Shape::panels;
+  static_assert(!orders_in_q || Shape::q_stages > 1);
   static constexpr int first_turn = 1;  ///< named barriers, one for each group's turn
 
   const Fa3Parameters& p;
@@ -47,13 +51,13 @@ struct Fa3Consumer {
     for (;;) {
       Softmax softmax;
       const Fa3Work work = wait_for_work();
-      if (work.tile < 0) break;
+      if (work.row < 0) break;
       const int count = own_count(work);
       skip(work.count - count, work.count - max(count, 1));
       if (count == 0) {
         release_last_q();
         store_nothing(work);
-        if constexpr (!stages_output) release_q();
+        if constexpr (!orders_in_q) release_q();
         ++q_tiles;
         has_scores = false;
         continue;
@@ -165,16 +169,17 @@ struct Fa3Consumer {
     for (int i = 0; i < Bc / 16; ++i) hold(weights[i]);
   }
 
-  __device__ __forceinline__ int first_row_of(int tile) const {
-    return tile / p.splits * Shape::Br + group * Shape::group_rows;
+  /// Of the group.
+  __device__ __forceinline__ int first_row_of(const Fa3Work& work) const {
+    return work.row + group * Shape::group_rows;
   }
   /// Of this lane; the other is 8 below.
-  __device__ __forceinline__ int row_of(int tile) const {
-    return first_row_of(tile) + 16 * warp() + lane() / 4;
+  __device__ __forceinline__ int row_of(const Fa3Work& work) const {
+    return first_row_of(work) + 16 * warp() + lane() / 4;
   }
   /// Key tiles that some row of the group sees; the block has those that any of its rows sees.
   __device__ __forceinline__ int own_count(const Fa3Work& work) const {
-    const int first_row = first_row_of(work.tile);
+    const int first_row = first_row_of(work);
     const int past = p.past_key(min(first_row + Shape::group_rows, p.queries) - 1);
     const int count = max(0, min(work.count, (past + Bc - 1) / Bc - work.first));
     return uniform(first_row < p.queries ? count : 0);
@@ -212,7 +217,7 @@ struct Fa3Consumer {
     // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
-    const int masked = uniform(p.past_key(first_row_of(rings.work(q_tiles, group).tile)) / Bc);
+    const int masked = uniform(p.past_key(first_row_of(rings.work(q_tiles, group))) / Bc);
     const int seen = uniform(p.scales_first ? 0 : masked > tile ? tile : masked - 1);
     if constexpr (Shape::choice.overlap) {
       release_k(kv_tiles);
@@ -236,8 +241,9 @@ struct Fa3Consumer {
     }
   }
 
-  /// O of the last key tile; and the first scores of what comes next, if there is anything: false
-  /// if not. Products are issued in any case, since ptxas serialises them under a condition.
+  /// O of the last key tile; and, where the next Q has memory of its own, the first scores of what
+  /// comes next: false if there are none. Products are issued in any case, since ptxas serialises
+  /// them under a condition.
   __device__ __forceinline__ bool finish_output(const Softmax& softmax, bool adds) {
     wait_for_v(kv_tiles);
     hold(s);
@@ -246,10 +252,18 @@ struct Fa3Consumer {
     fence_products();
     issue_output(kv_tiles, adds);
     commit_products();
-    if constexpr (!stages_output) release_q();
+    if constexpr (!orders_in_q) release_q();
     ++q_tiles;
+    if constexpr (Shape::q_stages == 1) {  // Q arrives while O leaves
+      wait_for_products<0>();
+      hold(o);
+      release_v(kv_tiles);
+      ++kv_tiles;
+      store(softmax);
+      return false;
+    }
     const Fa3Work next = wait_for_work();
-    const bool has_next = next.tile >= 0 && next.count > 0 && own_count(next) == next.count;
+    const bool has_next = next.row >= 0 && next.count > 0 && own_count(next) == next.count;
     if (has_next) wait_for_k(kv_tiles + 1);
     fence_products();
     issue_scores(kv_tiles + 1);
@@ -266,7 +280,7 @@ struct Fa3Consumer {
 
   /// Scores of keys that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
-    const int row = row_of(rings.work(q_tiles, group).tile);
+    const int row = row_of(rings.work(q_tiles, group));
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int past = p.past_key(min(row + 8 * h, p.queries - 1));
@@ -386,18 +400,14 @@ struct Fa3Consumer {
   __device__ __forceinline__ void store(const Softmax& softmax) {
     const Fa3Work work =
         rings.work(q_tiles - 1, group);  // again, instead of keeping it in registers
-    const int row = row_of(work.tile), t = lane() % 4;
+    const int row = row_of(work), t = lane() % 4;
     const float sum[2] = {Softmax::over_row(softmax.l[0]), Softmax::over_row(softmax.l[1])};
     if constexpr (Shape::choice.splits) {
       store_partial(work, softmax, sum, row);
       return;
     }
     const float factor[2] = {1.0F / divisor_of(sum[0]), 1.0F / divisor_of(sum[1])};
-    if (stages_output && p.stores_boxes) {
-      store_boxes(work, factor);
-    } else {
-      store_rows(work, factor);
-    }
+    store_output(work, factor);
     if (t == 0) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
@@ -409,37 +419,67 @@ struct Fa3Consumer {
     return packed<T>(o[4 * i + 2 * h] * factor, o[4 * i + 2 * h + 1] * factor);
   }
 
-  /// Each warp leaves its own 16 rows in the shared memory of the Q that came last, for the copy
-  /// engine.
-  __device__ __forceinline__ void store_boxes(const Fa3Work& work, const float (&factor)[2]) {
-    const SharedAddress staging = rings.q_tile(last_q_stage(), group);
-    const int first_row = 16 * warp();
+  /// Each warp puts its own 16 rows in order in shared memory, some panels at a time; from there
+  /// whole lines are written.
+  __device__ __forceinline__ void store_output(const Fa3Work& work, const float (&factor)[2]) {
+    const SharedAddress ordered =
+        has_output_panels ? rings.output(group) : rings.q_tile(last_q_stage(), group);
 #pragma unroll
-    for (int i = 0; i < D / 8; i += 2) {
-      const unsigned pairs[4] = {output_pair(i, 0, factor[0]), output_pair(i, 1, factor[1]),
-                                 output_pair(i + 1, 0, factor[0]),
-                                 output_pair(i + 1, 1, factor[1])};
-      store_matrices(staging + (i / 8 * Shape::q_panel_bytes +
-                                swizzled_chunk(first_row + lane() % 16, i % 8 + lane() / 16)),
-                     pairs);
+    for (int first = 0; first < Shape::panels; first += ordered_panels) {
+      __syncwarp();  // everybody has read what was there
+#pragma unroll
+      for (int i = 8 * first; i < min(8 * (first + ordered_panels), D / 8); i += 2) {
+        const unsigned pairs[4] = {output_pair(i, 0, factor[0]), output_pair(i, 1, factor[1]),
+                                   output_pair(i + 1, 0, factor[0]),
+                                   output_pair(i + 1, 1, factor[1])};
+        store_matrices(ordered + ((i / 8 - first) * Shape::q_panel_bytes +
+                                  swizzled_chunk(16 * warp() + lane() % 16, i % 8 + lane() / 16)),
+                       pairs);
+      }
+      if (orders_in_q && p.stores_boxes) {
+        store_boxes(work, ordered);
+      } else {
+        store_lines(work, ordered, first);
+      }
     }
+  }
+  /// By the copy engine, which reads them while this warp goes on.
+  __device__ __forceinline__ void store_boxes(const Fa3Work& work, SharedAddress ordered) const {
     fence_async_shared();
     __syncwarp();
-    if (lane() == 0) {
+    if (lane() != 0) return;
+    const int row = 16 * warp();
 #pragma unroll
-      for (int panel = 0; panel < Shape::panels; ++panel) {
-        store_box(p.o,
-                  {panel * panel_columns, first_row_of(work.tile) + first_row, work.head % p.heads,
-                   work.head / p.heads},
-                  staging + (panel * Shape::q_panel_bytes + first_row * panel_row_bytes));
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      store_box(p.o, {panel * panel_columns, first_row_of(work) + row, work.head, work.entry},
+                ordered + (panel * Shape::q_panel_bytes + row * panel_row_bytes));
+    }
+    commit_stores();
+  }
+  /// By the warp itself, panels `first` and so on: memory that is wanted back at once must not wait
+  /// for the copy engine, which first loads the key tiles that it was asked for before.
+  __device__ __forceinline__ void store_lines(const Fa3Work& work, SharedAddress ordered,
+                                              int first) const {
+    __syncwarp();
+    // A row's 128 bytes of a panel are for 8 lanes.
+    const int row = 16 * warp() + lane() / 8, column = first * panel_columns + 8 * (lane() % 8);
+#pragma unroll
+    for (int panel = 0; panel < ordered_panels; ++panel) {
+#pragma unroll
+      for (int i = 0; i < 16; i += 4) {
+        const uint4 chunk = load_16_bytes(
+            ordered + (panel * Shape::q_panel_bytes + swizzled_chunk(row + i, lane() % 8)));
+        const int query = first_row_of(work) + row + i;
+        if (query < p.queries && column + panel * panel_columns < p.columns)
+          store_columns(output_row(work, query), column + panel * panel_columns, chunk);
       }
-      commit_stores();
     }
   }
   /// Gives back the memory of the Q that came last, once the copy engine has read O from it: once
   /// for each Q, when the next one is being worked on.
   __device__ __forceinline__ void release_last_q() const {
-    if (!stages_output || q_tiles == 0) return;
+    if (!orders_in_q || q_tiles == 0) return;
+    __syncwarp();
     if (lane() == 0) {
       wait_until_stores_have_read();
       rings.empty_q(last_q_stage(), group).arrive();
@@ -449,48 +489,14 @@ struct Fa3Consumer {
   __device__ __forceinline__ int last_q_stage() const {
     return static_cast<int>((q_tiles - 1) % Shape::q_stages);
   }
-
-  /// The four lanes of a row exchange their columns, so that each writes 16 bytes at a time.
-  __device__ __forceinline__ void store_rows(const Fa3Work& work, const float (&factor)[2]) const {
-    const int row = row_of(work.tile), t = lane() % 4;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      T* const to = output_row(work, row + 8 * h);
-#pragma unroll
-      for (int i = 0; i < D / 32; ++i) {
-        unsigned pairs[4], mine[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) pairs[j] = output_pair(4 * i + j, h, factor[h]);
-        exchange(pairs, mine, t);
-        const int column = 32 * i + 8 * t;
-        if (row + 8 * h < p.queries && column < p.columns) store_columns(to, column, mine);
-      }
-    }
-  }
-  /// mine[j] = pairs[t] of the j-th lane of the row: 8 columns in a row.
-  static __device__ __forceinline__ void exchange(const unsigned (&pairs)[4], unsigned (&mine)[4],
-                                                  int t) {
-    // Round x: lane t gets from lane t ^ x what is its own.
-#pragma unroll
-    for (int x = 0; x < 4; ++x) {
-      const unsigned given = select(pairs, t ^ x);
-      const unsigned got = x == 0 ? given : __shfl_xor_sync(0xffffffffU, given, x);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) mine[j] = (t ^ x) == j ? got : mine[j];
-    }
-  }
-  static __device__ __forceinline__ unsigned select(const unsigned (&of)[4], int i) {
-    const unsigned low = i % 2 == 0 ? of[0] : of[1], high = i % 2 == 0 ? of[2] : of[3];
-    return i < 2 ? low : high;
-  }
-  __device__ __forceinline__ void store_columns(T* row, int column,
-                                                const unsigned (&pairs)[4]) const {
+  /// 8 columns from `column` on, as far as there are.
+  __device__ __forceinline__ void store_columns(T* row, int column, const uint4& chunk) const {
     if (column + 8 <= p.columns) {
-      *reinterpret_cast<uint4*>(row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      *reinterpret_cast<uint4*>(row + column) = chunk;
       return;
     }
-    const std::uint64_t low = pairs[0] | std::uint64_t{pairs[1]} << 32;
-    const std::uint64_t high = pairs[2] | std::uint64_t{pairs[3]} << 32;
+    const std::uint64_t low = chunk.x | std::uint64_t{chunk.y} << 32;
+    const std::uint64_t high = chunk.z | std::uint64_t{chunk.w} << 32;
     auto* const bits = reinterpret_cast<unsigned short*>(row);
 #pragma unroll 1
     for (int i = 0; column + i < p.columns; ++i) {
@@ -499,18 +505,20 @@ struct Fa3Consumer {
   }
 
   __device__ __forceinline__ T* output_row(const Fa3Work& work, int row) const {
-    return static_cast<T*>(p.output) +
-           p.o_strides.offset(work.head / p.heads, work.head % p.heads, row);
+    return static_cast<T*>(p.output) + p.o_strides.offset(work.entry, work.head, row);
+  }
+  __device__ __forceinline__ std::int64_t plane_of(const Fa3Work& work) const {
+    return static_cast<std::int64_t>(work.entry) * p.heads + work.head;
   }
   __device__ __forceinline__ float& lse_of(const Fa3Work& work, int row) const {
-    return p.lse[static_cast<std::int64_t>(work.head) * p.queries + row];
+    return p.lse[plane_of(work) * p.queries + row];
   }
 
   /// For rows that see no key, of this split at least.
   __device__ __forceinline__ void store_nothing(const Fa3Work& work) const {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {
-      const int row = row_of(work.tile) + 8 * h;
+      const int row = row_of(work) + 8 * h;
       if (row >= p.queries) continue;
       const int t = lane() % 4;
       if constexpr (Shape::choice.splits) {
@@ -530,8 +538,8 @@ struct Fa3Consumer {
 
   __device__ __forceinline__ float* partial_row(const Fa3Work& work, int row) const {
     const std::int64_t rows = p.grid.heads * p.queries;
-    const std::int64_t n = static_cast<std::int64_t>(work.head) * p.queries + row;
-    return p.partial + (work.tile % p.splits * rows + n) * (p.columns + 2);
+    const std::int64_t n = plane_of(work) * p.queries + row;
+    return p.partial + (work.part * rows + n) * (p.columns + 2);
   }
   __device__ __forceinline__ void store_partial(const Fa3Work& work, const Softmax& softmax,
                                                 const float (&sum)[2], int row) {

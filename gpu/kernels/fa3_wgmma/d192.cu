@@ -9,6 +9,7 @@ constexpr Fa3Choice tiles{.dim = 192,
                           .k_stages = 3,
                           .v_stages = 3,
                           .q_stages = 1,
+                          .o_panels = 1,
                           .overlap = true};
 
 }  // namespace

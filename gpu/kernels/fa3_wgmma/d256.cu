@@ -3,32 +3,25 @@
 namespace attest {
 namespace {
 
-constexpr Fa3Choice shorter{.dim = 256,
-                            .consumers = 2,
-                            .key_tile = 64,
-                            .k_stages = 2,
-                            .v_stages = 2,
-                            .q_stages = 1,
-                            .overlap = true};
-constexpr Fa3Choice longer{.dim = 256,
-                           .consumers = 2,
-                           .key_tile = 80,
-                           .k_stages = 2,
-                           .v_stages = 2,
-                           .q_stages = 1,
-                           .overlap = true};
+constexpr Fa3Choice tiles{.dim = 256,
+                          .consumers = 2,
+                          .key_tile = 64,
+                          .k_stages = 2,
+                          .v_stages = 2,
+                          .q_stages = 1,
+                          .o_panels = 2,
+                          .overlap = true};
 
 }  // namespace
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 256>() {
-  return fa3_variants_of<this_executor, __half, shorter, longer, with(shorter, &Fa3Choice::splits)>;
+  return fa3_variants_of<this_executor, __half, tiles, with(tiles, &Fa3Choice::splits)>;
 }
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 256>() {
-  return fa3_variants_of<this_executor, __nv_bfloat16, shorter, longer,
-                         with(shorter, &Fa3Choice::splits)>;
+  return fa3_variants_of<this_executor, __nv_bfloat16, tiles, with(tiles, &Fa3Choice::splits)>;
 }
 
 }  // namespace attest

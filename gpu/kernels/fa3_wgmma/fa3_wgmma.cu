@@ -26,8 +26,8 @@ constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
-constexpr float log2_e = 1.44269504088896340736F;
 constexpr int output_box_rows = 16;  // of a warp
+constexpr float log2_e = 1.44269504088896340736F;
 
 /// {tiles taken, blocks that ended} of the launches in flight; the last block of a launch leaves
 /// them at 0 again, so that no launch needs another before it to clear them.

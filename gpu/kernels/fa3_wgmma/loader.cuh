@@ -19,15 +19,18 @@ struct Fa3Loader {
     prefetch_map(p.k);
     prefetch_map(p.v);
     auto tile = static_cast<int>(blockIdx.x);
-    while (tile < p.tiles) {
+    Fa3Work work = work_of(tile);
+    while (work.row >= 0) {
       // Asked for before it is needed: the answer takes a microsecond.
-      const int next = p.counters != nullptr
-                           ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
-                           : tile + static_cast<int>(gridDim.x);
-      load(work_of(tile));
-      tile = next;
+      tile = p.counters != nullptr ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
+                                   : tile + static_cast<int>(gridDim.x);
+      load_all_but_last_v(work);
+      const Fa3Work next = work_of(tile);
+      if constexpr (Shape::q_stages == 1) prefetch_q(next);
+      if (work.count > 0) load_v(work, work.first);
+      work = next;
     }
-    announce({-1, 0, 0, 0});
+    announce(work);
     if (p.counters != nullptr && atomicAdd(p.counters + 1, 1U) == gridDim.x - 1) {
       p.counters[0] = 0;  // every block has taken its last
       p.counters[1] = 0;
@@ -36,20 +39,36 @@ struct Fa3Loader {
 
  private:
   __device__ Fa3Work work_of(int i) const {
+    if (i >= p.tiles) return {-1, 0, 0, 0, 0, 0, 0};
     const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
-    const int part = static_cast<int>(at.tile) % p.splits;
-    const int tile = static_cast<int>(at.tile) / p.splits;
-    const int last_row = min(tile * Shape::Br + Shape::Br, p.queries) - 1;
+    const auto tile = static_cast<int>(at.tile), plane = static_cast<int>(at.head);
+    const int part = tile % p.splits, row = tile / p.splits * Shape::Br;
+    const int last_row = min(row + Shape::Br, p.queries) - 1;
     const int all = (p.past_key(last_row) + Shape::Bc - 1) / Shape::Bc;
     // Every split gets the same number of key tiles, or one more.
     const int first = part * (all / p.splits) + min(part, all % p.splits);
     const int count = all / p.splits + (part < all % p.splits ? 1 : 0);
-    return {static_cast<int>(at.tile), static_cast<int>(at.head), first, count};
+    const int head = plane % p.heads;
+    return {row, part, plane / p.heads, head, head / p.group, first, count};
+  }
+
+  __device__ __forceinline__ static BoxStart q_box(const Fa3Work& work, int group, int panel) {
+    return {panel * panel_columns, work.row + group * Shape::group_rows, work.head, work.entry};
+  }
+  /// Into the L2 cache, where Q has to wait for the memory of the Q before it.
+  __device__ __forceinline__ void prefetch_q(const Fa3Work& work) const {
+    if (work.count == 0) return;
+#pragma unroll
+    for (int group = 0; group < Shape::consumers; ++group) {
+#pragma unroll
+      for (int panel = 0; panel < Shape::panels; ++panel) {
+        prefetch_box(p.q, q_box(work, group, panel));
+      }
+    }
   }
 
   /// Q of every warpgroup, after what is to be done with it.
   __device__ __forceinline__ void announce(const Fa3Work& work) {
-    const int entry = work.head / p.heads, head = work.head % p.heads;
     const auto stage = static_cast<int>(q_tiles % Shape::q_stages);
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
@@ -62,11 +81,10 @@ struct Fa3Loader {
         continue;
       }
       full.arrive_expecting(Shape::q_bytes);
-      const int row = work.tile / p.splits * Shape::Br + group * Shape::group_rows;
 #pragma unroll
       for (int panel = 0; panel < Shape::panels; ++panel) {
         load_box(rings.q_tile(stage, group) + panel * Shape::q_panel_bytes, p.q,
-                 {panel * panel_columns, row, head, entry}, full, L2Hint::evict_first);
+                 q_box(work, group, panel), full, L2Hint::evict_first);
       }
     }
     ++q_tiles;
@@ -75,14 +93,14 @@ struct Fa3Loader {
   __device__ __forceinline__ void load_tile(SharedAddress to, const TensorMap& map,
                                             const Fa3Work& work, int tile, Mbarrier full,
                                             Mbarrier empty, unsigned parity) {
-    const int entry = work.head / p.heads, head = work.head % p.heads / p.group;
     empty.wait(parity ^ 1U);
     maybe_pause<Shape>(p.delay_seed);
     full.arrive_expecting(Shape::kv_bytes);
 #pragma unroll
     for (int panel = 0; panel < Shape::panels; ++panel) {
       load_box(to + panel * Shape::kv_panel_bytes, map,
-               {panel * panel_columns, tile * Shape::Bc, head, entry}, full, L2Hint::evict_last);
+               {panel * panel_columns, tile * Shape::Bc, work.kv_head, work.entry}, full,
+               L2Hint::evict_last);
     }
   }
   __device__ __forceinline__ void load_k(const Fa3Work& work, int tile) {
@@ -98,7 +116,7 @@ struct Fa3Loader {
     ++v_tiles;
   }
 
-  __device__ __forceinline__ void load(const Fa3Work& work) {
+  __device__ __forceinline__ void load_all_but_last_v(const Fa3Work& work) {
     if (work.count == 0) {
       announce(work);
       return;
@@ -110,7 +128,6 @@ struct Fa3Loader {
       load_k(work, tile);
       load_v(work, tile + 1);
     }
-    load_v(work, work.first);
   }
 };
 

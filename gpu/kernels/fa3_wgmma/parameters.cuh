@@ -41,12 +41,15 @@ struct Fa3Parameters {
   }
 };
 
-/// One output tile, or its part of a split.
-struct Fa3Work {
-  int tile;   ///< -1: there is none left
-  int head;   ///< of batch * heads
-  int first;  ///< key tile; later ones first: first is the lowest
-  int count;  ///< key tiles; their last is first + count - 1
+/// One output tile, or its part of a split. All that takes a division is worked out by the thread
+/// that loads: nobody waits for it.
+struct alignas(16) Fa3Work {
+  int row;            ///< its first query; -1: there is none left
+  int part;           ///< of the splits
+  int entry;          ///< of the batch
+  int head, kv_head;  ///< in the entry
+  int first;          ///< key tile; later ones first: first is the lowest
+  int count;          ///< key tiles; their last is first + count - 1
 };
 
 }  // namespace attest

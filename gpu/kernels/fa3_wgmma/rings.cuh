@@ -28,6 +28,11 @@ struct Fa3Rings {
     return base + Shape::v_at + stage * Shape::kv_bytes;
   }
 
+  /// Where O of a group waits for the copy engine, `o_panels` panels at a time.
+  __device__ SharedAddress output(int group) const {
+    return base + Shape::o_at + group * Shape::choice.o_panels * Shape::q_panel_bytes;
+  }
+
   __device__ Mbarrier full_k(int stage) const { return barrier(stage); }
   __device__ Mbarrier empty_k(int stage) const { return barrier(k + stage); }
   __device__ Mbarrier full_v(int stage) const { return barrier(2 * k + stage); }

@@ -15,6 +15,7 @@ struct Fa3Choice {
   int k_stages;          ///< K tiles in shared memory
   int v_stages;          ///< V tiles there
   int q_stages;          ///< Q tiles there: with 2 the next one arrives while this one is worked on
+  int o_panels = 0;      ///< 64 columns of O each that have memory of their own to leave through
   bool overlap = false;  ///< Overlap
   bool ping_pong = false;  ///< PingPong
   bool splits = false;     ///< key splits: partial outputs are written
@@ -38,7 +39,10 @@ struct Fa3Shape {
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
   static constexpr int loader_registers = consumers == 1 ? 56 : consumers == 2 ? 24 : 32;
-  static constexpr int consumer_registers = consumers == 1 ? 256 : consumers == 2 ? 240 : 160;
+  static constexpr int consumer_registers = consumers == 1   ? 256
+                                            : consumers == 2 ? 240
+                                            : consumers == 3 ? 160
+                                                             : 112;
 
   // Shared memory: panels of 64 columns.
   static constexpr int panels = (D + panel_columns - 1) / panel_columns;
@@ -49,14 +53,16 @@ struct Fa3Shape {
   static constexpr int q_at = 0;
   static constexpr int k_at = q_at + q_stages * consumers * q_bytes;
   static constexpr int v_at = k_at + k_stages * kv_bytes;
-  static constexpr int barriers_at = v_at + v_stages * kv_bytes;
+  static constexpr int o_at = v_at + v_stages * kv_bytes;
+  static constexpr int barriers_at = o_at + consumers * choice.o_panels * q_panel_bytes;
   /// Full and empty, of K and V stages and of Q of each warpgroup.
   static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
   /// What to do with a Q is read until its output is written, when Q is long released: one more.
-  static constexpr int works = q_stages + 1, work_bytes = 16;
+  static constexpr int works = q_stages + 1, work_bytes = 32;
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + work_bytes * works * consumers;
 
+  static_assert(choice.o_panels == 0 || panels % choice.o_panels == 0);
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
 
