@@ -33,9 +33,9 @@ MARK = re.compile(r"^<!-- table: (\S+) -->\n(.*?)<!-- end of table -->$", re.DOT
 BEGIN = re.compile(r"^<!-- table:", re.MULTILINE)
 PLACE = re.compile(r"\{[^{}]*\}")
 
-SPEEDS = [RESULTS / f"h200/{name}.jsonl" for name in ("fp32_speed", "tf32_speed", "forward_grid")]
+SPEEDS = [RESULTS / f"h200/{name}.jsonl" for name in ("fp32_speed", "tf32_speed", "forward_grid", "forward_grid_fa3_wgmma")]
 ERRORS = [RESULTS / f"{name}.jsonl" for name in ("h200/errors", "h200/errors_fp32", "h200/errors_tf32", "h200/errors_torch",
-                                                 "xeon-2core/errors_tf32")]
+                                                 "h200/errors_precision")]
 REPORTS = {
     "h200/ladder.md": lambda: ladder_report.report(RESULTS / "h200/ladder.jsonl", RESULTS / "h200/counters.jsonl"),
     "h200/forward_grid.md": lambda: forward_grid_report.report(RESULTS / "h200/forward_grid.jsonl"),

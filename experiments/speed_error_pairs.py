@@ -50,7 +50,7 @@ PRECISIONS = (Precision("fp32, PyTorch", "torch_sdpa_efficient", "fp32"), Precis
               Precision("bf16 x6", "fp32_wgmma", "fp32", "bf16_x6", is_default=False),
               Precision("TF32", "tf32_mma", "fp32", "tf32", is_default=False),
               Precision("fp16", "fa2_mma", "fp16"), Precision("fp16 of fp32 inputs", "fa2_mma", "fp16", inputs_suffix=UNROUNDED),
-              Precision("bf16", "fa2_mma", "bf16"), Precision("bf16 of fp32 inputs", "fa2_mma", "bf16", inputs_suffix=UNROUNDED))
+              Precision("bf16", "fa2_mma", "bf16"), Precision("bf16, Hopper", "fa3_wgmma", "bf16"), Precision("bf16 of fp32 inputs", "fa2_mma", "bf16", inputs_suffix=UNROUNDED))
 
 
 @dataclasses.dataclass

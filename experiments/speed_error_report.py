@@ -1,8 +1,8 @@
 """Makes the plot of speed against error, and its table, from records of speeds and of `attest errors`.
 
     cd experiments/results/h200
-    python3 ../../speed_error_report.py --speeds fp32_speed.jsonl tf32_speed.jsonl forward_grid.jsonl --out . \\
-        --errors errors.jsonl errors_fp32.jsonl errors_tf32.jsonl errors_torch.jsonl ../xeon-2core/errors_tf32.jsonl
+    python3 ../../speed_error_report.py --speeds fp32_speed.jsonl tf32_speed.jsonl forward_grid.jsonl forward_grid_fa3_wgmma.jsonl \\
+        --errors errors.jsonl errors_fp32.jsonl errors_tf32.jsonl errors_torch.jsonl errors_precision.jsonl --out .
 
 Writes speed_against_error.md and .png. Every figure is one of the records; which speed stands beside which error is
 speed_error_pairs.py's choice.
@@ -20,7 +20,7 @@ PLOTTED = next(iter(INPUTS))
 WIDTH, HEIGHT = 430, 430
 UNKNOWN = "no error"
 COLOURS = {"torch_sdpa_efficient": "#4c78a8", "k10_wide_tiles": "#8c6d31", "tf32_mma": "#54a24b", "fp32_wgmma": "#e45756",
-           "fa2_mma": "#b279a2", UNKNOWN: "#999999"}
+           "fa2_mma": "#b279a2", "fa3_wgmma": "#6b3d7a", UNKNOWN: "#999999"}
 TICKS = (10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
@@ -112,7 +112,7 @@ def report(speeds, errors):
             "- One Plan of each precision: timed with the tiles that were judged, at the same commit if there is one, else the newest.\n"
             "- *on gpu*: `attest errors` ran the kernel; *on file*: it judged what PyTorch's process made on the GPU, by the kernel's default "
             "plan; *on simt*:\n  on the **executor**, on the CPU, so nothing is known of the GPU's error (open points).\n"
-            "- *fp16*, *bf16*: `fa2_mma`, against the exact attention of the inputs rounded to 16 bits. *Of fp32 inputs*: of the inputs before "
+            "- *fp16*, *bf16*: `fa2_mma`, and *Hopper* `fa3_wgmma`, against the exact attention of the inputs rounded to 16 bits. *Of fp32 inputs*: of the inputs before "
             "they were\n  rounded, which is what the other precisions are held against.\n"
             "- *fp16 x3*: `products=automatic`, which leaves rows out of fp16's range to bf16 x6.\n\n"
             "![speed against error](speed_against_error.png)\n"]
