@@ -2,199 +2,88 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-#include <charconv>
 #include <cmath>
 #include <vector>
 
 #include "core/error.hpp"
+#include "experiments/study/expression.hpp"
 
 namespace attest {
 namespace {
 
-constexpr int longest = 200;
-
-bool starts_name(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-bool continues_name(char c) {
-  return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
-/// Recursive descent; each function reads what binds tighter than its caller's operators.
-class Reader {
+/// What is left of an expression when every name has one value and nothing has a unit.
+class Evaluator {
  public:
-  Reader(std::string_view text, const FormulaScope& scope) : text_(text), scope_(scope) {}
+  Evaluator(std::string_view text, const FormulaScope& scope) : text_(text), scope_(scope) {}
 
-  double whole() {
-    const double value = either();
-    if (next() != '\0') fail("an operator or the end is wanted");
-    return value;
+  [[nodiscard]] double of(const Expression& e) const {
+    switch (e.kind) {
+      case Expression::Kind::number:
+        if (e.number.dimension != Dimension::number) fail(e, "a number without a unit is wanted");
+        return e.number.value;
+      case Expression::Kind::text:
+        fail(e, "a text can only be given to a function");
+      case Expression::Kind::name: {
+        const auto value = scope_.values.find(e.word);
+        if (value == scope_.values.end()) fail(e, fmt::format("'{}' has no value", e.word));
+        return value->second;
+      }
+      case Expression::Kind::unary: {
+        const double value = of(e.operands[0]);
+        return e.word == "not" ? static_cast<double>(value == 0) : -value;
+      }
+      case Expression::Kind::binary:
+        return binary(e.word, of(e.operands[0]), of(e.operands[1]));
+      case Expression::Kind::call:
+        break;
+    }
+    return call(e);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const {
-    throw InvalidInput(fmt::format("formula '{}': {} at character {}", text_, what, at_ + 1));
+  [[noreturn]] void fail(const Expression& e, std::string_view what) const {
+    throw InvalidInput(fmt::format("formula '{}': {} at character {}", text_, what, e.at + 1));
   }
 
-  /// Bounds the recursion, by bounding the length.
-  void deeper() {
-    if (++values_ > longest) fail(fmt::format("more than {} values and signs", longest));
+  /// A NaN on either side makes every comparison false, != too.
+  static double binary(std::string_view op, double left, double right) {
+    if (op == "+") return left + right;
+    if (op == "-") return left - right;
+    if (op == "*") return left * right;
+    if (op == "/") return left / right;
+    if (op == "^") return std::pow(left, right);
+    if (op == "and") return static_cast<double>(left != 0 && right != 0);
+    if (op == "or") return static_cast<double>(left != 0 || right != 0);
+    if (op == "<=") return static_cast<double>(left <= right);
+    if (op == ">=") return static_cast<double>(left >= right);
+    if (op == "==") return static_cast<double>(left == right);
+    if (op == "!=") return static_cast<double>(left < right || left > right);
+    return static_cast<double>(op == "<" ? left < right : left > right);
   }
 
-  char next() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-
-  bool take(std::string_view token) {
-    (void)next();
-    if (text_.substr(at_, token.size()) != token) return false;
-    const std::size_t end = at_ + token.size();
-    const bool is_word = starts_name(token.front());
-    if (is_word && end < text_.size() && continues_name(text_[end])) return false;
-    at_ = end;
-    return true;
-  }
-
-  double either() {
-    double value = both();
-    while (take("or")) {
-      const double right = both();
-      value = static_cast<double>(value != 0 || right != 0);
+  [[nodiscard]] double call(const Expression& e) const {
+    const auto function = scope_.functions.find(e.word);
+    if (function == scope_.functions.end()) {
+      fail(e, fmt::format("there is no function '{}'", e.word));
     }
-    return value;
-  }
-
-  double both() {
-    double value = negation();
-    while (take("and")) {
-      const double right = negation();
-      value = static_cast<double>(value != 0 && right != 0);
-    }
-    return value;
-  }
-
-  double negation() {
-    if (!take("not")) return comparison();
-    deeper();
-    return static_cast<double>(negation() == 0);
-  }
-
-  double comparison() {
-    const double left = sum();
-    // Longer operators first. A NaN on either side makes each of them false.
-    for (const std::string_view op : {"<=", ">=", "==", "!=", "<", ">"}) {
-      if (!take(op)) continue;
-      const double right = sum();
-      if (op == "<=") return static_cast<double>(left <= right);
-      if (op == ">=") return static_cast<double>(left >= right);
-      if (op == "==") return static_cast<double>(left == right);
-      if (op == "!=") return static_cast<double>(left < right || left > right);
-      return static_cast<double>(op == "<" ? left < right : left > right);
-    }
-    return left;
-  }
-
-  double sum() {
-    double value = product();
-    while (true) {
-      if (take("+")) {
-        value += product();
-      } else if (take("-")) {
-        value -= product();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  double product() {
-    double value = power();
-    while (true) {
-      if (take("*")) {
-        value *= power();
-      } else if (take("/")) {
-        value /= power();
-      } else {
-        return value;
-      }
-    }
-  }
-
-  double power() {
-    if (take("-")) {
-      deeper();
-      return -power();
-    }
-    const double base = primary();
-    return take("^") ? std::pow(base, power()) : base;
-  }
-
-  double primary() {
-    deeper();
-    const char c = next();
-    if (take("(")) {
-      const double value = either();
-      if (!take(")")) fail("')' is wanted");
-      return value;
-    }
-    if (std::isdigit(static_cast<unsigned char>(c)) != 0) return number();
-    if (!starts_name(c)) fail("a number, a name or '(' is wanted");
-    const std::string_view name = word();
-    if (next() == '(') return call(name);
-    const auto value = scope_.values.find(name);
-    if (value == scope_.values.end()) fail(fmt::format("'{}' has no value", name));
-    return value->second;
-  }
-
-  double number() {
-    double value = 0;
-    const auto [end, error] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc{}) fail("a number is wanted");
-    at_ = static_cast<std::size_t>(end - text_.data());
-    return value;
-  }
-
-  std::string_view word() {
-    const std::size_t first = at_;
-    while (at_ < text_.size() && continues_name(text_[at_])) ++at_;
-    return text_.substr(first, at_ - first);
-  }
-
-  double call(std::string_view name) {
-    const auto function = scope_.functions.find(name);
-    if (function == scope_.functions.end()) fail(fmt::format("there is no function '{}'", name));
-    (void)take("(");
+    if (!e.where.empty()) fail(e, "functions of formulas take no condition");
     std::vector<FormulaValue> arguments;
-    if (!take(")")) {
-      do {
-        arguments.push_back(argument());
-      } while (take(","));
-      if (!take(")")) fail("',' or ')' is wanted");
+    for (const Expression& operand : e.operands) {
+      if (operand.kind == Expression::Kind::text) {
+        arguments.emplace_back(operand.word);
+      } else {
+        arguments.emplace_back(of(operand));
+      }
     }
     try {
       return function->second(arguments);
     } catch (const InvalidInput& error) {
-      throw InvalidInput(fmt::format("{}(): {}", name, error.what()));
+      throw InvalidInput(fmt::format("{}(): {}", e.word, error.what()));
     }
-  }
-
-  FormulaValue argument() {
-    const char quote = next();
-    if (quote != '\'' && quote != '"') return either();
-    const std::size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string_view::npos) fail("a quote is not closed");
-    std::string text(text_.substr(at_ + 1, end - at_ - 1));
-    at_ = end + 1;
-    return text;
   }
 
   std::string_view text_;
   const FormulaScope& scope_;
-  std::size_t at_ = 0;
-  int values_ = 0;
 };
 
 }  // namespace
@@ -225,7 +114,12 @@ const std::string& text_of(std::span<const FormulaValue> arguments, std::size_t 
 }
 
 double evaluate_formula(std::string_view formula, const FormulaScope& scope) {
-  return Reader(formula, scope).whole();
+  const ParsedExpression parsed = parse_expression(formula);
+  if (!parsed.expression) {
+    throw InvalidInput(fmt::format("formula '{}': {} at character {}", formula,
+                                   parsed.error.sentence, parsed.error.at + 1));
+  }
+  return Evaluator(formula, scope).of(*parsed.expression);
 }
 
 std::string filled(std::string_view text, const FormulaScope& scope) {
