@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -7,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
 #include "core/default_plan.hpp"
+#include "core/error.hpp"
 #include "core/provenance.hpp"
 #include "core/registry.hpp"
 
@@ -41,6 +43,25 @@ void print_tuned(const TuningTable& table) {
              stale == 0 ? "" : fmt::format("; {} stale, not used", stale));
 }
 
+void print_state(Device& gpu) {
+  if (const auto state = gpu.state()) {
+    fmt::print("now        SM {:.0f} MHz, memory {:.0f} MHz, {:.0f} W, {:.0f} degrees{}\n",
+               state->sm_clock_mhz, state->memory_clock_mhz, state->power_w, state->temperature_c,
+               state->throttle_reasons.empty()
+                   ? ""
+                   : fmt::format(", throttled: {}", fmt::join(state->throttle_reasons, ", ")));
+  } else {
+    fmt::print("now        not known: NVML does not tell clocks and power of this GPU\n");
+  }
+  std::string reason;
+  try {
+    (void)gpu.count({}, [] {});
+  } catch (const MachineError& error) {
+    reason = error.what();
+  }
+  fmt::print("counters   {}\n", reason.empty() ? "hardware counters can be read" : reason);
+}
+
 ExitCode doctor() {
   const Provenance provenance = current_provenance("");
   fmt::print("build      commit {}{}, {}, {}{}\n", provenance.commit,
@@ -56,11 +77,12 @@ ExitCode doctor() {
     fmt::print("{:<10} {}\n", name_of(executor),
                reason.empty() ? make_device(executor)->description() : "not available: " + reason);
   }
+  const bool has_gpu = why_unavailable(Executor::gpu).empty();
+  if (has_gpu) print_state(*make_device(Executor::gpu));
   print_tuned(embedded_tuning_table());
   std::size_t kernels = 0;
   for (const KernelInfo& kernel : all_kernels()) kernels += kernel.role != KernelRole::mutant;
   fmt::print("kernels    {} registered, {} mutants\n", kernels, all_kernels().size() - kernels);
-  const bool has_gpu = why_unavailable(Executor::gpu).empty();
   fmt::print("verify     runs GPU kernels {}\n",
              has_gpu ? "natively" : "on the SIMT executor, because there is no usable GPU");
   return ExitCode::passed;
