@@ -15,6 +15,7 @@
 #include "experiments/claims/model_functions.hpp"
 #include "experiments/claims/pointers.hpp"
 #include "experiments/claims/table.hpp"
+#include "experiments/study/spec.hpp"
 
 namespace attest {
 namespace {
@@ -110,6 +111,39 @@ TEST(Claims, APointerToNothingIsNoticed) {
   EXPECT_NE(why_nowhere({"kernel", "mutant/c01_old_sum_not_restored", ""}, tree), "");
   EXPECT_NE(why_nowhere({"test", "core/grid_order_test.cpp", ""}, tree), "");
   EXPECT_NE(why_nowhere({"study", "no_such_study", ""}, tree), "");
+}
+
+/// Ids that a study names and the ledger does not have.
+std::vector<std::string> unknown_claims(const std::string& study, const std::string& name) {
+  const ParsedStudy parsed = parse_study(study, name);
+  for (const StudyError& error : parsed.errors) ADD_FAILURE() << to_string(error, name);
+  if (!parsed.spec) return {};
+  std::vector<std::string> named = parsed.spec->claims;
+  for (const Expectation& expectation : parsed.spec->expect) {
+    if (!expectation.claim.empty()) named.push_back(expectation.claim);
+  }
+  std::erase_if(named, [](const std::string& id) {
+    return std::ranges::any_of(ledger().rows,
+                               [&](const LedgerRow& row) { return base_id(row.id) == id; });
+  });
+  return named;
+}
+
+TEST(Claims, AStudyNamesOnlyClaimsOfTheLedger) {
+  const std::string planted =
+      "question: Which tile is the fastest?\n"
+      "claims: [Q3.29, Q3.99, K5]\n"
+      "kernels: [k5_padded_tiles]\n"
+      "problem: {length: 128, head_dim: 64}\n";
+  EXPECT_EQ(unknown_claims(planted, "planted"), std::vector<std::string>{"Q3.99"});
+  const fs::path studies = tree / "experiments/studies";
+  if (!fs::is_directory(studies)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(studies)) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_EQ(unknown_claims(text_of(entry.path()), entry.path().stem()),
+              std::vector<std::string>{})
+        << entry.path().filename();
+  }
 }
 
 /// A ledger of one file, in a folder that lives as long as this.
