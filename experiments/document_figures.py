@@ -2,12 +2,14 @@
 
 import csv
 import json
+import math
 import statistics
 
 import forward_grid_tables
 import fp32_errors_report
-from document_tables import RESULTS, found, timed
-from records import geometric_mean, read, sizes, values
+import hardware_check
+from document_tables import POST, RESULTS, found, timed
+from records import counters_by_run, geometric_mean, read, sizes, values
 
 PAIRS = "qt32 kt32 tm4 tn4 loop_order={} normalise={} masked_tiles={} exp={} passes={}"
 USUAL = ("queries_outside", "at_the_end", "boundary", "fast", "one")
@@ -30,6 +32,15 @@ def pair_ratio(mask, **change):
     shape = f"b8 h12 n4096 d64 {mask} fp32"
     times = [timed("h200/pairs.jsonl", "f_controlled_pairs", shape, PAIRS.format(*plan))["time"] for plan in (changed, USUAL)]
     return times[0] / times[1]
+
+
+def swizzle():
+    """DRAM traffic of the worst order of blocks over the best, and by how many percent their times differ, 64 rows a tile."""
+    runs = {plan: hardware_check.measured(run)["dram"] for (_, kernel, plan), run in
+            counters_by_run(read(RESULTS / "h200/counters.jsonl")).items() if plan.startswith("qt64") and kernel == "fa2_mma"}
+    bytes_of = {order: next(dram for plan, dram in runs.items() if order in plan) for order in ("q_slowest", "q_fastest")}
+    times = {order: timed("h200/grid_orders.jsonl", "fa2_mma", POST, f"qt64 kt64 w4 st2 grid_order={order}")["time"] for order in bytes_of}
+    return bytes_of["q_slowest"] / bytes_of["q_fastest"], 100 * abs(times["q_slowest"] / times["q_fastest"] - 1)
 
 
 def grid(name="grid"):
@@ -68,6 +79,34 @@ def against(other):
     rows = [row for row in fp32_errors_report.tables(read(RESULTS / "h200/errors_fp32.jsonl")).values() if other in row]
     ratios = [[fp32_errors_report.ratio(row, other, measure) for row in rows] for measure in fp32_errors_report.MEASURES]
     return len(rows), *(sum(ratio <= 1 for ratio in of) for of in ratios), statistics.median(ratios[0])
+
+
+def deviations(quantity):
+    """[(kernel, plan, mask, measured over predicted - 1, measured - predicted)] of the launches that were counted."""
+    runs = counters_by_run(read(RESULTS / "h200/counters.jsonl"))
+    rows = []
+    for ((shape, kernel, plan), run), explanation in zip(runs.items(), read(RESULTS / "h200/hardware_check.jsonl"), strict=True):
+        expected, counted = hardware_check.predicted(explanation)[quantity], hardware_check.measured(run)[quantity]
+        rows.append((kernel, plan, "causal" if "causal" in shape else "full", counted / expected - 1, counted - expected))
+    return rows
+
+
+MERGED = ("k4_register_tile", "k5_padded_tiles")  # nvcc merges loads that the source has apart
+
+
+def largest_deviation(quantity, but_for):
+    """In percent, or points of a percentage, rounded up, of the launches that `but_for` does not except."""
+    in_points = quantity == "l2_hit"
+    return math.ceil(max(abs(apart if in_points else 100 * over) for *launch, over, apart in deviations(quantity) if not but_for(*launch)))
+
+
+def extremes(quantity, holds):
+    found_there = [100 * abs(over) for *launch, over, _ in deviations(quantity) if holds(*launch)]
+    return min(found_there), max(found_there)
+
+
+def of_l2_exceptions(kernel, plan, mask):
+    return kernel in ("k0_standard", "k1_naive") or (kernel == "k10_wide_tiles" and mask == "causal")
 
 
 def tensor_instructions():
@@ -115,9 +154,20 @@ FIGURES = [
     (README, "(Shortened: {} kernels, {:,} cases.)",
      lambda: [len(read(RESULTS / "xeon-2core/verify.jsonl")), cases("xeon-2core/verify.jsonl")]),
     (README, "for {} launches `attest explain` gives registers exactly", lambda: [len(read(RESULTS / "h200/hardware_check.jsonl"))]),
+    (README, "bank conflicts included, within {:.0f} % but for K4 and K5, where nvcc merges loads ({:.0f} to {:.0f} % fewer)",
+     lambda: [largest_deviation("shared_load_passes", lambda kernel, *_: kernel in MERGED),
+              *extremes("shared_load_passes", lambda kernel, *_: kernel in MERGED)]),
+    (README, "DRAM bytes within {:.0f} % but for two launches in groups of four heads ({:.0f} and {:.0f} % more were measured)",
+     lambda: [largest_deviation("dram", lambda kernel, plan, mask: "grouped" in plan),
+              *extremes("dram", lambda kernel, plan, mask: "grouped" in plan)]),
+    (README, "L2 hits within {:.0f} points but for K0, K1 and K10 causal", lambda: [largest_deviation("l2_hit", of_l2_exceptions)]),
     (README, "ncu counts {:,} tensor-core instructions", lambda: [tensor_instructions()]),
     (README, "asynchronous copies (K9) lost {:.0f} and {:.0f} %, at D 64 full",
      lambda: [loss("none", "k6_sliced_dims", "k5_padded_tiles"), loss("none", "k9_async_copy", "k8_padded_queries")]),
+    (README, "`core/grid_order_test.cpp`). {:.0f} times less DRAM traffic changes the time of this kernel by {:.0f} %: memory", swizzle),
+    (README, "expf or exp2 instead of __expf each change the time by less than {:.0f} %;",
+     lambda: [math.ceil(max(100 * abs(pair_ratio(mask, **change) - 1) for mask in ("none", "causal_top_left")
+                            for change in ({"normalise": "every_step"}, {"masked_tiles": "all"}, {"exp": "library"}, {"exp": "exp2"})))]),
     (README, "forming Q K^T twice costs {:.2f}x full and {:.2f}x causal",
      lambda: [pair_ratio(mask, passes="two") for mask in ("none", "causal_top_left")]),
     (README, "FA1's loop order {:.1f}x and {:.1f}x.",

@@ -131,5 +131,20 @@ def kills_by_rule():
         (f"correct kernels rejected, of {cases:,} cases", *map(rejected, rules)))
 
 
-TABLES = {"kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
+def claims_by_document():
+    """How many claims of each founding document have which verdict, from the table that attest claims writes."""
+    verdicts = ("reproduced", "refuted", "not comparable", "open")
+    rows, of = [("document", "claims", *verdicts)], {}
+    for line in (RESULTS / "h200/claims.md").read_text().splitlines():
+        if line.startswith("## S"):
+            of = {}
+            rows.append((line.removeprefix("## "), of))
+        elif line.startswith("| Q"):
+            verdict = re.split(r"(?<!\\) \| ", line)[4]
+            of[verdict] = of.get(verdict, 0) + 1
+    counts = [(title, str(sum(of.values())), *(str(of.get(verdict, 0)) for verdict in verdicts)) for title, of in rows[1:]]
+    return markdown(rows[0], *counts, ("all", *(str(sum(int(row[i]) for row in counts)) for i in range(1, len(rows[0])))))
+
+
+TABLES = {"claims_by_document": claims_by_document, "kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
           "forward_grid_over_fa2": forward_grid_over_fa2, "errors_by_precision": errors_by_precision}
