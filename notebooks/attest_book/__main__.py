@@ -1,6 +1,7 @@
 """The command line behind `./attest report` and `./attest notebooks`."""
 
 import argparse
+import os
 import pathlib
 import sys
 
@@ -56,6 +57,9 @@ def main():
     except BadInput as error:
         print(f"attest: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of the table has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:  # a full disk, a folder that cannot be written
         print(f"attest: {error}", file=sys.stderr)
         return 3

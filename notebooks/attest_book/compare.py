@@ -11,8 +11,9 @@ from attest_book.records import provenance_line
 from attest_book.statistics import geometric_mean, ratio_interval, side
 from attest_book.study_report import MOST_ROWS, text_table
 
+MODELLED = ("model.time_floor", "model.dram_bytes", "model.shared_passes")  # where nothing was timed; they have no interval
 WORDS = {1: "slower", -1: "faster", 0: "no difference shown"}
-NOTE = ("Ratio: time in B over time in A, so above 1 is a regression. Its interval comes from both medians' 95 % intervals and holds the ratio "
+NOTE = ("Ratio: B over A, so above 1 is a regression. Its interval comes from both medians' 95 % intervals and holds the ratio "
         "at least 90 % of the time; a point is called slower or faster only when the interval leaves out 1.")
 
 
@@ -31,9 +32,8 @@ def measured(study, name):
 
 
 def metric_of(a, b):
-    """Times where both have them; else a value of the model that both have, which has no interval."""
-    names = ["time"] + sorted(name for name in a.units if name.startswith("model."))
-    for name in names:
+    """Times where both have them; else a value of the model that both have."""
+    for name in ("time", *MODELLED):
         if len(measured(a, name)) and len(measured(b, name)):
             return name
     raise BadInput(f"{a.folder} and {b.folder} have no measurement in common that could be compared: neither times nor values of the model")
@@ -70,7 +70,7 @@ def verdict(table, metric):
 
 def header_and_rows(table, metric, units):
     unit = units.get(metric, "")
-    header = ["ratio", "90 % interval", "", f"A, {unit}", f"B, {unit}", "point", "flags"]
+    header = ["ratio", "90 % interval", "", f"{metric}, A, {unit}", f"B, {unit}", "point", "flags"]
     rows = [[(f"{row.ratio:.4f}", True), (f"{row.low:.4f} to {row.high:.4f}", True), (WORDS[row.side], False), (number_text(row.a), True),
              (number_text(row.b), True), (row.what, False), (row.flags, False)] for row in table.itertuples()]
     return header, rows
@@ -96,7 +96,7 @@ def picture(table):
     colour = altair.Color("direction:N", title=None, scale=altair.Scale(domain=list(WORDS.values()), range=[charts.COLOURS[1], charts.COLOURS[2], "#888888"]))
     base = altair.Chart(shown).encode(y=altair.Y("what:N", sort=names, title=None, axis=altair.Axis(labelLimit=460)), color=colour,
                                       tooltip=["what", "ratio", "low", "high", "flags"])
-    at_x = altair.X("low:Q", title="time in B over time in A", scale=altair.Scale(zero=False))
+    at_x = altair.X("low:Q", title="B over A", scale=altair.Scale(zero=False))
     one = altair.Chart(pandas.DataFrame({"x": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
     drawn = one + base.mark_rule(strokeWidth=2).encode(x=at_x, x2="high:Q") + base.mark_point().encode(x="ratio:Q")
     return drawn.properties(width=460, height=18 * len(shown))

@@ -30,7 +30,7 @@ def timed(kernel, length, query_tile, key_tile, time, role="point", **labels):
               "model.peak_flops": 66.9e12, "model.peak_bandwidth": 4.8e12,
               "model.time_floor": time / 2, "model.time_floor.arithmetic": time / 2, "model.time_floor.memory": time / 7}
     plan = f"qt{query_tile} kt{key_tile}" if role == "point" else "-"
-    axes = {"axis.problem.length": str(length)}
+    axes = {"axis.kernel": kernel, "axis.problem.length": str(length)}
     if role == "point":
         axes |= {"axis.plan.query_tile": str(query_tile), "axis.plan.key_tile": str(key_tile)}
     return record(labels={"point": f"{kernel} {length} {plan}", "contender": kernel, "role": role, "executor": "gpu", "plan": plan,

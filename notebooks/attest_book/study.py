@@ -100,6 +100,7 @@ def assemble(spec, by_kind, found, folder):
         raise BadInput(f"{folder}: has no record of kind study")
     table = record_files.frame(of_points)
     units = table.attrs["units"]
+    table = table.drop(columns=AXIS + "kernel", errors="ignore")  # the contender
     axes = [column.removeprefix(AXIS) for column in table if column.startswith(AXIS)]
     table = table.rename(columns={AXIS + axis: axis for axis in axes})
     for axis in axes:

@@ -75,7 +75,8 @@ def others(study, used):
 
 
 def said(values):
-    return ", ".join(f"{name.rsplit('.', 1)[-1]} {charts.number_text(value)}" for name, value in values if value == value)
+    return ", ".join(charts.number_text(value) if name == "contender" else f"{charts.title_of(name)} {charts.number_text(value)}"
+                     for name, value in values if value == value)
 
 
 def heat_maps(study, x, y, value):
@@ -85,7 +86,7 @@ def heat_maps(study, x, y, value):
     if table.empty:
         return None
     rest = others(study, {x, y})
-    groups = list(table.groupby(rest, dropna=False, sort=False)) if rest else [((), table)]
+    groups = list(table.groupby(rest, dropna=False)) if rest else [((), table)]
     shown = groups[:MOST_PANELS]
     panels = []
     for key, group in shown:
@@ -102,7 +103,7 @@ def heat_maps(study, x, y, value):
 def with_series(table, names):
     """A column `series` that says what tells its lines apart, in words."""
     table = table.copy()
-    table["series"] = [said(zip(names, row)).replace("contender ", "") or "points" for row in
+    table["series"] = [said(zip(names, row)) or "points" for row in
                        table[names].itertuples(index=False, name=None)] if names else table.get("contender", "points")
     return table
 

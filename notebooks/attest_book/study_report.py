@@ -6,7 +6,8 @@ from attest_book.page import Page
 from attest_book.records import provenance_line
 from attest_book.study import is_better_high
 
-MOST_ROWS = 40  # in a terminal; the page has all
+MOST_ROWS = 40  # in a terminal; the page has all rows, and all values of models and counters
+MODELLED = ("model.time_floor", "model.occupancy", "model.registers", "model.bank_conflict_ways", "model.l2_hit_rate", "model.dram_bytes")
 WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided", "no_results": "was not measured"}
 
 
@@ -37,8 +38,8 @@ def columns_of(study, is_short=False):
     chosen += study.varying()
     values = [name for name in ("time", "rate") if name in rows]
     values += [name for name in rows if name.startswith("speed_over_") and not name.endswith(("_low", "_high"))]
-    more = ("error.",) if is_short and "time" in rows else ("error.", "model.", "counter.")
-    values += [name for name in rows if name.startswith(more) and rows[name].nunique() > 1]
+    more = [name for name in rows if name.startswith(("error.", "model.", "counter.")) and rows[name].nunique() > 1]
+    values += [name for name in more if not is_short or name.startswith("error.") or ("time" not in rows and name in MODELLED)]
     if len(chosen) == 0:
         chosen = ["contender", "plan"]
     if (rows["flags"] != "").any():
@@ -83,15 +84,15 @@ def reasons(table):
 
 def summary(study):
     """What was run, in a sentence."""
-    timed, skipped, refused = len(study.points), len(study.skipped), len(study.refused)
-    text = f"{timed} points measured, {skipped} skipped, {refused} refused because they were not verified"
+    points, skipped, refused = len(study.points), len(study.skipped), len(study.refused)
+    text = f"{points} points {'timed' if 'time' in study.points else 'modelled, none timed'}, {skipped} skipped, {refused} refused because they were not verified"
     flagged = study.points[study.points["flags"] != ""]
     if len(flagged):
         flags = ", ".join(sorted({flag for flags in flagged["flags"] for flag in flags.split(",")}))
         text += f"; {len(flagged)} flagged: {flags}"
     kernel, wall = (sum(s.values.get(name, 0.0) for s in study.summaries) for name in ("kernel_time", "wall_time"))
     if wall:
-        text += f". {number_text(kernel)} s in kernels, {number_text(wall)} s in all"
+        text += f". {number_text(wall)} s in all" + (f", {number_text(kernel)} s of them in kernels" if kernel else "")
     return text + "."
 
 

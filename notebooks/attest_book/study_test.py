@@ -100,7 +100,7 @@ class Report(InFolder):
         self.assertEqual(len(specs), 5)
         for spec in specs:
             json.loads(spec)
-        self.assertIn("18 points measured, 3 skipped, 1 refused", out)
+        self.assertIn("18 points timed, 3 skipped, 1 refused", out)
 
     def test_every_number_of_a_point_stands_in_its_row(self):
         found = self.study()
@@ -132,7 +132,7 @@ class Report(InFolder):
     def test_a_study_of_which_nothing_ran_still_has_a_page(self):
         found = self.study(made_up_study.not_run())
         self.assertIn("measured nothing", study_report.page(found).html())
-        self.assertIn("0 points measured", study_report.terminal(found))
+        self.assertIn("0 points modelled, none timed", study_report.terminal(found))
 
 
 class Frontier(unittest.TestCase):
