@@ -26,7 +26,7 @@ std::int64_t output_tiles(const Explanation& e) {
 }
 
 std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Explanation& e) {
-  const std::vector<CompiledKernel> compiled = compiled_kernels();
+  static const std::vector<CompiledKernel> compiled = compiled_kernels();
   std::vector<ExplainedLaunch> launches;
   for (const LaunchConfiguration& c : observe_launches(kernel, e.problem, e.plan)) {
     const auto same = std::ranges::find(launches, c, &ExplainedLaunch::configuration);
@@ -94,7 +94,7 @@ void explain_traffic(Explanation& e) {
 }  // namespace
 
 Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                    const GpuModel& gpu) {
+                    const GpuModel& gpu, TraceMemo* memo) {
   Explanation e{.kernel = &kernel,
                 .problem = problem,
                 .plan = plan,
@@ -108,7 +108,7 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
   if (kernel.executor == Executor::simt) {
     try {
       e.launches = explain_launches(kernel, e);
-      e.counters = count_kernel(kernel, problem, plan);
+      e.counters = count_kernel(kernel, problem, plan, memo);
     } catch (const InvalidInput& error) {
       e.why_no_counters = error.what();
     }

@@ -9,6 +9,7 @@
 #include "core/l2_model.hpp"
 #include "core/launch_trace.hpp"
 #include "core/occupancy.hpp"
+#include "gpu/simt/trace_memo.hpp"
 
 namespace attest {
 
@@ -49,9 +50,10 @@ struct Explanation {
   double shared_as_written_s = 0;  ///< the time that it takes if nvcc merges none
 };
 
-/// `kernel` must support problem and plan.
+/// `kernel` must support problem and plan. `memo` keeps what several explanations share; may be
+/// null.
 [[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
-                                  const Plan& plan, const GpuModel& gpu);
+                                  const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr);
 
 /// For people, and as one JSON object.
 void print_explanation(const Explanation& explanation);

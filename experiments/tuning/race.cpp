@@ -1,6 +1,7 @@
 #include "experiments/tuning/race.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/tuning/median_interval.hpp"
 
@@ -25,7 +26,8 @@ std::vector<RaceTimes> race(std::size_t contenders, const std::function<double(s
        rounds *= 2) {
     run(rounds);
     done += rounds;
-    left = std::max(options.finalists, (left + 1) / 2);
+    const double kept = std::ceil(static_cast<double>(left) * options.keep);
+    left = std::max(options.finalists, static_cast<std::size_t>(kept));
   }
   if (left > 0) run(std::max<std::size_t>(options.rounds - done, 1));
   return order;

@@ -31,22 +31,24 @@ Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& pl
   return c;
 }
 
+std::optional<std::string> why_case_fails(CaseRunner& runner, const KernelInfo& kernel,
+                                          const Case& c) {
+  const CaseVerdict verdict =
+      runner.run(kernel, {.executor = kernel.executor, .the_case = c}).verdict;
+  if (verdict.verdict == Verdict::passed || verdict.verdict == Verdict::unsupported) return {};
+  std::string why = fmt::format("{} on {}", name_of(verdict.verdict), to_string(c.problem));
+  if (verdict.failure) {
+    why += fmt::format(": {}: {}", verdict.failure->law, verdict.failure->check.detail);
+  }
+  return why;
+}
+
 std::optional<std::string> SmallCases::why_wrong(const KernelInfo& kernel, const Problem& problem,
                                                  const Plan& plan) {
   const Case c = small_case(kernel, problem, plan);
   if (why_unsupported(kernel, c)) return std::nullopt;
   const auto [answer, is_new] = answers_.try_emplace(to_string(c));
-  if (is_new) {
-    const CaseVerdict verdict =
-        runner_.run(kernel, {.executor = kernel.executor, .the_case = c}).verdict;
-    if (verdict.verdict != Verdict::passed && verdict.verdict != Verdict::unsupported) {
-      answer->second = fmt::format("{} on {}", name_of(verdict.verdict), to_string(c.problem));
-      if (verdict.failure) {
-        *answer->second +=
-            fmt::format(": {}: {}", verdict.failure->law, verdict.failure->check.detail);
-      }
-    }
-  }
+  if (is_new) answer->second = why_case_fails(runner_, kernel, c);
   return answer->second;
 }
 

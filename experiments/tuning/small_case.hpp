@@ -13,6 +13,10 @@ namespace attest {
 /// Plan: small enough for all laws, the same for all lengths of a suite.
 [[nodiscard]] Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
 
+/// The law that the case breaks and how; nothing when it passes. The kernel supports it.
+[[nodiscard]] std::optional<std::string> why_case_fails(CaseRunner& runner,
+                                                        const KernelInfo& kernel, const Case& c);
+
 /// Judges small cases, each once.
 class SmallCases {
  public:

@@ -128,7 +128,8 @@ void take_configurations(std::vector<KernelTrace>& traces,
 
 }  // namespace
 
-ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+                             TraceMemo* memo) {
   const std::vector<LaunchConfiguration> launches = observe_launches(kernel, problem, plan);
   const std::int64_t step = step_of(plan), heads = problem.batch * problem.query_heads;
   const std::optional<Family> family = family_of(problem, step);
@@ -137,7 +138,11 @@ ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, c
         "counters of query_len {} and key_len {}; allowed: equal lengths, or one of at most {}",
         problem.query_len, problem.key_len, short_len));
   const auto trace = [&](std::int64_t steps) {
-    return trace_kernel(kernel, family->problem(steps), plan);
+    const Problem sample = family->problem(steps);
+    const auto run = [&] { return trace_kernel(kernel, sample, plan); };
+    if (memo == nullptr) return run();
+    return memo->get(fmt::format("{} | {} | {}", kernel.name, to_string(sample), to_string(plan)),
+                     run);
   };
 
   ProblemCounters counters;

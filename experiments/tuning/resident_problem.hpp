@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/index_arrays.hpp"
+#include "core/kernel.hpp"
+#include "core/tensor.hpp"
+#include "cpu_reference/reference_f64.hpp"
+#include "experiments/tuning/tiled_values.hpp"
+
+namespace attest {
+
+/// Some rows of what a launch gave, beside their exact answers.
+struct SampledRows {
+  struct Row {
+    Shape at{};  ///< batch, head, query
+    Answer answer{};
+    Outputs got{};
+  };
+  std::vector<Row> rows;
+  std::string failure{};  ///< a sentence: the launch failed, or some LSE was not written; no rows
+
+  /// The failure, or the row that is out of its bounds; nothing when all is well.
+  [[nodiscard]] std::optional<std::string> why_wrong() const;
+};
+
+/// A problem whose inputs lie on a device, of whatever size it may be: any kernel and Plan can be
+/// launched on it, checked and timed. Tensors are contiguous, see tiled_inputs() for the values.
+class ResidentProblem {
+ public:
+  /// `device` outlives it. Throws MachineError when the device has no room, InvalidInput when the
+  /// family does not fit.
+  ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device);
+  ResidentProblem(const ResidentProblem&) = delete;
+  ResidentProblem& operator=(const ResidentProblem&) = delete;
+  ~ResidentProblem();
+
+  /// Launches once on outputs that hold NaN; looks at every LSE and at `rows` rows of O and LSE,
+  /// the first and the last query among them. A MachineError names kernel, Plan and problem.
+  [[nodiscard]] SampledRows sample(const KernelInfo& kernel, const Plan& plan,
+                                   std::int64_t rows = 4);
+  void launch(const KernelInfo& kernel, const Plan& plan);
+  /// Of one launch, the mean over `launches` in a row.
+  [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
+  /// The same, nothing of the problem being in the L2 cache when a launch begins.
+  [[nodiscard]] double cold_time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+
+ private:
+  /// A query row that is compared.
+  struct Place {
+    Shape at{};
+    std::int64_t query_row = 0, first_key = 0;  ///< along the sequence, where entries are packed
+    std::int64_t o_offset = 0, lse_offset = 0;  ///< of its elements on the device
+  };
+  /// The row as a problem of its own: one query that sees all of its keys.
+  struct OneRow {
+    Problem problem{};
+    Inputs inputs{};
+  };
+
+  [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
+  [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;
+  [[nodiscard]] OneRow row_at(const Place& place) const;
+  /// Puts the Plan and a workspace for it into the arguments.
+  void prepare(const KernelInfo& kernel, const Plan& plan);
+  /// Outputs that no launch has written.
+  void renew_outputs();
+
+  const Problem problem_;
+  const TiledInputs inputs_;
+  Device& device_;
+  IndexArrays indices_;
+  Arguments arguments_;
+  std::vector<std::byte> unwritten_o_, unwritten_lse_;
+  std::vector<std::byte*> buffers_;
+  std::byte* o_ = nullptr;
+  std::byte* lse_ = nullptr;
+  std::byte* workspace_ = nullptr;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace attest

@@ -1,0 +1,77 @@
+#include "experiments/tuning/tiled_values.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "core/input_family.hpp"
+#include "core/random.hpp"
+#include "core/stored_shapes.hpp"
+
+namespace attest {
+namespace {
+
+using Shared = std::shared_ptr<const TiledValues>;
+
+Shared normals(ElementType type, std::uint64_t seed, std::uint64_t stream, double size) {
+  static std::mutex mutex;
+  static std::map<std::tuple<ElementType, std::uint64_t, std::uint64_t, double>, Shared> drawn;
+  const std::scoped_lock lock(mutex);
+  Shared& kept = drawn[{type, seed, stream, size}];
+  if (kept) return kept;
+  constexpr std::size_t period = 1048573;
+  std::vector<float> values(period);
+  for (std::size_t i = 0; i < period; ++i) {
+    values[i] = static_cast<float>(round_to(type, size * random_normal(seed, stream, i)));
+  }
+  return kept = std::make_shared<TiledValues>(type, std::move(values));
+}
+
+Shared repeated(ElementType type, const Tensor<float>& head) {
+  const auto values = head.values();
+  std::vector<float> copy(values.begin(), values.end());
+  if (copy.empty()) copy.push_back(0);
+  return std::make_shared<TiledValues>(type, std::move(copy));
+}
+
+}  // namespace
+
+TiledValues::TiledValues(ElementType type, std::vector<float> values)
+    : element_bytes_(format_of(type).size_bytes),
+      values_(std::move(values)),
+      encoded_(values_.size() * element_bytes_) {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const std::uint32_t bits = encode(type, values_[i]);
+    std::memcpy(&encoded_[i * element_bytes_], &bits, element_bytes_);
+  }
+}
+
+std::vector<std::byte> TiledValues::bytes(std::size_t elements) const {
+  std::vector<std::byte> all(elements * element_bytes_);
+  for (std::size_t at = 0; at < all.size(); at += encoded_.size()) {
+    std::memcpy(&all[at], encoded_.data(), std::min(encoded_.size(), all.size() - at));
+  }
+  return all;
+}
+
+TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
+  const ElementType type = problem.element_type;
+  if (spec.family == "normal" && !spec.round_to_integers) {
+    return {normals(type, spec.seed, 1, spec.magnitude), normals(type, spec.seed, 2, 1),
+            normals(type, spec.seed, 3, 1)};
+  }
+  const StoredShapes stored = stored_shapes(problem);
+  Problem head = problem;
+  head.batch = head.kv_heads = 1;
+  head.query_heads = problem.query_heads / problem.kv_heads;
+  head.query_len = stored.q[2];
+  head.key_len = stored.k[2];
+  head.length_seed = head.padding_seed = 0;
+  const Inputs inputs = make_inputs(head, spec);
+  return {repeated(type, inputs.q), repeated(type, inputs.k), repeated(type, inputs.v)};
+}
+
+}  // namespace attest

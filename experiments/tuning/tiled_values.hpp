@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/case.hpp"
+#include "core/element_type.hpp"
+
+namespace attest {
+
+/// Values for a tensor of any size: some numbers, repeated.
+class TiledValues {
+ public:
+  /// `values` is not empty; each is exactly representable in `type`.
+  TiledValues(ElementType type, std::vector<float> values);
+
+  [[nodiscard]] float value(std::int64_t element) const {
+    return values_[static_cast<std::size_t>(element) % values_.size()];
+  }
+  /// The first `elements` as a kernel reads them.
+  [[nodiscard]] std::vector<std::byte> bytes(std::size_t elements) const;
+
+ private:
+  std::size_t element_bytes_;
+  std::vector<float> values_;
+  std::vector<std::byte> encoded_;
+};
+
+/// Q, K and V of a problem, as they lie in memory.
+struct TiledInputs {
+  std::shared_ptr<const TiledValues> q, k, v;
+};
+/// Of the family `normal` a drawn million of numbers is repeated; the period is a prime, so that
+/// rows and heads do not repeat with it. Of any other family the values of one KV head and the
+/// query heads that use it are drawn, and all heads of all entries of the batch get these. Drawn
+/// millions are kept for the next problem. Throws InvalidInput when the family does not fit.
+[[nodiscard]] TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec);
+
+}  // namespace attest
