@@ -43,6 +43,12 @@ std::optional<StudySpec> study_or_complaints(const std::string& text, const std:
   return std::move(parsed.spec);
 }
 
+const GpuModel& gpu_model_here(const std::string& device) {
+  if (!why_unavailable(Executor::gpu).empty()) return gpu_model_from_name(device);
+  const std::string description = make_device(Executor::gpu)->description();
+  return model_of(std::string(gpu_name_in(description)), device);
+}
+
 Expansion expand_here(const StudySpec& spec, const std::string& device) {
   ExpansionContext context{.has_gpu = why_unavailable(Executor::gpu).empty(),
                            .launches_of = observe_launches};

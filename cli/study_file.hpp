@@ -16,6 +16,9 @@ namespace attest {
 [[nodiscard]] std::optional<StudySpec> study_or_complaints(const std::string& text,
                                                            const std::string& file);
 
+/// This machine's GPU in the device table, else the one that is named.
+[[nodiscard]] const GpuModel& gpu_model_here(const std::string& device);
+
 /// The points on this machine. `device`: the GPU whose limits and tuned Plans count where this
 /// machine has none.
 [[nodiscard]] Expansion expand_here(const StudySpec& spec, const std::string& device);

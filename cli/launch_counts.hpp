@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "core/device_table.hpp"
+#include "core/measurement.hpp"
+#include "experiments/study/run.hpp"
+
+namespace attest {
+
+/// What constraints can ask of a launch and, of a kernel that no GPU times, the counts of `attest
+/// explain`, scaled to the problem: what an executor's study measures in the place of times.
+/// Explanations share their short runs; threads may call it at a time.
+[[nodiscard]] LaunchModel launch_counts(const GpuModel& gpu);
+
+}  // namespace attest

@@ -1,0 +1,261 @@
+#include "cli/study_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "cli/interrupt.hpp"
+#include "cli/launch_counts.hpp"
+#include "cli/quantities.hpp"
+#include "cli/selection.hpp"
+#include "cli/study_file.hpp"
+#include "core/registry.hpp"
+#include "experiments/study/build_id.hpp"
+#include "experiments/study/ranks.hpp"
+#include "experiments/study/run.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+struct StudyRunOptions {
+  std::vector<std::string> files;
+  std::string out;
+  std::string executor = "auto";
+  std::string shard;
+  std::string time_budget;
+  std::uint64_t seed = 1;
+  std::string device = "h200";
+  std::size_t jobs = 0;
+};
+
+const char* from_environment(const char* name) {
+  return std::getenv(name);
+}
+
+/// Which part this process does, and which GPU it takes.
+struct Part {
+  Shard shard{};
+  std::string words{};  ///< `rank 2 of 4 (Slurm)`; empty: all of it
+  bool is_gpu_shared = false;
+};
+
+/// Sets CUDA_VISIBLE_DEVICES for a rank: before anything asks for a GPU.
+Part part_of(const StudyRunOptions& options) {
+  if (!options.shard.empty()) {
+    const Shard shard = parse_shard("--shard", options.shard);
+    if (shard.count == 1) return {};
+    return {.shard = shard, .words = fmt::format("part {} of {}", shard.index + 1, shard.count)};
+  }
+  const std::optional<Rank> rank = rank_from(from_environment);
+  if (!rank || rank->count == 1) return {};
+  Part part{
+      .shard = {.index = rank->index, .count = rank->count},
+      .words = fmt::format("rank {} of {} ({})", rank->index + 1, rank->count, rank->launcher)};
+  const GpuBinding gpu = gpu_of(*rank, from_environment, gpus_of_machine());
+  if (gpu.visible.empty()) return part;
+  (void)::setenv("CUDA_VISIBLE_DEVICES", gpu.visible.c_str(), 1);
+  part.words += fmt::format(", GPU {} of {}", gpu.visible, gpu.gpus);
+  part.is_gpu_shared = gpu.is_shared;
+  return part;
+}
+
+std::string program_and_build() {
+  const Provenance here = current_provenance("");
+  return here.dirty ? fmt::format("{} with changes, build {}", here.commit, build_id())
+                    : here.commit;
+}
+
+bool asks_for(const StudySpec& spec, std::string_view metric) {
+  return std::ranges::find(spec.metrics, metric) != spec.metrics.end();
+}
+
+bool is_timed(const Expansion& expansion) {
+  return std::ranges::any_of(
+      expansion.points, [](const Point& point) { return point.kernel->executor == Executor::gpu; });
+}
+
+void print_start(const StudySpec& spec, const Expansion& expansion, const Part& part) {
+  std::set<std::string> kernels, executors;
+  for (const Point& point : expansion.points) {
+    kernels.insert(point.kernel->name);
+    executors.insert(std::string(name_of(point.kernel->executor)));
+  }
+  fmt::print("{}: {}\n", spec.name, spec.question);
+  fmt::print("  {} points of {} kernel{} on {}{}{}\n", expansion.points.size(), kernels.size(),
+             kernels.size() == 1 ? "" : "s", fmt::join(executors, ", "),
+             part.words.empty() ? "" : "; this is ", part.words);
+  if (!expansion.points.empty() && !is_timed(expansion)) {
+    fmt::print("  nothing is timed without a GPU: models and the executor's counters instead\n");
+  }
+  print_skipped(expansion);
+  std::fflush(stdout);
+}
+
+void print_answers(const std::vector<Record>& answers) {
+  for (const Record& answer : answers) {
+    const auto label = [&](const char* name) { return answer.labels.at(name); };
+    fmt::print("{:<10} {}: {}\n", label("answer"), label("that"), label("found"));
+  }
+}
+
+ExitCode print_end(const StudySpec& spec, const ResultsFolder& folder,
+                   const StudyOutcome& outcome) {
+  for (const std::string& line : outcome.refused) fmt::print("REFUSED {}\n", line);
+  for (const std::string& note : outcome.notes) fmt::print("note: {}\n", note);
+  print_answers(outcome.answers);
+  fmt::print("{}: {} measured, {} refused, {} left out by the time budget, in {}", spec.name,
+             outcome.timed, outcome.refused.size(), outcome.over_budget,
+             format_duration(outcome.wall_s));
+  if (outcome.spent.kernels > 0) {
+    fmt::print(
+        "; kernels {:.1f} s, verification {:.1f} s, warm-up {:.1f} s, overhead {:.1f} % of "
+        "the kernels' time",
+        outcome.spent.kernels, outcome.spent.verification, outcome.spent.warm_up,
+        100 * outcome.overhead());
+  }
+  fmt::print("\nrecords are in {}\n", folder.path().string());
+  if (outcome.is_interrupted || !outcome.is_complete) {
+    fmt::print(stderr, "attest: not all points are done; to go on: attest study resume {}\n",
+               folder.path().string());
+  }
+  if (outcome.is_interrupted) return ExitCode::interrupted;
+  const bool is_refuted = std::ranges::any_of(outcome.answers, [](const Record& answer) {
+    return answer.labels.at("answer") == "refuted";
+  });
+  return outcome.refused.empty() && !is_refuted ? ExitCode::passed : ExitCode::verdict_failed;
+}
+
+/// Runs what the folder has no records of.
+ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expansion& expansion,
+                const RunSettings& settings, const Part& part, const StudyRunOptions& options) {
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  constexpr std::size_t most_beside_gpu = 4;  // each has a CUDA context of its own
+  const std::size_t usual =
+      is_timed(expansion) ? std::min(most_beside_gpu, std::max<std::size_t>(1, cores / 2)) : cores;
+  StudyRun run{.shard = part.shard,
+               .seed = settings.seed,
+               .time_budget_s = settings.time_budget_s,
+               .build = build_id(),
+               .is_gpu_shared = part.is_gpu_shared,
+               .jobs = options.jobs > 0 ? options.jobs : usual};
+  run.make_runner = [] {
+    return std::make_unique<IsolatedRunner>(Isolation{.is_interrupted = was_interrupted});
+  };
+  run.make_device = make_device;
+  if (!is_timed(expansion) || asks_for(spec, "model")) {
+    run.model = launch_counts(gpu_model_here(options.device));
+  }
+  run.is_interrupted = was_interrupted;
+  catch_interrupts();
+  print_start(spec, expansion, part);
+  return print_end(spec, folder, run_study(spec, expansion, folder, run));
+}
+
+void apply_executor(StudySpec& spec, const std::string& executor) {
+  if (executor == "auto") return;
+  spec.executor = executor_from_name(executor);
+  if (!spec.executor) {
+    throw InvalidInput(fmt::format("--executor is '{}'; allowed: auto, gpu, simt, cpu", executor));
+  }
+}
+
+ExitCode run_files(const StudyRunOptions& options) {
+  load_captured_inputs("");
+  std::vector<StudySpec> specs;
+  for (const std::string& file : options.files) {
+    auto spec = study_or_complaints(study_text(file), file);
+    if (spec) specs.push_back(*std::move(spec));
+  }
+  if (specs.size() != options.files.size()) return ExitCode::bad_input;
+  const Part part = part_of(options);
+  const std::filesystem::path out = options.out.empty() ? "out/studies" : options.out;
+  const bool is_folder_of_one = !options.out.empty() && specs.size() == 1;
+  ExitCode worst = ExitCode::passed;
+  for (StudySpec& spec : specs) {
+    const ResultsFolder folder(is_folder_of_one ? out : out / spec.name);
+    RunSettings settings{.program = program_and_build(),
+                         .executor = options.executor,
+                         .seed = options.seed,
+                         .time_budget_s = spec.time_budget_s};
+    if (!options.time_budget.empty()) {
+      settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
+    }
+    apply_executor(spec, options.executor);
+    const Expansion expansion = expand_here(spec, options.device);
+    folder.begin(spec.text, settings, part.shard);
+    worst = std::max(worst, run_in(folder, spec, expansion, settings, part, options));
+    if (worst == ExitCode::interrupted) break;
+  }
+  return worst;
+}
+
+ExitCode resume_study(const StudyRunOptions& options) {
+  load_captured_inputs("");
+  const ResultsFolder folder(options.out);
+  auto spec = study_or_complaints(folder.study(), (folder.path() / "study.yaml").string());
+  if (!spec) return ExitCode::bad_input;
+  RunSettings settings = folder.settings();
+  if (settings.program != program_and_build()) {
+    throw InvalidInput(fmt::format(
+        "{}: was begun by the program of commit {}, this is {}; allowed: the same program, or a "
+        "new folder",
+        folder.path().string(), settings.program, program_and_build()));
+  }
+  if (!options.time_budget.empty()) {
+    settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
+  }
+  const Part part = part_of(options);
+  apply_executor(*spec, settings.executor);
+  return run_in(folder, *spec, expand_here(*spec, options.device), settings, part, options);
+}
+
+void add_common_options(CLI::App& command, StudyRunOptions& options) {
+  command.add_option("--shard", options.shard,
+                     "i/n: the i-th of n parts; without it the environment of mpirun or srun says "
+                     "which part this is");
+  command.add_option("--time-budget", options.time_budget,
+                     "90s, 5m, 1h: what is not measured by then is left out and counted");
+  command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
+      ->capture_default_str();
+  command.add_option("--device", options.device, "whose models an executor uses: h200, h100, ...")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_study_run_commands(CLI::App& study, Action& action) {
+  CLI::App* run = study.add_subcommand(
+      "run", "Verifies and measures the points of a study, on a GPU or without one");
+  const auto options = std::make_shared<StudyRunOptions>();
+  run->add_option("FILE", options->files, "studies, such as experiments/studies/block_size.yaml")
+      ->required();
+  run->add_option("--out", options->out, "folder for the results; else out/studies/NAME");
+  run->add_option("--executor", options->executor, "auto, gpu, simt, cpu")->capture_default_str();
+  run->add_option("--seed", options->seed, "of the order in which points are measured")
+      ->capture_default_str();
+  add_common_options(*run, *options);
+  run->footer(
+      "Examples:\n"
+      "  attest study run experiments/studies/block_size.yaml\n"
+      "  attest study run mine.yaml --executor simt --out out/try      without a GPU\n"
+      "  mpirun -n 8 attest study run mine.yaml --out shared/folder    a GPU a rank\n"
+      "  attest study resume out/studies/block_size                    after Ctrl-C or a kill\n"
+      "A point that gives a wrong answer is refused, not timed; exit code 1 then, or when an "
+      "expectation is refuted.");
+  run->callback([options, &action] { action = [options] { return run_files(*options); }; });
+
+  CLI::App* again =
+      study.add_subcommand("resume", "Goes on with a study that was interrupted or killed");
+  const auto resumed = std::make_shared<StudyRunOptions>();
+  again->add_option("DIR", resumed->out, "folder of the results")->required();
+  add_common_options(*again, *resumed);
+  again->callback([resumed, &action] { action = [resumed] { return resume_study(*resumed); }; });
+}
+
+}  // namespace attest

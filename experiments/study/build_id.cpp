@@ -1,0 +1,73 @@
+#include "experiments/study/build_id.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+namespace attest {
+namespace {
+
+std::string hex(const unsigned char* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+std::size_t padded(std::size_t size) {
+  return (size + 3) / 4 * 4;
+}
+
+/// The first object is the program itself.
+int read_notes(dl_phdr_info* object, std::size_t /*size*/, void* result) {
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const auto* at = reinterpret_cast<const unsigned char*>(object->dlpi_addr + segment.p_vaddr);
+    const unsigned char* const end = at + segment.p_memsz;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, at, sizeof note);
+      const unsigned char* const name = at + sizeof note;
+      const unsigned char* const value = name + padded(note.n_namesz);
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+          std::memcmp(name, "GNU", 4) == 0) {
+        *static_cast<std::string*>(result) = hex(value, note.n_descsz);
+        return 1;
+      }
+      at = value + padded(note.n_descsz);
+    }
+  }
+  return 1;
+}
+
+/// FNV-1a of the program's file.
+std::string hash_of_program() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  std::vector<char> block(std::size_t{1} << 20);
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    for (const char c : std::string_view(block.data(), static_cast<std::size_t>(file.gcount()))) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    }
+  }
+  return fmt::format("file-{:016x}", hash);
+}
+
+}  // namespace
+
+const std::string& build_id() {
+  static const std::string id = [] {
+    std::string noted;
+    dl_iterate_phdr(read_notes, &noted);
+    return noted.empty() ? hash_of_program() : noted;
+  }();
+  return id;
+}
+
+}  // namespace attest

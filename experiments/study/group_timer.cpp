@@ -1,0 +1,200 @@
+#include "experiments/study/group_timer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "experiments/study/rounds.hpp"
+#include "experiments/study/row_errors.hpp"
+#include "experiments/tuning/race.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Spent& Spent::operator+=(const Spent& other) {
+  kernels += other.kernels;
+  warm_up += other.warm_up;
+  verification += other.verification;
+  return *this;
+}
+
+bool asks_for_errors(const StudySpec& spec) {
+  return std::ranges::any_of(spec.metrics,
+                             [](const std::string& name) { return name.starts_with("error"); });
+}
+
+TimingOptions timing_options(const StudySpec& spec) {
+  return {.cache = spec.cache,
+          .repeats = static_cast<std::size_t>(spec.repeats.value_or(0)),
+          .keep = spec.sampling.method == Sampling::Method::halving ? spec.sampling.keep : 1,
+          .target = spec.target_confidence,
+          .counters = spec.counters,
+          .wants_errors = asks_for_errors(spec)};
+}
+
+void GroupTimer::look_for_interrupt() const {
+  if (options_.is_interrupted && options_.is_interrupted()) throw Interrupted{};
+}
+
+void GroupTimer::place(const Contender& contender) {
+  const auto& [family, seed, magnitude, integers] = contender.subject.inputs;
+  std::string key = fmt::format("{} {} {} {} {}", to_string(contender.subject.problem), family,
+                                seed, magnitude, integers);
+  if (key == placed_) return;
+  placed_.clear();
+  resident_.reset();  // first, so that both need not fit
+  resident_ = std::make_unique<ResidentProblem>(contender.subject.problem, contender.subject.inputs,
+                                                device_);
+  placed_ = std::move(key);
+}
+
+Measured GroupTimer::verified(const Contender& contender) {
+  constexpr std::int64_t rows_to_check = 4, rows_of_errors = 32;
+  Measured measured;
+  if (auto why = gate_.why_wrong(contender)) {
+    measured.why_refused = *std::move(why);
+    return measured;
+  }
+  // What no small case can show, more rows must.
+  const bool many = options_.wants_errors || Gate::has_no_small_case(contender);
+  const SampledRows rows = resident_->sample(*contender.kernel, contender.subject.plan,
+                                             many ? rows_of_errors : rows_to_check);
+  measured.why_refused = rows.why_wrong().value_or("");
+  if (measured.why_refused.empty() && options_.wants_errors) {
+    measured.errors = row_errors(rows, contender.subject.problem.element_type);
+  }
+  return measured;
+}
+
+double GroupTimer::timed_ms(const Contender& contender, int launches) {
+  const KernelInfo& kernel = *contender.kernel;
+  const Plan& plan = contender.subject.plan;
+  return options_.cache == CacheState::cold ? resident_->cold_time_ms(kernel, plan, launches)
+                                            : resident_->time_ms(kernel, plan, launches);
+}
+
+void GroupTimer::count(const Contender& contender, Measured& measured) {
+  try {
+    measured.counters = device_.count(
+        options_.counters, [&] { resident_->launch(*contender.kernel, contender.subject.plan); });
+  } catch (const MachineError& error) {
+    measured.why_no_counters = error.what();
+  }
+}
+
+void GroupTimer::warm_up(std::vector<Racer>& racers) {
+  const auto start = Clock::now();
+  for (Racer& racer : racers) {
+    look_for_interrupt();
+    (void)timed_ms(*racer.contender, 1);  // the first launch loads its machine code
+    const double once = std::max(timed_ms(*racer.contender, 1), 1e-3);
+    racer.launches = static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, 1e4));
+  }
+  while (seconds_since(start) < options_.warm_up_s) {
+    for (const Racer& racer : racers) {
+      look_for_interrupt();
+      (void)timed_ms(*racer.contender, racer.launches);
+      if (seconds_since(start) >= options_.warm_up_s) break;
+    }
+  }
+}
+
+double GroupTimer::time(const Racer& racer, Spent& spent) {
+  look_for_interrupt();
+  const double ms = timed_ms(*racer.contender, racer.launches);
+  spent.kernels += ms * racer.launches * 1e-3;
+  if (auto state = device_.state()) racer.measured->states.push_back(*std::move(state));
+  return ms;
+}
+
+std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Spent& spent) {
+  if (options_.keep >= 1 || points <= points_a_group) return points;
+  std::size_t rounds = 1;  // as many as the heats need: 1, 2, 4, ...
+  for (double left = static_cast<double>(points); left > points_a_group; left *= options_.keep) {
+    rounds *= 2;
+  }
+  const auto order = race(points, [&](std::size_t i) { return time(racers[i], spent); },
+                          {.finalists = points_a_group, .rounds = rounds, .keep = options_.keep});
+  std::vector<Racer> left;
+  for (const RaceTimes& one : order) {
+    const Racer& racer = racers[one.contender];
+    if (left.size() < points_a_group) {
+      racer.measured->states.clear();  // timed again, beside the rivals
+      left.push_back(racer);
+    } else {
+      racer.measured->left_race = true;
+      racer.measured->times_ms = one.times;
+    }
+  }
+  left.insert(left.end(), racers.begin() + static_cast<std::ptrdiff_t>(points), racers.end());
+  racers = std::move(left);
+  return points_a_group;
+}
+
+GroupTimes GroupTimer::measure(const Group& group, double seconds) {
+  const auto start = Clock::now();
+  GroupTimes result;
+  result.points.resize(group.points.size());
+  result.rivals.resize(group.rivals.size());
+  std::vector<Racer> racers;
+  const auto admit = [&](const std::vector<Contender>& contenders,
+                         std::vector<Measured>& measured) {
+    for (std::size_t i = 0; i < contenders.size() && result.device_lost.empty(); ++i) {
+      look_for_interrupt();
+      try {
+        place(contenders[i]);
+        measured[i] = verified(contenders[i]);
+      } catch (const MachineError& error) {
+        measured[i].why_refused = result.device_lost = error.what();
+      }
+      if (measured[i].why_refused.empty()) racers.push_back({&contenders[i], &measured[i]});
+    }
+  };
+  admit(group.points, result.points);
+  std::size_t points = racers.size();
+  admit(group.rivals, result.rivals);
+  result.spent.verification = seconds_since(start);
+  const bool is_asked = points > 0 || std::ranges::any_of(group.rivals, &Contender::is_wanted);
+  if (!result.device_lost.empty() || !is_asked || racers.empty()) return result;
+
+  const auto before_warm_up = Clock::now();
+  warm_up(racers);
+  result.spent.warm_up = seconds_since(before_warm_up);
+
+  points = halve(racers, points, result.spent);
+  if (points == 0) points = racers.size();  // only baselines have no record yet
+  auto times = timed_rounds({.points = points,
+                             .rivals = racers.size() - points,
+                             .repeats = options_.repeats,
+                             .target = options_.target,
+                             .seed = options_.seed,
+                             .is_over = [&] { return seconds_since(start) >= seconds; }},
+                            [&](std::size_t i) { return time(racers[i], result.spent); });
+  for (std::size_t i = 0; i < racers.size(); ++i) {
+    racers[i].measured->times_ms = std::move(times[i]);
+  }
+
+  const auto before_counters = Clock::now();
+  for (const Racer& racer : racers) {
+    if (!options_.counters.empty() && racer.contender->is_wanted) {
+      count(*racer.contender, *racer.measured);
+    }
+  }
+  result.spent.warm_up += seconds_since(before_counters);
+  return result;
+}
+
+}  // namespace attest

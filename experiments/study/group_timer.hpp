@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "core/measurement.hpp"
+#include "experiments/study/gate.hpp"
+#include "experiments/study/schedule.hpp"
+#include "experiments/tuning/resident_problem.hpp"
+
+namespace attest {
+
+/// What became of a contender.
+struct Measured {
+  std::string why_refused{};            ///< empty: it was verified
+  std::vector<double> times_ms{};       ///< of a launch, one a round
+  std::vector<DeviceState> states{};    ///< after each timing, where the device says it
+  bool left_race = false;               ///< slower than others in successive halving: few rounds
+  std::vector<Measurement> errors{};    ///< on request, of sampled rows
+  std::vector<Measurement> counters{};  ///< on request, from launches of their own
+  std::string why_no_counters{};
+};
+
+/// Where the time went, in seconds.
+struct Spent {
+  double kernels = 0;       ///< in launches that were timed
+  double warm_up = 0;       ///< launches before them, counters
+  double verification = 0;  ///< judging, and making the inputs on which outputs are compared
+
+  Spent& operator+=(const Spent& other);
+};
+
+struct GroupTimes {
+  std::vector<Measured> points, rivals;  ///< of the group's, in its order
+  Spent spent;
+  std::string device_lost{};  ///< the device failed: some contender bears the sentence
+};
+
+struct TimingOptions {
+  CacheState cache = CacheState::hot;
+  std::size_t repeats = 0;  ///< rounds; 0: until `target`
+  /// Successive halving: the share that stays after a heat, until so few points are left as a group
+  /// has at most without it. 1: all stay.
+  double keep = 1;
+  double target = 0.01;
+  std::vector<std::string> counters{};
+  bool wants_errors = false;
+  std::uint64_t seed = 1;
+  double warm_up_s = 0.2;  ///< clocks settle within it
+  double timing_ms = 10;   ///< launches of one timing take about this long
+  std::function<bool()> is_interrupted{};
+};
+
+/// Does the study want errors beside times?
+[[nodiscard]] bool asks_for_errors(const StudySpec& spec);
+/// What a study's file says of its timing.
+[[nodiscard]] TimingOptions timing_options(const StudySpec& spec);
+
+/// Points that are timed side by side at most: rounds are short, and a kill loses few.
+inline constexpr std::size_t points_a_group = 8;
+
+/// Times groups on a device. Nothing is timed that does not pass the gate and whose sampled rows of
+/// the problem itself are not within their bounds. Keeps the last problem on the device.
+class GroupTimer {
+ public:
+  /// Both outlive the timer.
+  GroupTimer(Device& device, const Gate& gate, TimingOptions options)
+      : device_(device), gate_(gate), options_(std::move(options)) {}
+
+  /// Ends about `seconds` after its beginning, but not before there is an interval. Throws
+  /// Interrupted when asked to end, MachineError when the problem does not fit the device.
+  [[nodiscard]] GroupTimes measure(const Group& group, double seconds);
+
+ private:
+  /// Someone who takes part in the rounds.
+  struct Racer {
+    const Contender* contender;
+    Measured* measured;
+    int launches = 1;  ///< of one timing
+  };
+
+  void place(const Contender& contender);
+  [[nodiscard]] Measured verified(const Contender& contender);
+  void warm_up(std::vector<Racer>& racers);
+  [[nodiscard]] double time(const Racer& racer, Spent& spent);
+  /// Lets the slower points of `racers` leave; returns how many points are left.
+  [[nodiscard]] std::size_t halve(std::vector<Racer>& racers, std::size_t points, Spent& spent);
+  [[nodiscard]] double timed_ms(const Contender& contender, int launches);
+  void count(const Contender& contender, Measured& measured);
+  void look_for_interrupt() const;
+
+  Device& device_;
+  const Gate& gate_;
+  TimingOptions options_;
+  std::string placed_{};
+  std::unique_ptr<ResidentProblem> resident_;
+};
+
+}  // namespace attest

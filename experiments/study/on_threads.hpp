@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace attest {
+
+/// Does items 0 .. items - 1 on at most `jobs` threads. `make` is called once on each thread and
+/// gives what does an item there. The first exception ends the rest and is thrown again.
+void on_threads(std::size_t items, std::size_t jobs,
+                const std::function<std::function<void(std::size_t)>()>& make);
+
+}  // namespace attest

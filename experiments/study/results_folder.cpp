@@ -1,0 +1,144 @@
+#include "experiments/study/results_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/whole_file.hpp"
+
+namespace attest {
+namespace {
+
+std::optional<std::string> text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string to_json(const RunSettings& settings) {
+  Json json{{"program", settings.program},
+            {"executor", settings.executor},
+            {"seed", settings.seed},
+            {"time_budget_s", nullptr}};
+  if (settings.time_budget_s) json["time_budget_s"] = *settings.time_budget_s;
+  return json.dump(1) + "\n";
+}
+
+/// Does a process hold the file as RecordWriter does?
+bool is_being_written(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool is_held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return is_held;
+}
+
+}  // namespace
+
+void ResultsFolder::begin(const std::string& study, const RunSettings& settings,
+                          const Shard& shard) const {
+  const auto refuse = [&](std::string_view what) {
+    throw InvalidInput(
+        fmt::format("{} {}; allowed: attest study resume {}, or another folder with --out",
+                    path_.string(), what, path_.string()));
+  };
+  const std::optional<std::string> there = text_of(path_ / "study.yaml");
+  if (there && *there != study) refuse("holds the results of another study");
+  std::error_code ignored;
+  if (std::filesystem::file_size(records_of(shard), ignored) > 0 && !ignored) {
+    refuse("holds results already");
+  }
+  for (const std::filesystem::path& file : record_files()) {
+    const std::string name = file.filename().string();
+    const bool is_sibling =
+        shard.count > 1 && name.ends_with(fmt::format("-of-{}.jsonl", shard.count));
+    if (!is_sibling && file != records_of(shard)) refuse("holds results already");
+  }
+  if (!there) write_whole_file(path_ / "study.yaml", study);
+  if (!text_of(path_ / "run.json")) write_whole_file(path_ / "run.json", to_json(settings));
+}
+
+std::string ResultsFolder::study() const {
+  const std::optional<std::string> text = text_of(path_ / "study.yaml");
+  if (!text) {
+    throw InvalidInput(
+        fmt::format("{}: holds no study to resume (no study.yaml in it)", path_.string()));
+  }
+  return *text;
+}
+
+RunSettings ResultsFolder::settings() const {
+  const std::filesystem::path file = path_ / "run.json";
+  const std::optional<std::string> text = text_of(file);
+  if (!text) throw InvalidInput(fmt::format("{}: is missing", file.string()));
+  try {
+    const Json json = parse_json(*text);
+    RunSettings settings{
+        .program = json.at("program"), .executor = json.at("executor"), .seed = json.at("seed")};
+    if (const Json& budget = json.at("time_budget_s"); !budget.is_null()) {
+      settings.time_budget_s = budget.get<double>();
+    }
+    return settings;
+  } catch (const Json::exception& error) {
+    throw InvalidInput(
+        fmt::format("{}: does not say how a study was begun ({})", file.string(), error.what()));
+  }
+}
+
+std::filesystem::path ResultsFolder::records_of(const Shard& shard) const {
+  if (shard.count == 1) return path_ / "records.jsonl";
+  return path_ / fmt::format("records.{}-of-{}.jsonl", shard.index + 1, shard.count);
+}
+
+std::vector<std::filesystem::path> ResultsFolder::record_files() const {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("records") && name.ends_with(".jsonl")) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<Record> ResultsFolder::records() const {
+  std::vector<Record> all;
+  for (const std::filesystem::path& file : record_files()) {
+    std::ranges::move(read_records(file).records, std::back_inserter(all));
+  }
+  return all;
+}
+
+void ResultsFolder::require_no_other_writer(const Shard& shard) const {
+  for (const std::filesystem::path& file : record_files()) {
+    const std::string name = file.filename().string();
+    const bool is_sibling =
+        shard.count > 1 && name.ends_with(fmt::format("-of-{}.jsonl", shard.count));
+    if (!is_sibling && file != records_of(shard) && is_being_written(file)) {
+      throw MachineError(fmt::format("{}: another run is writing to it", file.string()));
+    }
+  }
+}
+
+std::set<std::string> finished_points(const std::vector<Record>& records) {
+  std::set<std::string> finished;
+  for (const Record& record : records) {
+    if (record.kind != "study") continue;
+    const auto label = [&](const char* name) {
+      const auto found = record.labels.find(name);
+      return found == record.labels.end() ? std::string() : found->second;
+    };
+    if (label("skipped_by") != "budget") finished.insert(label("point"));
+  }
+  return finished;
+}
+
+}  // namespace attest

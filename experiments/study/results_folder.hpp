@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+#include "verify/campaign.hpp"
+
+namespace attest {
+
+/// How a study was begun, so that it goes on alike.
+struct RunSettings {
+  std::string program{};   ///< commit, and build where the tree had changes
+  std::string executor{};  ///< as asked for: auto, gpu, simt, cpu
+  std::uint64_t seed = 1;  ///< of the order
+  std::optional<double> time_budget_s{};
+};
+
+/// A folder with the results of one study: study.yaml, run.json, and records*.jsonl, one file a
+/// writer.
+class ResultsFolder {
+ public:
+  explicit ResultsFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Begins a study here. Throws InvalidInput when the folder holds another one, or records of the
+  /// shard that is begun. Ranks that begin the same at the same time do not disturb each other.
+  void begin(const std::string& study, const RunSettings& settings, const Shard& shard) const;
+  /// The study's text and how it was begun. Throws InvalidInput when there is none.
+  [[nodiscard]] std::string study() const;
+  [[nodiscard]] RunSettings settings() const;
+
+  /// records.jsonl, or of part 2 of 5 records.2-of-5.jsonl.
+  [[nodiscard]] std::filesystem::path records_of(const Shard& shard) const;
+  /// Of all writers, a record that is cut short left out.
+  [[nodiscard]] std::vector<Record> records() const;
+  /// Throws MachineError when a process writes here that is no part of the same `shard.count`:
+  /// both would measure the same points.
+  void require_no_other_writer(const Shard& shard) const;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  [[nodiscard]] std::vector<std::filesystem::path> record_files() const;
+
+  std::filesystem::path path_;
+};
+
+/// Points that need no further work: all that have a record, but for those that the time budget
+/// left out.
+[[nodiscard]] std::set<std::string> finished_points(const std::vector<Record>& records);
+
+}  // namespace attest

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "experiments/study/run_test.hpp"
+
+namespace attest {
+namespace {
+
+TEST_F(AStudy, VerdictsAreKeptForTheBuildThatTheyAreAbout) {
+  add(fast, "n33 d8");
+  (void)run();
+  const int judged = PretendingRunner::cases;
+  EXPECT_EQ(judged, 2);
+  const ResultsFolder second(root / "second"), third(root / "third");
+  (void)run_study(spec, expansion, second, options());
+  EXPECT_EQ(PretendingRunner::cases, judged) << "taken from the cache";
+  StudyRun another = options();
+  another.build = "another build";
+  (void)run_study(spec, expansion, third, another);
+  EXPECT_EQ(PretendingRunner::cases, 2 * judged);
+}
+
+TEST_F(AStudy, GoesOnWhereItWasInterruptedAndRepeatsNothing) {
+  for (int len = 9; len < 15; ++len) add(fast, fmt::format("n{} d8", len));
+  int asked = 0;
+  for (int stop_after = 50; stop_after < 10'000'000; stop_after *= 2) {
+    StudyRun stopped = options();
+    asked = 0;
+    stopped.is_interrupted = [&] { return ++asked > stop_after; };
+    stopped.jobs = 1;
+    const StudyOutcome outcome = run(stopped);
+    if (!outcome.is_interrupted) break;
+  }
+  std::multiset<std::string> points;
+  for (const Record& record : records()) points.insert(record.labels.at("point"));
+  EXPECT_EQ(points.size(), 12U);
+  EXPECT_EQ(std::set<std::string>(points.begin(), points.end()).size(), 12U);
+  EXPECT_EQ(run().timed, 0U) << "nothing is left";
+}
+
+TEST_F(AStudy, ShardsAreTogetherTheStudyAndADeadOneIsPickedUp) {
+  for (int len = 9; len < 15; ++len) add(fast, fmt::format("n{} d8", len));
+  for (const std::int64_t index : {0, 2, 3}) {  // shard 1 died before it began
+    StudyRun part = options();
+    part.shard = {.index = index, .count = 4};
+    EXPECT_FALSE(run(part).is_complete);
+  }
+  const StudyOutcome rest = run();
+  EXPECT_GT(rest.timed, 0U);
+  EXPECT_TRUE(rest.is_complete);
+  std::multiset<std::string> points;
+  for (const Record& record : records()) points.insert(record.labels.at("point"));
+  EXPECT_EQ(points.size(), 12U);
+  EXPECT_EQ(std::set<std::string>(points.begin(), points.end()).size(), 12U);
+}
+
+TEST_F(AStudy, SaysWhatTheTimeBudgetLeftOutAndDoesItLater) {
+  add(fast, "n33 d8");
+  add(fast, "n17 d8");
+  StudyRun hurried = options();
+  hurried.time_budget_s = 0;
+  const StudyOutcome outcome = run(hurried);
+  EXPECT_EQ(outcome.over_budget, 2U);
+  EXPECT_FALSE(outcome.is_complete);
+  EXPECT_EQ(records()[0].verdict, "unsupported");
+  EXPECT_EQ(records()[0].labels.at("skipped_by"), "budget");
+  EXPECT_EQ(run().timed, 4U);
+}
+
+TEST_F(AStudy, RecordsWhatIsSkippedOnceWithItsSentence) {
+  expansion.skipped = {{.by = Skipped::By::constraint,
+                        .what = "fast of n9",
+                        .reason = "needs too much",
+                        .axes = {{"plan.stages", "3"}}}};
+  add(fast, "n33 d8");
+  EXPECT_EQ(run().skipped, 1U);
+  (void)run();
+  int skipped = 0;
+  for (const Record& record : records()) skipped += record.labels.contains("skipped_by");
+  EXPECT_EQ(skipped, 1);
+}
+
+TEST_F(AStudy, TheSummarySaysWhatTheTimeWentInto) {
+  add(fast, "n33 d8");
+  (void)run();
+  const std::vector<Record> summaries = records("study_summary");
+  ASSERT_EQ(summaries.size(), 1U);
+  EXPECT_EQ(value(summaries[0], "points"), 1);
+  EXPECT_EQ(value(summaries[0], "timed"), 2);
+  const double kernels = value(summaries[0], "kernel_time");
+  EXPECT_GT(kernels, 0.05) << "6 rounds of 10 ms and more";
+  EXPECT_EQ(summaries[0].labels.at("question"), "how fast?");
+}
+
+TEST_F(AStudy, ADeviceThatIsLostEndsTheRunAndNamesThePoint) {
+  KernelInfo killer = fast;
+  killer.name = "killer";
+  killer.launch = [this](const Arguments& a, Device& device) {
+    if (a.problem.key_len == 300) throw MachineError("an illegal memory access");
+    fast.launch(a, device);
+  };
+  add(killer, "n300 d8");
+  EXPECT_THROW((void)run(), MachineError);
+  EXPECT_NE(record_of("killer").labels.at("reason").find("illegal memory access"),
+            std::string::npos);
+  EXPECT_EQ(run().timed, 1U) << "the baseline; the killer is not tried again";
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,73 @@
+#include "experiments/study/row_errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "cpu_reference/error_profile.hpp"
+
+namespace attest {
+namespace {
+
+/// Rows of one output tensor under each other.
+struct Stacked {
+  Tensor<double> want, bound;
+  Tensor<float> got;
+  std::int64_t filled = 0;
+
+  explicit Stacked(const Shape& shape) : want(shape), bound(shape), got(shape) {}
+  void add(const Tensor<double>& w, const Tensor<double>& b, const Tensor<float>& g) {
+    std::ranges::copy(w.values(), want.values().begin() + filled);
+    std::ranges::copy(b.values(), bound.values().begin() + filled);
+    std::ranges::copy(g.values(), got.values().begin() + filled);
+    filled += g.size();
+  }
+};
+
+void add_errors(const Stacked& rows, ElementType type, const std::string& prefix,
+                std::vector<Measurement>& errors) {
+  const ErrorProfile profile = error_profile(rows.want, rows.got, type, &rows.bound);
+  constexpr std::array<std::array<const char*, 2>, 3> names{
+      {{"rmse", "rmse"}, {"max_abs_error", "max_abs"}, {"error_over_bound_max", "over_bound_max"}}};
+  for (const auto& [theirs, ours] : names) {
+    const auto found = std::ranges::find(profile.measurements, theirs, &Measurement::name);
+    if (found == profile.measurements.end()) continue;
+    errors.push_back({prefix + ours, found->value, found->unit});
+  }
+}
+
+}  // namespace
+
+std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type) {
+  if (rows.rows.empty()) return {};
+  const auto count = static_cast<std::int64_t>(rows.rows.size());
+  const Shape one = rows.rows.front().got.o.shape();
+  Stacked o({1, 1, count, one[3]}), lse({1, 1, count, 1});
+  for (const SampledRows::Row& row : rows.rows) {
+    o.add(row.answer.o, row.answer.o_bound, row.got.o);
+    lse.add(row.answer.lse, row.answer.lse_bound, row.got.lse);
+  }
+  std::vector<Measurement> errors;
+  add_errors(o, type, "", errors);
+  add_errors(lse, ElementType::fp32, "lse_", errors);
+  return errors;
+}
+
+Problem problem_for_errors(const Problem& problem) {
+  constexpr std::int64_t most_pairs = std::int64_t{1} << 16, most_len = 256;
+  const auto pairs = [](const Problem& p) {
+    return static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_len) *
+           static_cast<double>(p.key_len);
+  };
+  Problem small = problem;
+  if (pairs(small) <= most_pairs) return small;
+  if (small.length_seed == 0 && small.padding_seed == 0) small.batch = 1;
+  small.query_heads /= small.kv_heads;
+  small.kv_heads = 1;
+  if (pairs(small) <= most_pairs) return small;
+  small.query_len = std::min(small.query_len, most_len);
+  small.key_len = std::min(small.key_len, most_len);
+  return small;
+}
+
+}  // namespace attest

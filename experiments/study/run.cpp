@@ -1,0 +1,297 @@
+#include "experiments/study/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <mutex>
+
+#include "core/error.hpp"
+#include "experiments/study/answer.hpp"
+#include "experiments/study/on_executor.hpp"
+#include "experiments/study/on_threads.hpp"
+#include "experiments/study/study_record.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One writer's part of a study.
+class Runner {
+ public:
+  Runner(const StudySpec& spec, const Expansion& expansion, const ResultsFolder& folder,
+         const StudyRun& run)
+      : spec_(spec),
+        expansion_(expansion),
+        folder_(folder),
+        run_(run),
+        writer_(folder.records_of(run.shard), 1),
+        groups_(schedule(expansion.points, run.seed,
+                         spec.sampling.method == Sampling::Method::halving
+                             ? std::numeric_limits<std::size_t>::max()
+                             : points_a_group)) {
+    folder.require_no_other_writer(run.shard);
+    done_ = finished_points(folder.records());
+    todo_ = groups_to_do(groups_, run.shard, done_);
+    for (const Group& group : todo_) wanted_ += group.wanted();
+    for (const Group& group : groups_) outcome_.points += group.points.size();
+  }
+
+  StudyOutcome go() {
+    write_skipped();
+    try {
+      open_device();
+      start_ = Clock::now();
+      judge();
+      measure();
+    } catch (const Interrupted&) {
+      outcome_.is_interrupted = true;
+    }
+    outcome_.wall_s = seconds_since(start_);
+    if (!outcome_.is_interrupted) conclude();
+    writer_.close();
+    return std::move(outcome_);
+  }
+
+ private:
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  [[nodiscard]] double seconds_left() const {
+    return run_.time_budget_s ? *run_.time_budget_s - seconds_since(start_)
+                              : std::numeric_limits<double>::infinity();
+  }
+
+  void write_skipped() {
+    for (std::size_t i = 0; i < expansion_.skipped.size(); ++i) {
+      if (static_cast<std::int64_t>(i) % run_.shard.count != run_.shard.index) continue;
+      ++outcome_.skipped;
+      if (!done_.insert(id_of(expansion_.skipped[i])).second) continue;
+      writer_.write(skipped_record(spec_, expansion_.skipped[i], current_provenance("")));
+    }
+  }
+
+  /// All of a study's contenders run on one executor, but for CPU kernels beside a GPU.
+  void open_device() {
+    for (const Group& group : todo_) {
+      const Executor executor = group.points.empty() ? group.rivals.front().kernel->executor
+                                                     : group.points.front().kernel->executor;
+      if (executor == Executor::gpu && !gpu_) gpu_ = run_.make_device(executor);
+    }
+    device_name_ = gpu_ ? gpu_->description() : "";
+    cache_ = std::make_unique<VerifiedCache>(run_.verified, run_.build, device_name_);
+    gate_ = std::make_unique<Gate>(*cache_);
+  }
+
+  void judge() {
+    std::vector<const Contender*> contenders;
+    for (const Group& group : todo_) {
+      for (const Contender& c : group.points) contenders.push_back(&c);
+      for (const Contender& c : group.rivals) contenders.push_back(&c);
+    }
+    std::unique_ptr<Progress> progress;
+    gate_->judge(contenders,
+                 {.make_runner = run_.make_runner,
+                  .jobs = run_.jobs,
+                  .is_interrupted = run_.is_interrupted,
+                  .on_start =
+                      [&](std::size_t cases) {
+                        if (cases == 0) return;
+                        progress = std::make_unique<Progress>(
+                            ProgressState{.label = "all laws on a small problem of each kind",
+                                          .unit = "verdicts",
+                                          .total = static_cast<std::int64_t>(cases)},
+                            run_.progress);
+                      },
+                  .on_case_done = [&] { progress->advance(); }});
+    outcome_.spent.verification += seconds_since(start_);
+  }
+
+  void measure() {
+    if (wanted_ == 0) return;
+    Progress progress({.label = spec_.name,
+                       .unit = "points",
+                       .total = static_cast<std::int64_t>(wanted_),
+                       .seconds_limit = run_.time_budget_s.value_or(0)},
+                      run_.progress);
+    std::vector<const Group*> timed, modelled;
+    for (const Group& group : todo_) {
+      const Contender& any = group.points.empty() ? group.rivals.front() : group.points.front();
+      (any.kernel->executor == Executor::gpu ? timed : modelled).push_back(&group);
+    }
+    time_groups(timed, progress);
+    model_groups(modelled, progress);
+  }
+
+  void time_groups(const std::vector<const Group*>& groups, Progress& progress) {
+    if (groups.empty()) return;
+    TimingOptions options = timing_options(spec_);
+    options.seed = run_.seed;
+    options.warm_up_s = run_.warm_up_s;
+    options.is_interrupted = run_.is_interrupted;
+    GroupTimer timer(*gpu_, *gate_, options);
+    std::size_t waiting = 0;
+    for (const Group* group : groups) waiting += group->points.size() + group->rivals.size();
+    for (const Group* const group : groups) {
+      const double left = seconds_left();
+      const std::size_t here = group->points.size() + group->rivals.size();
+      progress.set_label(to_string(group->points.empty() ? group->rivals.front().subject.problem
+                                                         : group->points.front().subject.problem));
+      if (left <= 0) {
+        for (const Contender& point : group->points) leave_out(point);
+      } else {
+        // Each its share, so that the last ones are timed as well.
+        const double share = left * static_cast<double>(here) / static_cast<double>(waiting);
+        const GroupTimes times = timer.measure(*group, share);
+        outcome_.spent += times.spent;
+        write_times(*group, times);
+        if (!times.device_lost.empty()) throw MachineError(times.device_lost);
+      }
+      waiting -= here;
+      progress.advance(static_cast<std::int64_t>(group->wanted()));
+    }
+  }
+
+  void leave_out(const Contender& contender) {
+    if (!contender.is_point()) return;
+    writer_.write(over_budget_record(spec_, contender, current_provenance(device_name_)));
+    const std::scoped_lock lock(mutex_);
+    ++outcome_.over_budget;
+  }
+
+  void write_times(const Group& group, const GroupTimes& times) {
+    const Provenance provenance = current_provenance(device_name_);
+    std::vector<RivalTimes> rivals;
+    for (std::size_t i = 0; i < group.rivals.size(); ++i) {
+      if (times.rivals[i].times_ms.empty()) continue;
+      rivals.push_back({group.rivals[i].baseline, &times.rivals[i].times_ms});
+    }
+    const auto write = [&](const Contender& contender, const Measured& measured) {
+      if (!contender.is_wanted) return;
+      if (!measured.why_refused.empty()) {
+        refuse(contender, measured.why_refused, provenance);
+        return;
+      }
+      if (measured.times_ms.empty()) return;  // the device was lost before its turn
+      Record record = record_of(spec_, contender, provenance);
+      const bool was_beside_rivals = !measured.left_race;
+      add_measurements(record, measured, was_beside_rivals ? rivals : std::vector<RivalTimes>{});
+      if (measured.left_race) add_flag(record, "left_race");
+      if (run_.is_gpu_shared) add_flag(record, "shared_gpu");
+      if (!measured.errors.empty()) record.labels["error_problem"] = record.labels["problem"];
+      note_once(measured.why_no_counters);
+      add_model(record, contender);
+      finish(record);
+    };
+    for (std::size_t i = 0; i < group.points.size(); ++i) write(group.points[i], times.points[i]);
+    for (std::size_t i = 0; i < group.rivals.size(); ++i) write(group.rivals[i], times.rivals[i]);
+  }
+
+  /// What an executor gives: no times, but what models count; several at a time.
+  void model_groups(const std::vector<const Group*>& groups, Progress& progress) {
+    std::vector<const Contender*> contenders;
+    for (const Group* const group : groups) {
+      for (const Contender& c : group->points) contenders.push_back(&c);
+      for (const Contender& c : group->rivals) {
+        if (c.is_wanted) contenders.push_back(&c);
+      }
+    }
+    on_threads(contenders.size(), run_.jobs, [&] {
+      return [&, devices = std::make_shared<DevicesOfThread>(run_.make_device)](std::size_t i) {
+        if (run_.is_interrupted && run_.is_interrupted()) throw Interrupted{};
+        seconds_left() > 0 ? model_one(*contenders[i], *devices) : leave_out(*contenders[i]);
+        progress.advance();
+      };
+    });
+  }
+
+  void model_one(const Contender& contender, DevicesOfThread& devices) {
+    const Provenance provenance = current_provenance("");
+    const auto [measured, error_problem] =
+        measure_on_executor(contender, *gate_, asks_for_errors(spec_), devices);
+    if (!measured.why_refused.empty()) {
+      refuse(contender, measured.why_refused, provenance);
+      return;
+    }
+    Record record = record_of(spec_, contender, provenance);
+    record.labels["source"] = "executor";
+    add_measurements(record, measured, {});
+    if (!measured.errors.empty()) record.labels["error_problem"] = error_problem;
+    add_model(record, contender);
+    finish(record);
+  }
+
+  void add_model(Record& record, const Contender& contender) const {
+    if (!run_.model) return;
+    const Case& c = contender.subject;
+    for (const Measurement& m : run_.model(*contender.kernel, c.problem, c.plan)) {
+      record.measurements.push_back({"model." + m.name, m.value, m.unit});
+    }
+  }
+
+  void refuse(const Contender& contender, const std::string& why, const Provenance& provenance) {
+    writer_.write(refused_record(spec_, contender, provenance, why));
+    const std::scoped_lock lock(mutex_);
+    outcome_.refused.push_back(fmt::format("{} {} of {}: {}", contender.kernel->name,
+                                           to_string(contender.subject.plan),
+                                           to_string(contender.subject.problem), why));
+  }
+
+  void finish(const Record& record) {
+    writer_.write(record);
+    const std::scoped_lock lock(mutex_);
+    ++outcome_.timed;
+  }
+
+  void note_once(const std::string& note) {
+    if (!note.empty() && std::ranges::find(outcome_.notes, note) == outcome_.notes.end()) {
+      outcome_.notes.push_back(note);
+    }
+  }
+
+  /// Other writers may have finished since: the folder says what is done. A run that had nothing to
+  /// do says nothing that the folder holds already.
+  void conclude() {
+    const std::vector<Record> records = folder_.records();
+    const auto holds = [&](const char* kind) {
+      return wanted_ == 0 && std::ranges::find(records, kind, &Record::kind) != records.end();
+    };
+    outcome_.is_complete = groups_to_do(groups_, {}, finished_points(records)).empty();
+    if (outcome_.is_complete) outcome_.answers = answer_records(spec_, records);
+    for (Record& answer : outcome_.answers) {
+      answer.provenance = current_provenance(device_name_);
+      if (!holds("study_answer")) writer_.write(answer);
+    }
+    if (!holds("study_summary"))
+      writer_.write(summary_record(spec_, outcome_, current_provenance(device_name_)));
+  }
+
+  const StudySpec& spec_;
+  const Expansion& expansion_;
+  const ResultsFolder& folder_;
+  const StudyRun& run_;
+  RecordWriter writer_;
+  const std::vector<Group> groups_;
+  std::vector<Group> todo_;
+  std::size_t wanted_ = 0;
+  std::set<std::string> done_;
+  std::unique_ptr<Device> gpu_;
+  std::string device_name_;
+  std::unique_ptr<VerifiedCache> cache_;
+  std::unique_ptr<Gate> gate_;
+  std::mutex mutex_;  ///< of outcome_ while executors work
+  StudyOutcome outcome_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+StudyOutcome run_study(const StudySpec& spec, const Expansion& expansion,
+                       const ResultsFolder& folder, const StudyRun& run) {
+  return Runner(spec, expansion, folder, run).go();
+}
+
+}  // namespace attest

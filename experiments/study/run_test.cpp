@@ -1,0 +1,147 @@
+#include "experiments/study/run_test.hpp"
+
+#include <fmt/format.h>
+
+namespace attest {
+namespace {
+
+TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
+  add(fast, "n33 d8");
+  add(slow, "n33 d8");
+  add(fast, "n17 d8");
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(outcome.timed, 5U) << "three points, a baseline of two problems";
+  EXPECT_TRUE(outcome.is_complete);
+  EXPECT_TRUE(outcome.refused.empty());
+  const Record record = record_of("slow");
+  EXPECT_EQ(record.verdict, "passed");
+  EXPECT_EQ(record.labels.at("role"), "point");
+  EXPECT_EQ(record.labels.at("baseline"), "rival");
+  EXPECT_EQ(record.labels.at("cache"), "hot");
+  EXPECT_EQ(record.labels.at("axis.problem.key_len"), "n33 d8");
+  EXPECT_FALSE(record.labels.contains("flags"));
+  EXPECT_NEAR(value(record, "time"), 2, 0.05);
+  EXPECT_LE(value(record, "time_low"), value(record, "time"));
+  EXPECT_GE(value(record, "rounds"), 6);
+  EXPECT_NEAR(value(record, "speed_over_rival"), 1.5, 0.05);
+  EXPECT_LE(value(record, "speed_over_rival_high") - value(record, "speed_over_rival_low"), 0.031);
+  EXPECT_EQ(value(record, "sm_clock"), 1500);
+  EXPECT_NEAR(value(record, "rate"), forward_flops(record.subject->problem) / 2e9, 1e-6);
+  EXPECT_EQ(value(record, "model.flops"), 7);
+  EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");
+}
+
+TEST_F(AStudy, RefusesToTimeWhatIsWrong) {
+  add(wrong, "n33 d8");
+  add(fast, "n33 d8");
+  const StudyOutcome outcome = run();
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  const Record record = record_of("wrong");
+  EXPECT_EQ(record.verdict, "failed");
+  EXPECT_NE(record.labels.at("reason").find("within_bound"), std::string::npos)
+      << record.labels.at("reason");
+  EXPECT_EQ(value(record, "time"), -1);
+  EXPECT_EQ(record_of("fast").verdict, "passed");
+  EXPECT_TRUE(outcome.is_complete) << "a refused point is done";
+}
+
+TEST_F(AStudy, RefusesWhatIsWrongOnTheProblemItselfAlone) {
+  KernelInfo shy = fast;  // wrong in batches, which small cases have not
+  shy.name = "shy";
+  shy.launch = [this](Arguments a, Device& device) {
+    if (a.problem.batch > 1) a.problem.scale *= 1.01F;
+    fast.launch(a, device);
+  };
+  add(shy, "b2 n33 d8");
+  const StudyOutcome outcome = run();
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_NE(outcome.refused[0].find("within"), std::string::npos) << outcome.refused[0];
+}
+
+TEST_F(AStudy, AWrongBaselineIsNotTimedEither) {
+  KernelInfo copy = wrong;
+  expansion.points.push_back(point_of(
+      fast, "n33 d8", {{.name = "rival", .kernel = &copy, .subject = case_of(copy, "n33 d8")}}));
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(value(record_of("fast"), "speed_over_rival"), -1);
+  EXPECT_GT(value(record_of("fast"), "time"), 0);
+}
+
+TEST_F(AStudy, FlagsTimesUnderThrottlingAndKeepsTheReasons) {
+  PretendedGpu::reasons = {"power cap"};
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_EQ(record_of("fast").labels.at("flags"), "throttled");
+  EXPECT_EQ(record_of("fast").labels.at("throttle"), "power cap");
+}
+
+TEST_F(AStudy, CountsInLaunchesOfTheirOwnOrSaysWhyNot) {
+  spec.counters = {"dram"};
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_EQ(value(record_of("fast"), "counter.dram"), 42);
+  PretendedGpu::forbids_counters = true;
+  const ResultsFolder second(root / "second");
+  const StudyOutcome outcome = run_study(spec, expansion, second, options());
+  EXPECT_EQ(outcome.notes, std::vector<std::string>{"the driver forbids counters"});
+  EXPECT_GT(value(second.records()[0], "time"), 0) << "times do not need counters";
+}
+
+TEST_F(AStudy, FlushesTheCacheBeforeLaunchesThatAreCold) {
+  spec.cache = CacheState::cold;
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_GT(PretendedGpu::flushes, 6);
+  EXPECT_EQ(record_of("fast").labels.at("cache"), "cold");
+}
+
+TEST_F(AStudy, MeasuresErrorsOfRowsOnRequest) {
+  spec.metrics = {"time", "error.rmse"};
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_GT(value(record_of("fast"), "error.rmse"), 0);
+  EXPECT_GT(value(record_of("fast"), "error.over_bound_max"), 0);
+  EXPECT_LE(value(record_of("fast"), "error.over_bound_max"), 1);
+}
+
+TEST_F(AStudy, HalvingTimesSlowPointsLess) {
+  spec.sampling.method = Sampling::Method::halving;
+  std::vector<KernelInfo> kernels;
+  for (int i = 0; i < 20; ++i) {
+    kernels.push_back(
+        pretended_gpu_kernel(fmt::format("k{}", i), [i] { return noisy(1 + 0.1 * i); }));
+  }
+  for (const KernelInfo& kernel : kernels) add(kernel, "n9 d8");
+  (void)run();
+  EXPECT_GE(value(record_of("k0"), "rounds"), 6);
+  EXPECT_NEAR(value(record_of("k0"), "speed_over_rival"), 3, 0.1);
+  EXPECT_EQ(record_of("k19").labels.at("flags"), "left_race");
+  EXPECT_EQ(value(record_of("k19"), "rounds"), 1);
+  EXPECT_EQ(value(record_of("k19"), "time_high"), INFINITY);
+  int left = 0;
+  for (const Record& record : records()) left += record.labels.contains("flags");
+  EXPECT_EQ(left, 12);
+}
+
+TEST_F(AStudy, OnAnExecutorNothingIsTimedButVerifiedAndModelled) {
+  const KernelInfo& emulated = *find_kernel("o5_deferred", Executor::cpu);
+  KernelInfo bad = wrong;
+  bad.name = "bad";
+  bad.executor = Executor::cpu;
+  spec.metrics = {"error.rmse"};
+  spec.baselines.clear();
+  expansion.points = {point_of(emulated, "b4 h8 n4096 d8"), point_of(bad, "b4 h8 n4096 d8")};
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(outcome.refused.size(), 1U);
+  const Record record = record_of("o5_deferred");
+  EXPECT_EQ(record.verdict, "passed");
+  EXPECT_EQ(value(record, "time"), -1);
+  EXPECT_EQ(value(record, "model.flops"), 7);
+  EXPECT_GT(value(record, "error.rmse"), 0);
+  EXPECT_NE(record.labels.at("error_problem"), record.labels.at("problem")) << "a shorter one";
+  EXPECT_EQ(record_of("bad").verdict, "failed");
+}
+
+}  // namespace
+}  // namespace attest

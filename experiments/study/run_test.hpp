@@ -1,0 +1,139 @@
+#pragma once
+
+// Studies of emulated kernels that say they run on a GPU, timed by what they say: the whole of a
+// run but for the GPU.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/host_memory_device.hpp"
+#include "core/random.hpp"
+#include "core/temporary_folder.hpp"
+#include "experiments/study/run.hpp"
+#include "experiments/study/study_test.hpp"
+
+namespace attest {
+
+/// Host memory with the clocks and counters of a GPU.
+class PretendedGpu final : public Device {
+ public:
+  std::byte* upload(const BufferImage& image) override { return memory_.upload(image); }
+  void download(const std::byte* from, std::span<std::byte> to) override {
+    memory_.download(from, to);
+  }
+  void release(std::byte* buffer) noexcept override { memory_.release(buffer); }
+  void synchronize() override {}
+  double time_ms(const std::function<void()>& work) override { return memory_.time_ms(work); }
+  std::optional<DeviceState> state() override {
+    return DeviceState{.sm_clock_mhz = 1500,
+                       .memory_clock_mhz = 3000,
+                       .power_w = 690,
+                       .temperature_c = 60,
+                       .throttle_reasons = reasons};
+  }
+  void flush_cache() override { ++flushes; }
+  std::vector<Measurement> count(std::span<const std::string> counters,
+                                 const std::function<void()>& work) override {
+    if (forbids_counters) throw MachineError("the driver forbids counters");
+    work();
+    return {{counters[0], 42, "B"}};
+  }
+  std::string description() const override { return "a pretended GPU"; }
+
+  static inline std::vector<std::string> reasons;
+  static inline bool forbids_counters = false;
+  static inline int flushes = 0;
+
+ private:
+  HostMemoryDevice memory_;
+};
+
+inline double noisy(double ms) {
+  static std::uint64_t draws = 0;
+  return ms * (1 + 0.002 * random_normal(11, 0, ++draws));
+}
+
+struct AStudy : testing::Test {
+  AStudy() {
+    PretendedGpu::reasons.clear();
+    PretendedGpu::forbids_counters = false;
+    PretendedGpu::flushes = 0;
+    PretendingRunner::cases = 0;
+    spec.name = "a_study";
+    spec.question = "how fast?";
+    spec.baselines.emplace_back().name = "rival";
+    spec.seeds = {1};
+  }
+
+  void add(const KernelInfo& kernel, const std::string& problem) {
+    expansion.points.push_back(
+        point_of(kernel, problem,
+                 {{.name = "rival", .kernel = &rival, .subject = case_of(rival, problem)}}));
+  }
+  StudyRun options() {
+    StudyRun run;
+    run.verified = root / "verified.jsonl";
+    run.build = "build";
+    run.jobs = 2;
+    run.make_runner = [] { return std::make_unique<PretendingRunner>(); };
+    run.make_device = [](Executor executor) -> std::unique_ptr<Device> {
+      if (executor == Executor::gpu) return std::make_unique<PretendedGpu>();
+      return make_device(executor);
+    };
+    run.model = [](const KernelInfo&, const Problem&, const Plan&) {
+      return std::vector<Measurement>{{"flops", 7, "1"}};
+    };
+    run.warm_up_s = 0.001;
+    return run;
+  }
+  StudyOutcome run(const StudyRun& run) { return run_study(spec, expansion, folder, run); }
+  StudyOutcome run() { return run(options()); }
+  [[nodiscard]] std::vector<Record> records(const std::string& kind = "study") const {
+    std::vector<Record> of_kind;
+    for (Record& record : folder.records()) {
+      if (record.kind == kind) of_kind.push_back(std::move(record));
+    }
+    return of_kind;
+  }
+  [[nodiscard]] Record record_of(const std::string& contender) const {
+    for (const Record& record : records()) {
+      if (record.labels.contains("contender") && record.labels.at("contender") == contender) {
+        return record;
+      }
+    }
+    ADD_FAILURE() << "no record of " << contender;
+    return {};
+  }
+  static double value(const Record& record, const std::string& name) {
+    const auto found = std::ranges::find(record.measurements, name, &Measurement::name);
+    return found == record.measurements.end() ? -1 : found->value;
+  }
+
+  TemporaryFolder root;
+  ResultsFolder folder{root / "results"};
+  StudySpec spec;
+  Expansion expansion;
+  KernelInfo fast = pretended_gpu_kernel("fast", [] { return noisy(1); });
+  KernelInfo slow = pretended_gpu_kernel("slow", [] { return noisy(2); });
+  KernelInfo rival = pretended_gpu_kernel("rival_kernel", [] { return noisy(3); });
+  /// Scores that are 1 % too large.
+  KernelInfo wrong = [] {
+    KernelInfo kernel = pretended_gpu_kernel("wrong", [] {
+      ADD_FAILURE() << "a wrong kernel was timed";
+      return 1.0;
+    });
+    const auto right = kernel.launch;
+    kernel.launch = [right](Arguments a, Device& device) {
+      a.problem.scale *= 1.01F;
+      right(a, device);
+    };
+    return kernel;
+  }();
+};
+
+}  // namespace attest

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/study/point.hpp"
+#include "verify/campaign.hpp"
+
+namespace attest {
+
+/// Something that is measured: a point of the study, or a baseline of some of its points.
+struct Contender {
+  const KernelInfo* kernel = nullptr;
+  Case subject{};
+  std::string id{};        ///< point_id
+  std::string baseline{};  ///< its name; empty: a point
+  std::map<std::string, std::string> axes{};
+  bool is_wanted = true;  ///< false: timed for the ratios only, its own record is elsewhere
+
+  [[nodiscard]] bool is_point() const { return baseline.empty(); }
+};
+
+/// Contenders that are measured side by side: points with one problem, one set of inputs and the
+/// same baselines, and these.
+struct Group {
+  std::vector<Contender> points, rivals;
+
+  [[nodiscard]] std::size_t wanted() const;
+};
+
+/// All groups in the order in which they are measured, drawn by the seed: problems in any order,
+/// the points of a problem in any order, at most `points_a_group` at a time. The record of a
+/// baseline belongs to the first group that has it; of one that is a point of the study as well, to
+/// the point. The same for all shards.
+[[nodiscard]] std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed,
+                                          std::size_t points_a_group);
+
+/// The groups of a shard without what is done: contenders whose id is in `done`.
+[[nodiscard]] std::vector<Group> groups_to_do(const std::vector<Group>& groups, const Shard& shard,
+                                              const std::set<std::string>& done);
+
+}  // namespace attest

@@ -1,0 +1,131 @@
+#include "experiments/study/study_record.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/study/rounds.hpp"
+
+namespace attest {
+namespace {
+
+void add_interval(Record& record, const std::string& name, const MedianInterval& interval,
+                  const std::string& unit) {
+  record.measurements.push_back({name, interval.median, unit});
+  record.measurements.push_back({name + "_low", interval.low, unit});
+  record.measurements.push_back({name + "_high", interval.high, unit});
+}
+
+double median_of(const std::vector<DeviceState>& states, double DeviceState::*member) {
+  std::vector<double> values;
+  for (const DeviceState& state : states) values.push_back(state.*member);
+  return median_interval(std::move(values)).median;
+}
+
+void add_states(Record& record, const std::vector<DeviceState>& states) {
+  if (states.empty()) return;
+  record.measurements.push_back({"sm_clock", median_of(states, &DeviceState::sm_clock_mhz), "MHz"});
+  record.measurements.push_back({"power", median_of(states, &DeviceState::power_w), "W"});
+  record.measurements.push_back(
+      {"temperature", median_of(states, &DeviceState::temperature_c), "C"});
+  std::set<std::string> reasons;
+  for (const DeviceState& state : states) {
+    reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
+  }
+  if (reasons.empty()) return;
+  record.labels["throttle"] = fmt::format("{}", fmt::join(reasons, ", "));
+  add_flag(record, "throttled");
+}
+
+}  // namespace
+
+void add_flag(Record& record, const std::string& flag) {
+  std::string& flags = record.labels["flags"];
+  flags += (flags.empty() ? "" : ",") + flag;
+}
+
+Record record_of(const StudySpec& spec, const Contender& contender, const Provenance& provenance) {
+  Record record{.kind = "study",
+                .subject = contender.subject,
+                .verdict = "passed",
+                .labels = {{"study", spec.name},
+                           {"point", contender.id},
+                           {"contender", contender.kernel->name},
+                           {"role", contender.is_point() ? "point" : "baseline"},
+                           {"executor", std::string(name_of(contender.kernel->executor))},
+                           {"plan", to_string(contender.subject.plan)},
+                           {"problem", to_string(contender.subject.problem)},
+                           {"cache", spec.cache == CacheState::cold ? "cold" : "hot"}},
+                .provenance = provenance};
+  for (const auto& [name, value] : contender.axes) record.labels["axis." + name] = value;
+  if (!spec.baselines.empty()) record.labels["baseline"] = spec.baselines.front().name;
+  if (!contender.is_point()) record.labels["name"] = contender.baseline;
+  return record;
+}
+
+Record refused_record(const StudySpec& spec, const Contender& contender,
+                      const Provenance& provenance, const std::string& reason) {
+  Record record = record_of(spec, contender, provenance);
+  record.verdict = "failed";
+  record.labels["reason"] = reason;
+  return record;
+}
+
+Record over_budget_record(const StudySpec& spec, const Contender& contender,
+                          const Provenance& provenance) {
+  Record record = record_of(spec, contender, provenance);
+  record.verdict = "unsupported";
+  record.labels["skipped_by"] = "budget";
+  record.labels["reason"] = "the time budget ended before it was its turn";
+  return record;
+}
+
+std::string id_of(const Skipped& skipped) {
+  std::string text = skipped.what + "|" + skipped.reason;
+  for (const auto& [name, value] : skipped.axes) text += "|" + name + "=" + value;
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return fmt::format("{:016x}", hash);
+}
+
+Record skipped_record(const StudySpec& spec, const Skipped& skipped, const Provenance& provenance) {
+  Record record{.kind = "study",
+                .verdict = "unsupported",
+                .labels = {{"study", spec.name},
+                           {"point", id_of(skipped)},
+                           {"role", "point"},
+                           {"what", skipped.what},
+                           {"reason", skipped.reason},
+                           {"skipped_by", std::string(name_of(skipped.by))}},
+                .provenance = provenance};
+  for (const auto& [name, value] : skipped.axes) record.labels["axis." + name] = value;
+  return record;
+}
+
+void add_measurements(Record& record, const Measured& measured,
+                      const std::vector<RivalTimes>& rivals) {
+  if (!measured.times_ms.empty()) {
+    const MedianInterval time = median_interval(measured.times_ms);
+    add_interval(record, "time", time, "ms");
+    record.measurements.push_back({"rounds", static_cast<double>(measured.times_ms.size()), "1"});
+    record.measurements.push_back(
+        {"rate", forward_flops(record.subject->problem) / (time.median * 1e9), "TFLOP/s"});
+    for (const RivalTimes& rival : rivals) {
+      add_interval(record, "speed_over_" + rival.name,
+                   speed_over(measured.times_ms, *rival.times_ms), "1");
+    }
+  }
+  add_states(record, measured.states);
+  for (const Measurement& m : measured.counters) {
+    record.measurements.push_back({"counter." + m.name, m.value, m.unit});
+  }
+  if (!measured.counters.empty()) record.labels["source"] = "hardware counters";
+  if (!measured.why_no_counters.empty()) record.labels["no_counters"] = measured.why_no_counters;
+  for (const Measurement& m : measured.errors) {
+    record.measurements.push_back({"error." + m.name, m.value, m.unit});
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+#include "experiments/study/group_timer.hpp"
+#include "experiments/study/point.hpp"
+
+namespace attest {
+
+/// Records of a study; README.md lists labels and measurements.
+
+/// A contender with its labels, nothing measured, verdict `passed`.
+[[nodiscard]] Record record_of(const StudySpec& spec, const Contender& contender,
+                               const Provenance& provenance);
+/// The same with verdict `failed` and the reason.
+[[nodiscard]] Record refused_record(const StudySpec& spec, const Contender& contender,
+                                    const Provenance& provenance, const std::string& reason);
+/// A point that was not reached before the time budget ended.
+[[nodiscard]] Record over_budget_record(const StudySpec& spec, const Contender& contender,
+                                        const Provenance& provenance);
+/// What the file asks for and nobody runs.
+[[nodiscard]] Record skipped_record(const StudySpec& spec, const Skipped& skipped,
+                                    const Provenance& provenance);
+/// The id of what was skipped, so that a resumed study does not say it twice.
+[[nodiscard]] std::string id_of(const Skipped& skipped);
+
+/// One more of the comma-separated label `flags`.
+void add_flag(Record& record, const std::string& flag);
+
+/// A baseline that was timed in the same rounds.
+struct RivalTimes {
+  std::string name;
+  const std::vector<double>* times_ms;
+};
+/// Adds time, rate, ratios, clocks, counters and errors.
+void add_measurements(Record& record, const Measured& measured,
+                      const std::vector<RivalTimes>& rivals);
+
+}  // namespace attest
