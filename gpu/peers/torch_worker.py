@@ -123,7 +123,9 @@ def math(p):
         every = p.hidden()
         if every is not None:
             scores.masked_fill_(every, float("-inf"))
-        return made[0], torch.logsumexp(scores, dim=-1)
+        # How logsumexp adds hangs on how a row is aligned in memory: all alike, so that equal rows get equal bits.
+        padded = torch.nn.functional.pad(scores, (0, -scores.shape[-1] % 8), value=float("-inf"))
+        return made[0], torch.logsumexp(padded, dim=-1)
     return run, results
 
 
