@@ -14,7 +14,7 @@ from unittest import mock
 import pandas
 
 from attest_book import __main__ as command_line
-from attest_book import compare, made_up_study, statistics, study, study_charts, study_frontiers, study_report
+from attest_book import compare, made_up_study, page, statistics, study, study_charts, study_frontiers, study_report
 from attest_book.error import BadInput
 
 
@@ -91,11 +91,13 @@ class Report(InFolder):
         self.study()
         status, out, err = self.run_line("report", self.folder / "results", "--out", self.folder / "new" / "page.html")
         self.assertEqual((status, err), (0, ""))
-        text = (self.folder / "new" / "page.html").read_text(encoding="utf-8").rpartition("\n<body>\n")[2]
+        text = (self.folder / "new" / "page.html").read_text(encoding="utf-8")
+        self.assertIn(page.vega(), text)
+        text = text.replace(page.vega(), "")
         for part in ("Which tiles are fastest?", "1 hold, 1 refuted", "Rate by tiles", "Time against error", "Roofline", "Time at best", "throttled",
                      "tiles of 256 rows need more shared memory", "0123456789ab", "a device", "uncommitted changes"):
             self.assertIn(part, text)
-        self.assertNotRegex(text, r'(src|href)="')
+        self.assertNotRegex(text, r"src=|href=|@import|url\(")
         specs = re.findall(r"vegaEmbed\(\"#chart\d+\", (\{.*\}), \{actions", text)
         self.assertEqual(len(specs), 5)
         for spec in specs:
@@ -109,6 +111,11 @@ class Report(InFolder):
             texts = [text for text, _ in study_report.cells(found, row, columns)]
             self.assertIn(study_report.number_text(row.time), " ".join(texts))
             self.assertIn(f"({study_report.number_text(row.time_low)} to {study_report.number_text(row.time_high)})", " ".join(texts))
+
+    def test_a_terminal_shows_what_was_timed_and_the_page_what_models_said_too(self):
+        found = self.study()
+        self.assertNotIn("model dram bytes", study_report.terminal(found))
+        self.assertIn("model dram bytes", study_report.page(found).html())
 
     def test_text_of_a_study_cannot_become_markup(self):
         found = self.study(spec="name: <script>alert(1)</script>\nquestion: a & <b>\n")
