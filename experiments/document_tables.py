@@ -146,5 +146,22 @@ def claims_by_document():
     return markdown(rows[0], *counts, ("all", *(str(sum(int(row[i]) for row in counts)) for i in range(1, len(rows[0])))))
 
 
+def fa3_counters():
+    """fa3_wgmma beside cuDNN's kernel, as CUPTI counted them."""
+    runs = {}
+    for record in read(RESULTS / "h200/counters_fa3_wgmma.jsonl"):
+        if record["labels"]["source"] == "cupti":
+            runs.setdefault(record["labels"]["shape"], {})[record["labels"]["contender"]] = values(record)
+    columns = [("tensor pipe active", "tensor_active", 1, "{:.1f} %"), ("L2 hits", "l2_hit_rate", 1, "{:.1f} %"),
+               ("DRAM read", "dram_read_bytes", 1e-9, "{:.2f} GB"), ("warps at a barrier", "stall_barrier", 1, "{:.1f} %")]
+    rows = [("shape", *(f"{title}: ours, cuDNN's" for title, *_ in columns))]
+    for shape, found in runs.items():
+        pairs = [[pattern.format(found[contender][name] * scale) for contender in ("fa3_wgmma", "torch_sdpa_cudnn")]
+                 for _, name, scale, pattern in columns]
+        rows.append((f"{shape.split()[3]} {'full' if 'none' in shape else 'causal'}", *(", ".join(pair) for pair in pairs)))
+    return markdown(*rows)
+
+
 TABLES = {"claims_by_document": claims_by_document, "kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
-          "forward_grid_over_fa2": forward_grid_over_fa2, "errors_by_precision": errors_by_precision}
+          "forward_grid_over_fa2": forward_grid_over_fa2, "errors_by_precision": errors_by_precision,
+          "fa3_counters": fa3_counters}

@@ -17,6 +17,7 @@ import pathlib
 import re
 import sys
 
+import counters_check
 import errors_report
 import forward_grid_report
 import fp32_errors_report
@@ -45,6 +46,8 @@ REPORTS = {
     "h200/errors_torch.md": lambda: errors_report.report([RESULTS / "h200/errors_torch.jsonl"]),
     "h200/errors_fp32.md": lambda: fp32_errors_report.report([RESULTS / "h200/errors_fp32.jsonl"]),
     "xeon-2core/errors.md": lambda: errors_report.report([RESULTS / "xeon-2core/errors.jsonl"]),
+    "h200/counters_check.md": lambda: counters_check.report(
+        [RESULTS / "h200/counters_fa3_wgmma.jsonl", RESULTS / "h200/counters_check.jsonl"]),
     "h200/hardware_check.md": lambda: hardware_check.report(RESULTS / "h200/counters.jsonl", RESULTS / "h200/hardware_check.jsonl"),
 }
 
