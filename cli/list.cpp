@@ -6,6 +6,8 @@
 #include "cli/selection.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "experiments/study/shipped_studies.hpp"
+#include "experiments/study/spec.hpp"
 #include "verify/property.hpp"
 
 namespace attest {
@@ -57,6 +59,13 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
       fmt::print("  {:<24} {}\n", family.name, family.summary);
     }
   }
+  if (all || what == "studies") {
+    fmt::print("studies (run one with study run NAME)\n");
+    for (const ShippedStudy& study : shipped_studies()) {
+      const auto spec = parse_study(study.text, study.name).spec;
+      fmt::print("  {:<24} {}\n", study.name, spec ? spec->question : "");
+    }
+  }
   return ExitCode::passed;
 }
 
@@ -64,10 +73,10 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
 
 void add_list_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("list", "What there is: kernels, mutants, properties, inputs");
+      app.add_subcommand("list", "What there is: kernels, mutants, properties, inputs, studies");
   const auto what = std::make_shared<std::string>();
   command->add_option("what", *what, "one of them; all when left out")
-      ->check(CLI::IsMember({"kernels", "mutants", "properties", "inputs"}));
+      ->check(CLI::IsMember({"kernels", "mutants", "properties", "inputs", "studies"}));
   const auto plugins = std::make_shared<std::vector<std::string>>();
   command->add_option("--plugin", *plugins, "list the kernels of this shared object instead")
       ->allow_extra_args(false);

@@ -12,6 +12,7 @@
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
 #include "core/tuning_key.hpp"
+#include "experiments/study/shipped_studies.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {
@@ -30,6 +31,7 @@ const GpuModel& model_of(const std::string& gpu_name, const std::string& named) 
 std::string study_text(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream || std::filesystem::is_directory(file)) {
+    if (const ShippedStudy* shipped = find_shipped_study(file)) return std::string(shipped->text);
     throw InvalidInput(fmt::format("{}: cannot be read", printable(file)));
   }
   return {std::istreambuf_iterator<char>(stream), {}};

@@ -8,7 +8,8 @@
 
 namespace attest {
 
-/// Bytes of a study's file. Throws InvalidInput when it cannot be read.
+/// Bytes of a study's file, or of the shipped study of that name. Throws InvalidInput when there is
+/// neither.
 [[nodiscard]] std::string study_text(const std::string& file);
 
 /// The study; otherwise nothing, after one line on stderr for everything that is wrong with it:

@@ -43,6 +43,9 @@ TEST(Corpus, OfSafetensorsFilesPasses) {
 TEST(Corpus, OfTuningTablesPasses) {
   expect_corpus_passes("tuning_table", fuzz_tuning_table);
 }
+TEST(Corpus, OfStudiesPasses) {
+  expect_corpus_passes("study", fuzz_study);
+}
 TEST(Corpus, OfPluginDescriptorsPasses) {
   expect_corpus_passes("plugin", fuzz_plugin);
 }

@@ -12,6 +12,7 @@ void fuzz_case(std::span<const std::uint8_t> bytes);
 void fuzz_counterexample(std::span<const std::uint8_t> bytes);
 void fuzz_safetensors(std::span<const std::uint8_t> bytes);
 void fuzz_tuning_table(std::span<const std::uint8_t> bytes);
+void fuzz_study(std::span<const std::uint8_t> bytes);
 void fuzz_plugin(std::span<const std::uint8_t> bytes);
 
 }  // namespace attest

@@ -46,7 +46,7 @@ const std::vector<Layer>& layers() {
       {"verify", {"core", "cpu_reference"}, {}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
-      {"fuzz", {"core", "plugin", "verify", "include"}, {}},
+      {"fuzz", {"core", "plugin", "verify", "experiments", "include"}, {}},
       {"include", {}, {}},
       {"examples", {"include"}, {}},
       {"cli", everything, {}},
@@ -73,6 +73,8 @@ constexpr std::array exceptions{
     Exception{"core/provenance.cpp", "build_info.inc"},
     // Written by verify/CMakeLists.txt: the corpus of past counterexamples.
     Exception{"verify/regressions.cpp", "regressions.inc"},
+    // Written by experiments/study/CMakeLists.txt: the studies that are shipped.
+    Exception{"experiments/study/shipped_studies.cpp", "studies.inc"},
 };
 
 bool is_below(std::string_view path, std::string_view folder) {

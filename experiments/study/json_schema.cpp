@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "experiments/study/schema.hpp"
@@ -11,8 +13,29 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Shape = SpecKey::Shape;
 
-Json any_of(std::vector<Json> schemas) {
-  return schemas.size() == 1 ? schemas.front() : Json{{"anyOf", std::move(schemas)}};
+/// Alternatives of alternatives are alternatives.
+Json any_of(const std::vector<Json>& schemas) {
+  if (schemas.size() == 1) return schemas.front();
+  Json alternatives = Json::array();
+  for (const Json& schema : schemas) {
+    if (schema.size() == 1 && schema.contains("anyOf")) {
+      for (const Json& inner : schema["anyOf"]) alternatives.push_back(inner);
+    } else {
+      alternatives.push_back(schema);
+    }
+  }
+  return {{"anyOf", std::move(alternatives)}};
+}
+
+/// A part that stands once in the schema.
+Json reference_to(const std::string& name) {
+  return {{"$ref", "#/definitions/" + name}};
+}
+
+Json json_number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 0x1p62)
+    return static_cast<std::int64_t>(value);
+  return value;
 }
 
 Json schema_of(const Form& form) {
@@ -21,7 +44,7 @@ Json schema_of(const Form& form) {
   switch (form.kind) {
     case Form::Kind::text:
     case Form::Kind::expression:
-      schemas.push_back({{"type", "string"}, {"minLength", 1}});
+      schemas.push_back(reference_to("text"));
       break;
     case Form::Kind::word:
       schemas.push_back({{"type", "string"}, {"pattern", fmt::format("^({})$", form.pattern)}});
@@ -29,9 +52,9 @@ Json schema_of(const Form& form) {
     case Form::Kind::whole:
     case Form::Kind::number:
       schemas.push_back({{"type", form.kind == Form::Kind::whole ? "integer" : "number"},
-                         {"minimum", form.low},
-                         {"maximum", form.high}});
-      if (form.or_expression) schemas.push_back({{"type", "string"}, {"minLength", 1}});
+                         {"minimum", json_number(form.low)},
+                         {"maximum", json_number(form.high)}});
+      if (form.or_expression) schemas.push_back(reference_to("text"));
       break;
     case Form::Kind::choice:
       // Texts alone: an editor would offer the numbers first.
@@ -50,13 +73,12 @@ Json list_of(Json items) {
   return {{"type", "array"}, {"minItems", 1}, {"items", std::move(items)}};
 }
 
-Json range_of(const Form& form) {
-  const Json number{{"type", form.kind == Form::Kind::whole ? "integer" : "number"}};
+Json range() {
+  const Json number{{"type", "number"}};
   return {{"type", "object"},
           {"required", {"from", "to"}},
           {"additionalProperties", false},
-          {"properties",
-           {{"from", number}, {"to", number}, {"step", number}, {"factor", {{"type", "number"}}}}}};
+          {"properties", {{"from", number}, {"to", number}, {"step", number}, {"factor", number}}}};
 }
 
 Json axes_of(const SpecKey& key) {
@@ -66,7 +88,7 @@ Json axes_of(const SpecKey& key) {
     std::vector<Json> forms{value, list_of(value)};
     const bool is_number =
         axis.form.kind == Form::Kind::whole || axis.form.kind == Form::Kind::number;
-    if (is_number) forms.push_back(range_of(axis.form));
+    if (is_number) forms.push_back(reference_to("range"));
     properties[axis.name] = any_of(std::move(forms));
     if (!axis.summary.empty()) properties[axis.name]["description"] = axis.summary;
   }
@@ -92,7 +114,7 @@ Json schema_of(const SpecKey& key) {
     case Shape::axes:
       return axes_of(key);
     case Shape::axes_list:
-      return with_words(any_of({axes_of(key), list_of(axes_of(key))}));
+      return with_words(any_of({reference_to(key.name), list_of(reference_to(key.name))}));
   }
   return {};
 }
@@ -131,7 +153,13 @@ std::string allowed_of(const SpecKey& key) {
 std::string study_json_schema() {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "Attest study"}};
   schema.update(schema_of(study_keys()));
-  return schema.dump(2) + "\n";
+  Json& definitions = schema["definitions"];
+  definitions["text"] = {{"type", "string"}, {"minLength", 1}};
+  definitions["range"] = range();
+  for (const SpecKey& key : study_keys()) {
+    if (key.shape == Shape::axes_list) definitions[key.name] = axes_of(key);
+  }
+  return schema.dump(1) + "\n";
 }
 
 std::string study_key_table() {

@@ -23,9 +23,9 @@ std::string executors_of(std::string_view name) {
 }  // namespace
 
 const std::vector<std::string>& peer_names() {
-  static const std::vector<std::string> names{"cublas_standard", "cudnn_sdpa",  "torch_cudnn",
-                                              "torch_efficient", "torch_flash", "torch_math",
-                                              "triton_flash"};
+  static const std::vector<std::string> names{
+      "cublas_standard", "cublas_standard_tf32", "cudnn_sdpa", "torch_cudnn",
+      "torch_efficient", "torch_flash",          "torch_math", "triton_flash"};
   return names;
 }
 

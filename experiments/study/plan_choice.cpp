@@ -16,6 +16,7 @@ Plan overlaid(Plan plan, const Plan& wanted) {
   for (const PlanField& field : plan_fields()) {
     if (wanted.*field.member != 0) plan.*field.member = wanted.*field.member;
   }
+  if (wanted.key_splits == 1) plan.key_splits = 0;
   return plan;
 }
 
@@ -61,6 +62,7 @@ std::vector<std::int64_t> PlanChoice::values_of(const PlanField& field) const {
   for (const Plan& plan : offered_) {
     if (plan.*field.member != 0) values.insert(plan.*field.member);
   }
+  if (field.member == &Plan::key_splits && !values.empty()) values.insert(1);
   return {values.begin(), values.end()};
 }
 

@@ -19,10 +19,10 @@ class PlanChoice {
   /// `gpu_name`: whose tuned Plans are the default.
   PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu_name);
 
-  /// A Plan with the fields that are set in `wanted`; the others as in the default Plan. Where the
-  /// kernel does not offer that, nor takes it as a mixture of what it offers (is_offered): the
-  /// offered Plan with the wanted fields that differs least from the default, or such a mixture.
-  /// Otherwise a sentence.
+  /// A Plan with the fields that are set in `wanted` (key_splits 1: not split); the others as in
+  /// the default Plan. Where the kernel does not offer that, nor takes it as a mixture of what it
+  /// offers (is_offered): the offered Plan with the wanted fields that differs least from the
+  /// default, or such a mixture. Otherwise a sentence.
   [[nodiscard]] std::variant<Plan, std::string> pick(const Plan& wanted) const;
 
   [[nodiscard]] const std::vector<Plan>& offered() const { return offered_; }

@@ -58,6 +58,7 @@ Value identity_value(std::string_view name, Executor executor, const Case& subje
   for (const PlanField& field : plan_fields()) {
     if (name != fmt::format("plan.{}", field.name)) continue;
     const std::int64_t value = subject.plan.*field.member;
+    if (name == "plan.key_splits" && value == 0) return Value::number(1);
     if (value == 0) break;
     if (!field.is_choice()) return Value::number(static_cast<double>(value));
     return Value::of_text(std::string(field.values[static_cast<std::size_t>(value - 1)]));

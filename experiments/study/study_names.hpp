@@ -11,7 +11,8 @@ namespace attest {
 
 /// Names that say which point it is: kernel, executor, problem.FIELD, plan.FIELD, inputs.FIELD.
 [[nodiscard]] Vocabulary identity_vocabulary();
-/// Missing for other names, and for fields of the Plan that the kernel does not use.
+/// Missing for other names, and for fields of the Plan that the kernel does not use; key_splits is
+/// then 1.
 [[nodiscard]] Value identity_value(std::string_view name, Executor executor, const Case& subject);
 
 /// Those, and what models say before anything runs (model_values.hpp).
