@@ -19,6 +19,7 @@ void add_errors_command(CLI::App& app, Action& action);
 void add_claims_command(CLI::App& app, Action& action);
 void add_tune_command(CLI::App& app, Action& action);
 void add_study_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
 void add_list_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);

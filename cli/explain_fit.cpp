@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/block_size.hpp"
+#include "core/json.hpp"
 
 namespace attest {
 namespace {
@@ -88,7 +88,6 @@ void print_fit(const FitQuestion& q) {
 }
 
 void print_fit_json(const FitQuestion& q) {
-  using Json = nlohmann::ordered_json;
   const ContinuousBlock c = continuous_of(q);
   const BlockSize paper = paper_rule(q);
   Json json{

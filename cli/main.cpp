@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   attest::add_claims_command(app, action);
   attest::add_tune_command(app, action);
   attest::add_study_command(app, action);
+  attest::add_bench_command(app, action);
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);

@@ -86,7 +86,18 @@ std::vector<Problem> features() {
                      "b4 h16 n4096 d192 causal_bottom_right bf16 dv128"});
 }
 
-constexpr std::array<Suite, 7> suites{{
+/// Small enough for every executor.
+std::vector<Problem> quick() {
+  std::vector<Problem> problems;
+  for (const std::string_view type : {"fp32", "fp16", "bf16"}) {
+    for (const std::string_view mask : {"none", "causal_bottom_right"}) {
+      problems.push_back(problem_from_string(fmt::format("b1 h2 n256 d64 {} {}", mask, type)));
+    }
+  }
+  return problems;
+}
+
+constexpr std::array<Suite, 8> suites{{
     {"fa3", "the 36 problems of the FA3 paper's figures, bf16", fa3},
     {"fa3_fp16", "the same in fp16, at three lengths", fa3_fp16},
     {"grouped", "the same at one length, eight query heads a KV head", grouped},
@@ -94,6 +105,7 @@ constexpr std::array<Suite, 7> suites{{
     {"serving", "few queries or one, many keys", serving},
     {"features", "window, softcap, padding, a value_dim of its own", features},
     {"ladder", "fp32, 8 x 12 heads, head_dim 64", ladder},
+    {"quick", "one small problem of each element type, full and causal", quick},
 }};
 
 }  // namespace

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/selection.hpp"
+#include "core/provenance.hpp"
+#include "core/registry.hpp"
+#include "core/tuning_key.hpp"
+#include "experiments/benchmarks/run_benchmarks.hpp"
+#include "experiments/tuning/suites.hpp"
+#include "verify/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+struct BenchOptions {
+  std::string kernels = "*", executor = "auto";
+  std::vector<std::string> problems, suites, flags;
+};
+
+std::vector<Problem> problems_of(const BenchOptions& options) {
+  std::vector<Problem> problems;
+  for (const std::string& text : options.problems) problems.push_back(problem_from_string(text));
+  for (const std::string& name : options.suites) {
+    std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
+  }
+  return problems.empty() ? problems_of_suite("quick") : problems;
+}
+
+/// A GPU's kernels where there is one. The time of a simulated GPU is nobody's answer unless it is
+/// asked for.
+std::string executor_here(const BenchOptions& options) {
+  if (options.executor != "auto") return options.executor;
+  const std::string reason = why_unavailable(Executor::gpu);
+  if (reason.empty()) return "gpu";
+  fmt::print(stderr, "attest: no usable GPU ({}): kernels of the CPU, by the host's time\n",
+             reason);
+  return "cpu";
+}
+
+ExitCode run_bench(const BenchOptions& options) {
+  const Provenance build = current_provenance("");
+  if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
+  require_benchmark_flags(options.flags);
+  const std::vector<Problem> problems = problems_of(options);
+  const auto kernels = select_kernels(options.kernels, executor_here(options));
+
+  std::map<Executor, std::unique_ptr<Device>> devices;
+  const auto device_of = [&](Executor executor) -> Device& {
+    auto& device = devices[executor];
+    if (device == nullptr) device = make_device(executor);
+    return *device;
+  };
+  const std::string device = device_of(kernels.front()->executor).description();
+  const BenchmarkPoints chosen = benchmark_points(kernels, problems, gpu_name_in(device));
+  if (chosen.points.empty()) {
+    throw InvalidInput("bench: none of the kernels runs any of the problems");
+  }
+  if (chosen.left_out > 0) {
+    fmt::print(stderr,
+               "attest: {} pairs of kernel and problem left out: the kernel does not run it\n",
+               chosen.left_out);
+  }
+
+  IsolatedRunner judge({.is_interrupted = was_interrupted});
+  SmallCases small_cases(judge);
+  BenchmarkRunner runner(device_of, small_cases, was_interrupted);
+  catch_interrupts();
+  std::size_t ran = 0;
+  try {
+    ran = run_benchmarks(runner, chosen.points, options.flags,
+                         {{"commit", build.commit + (build.dirty ? " with changes" : "")},
+                          {"device", device},
+                          {"compiler", build.cuda_compiler.empty()
+                                           ? build.compiler
+                                           : build.compiler + ", nvcc " + build.cuda_compiler}});
+  } catch (const Interrupted&) {
+  }
+  if (was_interrupted()) return ExitCode::interrupted;
+  if (ran == 0) throw InvalidInput("bench: --benchmark_filter matches no kernel and problem");
+  if (runner.refused() == 0) return ExitCode::passed;
+  fmt::print(stderr, "attest: {} of {} not timed, because they are wrong\n", runner.refused(), ran);
+  return ExitCode::verdict_failed;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Times kernels with Google Benchmark, each verified before; takes its --benchmark_ flags");
+  const auto options = std::make_shared<BenchOptions>();
+  command
+      ->add_option("--kernel", options->kernels, "glob over kernel names, commas separate several")
+      ->capture_default_str();
+  command
+      ->add_option("--problem", options->problems,
+                   "as reports print it: 'b4 h16 n4096 d128 causal_bottom_right bf16'; several")
+      ->allow_extra_args(false);
+  std::string names;
+  for (const Suite& suite : all_suites()) {
+    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
+  }
+  command->add_option("--suite", options->suites, names + "; without any, quick")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--executor", options->executor,
+          "gpu, cpu, simt (the time of the simulation); auto: gpu, or cpu where there is none")
+      ->capture_default_str();
+  command->allow_extras();
+  command->footer(
+      "Examples:\n"
+      "  attest bench\n"
+      "  attest bench --suite fa3 --kernel 'fa*' --benchmark_filter='d128 none'\n"
+      "  attest bench --suite serving --benchmark_out=serving.json --benchmark_repetitions=10\n"
+      "Each kernel runs with its default Plan; times are the device's own. A kernel that gives a "
+      "wrong answer is not timed; exit code 1 then.");
+  command->callback([options, command, &action] {
+    options->flags = command->remaining();
+    action = [options] { return run_bench(*options); };
+  });
+}
+
+}  // namespace attest

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/provenance.hpp"
+#include "experiments/tuning/resident_problem.hpp"
+#include "experiments/tuning/small_case.hpp"
+
+namespace attest {
+
+/// A kernel with its default Plan on a problem.
+struct BenchmarkPoint {
+  const KernelInfo* kernel = nullptr;
+  Problem problem{};
+  Plan plan{};
+
+  /// `fa2_mma/b1 h2/2 q256 k256 d64 none bf16/qt128,kt64`; kernels that do not run on a GPU with
+  /// their executor.
+  [[nodiscard]] std::string name() const;
+  /// Whose time it is, where it is not a GPU's.
+  [[nodiscard]] std::string label() const;
+};
+
+struct BenchmarkPoints {
+  std::vector<BenchmarkPoint> points;
+  std::size_t left_out = 0;  ///< pairs that a kernel does not run
+};
+
+/// Every kernel on every problem that it runs, with the Plan tuned for `gpu` where there is one.
+/// Kernels that are wrong by design are no kernels here.
+[[nodiscard]] BenchmarkPoints benchmark_points(const std::vector<const KernelInfo*>& kernels,
+                                               const std::vector<Problem>& problems,
+                                               std::string_view gpu);
+
+/// Why this build may not time anything: it is not optimised, or a sanitizer watches.
+[[nodiscard]] std::optional<std::string> why_not_benchmarked(const Provenance& build);
+
+/// Verifies and times points, one resident problem at a time. What does not pass is never timed.
+class BenchmarkRunner {
+ public:
+  /// All outlive it. `devices` gives the device of an executor; `is_interrupted` ends the run.
+  BenchmarkRunner(std::function<Device&(Executor)> devices, SmallCases& small_cases,
+                  std::function<bool()> is_interrupted)
+      : devices_(std::move(devices)),
+        small_cases_(small_cases),
+        is_interrupted_(std::move(is_interrupted)) {}
+
+  /// How many launches fill about two milliseconds, or nothing: the point may not be timed, and
+  /// `why` says why. A verdict holds for the run.
+  [[nodiscard]] std::optional<std::int64_t> prepare(const BenchmarkPoint& point, std::string& why);
+  /// Seconds of so many launches in a row. Throws like Device::time_ms.
+  [[nodiscard]] double time_s(const BenchmarkPoint& point, std::int64_t launches);
+
+  /// Points that were refused because they are wrong, or failed.
+  [[nodiscard]] std::size_t refused() const { return refused_; }
+
+ private:
+  [[nodiscard]] ResidentProblem& resident(const BenchmarkPoint& point);
+  [[nodiscard]] std::optional<std::string> why_wrong(const BenchmarkPoint& point);
+
+  struct Judged {
+    std::optional<std::string> why_wrong;
+    std::int64_t launches = 0;
+  };
+
+  std::function<Device&(Executor)> devices_;
+  SmallCases& small_cases_;
+  std::function<bool()> is_interrupted_;
+  std::map<std::string, Judged> judged_;  ///< by name of the point
+  std::unique_ptr<ResidentProblem> resident_;
+  Executor resident_on_ = Executor::cpu;
+  std::size_t refused_ = 0;
+};
+
+}  // namespace attest

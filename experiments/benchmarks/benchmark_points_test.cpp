@@ -1,0 +1,136 @@
+#include "experiments/benchmarks/benchmark_points.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/registry.hpp"
+#include "core/temporary_folder.hpp"
+#include "experiments/benchmarks/run_benchmarks.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& k3() {
+  return *find_kernel("k3_sequence_parallel", Executor::simt);
+}
+
+const KernelInfo& wrong_k3() {
+  return *find_kernel("mutant/c05_tail_lanes_in_denominator", Executor::simt);
+}
+
+struct OnExecutor {
+  std::unique_ptr<Device> device = make_device(Executor::simt);
+  InProcessRunner judge;
+  SmallCases small_cases{judge};
+  bool interrupted = false;
+  BenchmarkRunner runner{[this](Executor) -> Device& { return *device; }, small_cases,
+                         [this] { return interrupted; }};
+
+  BenchmarkPoint point(const KernelInfo& kernel) const {
+    const Problem problem = problem_from_string("b1 h2 n33 d16 causal_bottom_right fp32");
+    return {&kernel, problem, kernel.plans(problem).front()};
+  }
+};
+
+TEST(BenchmarkPoints, are_the_kernels_on_the_problems_that_they_run_and_the_rest_is_counted) {
+  const std::vector<const KernelInfo*> kernels{&k3(), &wrong_k3()};
+  const std::vector<Problem> problems{problem_from_string("b1 h1 n9 d16 none fp32"),
+                                      problem_from_string("b1 h1 n9 d16 causal_top_left fp32"),
+                                      problem_from_string("b1 h1 n9 d16 none bf16")};
+  const BenchmarkPoints chosen = benchmark_points(kernels, problems, "");
+  ASSERT_EQ(chosen.points.size(), 2U);  // fp32 alone, and mutants are no kernels
+  EXPECT_EQ(chosen.left_out, 1U);
+  std::set<std::string> names;
+  for (const BenchmarkPoint& point : chosen.points) names.insert(point.name());
+  EXPECT_EQ(names.size(), 2U);
+  EXPECT_TRUE(chosen.points[0].name().starts_with("k3_sequence_parallel on simt/b1 h1/1 q9"))
+      << chosen.points[0].name();
+  EXPECT_FALSE(chosen.points[0].label().empty());
+}
+
+TEST(WhyNotBenchmarked, only_a_release_build_without_sanitizers_times) {
+  EXPECT_EQ(why_not_benchmarked({.build_type = "Release"}), std::nullopt);
+  EXPECT_EQ(why_not_benchmarked({.build_type = "Debug"}),
+            "bench times Release builds only; this one is 'Debug'");
+  EXPECT_EQ(why_not_benchmarked({.build_type = "Release", .sanitizers = "address"}),
+            "bench times Release builds only; this one has sanitizers: address");
+  EXPECT_TRUE(why_not_benchmarked({}));
+}
+
+TEST(BenchmarkRunner, refuses_a_wrong_kernel_once_and_for_all_with_the_law_it_breaks) {
+  OnExecutor here;
+  std::string why;
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(here.runner.prepare(here.point(wrong_k3()), why), std::nullopt);
+    EXPECT_NE(why.find(wrong_k3().killed_by), std::string::npos) << why;
+  }
+  EXPECT_EQ(here.runner.refused(), 1U);
+}
+
+TEST(BenchmarkRunner, times_a_right_kernel_and_nothing_after_an_interrupt) {
+  OnExecutor here;
+  std::string why;
+  const auto launches = here.runner.prepare(here.point(k3()), why);
+  ASSERT_TRUE(launches) << why;
+  EXPECT_GE(*launches, 1);
+  EXPECT_GT(here.runner.time_s(here.point(k3()), *launches), 0);
+  here.interrupted = true;
+  EXPECT_EQ(here.runner.prepare(here.point(k3()), why), std::nullopt);
+  EXPECT_EQ(why, "interrupted");
+  EXPECT_EQ(here.runner.refused(), 0U);
+}
+
+// One test, because there is one run a process.
+TEST(RunBenchmarks, gives_the_time_and_the_rate_of_a_right_kernel_and_what_is_wrong_with_another) {
+  OnExecutor here;
+  const std::vector<BenchmarkPoint> points{here.point(k3()), here.point(wrong_k3())};
+  const TemporaryFolder folder;
+  const std::string out = (folder / "out.json").string();
+  EXPECT_EQ(
+      run_benchmarks(here.runner, points, {"--benchmark_min_time=0.0001", "--benchmark_out=" + out},
+                     {{"commit", "abc"}}),
+      2U);
+  std::stringstream text;
+  text << std::ifstream(out).rdbuf();
+  const Json report = parse_json(text.str());
+  EXPECT_EQ(report.at("context").at("commit"), "abc");
+
+  const Json right = report.at("benchmarks").at(0);
+  EXPECT_EQ(right.at("name"), points[0].name() + "/manual_time");
+  const double seconds = right.at("real_time").get<double>() * 1e-6;
+  const double flops = seconds * right.at("FLOP/s").get<double>();
+  EXPECT_EQ(std::round(flops), std::round(forward_flops(points[0].problem)));
+
+  const Json wrong = report.at("benchmarks").at(1);
+  EXPECT_EQ(wrong.at("error_occurred"), true);
+  EXPECT_NE(wrong.at("error_message").get<std::string>().find("not timed, because it is wrong"),
+            std::string::npos);
+}
+
+std::string refusal(const std::string& flag) {
+  try {
+    require_benchmark_flags({flag});
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BenchmarkFlags, what_google_benchmark_would_answer_by_an_exit_is_bad_input) {
+  EXPECT_EQ(refusal("--benchmark_repetitions=3"), "");
+  EXPECT_EQ(refusal("--benchmark_filter=d128 (none|causal)"), "");
+  EXPECT_NE(refusal("--rounds=3").find("'--rounds=3' is unknown"), std::string::npos);
+  EXPECT_EQ(refusal("--benchmark_format=xml"),
+            "--benchmark_format='xml' is unknown; allowed: console, json, csv");
+  EXPECT_NE(refusal("--benchmark_filter=(").find("no regular expression"), std::string::npos);
+  EXPECT_THROW(require_benchmark_flags({"--benchmark_out=/nowhere/x.json"}), MachineError);
+}
+
+}  // namespace
+}  // namespace attest
