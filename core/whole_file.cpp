@@ -1,11 +1,15 @@
 #include "core/whole_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -23,18 +27,24 @@ namespace {
 void write_whole_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code ignored;  // what it means for the file shows when that is opened
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  std::filesystem::path unfinished = path;
-  unfinished += ".tmp";
+  // A name of its own: several processes may write the same file at the same time.
+  std::string unfinished = path.string() + ".XXXXXX";
+  const int descriptor = ::mkostemp(unfinished.data(), O_CLOEXEC);
+  if (descriptor < 0) fail(path, errno);
+  int error = 0;
   {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(unfinished.c_str(), "we"),
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(::fdopen(descriptor, "w"),
                                                                std::fclose);
-    if (!file) fail(unfinished, errno);
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-        std::fflush(file.get()) != 0 || fsync(fileno(file.get())) != 0) {
-      fail(unfinished, errno);
+    if (!file || ::fchmod(descriptor, 0644) != 0 ||
+        std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
+        std::fflush(file.get()) != 0 || ::fsync(descriptor) != 0) {
+      error = errno;
     }
   }
-  if (std::rename(unfinished.c_str(), path.c_str()) != 0) fail(path, errno);
+  if (error == 0 && std::rename(unfinished.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  ::unlink(unfinished.c_str());
+  fail(path, error);
 }
 
 }  // namespace attest

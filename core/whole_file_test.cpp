@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/temporary_folder.hpp"
@@ -24,6 +26,21 @@ TEST(WholeFile, AnotherTextTakesThePlaceOfTheFirstAndNothingElseIsLeft) {
   write_whole_file(path, "second");
   EXPECT_EQ(text_of(path), "second");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}), 1);
+}
+
+TEST(WholeFile, WritersAtTheSameTimeDoNotDisturbEachOther) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "file.json";
+  {
+    std::vector<std::jthread> writers;
+    for (int i = 0; i < 8; ++i) {
+      writers.emplace_back([&] {
+        for (int j = 0; j < 20; ++j) write_whole_file(path, "the same text");
+      });
+    }
+  }
+  EXPECT_EQ(text_of(path), "the same text");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(WholeFile, APlaceThatCannotBeWrittenIsNamedWithTheReason) {

@@ -22,6 +22,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// After an error: memory that ran out leaves a device as it was, a launch that failed does not.
+bool is_lost(Device& device) {
+  try {
+    device.synchronize();
+    return false;
+  } catch (const MachineError&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 Spent& Spent::operator+=(const Spent& other) {
@@ -158,7 +168,8 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
         place(contenders[i]);
         measured[i] = verified(contenders[i]);
       } catch (const MachineError& error) {
-        measured[i].why_refused = result.device_lost = error.what();
+        measured[i].why_refused = error.what();
+        if (is_lost(device_)) result.device_lost = error.what();
       }
       if (measured[i].why_refused.empty()) racers.push_back({&contenders[i], &measured[i]});
     }

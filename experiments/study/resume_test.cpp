@@ -93,18 +93,37 @@ TEST_F(AStudy, TheSummarySaysWhatTheTimeWentInto) {
   EXPECT_EQ(summaries[0].labels.at("question"), "how fast?");
 }
 
+/// A problem that small cases are no longer than a part of: what it shows, they do not.
+constexpr std::int64_t long_length = 300;
+
 TEST_F(AStudy, ADeviceThatIsLostEndsTheRunAndNamesThePoint) {
   KernelInfo killer = fast;
   killer.name = "killer";
   killer.launch = [this](const Arguments& a, Device& device) {
-    if (a.problem.key_len == 300) throw MachineError("an illegal memory access");
+    PretendedGpu::is_lost = a.problem.key_len == long_length;
     fast.launch(a, device);
   };
-  add(killer, "n300 d8");
+  add(killer, fmt::format("n{} d8", long_length));
   EXPECT_THROW((void)run(), MachineError);
   EXPECT_NE(record_of("killer").labels.at("reason").find("illegal memory access"),
             std::string::npos);
+  PretendedGpu::is_lost = false;
   EXPECT_EQ(run().timed, 1U) << "the baseline; the killer is not tried again";
+}
+
+TEST_F(AStudy, MemoryThatRanOutRefusesThePointAlone) {
+  KernelInfo greedy = fast;
+  greedy.name = "greedy";
+  greedy.workspace_bytes = [](const Problem& problem, const Plan&) -> std::size_t {
+    if (problem.key_len == long_length) throw MachineError("no room for 8 TiB");
+    return 0;
+  };
+  add(greedy, fmt::format("n{} d8", long_length));
+  add(fast, fmt::format("n{} d8", long_length));
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(outcome.refused.size(), 1U);
+  EXPECT_NE(record_of("greedy").labels.at("reason").find("no room for 8 TiB"), std::string::npos);
+  EXPECT_GT(value(record_of("fast"), "time"), 0);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
   EXPECT_NEAR(value(record, "speed_over_rival"), 1.5, 0.05);
   EXPECT_LE(value(record, "speed_over_rival_high") - value(record, "speed_over_rival_low"), 0.031);
   EXPECT_EQ(value(record, "sm_clock"), 1500);
+  EXPECT_EQ(value(record, "temperature"), -1) << "the GPU does not tell it";
   EXPECT_NEAR(value(record, "rate"), forward_flops(record.subject->problem) / 2e9, 1e-6);
   EXPECT_EQ(value(record, "model.flops"), 7);
   EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");

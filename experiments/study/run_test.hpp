@@ -27,13 +27,15 @@ class PretendedGpu final : public Device {
     memory_.download(from, to);
   }
   void release(std::byte* buffer) noexcept override { memory_.release(buffer); }
-  void synchronize() override {}
+  void synchronize() override {
+    if (is_lost) throw MachineError("an illegal memory access");
+  }
   double time_ms(const std::function<void()>& work) override { return memory_.time_ms(work); }
   std::optional<DeviceState> state() override {
     return DeviceState{.sm_clock_mhz = 1500,
                        .memory_clock_mhz = 3000,
                        .power_w = 690,
-                       .temperature_c = 60,
+                       .temperature_c = NAN,
                        .throttle_reasons = reasons};
   }
   void flush_cache() override { ++flushes; }
@@ -46,7 +48,7 @@ class PretendedGpu final : public Device {
   std::string description() const override { return "a pretended GPU"; }
 
   static inline std::vector<std::string> reasons;
-  static inline bool forbids_counters = false;
+  static inline bool forbids_counters = false, is_lost = false;
   static inline int flushes = 0;
 
  private:
@@ -61,7 +63,7 @@ inline double noisy(double ms) {
 struct AStudy : testing::Test {
   AStudy() {
     PretendedGpu::reasons.clear();
-    PretendedGpu::forbids_counters = false;
+    PretendedGpu::forbids_counters = PretendedGpu::is_lost = false;
     PretendedGpu::flushes = 0;
     PretendingRunner::cases = 0;
     spec.name = "a_study";

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <cmath>
 #include <set>
+#include <utility>
 
 #include "experiments/study/rounds.hpp"
 
@@ -18,18 +19,21 @@ void add_interval(Record& record, const std::string& name, const MedianInterval&
   record.measurements.push_back({name + "_high", interval.high, unit});
 }
 
-double median_of(const std::vector<DeviceState>& states, double DeviceState::*member) {
+/// What a GPU does not tell is NaN.
+void add_median(Record& record, const std::vector<DeviceState>& states, double DeviceState::*member,
+                const char* name, const char* unit) {
   std::vector<double> values;
-  for (const DeviceState& state : states) values.push_back(state.*member);
-  return median_interval(std::move(values)).median;
+  for (const DeviceState& state : states) {
+    if (std::isfinite(state.*member)) values.push_back(state.*member);
+  }
+  if (values.empty()) return;
+  record.measurements.push_back({name, median_interval(std::move(values)).median, unit});
 }
 
 void add_states(Record& record, const std::vector<DeviceState>& states) {
-  if (states.empty()) return;
-  record.measurements.push_back({"sm_clock", median_of(states, &DeviceState::sm_clock_mhz), "MHz"});
-  record.measurements.push_back({"power", median_of(states, &DeviceState::power_w), "W"});
-  record.measurements.push_back(
-      {"temperature", median_of(states, &DeviceState::temperature_c), "C"});
+  add_median(record, states, &DeviceState::sm_clock_mhz, "sm_clock", "MHz");
+  add_median(record, states, &DeviceState::power_w, "power", "W");
+  add_median(record, states, &DeviceState::temperature_c, "temperature", "C");
   std::set<std::string> reasons;
   for (const DeviceState& state : states) {
     reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());

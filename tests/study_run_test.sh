@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# `attest study run` and `resume` as a user meets them: killed, cut short, in parts, under mpirun. Argument: the binary.
+set -u
+attest=$1
+source "${BASH_SOURCE[0]%/*}/checks.sh"
+has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
+unset "${!OMPI_@}" "${!PMI_@}" "${!SLURM_@}"
+
+cat >tiny.yaml <<'YAML'
+question: Which tiles of K3 take the fewest passes through shared memory?
+kernels: [k3_sequence_parallel]
+problem:
+  heads: 2
+  length: [20, 24, 28, 32, 36, 40, 44, 48]
+  head_dim: 16
+  mask: [none, causal_top_left]
+plan:
+  query_tile: 16
+  key_tile: [16, 32]
+executor: simt
+expect:
+  - that: all(model.shared_passes > 0)
+    because: every Plan of K3 keeps its tiles there
+YAML
+
+# Ids of finished points in a folder, sorted; a point that is there twice is there twice.
+points() {
+  cat "$1"/records*.jsonl | grep '"kind":"study"' | grep -o '"point":"[0-9a-f]*"' | sort
+}
+lines() { cat "$1"/records*.jsonl 2>/dev/null | wc -l; }
+same_as_whole() { diff <(points whole) <(points "$1"); }
+# Waits until the folder has more lines than before, and a little longer: into the middle of a point.
+wait_for_lines() {
+  for _ in $(seq 400); do [ "$(lines "$1")" -gt "$2" ] && break; sleep 0.02; done
+  sleep 0.0$((RANDOM % 5))
+}
+
+"$attest" study run tiny.yaml --out whole >whole.log 2>&1
+check "a study runs without a GPU" [ $? -eq 0 ]
+check "it says that nothing is timed" has whole.log "nothing is timed without a GPU"
+check "it answers what was expected" has whole.log "holds      all(model.shared_passes > 0): 32 of 32 points"
+check "every point has a record" [ "$(points whole | wc -l)" -eq 32 ]
+check "and one only" [ "$(points whole | uniq -d | wc -l)" -eq 0 ]
+check "the study is in the folder as it was run" cmp tiny.yaml whole/study.yaml
+check "verdicts are kept" [ -s out/verified.jsonl ]
+judged=$(wc -l <out/verified.jsonl)
+
+kills=0
+"$attest" study run tiny.yaml --out killed --jobs 1 >killed.log 2>&1 & victim=$!
+for _ in 1 2 3 4; do
+  before=$(lines killed)
+  wait_for_lines killed "$before"
+  kill -9 $victim 2>/dev/null && kills=$((kills + 1))
+  wait $victim 2>/dev/null
+  "$attest" study resume killed --jobs 1 >>killed.log 2>&1 & victim=$!
+done
+wait $victim
+check "after kill -9 it goes on to the end" [ $? -eq 0 ]
+check "it was killed in the middle" [ $kills -ge 2 ]
+check "no finished point is lost and none is repeated" same_as_whole killed
+check "nothing was judged twice" [ "$(wc -l <out/verified.jsonl)" -eq "$judged" ]
+
+cp -r whole cut
+sed -i '/study_answer/,$d' cut/records.jsonl
+truncate -s -30 cut/records.jsonl
+"$attest" study resume cut >cut.log 2>&1
+check "a line that was cut short is measured again" has cut.log "1 measured"
+check "and then stands there whole" same_as_whole cut
+"$attest" study resume cut >cut.log 2>&1
+check "a study that is done has nothing left" has cut.log "0 measured"
+check "but its answer" has cut.log "holds "
+
+flock cut/records.jsonl sleep 3 & holder=$!
+sleep 0.2
+"$attest" study resume cut >two.log 2>two.err
+check "a second writer is refused" [ $? -eq 3 ]
+check "with one line" [ "$(grep -c 'another run is writing to it' two.err)-$(wc -l <two.err)" = 1-1 ]
+"$attest" study resume cut --shard 1/2 >two.log 2>two.err
+check "a part of it as well" [ $? -eq 3 ]
+kill $holder 2>/dev/null
+"$attest" study run tiny.yaml --out whole >again.log 2>again.err
+check "a folder with results is not begun again" [ $? -eq 2 ]
+check "and it says what to do" has again.err "attest study resume whole"
+"$attest" study resume nowhere >no.log 2>no.err
+check "nothing to resume is bad input" [ $? -eq 2 ]
+
+"$attest" study run tiny.yaml --out stopped --jobs 1 >stopped.log 2>&1 & victim=$!
+wait_for_lines stopped 2
+kill -TERM $victim; wait $victim
+check "an interrupted study ends with 130" [ $? -eq 130 ]
+check "and says how to go on" has stopped.log "attest study resume stopped"
+
+# Ranks without MPI: who we are stands in the environment. Rank 1 dies; two others pick its points up.
+for rank in 0 2; do
+  OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=$rank \
+    "$attest" study run tiny.yaml --out ranks >rank$rank.log 2>&1
+done
+check "a rank writes a file of its own" [ -s ranks/records.3-of-3.jsonl ]
+check "and says that others have not" has rank2.log "not all points are done"
+check "ranks do a part each" [ "$(points ranks | wc -l)" -lt 32 ]
+for rank in 0 1; do
+  SLURM_PROCID=$rank SLURM_NTASKS=2 SLURM_LOCALID=$rank "$attest" study resume ranks >again$rank.log 2>&1
+done
+check "a dead rank's points are picked up by ranks of another number" same_as_whole ranks
+check "the last one answers" has again1.log "holds "
+PMI_RANK=7 PMI_SIZE=2 "$attest" study resume ranks >no.log 2>no.err
+check "a rank that cannot be is bad input" [ $? -eq 2 ]
+
+if command -v mpirun >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  mpirun --oversubscribe -n 4 "$attest" study run tiny.yaml --out mpi --jobs 1 >mpi.log 2>&1
+  check "four ranks of mpirun run a study" [ $? -eq 0 ]
+  check "each writes its file" [ "$(ls mpi/records.?-of-4.jsonl | wc -l)" -eq 4 ]
+  check "together they are the whole" same_as_whole mpi
+  mpirun --oversubscribe -n 4 "$attest" study run tiny.yaml --out dead --jobs 1 >dead.log 2>&1 & launcher=$!
+  wait_for_lines dead 4
+  pkill -9 -P $launcher -n; wait $launcher  # one rank, and with it mpirun ends the others
+  check "a rank that is killed ends the run" [ $? -ne 0 ]
+  mpirun --oversubscribe -n 2 "$attest" study resume dead --jobs 1 >dead.log 2>&1
+  check "two ranks finish it" [ $? -eq 0 ]
+  check "without losing or repeating a point" same_as_whole dead
+else
+  echo "skipped: mpirun is not installed"
+fi
+
+for bad in "--shard 3/2" "--time-budget never" "--executor tpu"; do
+  # shellcheck disable=SC2086
+  "$attest" study run tiny.yaml $bad --out bad >bad.log 2>&1
+  check "'$bad' is bad input" [ $? -eq 2 ]
+  check "'$bad' gets one line with what is allowed" has bad.log "allowed:"
+done
+check "and leaves no folder" [ ! -e bad ]
+[ "$failures" -eq 0 ]
