@@ -39,8 +39,7 @@ std::vector<std::string> study_kernel_names() {
     if (kernel.role == KernelRole::kernel) names.push_back(kernel.name);
   }
   std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

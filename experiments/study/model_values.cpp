@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/compiled_kernels.hpp"
 #include "core/cost_model.hpp"
