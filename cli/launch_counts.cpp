@@ -87,6 +87,8 @@ LaunchModel launch_counts(const GpuModel& gpu) {
   return [&gpu, memo = std::make_shared<TraceMemo>()](const KernelInfo& kernel,
                                                       const Problem& problem, const Plan& plan) {
     Measurements found = values_of(kernel, problem, plan, gpu);
+    found.push_back({"peak_flops", gpu.peak_flops(problem.element_type), "FLOP/s"});
+    found.push_back({"peak_bandwidth", gpu.dram_bytes_per_s, "B/s"});
     if (kernel.executor == Executor::gpu) return found;
     std::ranges::move(counts_of(explain(kernel, problem, plan, gpu, memo.get())),
                       std::back_inserter(found));

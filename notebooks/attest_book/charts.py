@@ -124,6 +124,22 @@ def bars(frame, value, name, color=None, title=None, units=None, log=False, row_
     return (drawn + labels).properties(title=title or "", height=row_height * len(names))
 
 
+def grouped_bars(frame, value, category, color=None, title=None, units=None):
+    """A group of bars for each category, one for each colour, each with its number."""
+    frame = frame.assign(**{name: frame[name].astype(str) for name in (category, color) if name})
+    base = altair.Chart(frame[list(dict.fromkeys(name for name in (category, color, value) if name))]).encode(
+        y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=title_of(category)),
+        x=altair.X(field(value, "Q"), scale=altair.Scale(domainMax=frame[value].max() * 1.2), title=title_of(value, units)))
+    drawn = base.mark_bar(color=COLOURS[0])
+    if color:
+        order = sorted_by_number(frame[color])
+        base = base.encode(yOffset=altair.YOffset(field(color, "N"), scale=altair.Scale(domain=order)))
+        drawn = base.mark_bar().encode(color=altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(domain=order, range=COLOURS[:len(order)])))
+    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(text=altair.Text(field(value, "Q"), format=".4~g"))
+    rows = frame[category].nunique() * (frame[color].nunique() if color else 1)
+    return (drawn.encode(tooltip=[tip(name) for name in (category, color, value) if name]) + labels).properties(title=title or "", width=360, height=max(40, 24 * rows))
+
+
 def sorted_by_number(values):
     """Distinct values, numbers in their order before texts, so that an axis does not read 128, 16, 32."""
     def key(value):

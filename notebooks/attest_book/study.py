@@ -114,7 +114,7 @@ def assemble(spec, by_kind, found, folder):
     timed = table[table.verdict == "passed"]
     summaries = by_kind.get("study_summary", [])
     return Study(
-        folder=folder, name=str(spec.get("name") or folder.resolve().name), question=question_of(spec, summaries), plots=spec["plots"],
+        folder=folder, name=of_points[0].labels.get("study") or folder.resolve().name, question=question_of(spec, summaries), plots=spec["plots"],
         points=timed[timed.role != "baseline"].reset_index(drop=True), baselines=timed[timed.role == "baseline"].reset_index(drop=True),
         skipped=table[table.verdict == "unsupported"], refused=table[~table.verdict.isin(["passed", "unsupported"])],
         answers=list({record.labels["that"]: record.labels for record in by_date(by_kind.get("study_answer", []))}.values()), summaries=summaries, axes=axes, units=units, records=found)

@@ -6,26 +6,34 @@ import pandas
 from attest_book import charts
 from attest_book.study import is_better_high
 from attest_book.study_frontiers import floors, pareto, roofline
+from attest_book.study_points import TELLING, best_of, of_problem, others, said, with_series, with_values
 
-MOST_PANELS, MOST_SERIES = 6, 8
+MOST_PANELS, MOST_SERIES, MOST_BARS = 6, 8, 40
+WIDTH_ALONE, WIDTH_OF_PANEL = 560, 380
 
 
 def pictures(study):
-    """[(heading, chart, sentence)]: what the file asks for, then of each other kind the one that the points offer themselves for.
-    No chart where the sentence says that it cannot be drawn."""
+    """[(heading, chart, sentence)]: what the file asks for, or where nothing of it can be drawn what the points offer themselves for;
+    then time against error, a roofline and the floors of models, where the records have what they need. No chart where the sentence says
+    that it cannot be drawn."""
     made = [made_of_plot(study, plot) for plot in study.plots]
     drawn = {plot["kind"] for plot, (_, chart, _) in zip(study.plots, made) if chart}
-    plan_axes, value = study.varying("plan."), study.value()
-    if "heat_map" not in drawn and len(plan_axes) >= 2 and value:
+    if not drawn - {"pareto", "roofline"} and study.value():
+        made += offered(study, study.value())
+    made += [frontier(study) for kind, frontier in (("pareto", pareto), ("roofline", roofline)) if kind not in drawn]
+    return [picture for picture in [*made, floors(study)] if picture]
+
+
+def offered(study, value):
+    """A heat map of the first two axes of the Plan, lines over the problem's most telling number, else bars."""
+    plan_axes, made = study.varying("plan."), []
+    if len(plan_axes) >= 2:
         made.append(heat_maps(study, plan_axes[0], plan_axes[1], value))
     numeric = [axis for axis in study.varying("problem.") if pandas.api.types.is_numeric_dtype(study.points[axis])]
-    if "lines" not in drawn and numeric and value:
-        made.append(line_plot(study, numeric[0], value))
-    if not any(made) and value:
-        made.append(bar_plot(study, value))
-    made += [frontier(study) for kind, frontier in (("pareto", pareto), ("roofline", roofline)) if kind not in drawn]
-    made.append(floors(study))
-    return [picture for picture in made if picture]
+    telling = [axis for axis in TELLING if axis in numeric] or numeric
+    if telling:
+        made.append(line_plot(study, telling[0], value))
+    return [picture for picture in made if picture] or [bar_plot(study, value)]
 
 
 def made_of_plot(study, plot):
@@ -33,16 +41,17 @@ def made_of_plot(study, plot):
     heading = str(plot.get("title") or f"{plot['kind'].replace('_', ' ')}")
     asked = {key: str(plot[key]) for key in ("x", "y", "value", "color") if plot.get(key)}
     found = {key: study.column(name) for key, name in asked.items()}
-    note = ""
-    if "value" in asked and not found["value"] and study.value():
-        found["value"], note = study.value(), f" '{asked['value']}' was not measured; {study.value()} stands in its place."
+    remark = ""
+    for key in ("value", "y"):  # y is a value too, but in heat maps
+        if key in asked and not found[key] and study.value() and (key == "value" or plot["kind"] in ("lines", "bars")):
+            found[key], remark = study.value(), f" '{asked[key]}' was not measured; {study.value()} stands in its place."
     missing = [asked[key] for key in found if not found[key]]
     if missing:
         return heading, None, f"Not drawn: the records have no '{missing[0]}'."
     picture = DRAWN[plot["kind"]](study, found.get("x"), found.get("y"), found.get("value"), found.get("color"))
     if not picture:
         return heading, None, "Not drawn: no point has all that it needs."
-    return heading, picture[1], picture[2] + note
+    return heading, picture[1], picture[2] + remark
 
 
 def asked_heat_map(study, x, y, value, colour):
@@ -54,13 +63,14 @@ def asked_heat_map(study, x, y, value, colour):
 
 
 def asked_lines(study, x, y, value, colour):
-    value = value or y or study.value()
+    value = value or y or study.value()  # y is where the value stands in a plot of lines
     return line_plot(study, x or next(iter(study.varying()), None), value, colour) if value else None
 
 
 def asked_bars(study, x, y, value, colour):
     value = value or next((name for name in (y, x) if name in study.units), None) or study.value()
-    return bar_plot(study, value, colour) if value else None
+    category = next((name for name in (x, y) if name and name != value), None)
+    return bar_plot(study, value, colour, category) if value else None
 
 
 DRAWN = {"heat_map": asked_heat_map, "lines": asked_lines, "bars": asked_bars,
@@ -68,83 +78,99 @@ DRAWN = {"heat_map": asked_heat_map, "lines": asked_lines, "bars": asked_bars,
          "roofline": lambda study, x, y, value, colour: roofline(study, colour)}
 
 
-def others(study, used):
-    """What tells points apart besides the columns that a picture uses already."""
-    kernels = ["contender"] if study.points.contender.nunique() > 1 and "contender" not in used else []
-    return kernels + [axis for axis in study.varying() if axis not in used]
+def panels(study, table, used, draw):
+    """(chart, number of panels left out): `draw(rows, title, width)` for each kernel, problem and inputs that `used` does not tell apart."""
+    rest = others(table, used, of_problem(study))
+    groups = list(table.groupby(rest, dropna=False)) if rest else [((), table)]
+    width = WIDTH_ALONE if len(groups) == 1 else WIDTH_OF_PANEL
+    drawn = [draw(rows, said(zip(rest, key)), width) for key, rows in groups[:MOST_PANELS]]
+    chart = altair.concat(*drawn, columns=2) if len(drawn) > 1 else drawn[0]
+    if len(drawn) > 1:
+        chart = chart.resolve_scale(color="shared" if used[-1] else "independent", x="independent", y="independent")
+    return chart, len(groups) - len(drawn)
 
 
-def said(values):
-    return ", ".join(charts.number_text(value) if name == "contender" else f"{charts.title_of(name)} {charts.number_text(value)}"
-                     for name, value in values if value == value)
+def note(is_choice, left_out):
+    text = " Where several Plans share a place the best is shown." if is_choice else ""
+    return text + (f" {left_out} more panels are left out; the table below has their points." if left_out else "")
 
 
 def heat_maps(study, x, y, value):
-    """A heat map for each combination of the other axes; of many combinations those with the best points."""
+    """A heat map for each kernel, problem and inputs."""
     is_high = is_better_high(value)
-    table = study.points[study.points[value].notna() & study.points[x].notna() & study.points[y].notna()]
+    table = with_values(study.points, x, y, value)
     if table.empty:
         return None
-    rest = others(study, {x, y})
-    groups = list(table.groupby(rest, dropna=False)) if rest else [((), table)]
-    shown = groups[:MOST_PANELS]
-    panels = []
-    for key, group in shown:
-        best = group.sort_values(value, ascending=not is_high).drop_duplicates([x, y])[[x, y, value]]
-        panels.append(charts.heat_map(best, x, y, value, title=said(zip(rest, key)), value_title=charts.title_of(value, study.units),
-                                      is_better="high" if is_high else "low"))
-    chart = altair.concat(*panels, columns=2 if len(panels) > 1 else 1).resolve_scale(color="independent", x="independent", y="independent")
+    choices = []
+
+    def draw(rows, title, _):
+        best, is_choice = best_of(rows, value, [x, y])
+        choices.append(is_choice)
+        return charts.heat_map(best[[x, y, value]], x, y, value, title=title, value_title=charts.title_of(value, study.units),
+                               is_better="high" if is_high else "low")
+
+    chart, left_out = panels(study, table, [x, y, None], draw)
     text = f"Each cell is {charts.title_of(value, study.units)}; the framed cell is the best of its panel, and {'more' if is_high else 'less'} is better."
-    if len(groups) > len(shown):
-        text += f" {len(groups) - len(shown)} more panels are left out; the table below has their points."
-    return f"{charts.title_of(value)} by {charts.title_of(x)} and {charts.title_of(y)}", chart, text
-
-
-def with_series(table, names):
-    """A column `series` that says what tells its lines apart, in words."""
-    table = table.copy()
-    table["series"] = [said(zip(names, row)) or "points" for row in
-                       table[names].itertuples(index=False, name=None)] if names else table.get("contender", "points")
-    return table
+    return f"{charts.title_of(value)} by {charts.title_of(x)} and {charts.title_of(y)}", chart, text + note(any(choices), left_out)
 
 
 def line_plot(study, x, value, colour=None):
+    """Of one panel where no colour is asked for: a line for whatever tells points apart."""
     if not x or x not in study.points or value not in study.points:
         return None
-    names = [colour] if colour else others(study, {x})
-    table = with_series(study.points[study.points[value].notna() & study.points[x].notna()], names)
+    table = with_values(study.points, x, value)
     if table.empty:
         return None
-    better = "max" if is_better_high(value) else "min"
-    best = table.groupby("series")[value].agg(better).sort_values(ascending=better == "min")
-    shown = list(best.index[:MOST_SERIES])
-    rivals = study.baselines
-    if value in rivals and x in rivals and rivals[x].notna().any():
-        rivals = rivals[rivals[value].notna() & rivals[x].notna()].copy()
-        rivals["series"] = rivals["name"].where(rivals["name"] != "", rivals.contender) + " (baseline)"
-        rivals = rivals[~rivals.series.duplicated() | ~rivals.duplicated(["series", x])]
-    else:
-        rivals = table.iloc[:0]
-    drawn = pandas.concat([table[table.series.isin(shown)], rivals])
+    names = [colour] if colour else others(table, [x], of_problem(study) + study.varying("plan."))
+    table = with_series(table, names)
+    shown = best_of(table, value, ["series"])[0].series.tolist()[:MOST_SERIES]
+    drawn = pandas.concat([table[table.series.isin(shown)], rivals_of(study, x, value)])
     low, high = (f"{value}_{end}" if f"{value}_{end}" in table else None for end in ("low", "high"))
-    drawn = drawn.sort_values(value, ascending=better == "min").drop_duplicates(["series", x])
     columns = [name for name in ("series", x, value, low, high) if name]
     is_numeric = pandas.api.types.is_numeric_dtype(drawn[x])
-    drawing = charts.lines(drawn[columns], x, value, "series", low, high, units=study.units, x_log=is_numeric and drawn[x].min() > 0,
-                           is_numeric=is_numeric, colour_title="")
-    text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}, the best point of each line where several have the same"
-    text += "; the band is the 95 % interval of the median." if low and high else "."
-    if len(best) > len(shown):
-        text += f" Of {len(best)} lines the best {len(shown)} are drawn."
-    return f"{charts.title_of(value)} by {charts.title_of(x)}", drawing, text
+    y_log = is_numeric and (drawn[value] > 0).all() and drawn[value].max() > 30 * drawn[value].min()
+    choices = []
+
+    def draw(rows, title, width):
+        best, is_choice = best_of(rows, value, ["series", x])
+        choices.append(is_choice)
+        return charts.lines(best[columns].sort_values(x), x, value, "series", low, high, title=title, units=study.units, colour_title="",
+                            x_log=is_numeric and drawn[x].min() > 0, y_log=y_log, is_numeric=is_numeric).properties(width=width, height=width // 2)
+
+    chart, left_out = panels(study, drawn, [x, "series"], draw) if colour else (draw(drawn, "", WIDTH_ALONE), 0)
+    text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}" + ("; the band is the 95 % interval of the median." if low and high else ".")
+    if table.series.nunique() > len(shown):
+        text += f" Of {table.series.nunique()} lines the best {len(shown)} are drawn."
+    return f"{charts.title_of(value)} by {charts.title_of(x)}", chart, text + note(any(choices), left_out)
 
 
-def bar_plot(study, value, colour=None):
-    names = others(study, set())
-    table = with_series(study.points[study.points[value].notna()], names)
+def rivals_of(study, x, value):
+    """Baselines as lines of their own."""
+    rivals = study.baselines
+    if value not in rivals or x not in rivals:
+        return rivals.iloc[:0].assign(series="")
+    rivals = with_values(rivals, x, value)
+    return rivals.assign(series=rivals["name"].where(rivals["name"] != "", rivals.contender) + " (baseline)")
+
+
+def bar_plot(study, value, colour=None, category=None):
+    """A bar for each value of the category; without one, for each point, the best first."""
+    table = with_values(study.points, value, category)
     if table.empty:
         return None
-    table = table.sort_values(value, ascending=not is_better_high(value)).drop_duplicates("series").head(40)
-    columns = list(dict.fromkeys(["series", value] + ([colour] if colour else [])))
-    return (f"{charts.title_of(value)} of each point", charts.bars(table[columns], value, "series", color=colour, units=study.units),
-            f"{charts.title_of(value, study.units)}, the best first; at most 40 bars.")
+    if not category:
+        names = others(table, [], of_problem(study) + study.varying("plan."))
+        best = best_of(with_series(table, names), value, ["series"])[0].head(MOST_BARS)
+        columns = list(dict.fromkeys(["series", value] + ([colour] if colour else [])))
+        return (f"{charts.title_of(value)} of each point", charts.bars(best[columns], value, "series", color=colour, units=study.units),
+                f"{charts.title_of(value, study.units)}, the best first; at most {MOST_BARS} bars.")
+    choices = []
+
+    def draw(rows, title, _):
+        best, is_choice = best_of(rows, value, [name for name in (category, colour) if name])
+        choices.append(is_choice)
+        return charts.grouped_bars(best, value, category, colour, title=title, units=study.units)
+
+    chart, left_out = panels(study, table, [category, colour], draw)
+    return (f"{charts.title_of(value)} by {charts.title_of(category)}", chart,
+            f"{charts.title_of(value, study.units)} for each {charts.title_of(category)}." + note(any(choices), left_out))

@@ -4,6 +4,7 @@ import altair
 import pandas
 
 from attest_book import charts
+from attest_book.study_points import of_problem, others, with_series
 
 MOST_COLOURS, MOST_PANELS, MOST_ROWS = 8, 4, 40
 COUNTED, MODELLED = ("counter.dram_read_bytes", "counter.dram_write_bytes"), "model.dram_bytes"
@@ -99,14 +100,20 @@ def floors(study):
     table = study.points.dropna(subset=names, how="all") if names else study.points.iloc[:0]
     if table.empty:
         return None
-    table = table.assign(point=table.contender + " " + table.plan + ", " + table.problem).sort_values("model.time_floor").head(MOST_ROWS)
-    long = table.melt(id_vars="point", value_vars=names, var_name="cause", value_name="ms").dropna()
+    is_estimate = table["model.counts_are_exact"] == 0 if "model.counts_are_exact" in table else pandas.Series(False, table.index)
+    if FLOOR + "shared" in table:
+        table = table.assign(**{FLOOR + "shared": table[FLOOR + "shared"].mask(is_estimate)})
+    table = with_series(table, others(table, [], of_problem(study) + study.varying("plan.")))
+    table = table.sort_values("model.time_floor").drop_duplicates("series").head(MOST_ROWS)
+    long = table.melt(id_vars="series", value_vars=names, var_name="cause", value_name="ms").dropna()
     long["cause"] = long["cause"].str.removeprefix(FLOOR)
     chart = altair.Chart(long[long.ms > 0]).mark_point(size=70).encode(
         x=altair.X("ms:Q", scale=altair.Scale(type="log"), title="ms (log scale)"),
-        y=altair.Y("point:N", sort=list(dict.fromkeys(table.point)), title=None, axis=altair.Axis(labelLimit=520)),
-        color=altair.Color("cause:N", title=None), tooltip=["point", "cause", altair.Tooltip("ms:Q", format=".4g")])
+        y=altair.Y("series:N", sort=table.series.tolist(), title=None, axis=altair.Axis(labelLimit=520)),
+        color=altair.Color("cause:N", title=None), tooltip=["series", "cause", altair.Tooltip("ms:Q", format=".4g")])
     text = "What each cause takes at best, by the models of attest explain. The rightmost point of a row is a floor of the time: the likely bottleneck."
+    if is_estimate.any():
+        text += f" Shared memory is left out for {is_estimate.sum()} points whose counts are estimates."
     if len(study.points) > len(table):
         text += f" The {len(table)} points with the lowest floors are drawn."
-    return "Time at best", chart.properties(width=460, height=18 * table.point.nunique()), text
+    return "Time at best", chart.properties(width=460, height=18 * len(table)), text

@@ -14,14 +14,7 @@ WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided",
 def answer(study):
     """One sentence from the study's expectations, or what was best where it expects nothing."""
     if study.answers:
-        counts = {kind: [a for a in study.answers if a.get("answer") == kind] for kind in WORDS}
-        if len(study.answers) == 1:
-            only = study.answers[0]
-            return f"The expectation {only['that']} {WORDS.get(only.get('answer'), only.get('answer'))}: {only.get('found', '')}."
-        parts = [f"{len(found)} {'hold' if kind == 'holds' else kind.replace('_', ' ')}" for kind, found in counts.items() if found]
-        worst = next((found[0] for found in (counts["refuted"], counts["undecided"], counts["no_results"]) if found), None)
-        more = f"; {worst['that']} {WORDS[worst['answer']]}: {worst.get('found', '')}" if worst else ""
-        return f"Of {len(study.answers)} expectations {', '.join(parts)}{more}."
+        return judged(study.answers)
     value = study.value()
     if not value:
         return "The study expects nothing and measured nothing."
@@ -29,6 +22,22 @@ def answer(study):
     best = study.points.loc[column.idxmax() if is_better_high(value) else column.idxmin()]
     return (f"The study expects nothing; the best {title_of(value, study.units)} is {number_text(best[value])}: "
             f"{best.contender} {best.plan} on {best.problem}.")
+
+
+def judged(answers):
+    """`2 of 3 expectations hold; refuted: ...`, with what was found about the first that does not."""
+    found = {kind: [a for a in answers if a.get("answer") == kind] for kind in WORDS}
+    if len(answers) == 1:
+        only = answers[0]
+        return f"The expectation {only['that']} {WORDS[only['answer']]}: {only.get('found', '')}."
+    if len(found["no_results"]) == len(answers):
+        return f"None of the {len(answers)} expectations can be judged: what they ask about was not measured."
+    parts = [f"{len(found['holds'])} of {len(answers)} expectations hold"]
+    for kind in ("refuted", "undecided", "no_results"):
+        if found[kind]:
+            first = found[kind][0]
+            parts.append(f"{len(found[kind])} {'was not measured' if kind == 'no_results' else kind}, such as {first['that']}: {first.get('found', '')}")
+    return "; ".join(parts) + "."
 
 
 def columns_of(study, is_short=False):
