@@ -3,6 +3,7 @@
 import argparse
 import json
 import pathlib
+import re
 import random
 import unittest
 
@@ -404,6 +405,20 @@ class Records(unittest.TestCase):
             self.assertLessEqual(abs(counted - 4 * pairs * dim), 5 * 2**-53 * 4 * pairs * dim, record["labels"])
             rows += 1
         self.assertGreaterEqual(rows, 30)
+
+    def test_errors_on_the_h200_are_those_of_the_executor_to_the_last_digit(self):
+        def figures(machine):
+            found = {}
+            for line in pathlib.Path(f"results/{machine}/errors_precision.jsonl").read_text().splitlines():
+                record = json.loads(line)
+                labels = record["labels"]
+                plan = re.sub(r" (grid_order=\w+|g\d+)", "", labels["plan"])  # which changes no bit
+                key = labels["contender"], labels["problem"], plan, labels["inputs"], labels["tensor"]
+                found[key] = {m["name"]: m["value"] for m in record["measurements"]}
+            return found
+        on_gpu, on_executor = figures("h200"), figures("xeon-2core")
+        self.assertGreaterEqual(len(on_gpu), 200)
+        self.assertEqual(on_gpu, on_executor)
 
     def test_no_committed_error_passes_its_bound_and_ulp_shares_cover_every_element(self):
         rows, worst_of_mutants = 0, {}

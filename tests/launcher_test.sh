@@ -124,6 +124,10 @@ chmod +x "$tree/notebooks/make_environment" "$tree/build/venv/bin/python"
 run report 'two words'
 check "a report runs the Python package" is "$out" "<$tree/notebooks><-B><-m><attest_book><report><two words>"
 check "a report needs no build" not_called cmake
+later touch "$tree/core/a.cpp"
+run report --errors mine
+check "a report of errors builds the program that measures them" called "cmake --build"
+check "and runs the Python package" has "$out" "<report><--errors><mine>"
 touch "$BROKEN"
 run notebooks
 check "an environment that cannot be made ends with 3" is "$status" 3

@@ -21,7 +21,32 @@ def notebooks(arguments):
     return 0
 
 
+def report_errors(arguments):
+    from attest_book import error_report, measured_errors
+    program = os.environ.get("ATTEST_BINARY")
+    if not program:
+        raise BadInput("report --errors runs the program that ./attest builds, and ATTEST_BINARY does not name it; allowed: ./attest report --errors")
+    name = "_".join("".join(c if c.isalnum() else "_" for c in kernel) for kernel in arguments.errors)
+    target = arguments.out or pathlib.Path("out/reports") / f"errors_{name}.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    measured = measured_errors.measure(program, arguments.errors, target.with_suffix(""), arguments.problem or measured_errors.PROBLEM, arguments.plugin,
+                                       arguments.executor or "auto")
+    target.write_text(error_report.page(*measured, f"Errors of {', '.join(arguments.errors)}").html(), encoding="utf-8")
+    print(error_report.terminal(measured[0]))
+    print(f"\n{target}, records in {target.with_suffix('')}")
+    return 0
+
+
 def report(arguments):
+    if arguments.errors:
+        if arguments.folders:
+            raise BadInput(f"report takes a results folder or --errors, not both: {arguments.folders[0]}")
+        return report_errors(arguments)
+    for option in ("plugin", "problem", "executor"):
+        if getattr(arguments, option):
+            raise BadInput(f"--{option} belongs to report --errors KERNEL")
+    if not arguments.folders:
+        raise BadInput("report takes one results folder, two to compare, or --errors KERNEL")
     from attest_book import compare, study, study_report
     if len(arguments.folders) > 2:
         raise BadInput(f"report takes one results folder, or two to compare, not {len(arguments.folders)}")
@@ -44,7 +69,11 @@ def parser():
     command.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/notebooks"), help="folder, out/notebooks if not given")
     command.set_defaults(run=notebooks)
     command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
-    command.add_argument("folders", nargs="+", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
+    command.add_argument("folders", nargs="*", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
+    command.add_argument("--errors", nargs="+", metavar="KERNEL", default=[], help="instead: measure the errors of kernels, and make a page about them")
+    command.add_argument("--plugin", action="append", metavar="FILE", type=pathlib.Path, default=[], help="with --errors: a shared object with your kernels")
+    command.add_argument("--problem", help="with --errors: 'h2 n512 d64' if not given; an element type in it leaves out the others")
+    command.add_argument("--executor", help="with --errors: auto, gpu, simt or cpu")
     command.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the page, out/reports/NAME.html if not given")
     command.set_defaults(run=report)
     return top

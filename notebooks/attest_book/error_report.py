@@ -1,0 +1,146 @@
+"""`./attest report --errors KERNEL`: how large the errors of kernels are, where they sit and what they grow with."""
+
+import math
+
+import altair
+
+from attest_book import errors, records
+from attest_book.page import Page
+
+OURS = "xeon-2core/errors_family.jsonl"  # of our kernels, to compare with
+GROWTH = {"length": ("Length", "A line that rises on the right grows with the number of keys: long chains of additions. Dotted: the floor of the "
+                     "format."),
+          "magnitude": ("Size of the logits", "Standard deviation of the logits, N(0, 1) inputs scaled. Errors of scores grow with them; "
+                        "roundings of P and O do not.")}
+COLUMNS = {"precision": "kernel", "problem": "problem", "inputs": "inputs", "tensor": "of", "rmse": "RMSE", "relative_l2": "relative RMSE",
+           "max_abs_error": "largest error", "largest_error_at": "at", "share_within_1_ulp": "within 1 ulp", "bias": "bias, t",
+           "outward_bias": "outward bias, t", "error_over_bound_max": "error / bound, max", "error_over_bound_p99": "p99",
+           "error_over_bound_median": "median"}
+
+
+def number(value, digits=2):
+    return "not a number" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def sentence(who, rows):
+    """What the whole tensors of one kernel in one precision say. `rows`: of O, on all inputs."""
+    usual = rows[rows.inputs == "normal"]
+    said = []
+    if len(usual):
+        one = usual.iloc[0]
+        said.append(f"on N(0, 1) its RMSE is {number(one.relative_l2)} of O, {number(errors.times_floor(usual)[0])} times what rounding the exact "
+                    f"answer once leaves; {100 * one.share_within_1_ulp:.1f} % of its elements are within one step of it")
+        said.append(f"counted away from zero its errors average {number(one.outward_bias)} standard errors")
+    if "error_over_bound_max" in rows and rows.error_over_bound_max.notna().any():
+        worst = rows.loc[rows.error_over_bound_max.idxmax()]
+        if not rows.error_over_bound_max.max() <= 1:
+            said.append(f"IT IS WRONG: on {worst.inputs} an element is off by {number(worst.error_over_bound_max)} times the bound that follows "
+                        "from the roundings it declares")
+        else:
+            said.append(f"its largest error anywhere is {number(worst.error_over_bound_max)} of its bound, on {worst.inputs}")
+    if rows.rmse.isna().any():
+        said.append(f"IT IS WRONG: it gives NaN where numbers are due, on {', '.join(sorted(set(rows[rows.rmse.isna()].inputs)))}")
+    return f"{who}: {'; '.join(said)}."
+
+
+def whole(found, tensor="O"):
+    table = errors.frame(found)
+    return table[table.by.isna() & (table.tensor == tensor)].reset_index(drop=True)
+
+
+def tables_of(measured):
+    """{axis: rows of O}; all families as one axis."""
+    families = [record for axis, found in measured.items() if axis.startswith("inputs ") for record in found]
+    tables = {axis: errors.frame(found) for axis, found in measured.items() if not axis.startswith("inputs ")}
+    return ({"inputs": whole(families)} if families else {}) | tables, families
+
+
+def answer(measured):
+    tables, families = tables_of(measured)
+    rows = tables["inputs"] if families else whole([record for found in measured.values() for record in found])
+    return [sentence(name, rows[rows.precision == name]) for name in errors.in_order(rows.precision)]
+
+
+def beside_ours(rows):
+    """The rows on N(0, 1), and those of our own kernels on the same problem."""
+    usual = rows[rows.inputs == "normal"]
+    ours = errors.committed(OURS)
+    ours = ours[(ours.tensor == "O") & (ours.inputs == "normal")]
+    same = {errors.size(problem, "k") for problem in usual.problem} == {errors.size(ours.problem.iloc[0], "k")}
+    ours = ours[~ours.precision.isin(usual.precision)] if same else ours.iloc[:0]
+    both = usual.assign(whose="measured now")
+    for _, row in ours.iterrows():
+        both.loc[len(both) + 1000] = {**{name: row.get(name) for name in both.columns}, "whose": "ours"}
+    return both.assign(floor=both.relative_l2 * both.rounded_rmse / both.rmse), len(ours)
+
+
+def maps(found):
+    def title(labels):
+        return f"{errors.precision_of(labels)}: {labels['inputs']}, {labels['problem'].split()[-2]}"
+    return [errors.map_chart(record, title(record.labels)).properties(width=200, height=180) for record in found
+            if record.kind == "error_map" and any(value > 0 for name, value in record.values.items() if name.startswith("rmse "))]
+
+
+def add_inputs(page, rows):
+    both, compared = beside_ours(rows)
+    if len(both):
+        page.chart(errors.bars(both, title="N(0, 1)"), "RMSE of O over RMS of O. Black ticks: what rounding the exact answer once to the "
+                   "output's format would leave; no kernel errs less."
+                   + (" Kernels of this project, measured before, for comparison." if compared else ""))
+        page.chart(errors.ulp_bars(rows[rows.inputs == "normal"]),
+                   "How many elements are how many steps of their format from the correctly rounded result, on N(0, 1).")
+    page.chart(errors.heat(rows, "inputs", "precision", "relative_l2", "relative RMSE of O", value_title="relative RMSE"),
+               "Each kind of inputs. A cell that stands out in its row names inputs that the kernel handles worse than others.")
+    if "error_over_bound_max" in rows:
+        page.chart(errors.heat(rows, "inputs", "precision", "error_over_bound_max", "largest error / bound", pattern=".2~g",
+                               value_title="error / bound"),
+                   "Above 1 the kernel is wrong. Far below 1 in 16 bits: the kernel rounds less than it declares.")
+
+
+def page(measured, left_out, title):
+    """`measured`, `left_out`: see measured_errors.measure."""
+    tables, families = tables_of(measured)
+    made = Page(title)
+    for said in answer(measured):
+        made.paragraph(said, "answer")
+    made.paragraph(records.provenance_line([record for found in measured.values() for record in found]), "provenance")
+    if families:
+        made.heading("Kinds of inputs")
+        add_inputs(made, tables["inputs"])
+    for axis, (heading, caption) in GROWTH.items():
+        if axis in tables:
+            rows = tables[axis]
+            rows = rows[rows.by.isna() & (rows.tensor == "O")]
+            made.heading(heading)
+            absolute = errors.lines(rows, axis, "rmse", floor="rounded_rmse", y_title="RMSE of O", title="absolute")
+            relative = errors.lines(rows, axis, title="relative to O")
+            made.chart(altair.hconcat(absolute.properties(width=330), relative.properties(width=330)), caption)
+    if "row" in tables:
+        rows = tables["row"]
+        rows = rows[(rows.by == "row") & (rows.tensor == "O")].assign(row=lambda table: table["first"] + 1)
+        made.heading("Rows under a causal mask")
+        made.chart(errors.lines(rows, "row", "rmse", floor="rounded_rmse", y_title="RMSE of O", x_title="first row of the part, counted from 1"),
+                   "Row n sees n keys. O, and so its error, is largest in the first rows.")
+    drawn = maps([record for found in measured.values() for record in found])
+    if drawn:
+        made.heading("Where the error sits")
+        for start in range(0, len(drawn), 3):
+            made.chart(altair.hconcat(*drawn[start:start + 3]).resolve_scale(color="independent"),
+                       "RMSE by row and column of O, all heads and data sets together.")
+    made.heading("All figures")
+    add_table(made, measured)
+    for axis, reason in left_out.items():
+        made.paragraph(f"Not measured, {axis}: {reason}")
+    return made
+
+
+def add_table(made, measured):
+    table = errors.frame([record for found in measured.values() for record in found])
+    table = table[table.by.isna()]
+    names = [name for name in COLUMNS if name in table]
+    made.table([COLUMNS[name] for name in names],
+               [[row[name] if isinstance(row[name], str) else (number(row[name], 3), "number") for name in names] for _, row in table.iterrows()])
+
+
+def terminal(measured):
+    return "\n".join(answer(measured))

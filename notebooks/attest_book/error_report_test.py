@@ -1,0 +1,146 @@
+"""Reports of errors, of committed records and of programs made up for the tests."""
+
+import contextlib
+import dataclasses
+import io
+import math
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from attest_book import __main__ as command_line
+from attest_book import error_report, errors, measured_errors, records
+from attest_book.error import BadInput
+
+FAMILY = "xeon-2core/errors_family.jsonl"
+# Stands for the program: notes its arguments, leaves out what is causal, writes a record otherwise.
+PROGRAM = """#!/bin/sh
+echo "$@" >>"{folder}/calls"
+case "$*" in
+  *causal*) echo 'attest: no selected kernel can run the problem; mine: has no causal mask' >&2; exit {causal} ;;
+esac
+while [ "$1" != --out ]; do shift; done
+mkdir -p "$2" && head -n 2 "{records}" >"$2/errors.jsonl"
+"""
+
+
+def of_family(contender, inputs):
+    return [record for record in records.committed(FAMILY)
+            if record.labels["contender"] == contender and record.labels["inputs"] == inputs]
+
+
+def changed(record, **values):
+    return dataclasses.replace(record, values=record.values | values)
+
+
+class Names(unittest.TestCase):
+    def test_precisions_of_one_kernel_are_told_apart_by_products_and_type(self):
+        found = records.committed(FAMILY)
+        kinds = {(record.labels["contender"], errors.choice(record.labels["plan"], "products"), record.labels["element_type"])
+                 for record in found}
+        self.assertEqual(len({errors.precision_of(record.labels) for record in found}), len(kinds))
+
+    def test_a_part_of_a_plan_is_not_found_in_a_longer_word(self):
+        self.assertEqual(errors.choice("qt64 kt32 products=tf32_x3 ks4", "kt"), "32")
+        self.assertEqual(errors.choice("qt64 kt32 products=tf32_x3 ks4", "products"), "tf32_x3")
+        self.assertEqual(errors.choice("qt64", "t"), "")
+
+
+class Maps(unittest.TestCase):
+    def test_the_cells_of_a_map_cover_every_row_and_column_once(self):
+        for record in records.committed("xeon-2core/errors_map.jsonl"):
+            if record.kind != "error_map":
+                continue
+            cells = errors.map_frame(record)
+            covered = ((cells.row_end - cells.row) * (cells.column_end - cells.column)).sum()
+            self.assertEqual(covered, errors.size(record.labels["problem"], "q") * errors.size(record.labels["problem"], "d"))
+            self.assertEqual(len(cells.drop_duplicates(["row", "column"])), len(cells))
+
+
+class Answers(unittest.TestCase):
+    def test_a_correct_kernel_is_not_called_wrong(self):
+        said = error_report.answer({"inputs normal": of_family("fa2_mma", "normal")})
+        self.assertEqual(len(said), 2)  # fp16 and bf16
+        self.assertNotIn("WRONG", " ".join(said))
+        self.assertIn("of its bound", said[0])
+
+    def test_an_element_above_its_bound_is_said_first_and_clearly(self):
+        bad = [changed(record, error_over_bound_max=1.0 + 2**-20) for record in of_family("fa2_mma", "normal")]
+        self.assertIn("IT IS WRONG: on normal", error_report.answer({"inputs normal": bad})[0])
+
+    def test_a_NaN_is_not_overlooked(self):
+        bad = [changed(record, rmse=math.nan, error_over_bound_max=math.nan) for record in of_family("fa2_mma", "outliers")]
+        said = error_report.answer({"inputs normal": of_family("fa2_mma", "normal"), "inputs outliers": bad})[0]
+        self.assertIn("it gives NaN where numbers are due, on outliers", said)
+
+    def test_without_the_usual_inputs_there_still_is_an_answer(self):
+        self.assertIn("of its bound", error_report.answer({"inputs sink:8": of_family("fa2_mma", "sink:8")})[0])
+
+
+class Measured(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = pathlib.Path(held.name)
+
+    def program(self, causal=2):
+        path = self.folder / "program"
+        path.write_text(PROGRAM.format(folder=self.folder, causal=causal, records=records.RESULTS / FAMILY))
+        path.chmod(0o755)
+        return path
+
+    def run_line(self, *arguments, program=None):
+        out, err = io.StringIO(), io.StringIO()
+        environment = {"ATTEST_BINARY": str(program)} if program else {}
+        with (mock.patch.object(sys, "argv", ["attest", *map(str, arguments)]), mock.patch.dict(os.environ, environment),
+              contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)):
+            status = command_line.main()
+        return status, out.getvalue(), err.getvalue()
+
+    def test_what_a_kernel_cannot_do_is_left_out_with_its_reason(self):
+        found, left_out = measured_errors.measure(self.program(), ["mine"], self.folder / "out", plugins=["mine.so"])
+        self.assertEqual(left_out, {"row": "no selected kernel can run the problem; mine: has no causal mask"})
+        self.assertEqual(len(found), len(measured_errors.axes(measured_errors.PROBLEM)) - 1)
+        for call in (self.folder / "calls").read_text().splitlines():
+            self.assertTrue(call.startswith("errors --kernel mine --plugin mine.so "), call)
+
+    def test_a_program_that_fails_is_an_error_and_not_left_out(self):
+        with self.assertRaisesRegex(BadInput, "ended with 3 on row"):
+            measured_errors.measure(self.program(causal=3), ["mine"], self.folder / "out")
+
+    def test_records_of_an_earlier_run_do_not_count(self):
+        old = self.folder / "out" / "row"
+        old.mkdir(parents=True)
+        (old / "errors.jsonl").write_text("no record")
+        found, _ = measured_errors.measure(self.program(), ["mine"], self.folder / "out")
+        self.assertNotIn("row", found)
+
+    def test_one_command_makes_a_page_that_needs_no_network(self):
+        target = self.folder / "page.html"
+        status, out, _ = self.run_line("report", "--errors", "mine", "--out", target, program=self.program())
+        self.assertEqual(status, 0)
+        self.assertIn("times what rounding the exact answer once leaves", out)
+        body = target.read_text(encoding="utf-8").rpartition("\n<body>\n")[2]
+        self.assertIn("vegaEmbed(", body)
+        self.assertIn("mine: has no causal mask", body)
+        self.assertNotRegex(body, r'(src|href)="https?://')
+
+    def test_lengths_go_from_an_eighth_of_the_problem_to_twice_it(self):
+        self.assertEqual(measured_errors.lengths("h2 n512 d64"), "h2 n{64,128,256,512,1024} d64")
+        self.assertEqual(measured_errors.lengths("n1 d64"), "n{1,2} d64")
+        with self.assertRaisesRegex(BadInput, "has no length"):
+            measured_errors.lengths("h2 d64")
+
+    def test_bad_command_lines_get_one_line(self):
+        for arguments, message in ((("report",), "takes one results folder"), (("report", "a", "--errors", "b"), "not both"),
+                                   (("report", "a", "--plugin", "b.so"), "--plugin belongs to report --errors")):
+            status, out, err = self.run_line(*arguments)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+            self.assertIn(message, err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,58 @@
+"""Runs `attest errors` for a report: every kernel along kinds of inputs, length, size of the logits and rows under a causal mask."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+from attest_book import records
+from attest_book.error import BadInput
+
+PROBLEM = "h2 n512 d64"
+FAMILIES = ("normal", "outliers", "sink:8", "ties:1", "all_negative:200", "real")
+MAPPED = ("outliers", "real")  # where the error sits tells something; on the others all columns are alike
+MAGNITUDES = "normal:{0.25,1,4,16,64}"
+BAD_INPUT = 2  # exit code of the program: it cannot do what was asked, and says why in one line
+
+
+def lengths(problem):
+    """Braces around an eighth to twice the problem's length."""
+    found = re.search(r"(?:^| )n(\d+)(?: |$)", problem)
+    if not found:
+        raise BadInput(f"--problem '{problem}' has no length; allowed: for example '{PROBLEM}'")
+    n = int(found[1])
+    chosen = sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n, 2 * n})
+    return re.sub(r"\bn\d+\b", f"n{{{','.join(map(str, chosen))}}}", problem)
+
+
+def axes(problem):
+    """{axis: arguments of attest errors}. The families are asked for one by one: not every problem suits all of them."""
+    asked = {f"inputs {family}": ["--problem", problem, "--family", family, *(["--map"] if family in MAPPED else [])]
+             for family in FAMILIES}
+    asked["length"] = ["--problem", lengths(problem), "--family", "normal"]
+    asked["magnitude"] = ["--problem", problem, "--family", MAGNITUDES]
+    asked["row"] = ["--problem", f"{problem} causal_top_left", "--family", "normal", "--by", "row", "--map"]
+    return asked
+
+
+def measure(program, kernels, folder, problem=PROBLEM, plugins=(), executor="auto"):
+    """({axis: records}, {axis: why there are none}). Records of an earlier run in `folder` are replaced. BadInput with the program's
+    own sentence when nothing could be measured, or when it failed."""
+    chosen = [part for kernel in kernels for part in ("--kernel", kernel)] + [part for plugin in plugins for part in ("--plugin", str(plugin))]
+    shutil.rmtree(folder, ignore_errors=True)
+    found, left_out = {}, {}
+    for axis, arguments in axes(problem).items():
+        target = pathlib.Path(folder) / axis.replace(" ", "_").replace(":", "_")
+        run = subprocess.run([str(program), "errors", *chosen, "--executor", executor, "--sets", "2", "--out", str(target), *arguments],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if run.returncode == 0:
+            found[axis] = records.read(target / "errors.jsonl")
+            continue
+        said = [line.removeprefix("attest: ") for line in run.stderr.splitlines() if line.startswith("attest: ")]
+        reason = said[0] if said else run.stderr[-200:]
+        if run.returncode != BAD_INPUT:
+            raise BadInput(f"attest errors ended with {run.returncode} on {axis}: {reason}")
+        left_out[axis] = reason
+    if not found:
+        raise BadInput(next(iter(left_out.values())))
+    return found, left_out
