@@ -162,6 +162,23 @@ def fa3_counters():
     return markdown(*rows)
 
 
-TABLES = {"claims_by_document": claims_by_document, "kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
+def studies():
+    """The shipped studies as they ran: points, and what became of the expectations."""
+    rows = [("study", "question", "points timed, skipped, left out or refused", "expectations")]
+    for folder in sorted((RESULTS / "h200/studies").iterdir()):
+        records = [record for path in sorted(folder.glob("records*.jsonl")) for record in read(path)]
+        question = next(r["labels"]["question"] for r in records if r["kind"] == "study_summary")
+        last = {r["labels"]["point"]: r for r in records if r["kind"] == "study" and r["labels"].get("role") == "point"}
+        timed_points = sum(r["verdict"] == "passed" for r in last.values())
+        skipped = sum(r["labels"].get("skipped_by") in ("kernel", "constraint") for r in last.values())
+        answers = {r["labels"]["that"]: r["labels"]["answer"] for r in records if r["kind"] == "study_answer"}
+        counts = ", ".join(f"{n} {answer}" for answer in ("holds", "refuted", "undecided", "no_results")
+                           if (n := sum(a == answer for a in answers.values())))
+        rows.append((f"[{folder.name}](experiments/studies/{folder.name}.yaml)", question,
+                     f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked"))
+    return markdown(*rows)
+
+
+TABLES = {"studies": studies, "claims_by_document": claims_by_document, "kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
           "forward_grid_over_fa2": forward_grid_over_fa2, "errors_by_precision": errors_by_precision,
           "fa3_counters": fa3_counters}
