@@ -179,7 +179,8 @@ ExitCode run_files(const StudyRunOptions& options) {
   ExitCode worst = ExitCode::passed;
   for (StudySpec& spec : specs) {
     const ResultsFolder folder(is_folder_of_one ? out : out / spec.name);
-    RunSettings settings{.program = program_and_build(),
+    RunSettings settings{.name = spec.name,
+                         .program = program_and_build(),
                          .executor = options.executor,
                          .seed = options.seed,
                          .time_budget_s = spec.time_budget_s};
@@ -201,6 +202,7 @@ ExitCode resume_study(const StudyRunOptions& options) {
   auto spec = study_or_complaints(folder.study(), (folder.path() / "study.yaml").string());
   if (!spec) return ExitCode::bad_input;
   RunSettings settings = folder.settings();
+  spec->name = settings.name;
   if (settings.program != program_and_build()) {
     throw InvalidInput(fmt::format(
         "{}: was begun by the program of commit {}, this is {}; allowed: the same program, or a "

@@ -58,6 +58,7 @@ wait $victim
 check "after kill -9 it goes on to the end" [ $? -eq 0 ]
 check "it was killed in the middle" [ $kills -ge 2 ]
 check "no finished point is lost and none is repeated" same_as_whole killed
+check "every record bears the name of the study" [ "$(grep -c '"study":"tiny"' killed/records.jsonl)" -eq "$(lines killed)" ]
 check "nothing was judged twice" [ "$(wc -l <out/verified.jsonl)" -eq "$judged" ]
 
 cp -r whole cut

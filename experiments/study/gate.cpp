@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/registry.hpp"
 #include "experiments/study/on_threads.hpp"
 #include "experiments/tuning/small_case.hpp"
 #include "verify/isolated_runner.hpp"
@@ -17,6 +18,12 @@ Case small_case_of(const Contender& contender) {
 
 std::string key_of(const Contender& contender, const Case& c) {
   return fmt::format("{} {}", name_of(contender.kernel->executor), to_string(c));
+}
+
+/// What a library computes changes without our build: its verdicts are not kept.
+bool is_of_library(const KernelInfo& kernel) {
+  return kernel.executor == Executor::gpu && kernel.unavailable &&
+         find_kernel(kernel.name, Executor::simt) == nullptr;
 }
 
 }  // namespace
@@ -41,7 +48,7 @@ void Gate::judge(const std::vector<const Contender*>& contenders, const Options&
       const auto& [key, contender] = cases[i];
       const Case c = small_case_of(*contender);
       auto why = why_case_fails(*runner, *contender->kernel, c);
-      if (!why) cache_.add(*contender->kernel, c);
+      if (!why && !is_of_library(*contender->kernel)) cache_.add(*contender->kernel, c);
       {
         const std::scoped_lock lock(mutex_);
         answers_[key] = std::move(why);

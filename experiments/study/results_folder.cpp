@@ -24,7 +24,8 @@ std::optional<std::string> text_of(const std::filesystem::path& path) {
 }
 
 std::string to_json(const RunSettings& settings) {
-  Json json{{"program", settings.program},
+  Json json{{"name", settings.name},
+            {"program", settings.program},
             {"executor", settings.executor},
             {"seed", settings.seed},
             {"time_budget_s", nullptr}};
@@ -81,8 +82,10 @@ RunSettings ResultsFolder::settings() const {
   if (!text) throw InvalidInput(fmt::format("{}: is missing", file.string()));
   try {
     const Json json = parse_json(*text);
-    RunSettings settings{
-        .program = json.at("program"), .executor = json.at("executor"), .seed = json.at("seed")};
+    RunSettings settings{.name = json.at("name"),
+                         .program = json.at("program"),
+                         .executor = json.at("executor"),
+                         .seed = json.at("seed")};
     if (const Json& budget = json.at("time_budget_s"); !budget.is_null()) {
       settings.time_budget_s = budget.get<double>();
     }

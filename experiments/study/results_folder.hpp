@@ -14,6 +14,7 @@ namespace attest {
 
 /// How a study was begun, so that it goes on alike.
 struct RunSettings {
+  std::string name{};      ///< of the study: its file has another one here
   std::string program{};   ///< commit, and build where the tree had changes
   std::string executor{};  ///< as asked for: auto, gpu, simt, cpu
   std::uint64_t seed = 1;  ///< of the order

@@ -22,7 +22,8 @@ std::string message_of(const std::function<void()>& action) {
 struct AResultsFolder : testing::Test {
   TemporaryFolder root;
   ResultsFolder folder{root / "study"};
-  RunSettings settings{.program = "abc", .executor = "simt", .seed = 7, .time_budget_s = 2.5};
+  RunSettings settings{
+      .name = "a", .program = "abc", .executor = "simt", .seed = 7, .time_budget_s = 2.5};
 
   static Record record_of(const std::string& point, const std::string& skipped_by = "") {
     Record record{.kind = "study", .labels = {{"point", point}}};
@@ -34,6 +35,7 @@ struct AResultsFolder : testing::Test {
 TEST_F(AResultsFolder, KeepsTheStudyAndHowItWasBegun) {
   folder.begin("name: a\n", settings, {});
   EXPECT_EQ(folder.study(), "name: a\n");
+  EXPECT_EQ(folder.settings().name, "a");
   EXPECT_EQ(folder.settings().program, "abc");
   EXPECT_EQ(folder.settings().executor, "simt");
   EXPECT_EQ(folder.settings().seed, 7U);

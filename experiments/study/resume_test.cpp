@@ -21,6 +21,16 @@ TEST_F(AStudy, VerdictsAreKeptForTheBuildThatTheyAreAbout) {
   EXPECT_EQ(PretendingRunner::cases, 2 * judged);
 }
 
+TEST_F(AStudy, VerdictsAboutLibrariesAreNotKept) {
+  rival.unavailable = [] { return std::string(); };
+  add(fast, "n33 d8");
+  (void)run();
+  const int judged = PretendingRunner::cases;
+  const ResultsFolder second(root / "second");
+  (void)run_study(spec, expansion, second, options());
+  EXPECT_EQ(PretendingRunner::cases, judged + 1) << "its library may be another today";
+}
+
 TEST_F(AStudy, GoesOnWhereItWasInterruptedAndRepeatsNothing) {
   for (int len = 9; len < 15; ++len) add(fast, fmt::format("n{} d8", len));
   int asked = 0;

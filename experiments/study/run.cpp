@@ -149,9 +149,9 @@ class Runner {
         outcome_.spent += times.spent;
         write_times(*group, times);
         if (!times.device_lost.empty()) throw MachineError(times.device_lost);
+        progress.advance(static_cast<std::int64_t>(group->wanted()));
       }
       waiting -= here;
-      progress.advance(static_cast<std::int64_t>(group->wanted()));
     }
   }
 
@@ -202,7 +202,8 @@ class Runner {
     on_threads(contenders.size(), run_.jobs, [&] {
       return [&, devices = std::make_shared<DevicesOfThread>(run_.make_device)](std::size_t i) {
         if (run_.is_interrupted && run_.is_interrupted()) throw Interrupted{};
-        seconds_left() > 0 ? model_one(*contenders[i], *devices) : leave_out(*contenders[i]);
+        if (seconds_left() <= 0) return leave_out(*contenders[i]);
+        model_one(*contenders[i], *devices);
         progress.advance();
       };
     });

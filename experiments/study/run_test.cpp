@@ -75,6 +75,7 @@ TEST_F(AStudy, FlagsTimesUnderThrottlingAndKeepsTheReasons) {
   (void)run();
   EXPECT_EQ(record_of("fast").labels.at("flags"), "throttled");
   EXPECT_EQ(record_of("fast").labels.at("throttle"), "power cap");
+  EXPECT_EQ(value(record_of("fast"), "throttled"), 1) << "the share of timings";
 }
 
 TEST_F(AStudy, CountsInLaunchesOfTheirOwnOrSaysWhyNot) {

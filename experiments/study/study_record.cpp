@@ -35,10 +35,13 @@ void add_states(Record& record, const std::vector<DeviceState>& states) {
   add_median(record, states, &DeviceState::power_w, "power", "W");
   add_median(record, states, &DeviceState::temperature_c, "temperature", "C");
   std::set<std::string> reasons;
+  double throttled = 0;
   for (const DeviceState& state : states) {
     reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
+    throttled += state.throttle_reasons.empty() ? 0 : 1;
   }
   if (reasons.empty()) return;
+  record.measurements.push_back({"throttled", throttled / static_cast<double>(states.size()), "1"});
   record.labels["throttle"] = fmt::format("{}", fmt::join(reasons, ", "));
   add_flag(record, "throttled");
 }
