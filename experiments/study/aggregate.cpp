@@ -72,11 +72,13 @@ class Aggregate {
   }
 
   [[nodiscard]] Value nothing() const {
-    std::string names;
-    for (const std::string& name : names_in(call_)) names += (names.empty() ? "" : ", ") + name;
-    return Value::missing(
-        fmt::format("{}() over {}: {}", call_.word, names.empty() ? "points" : names,
-                    rows_.empty() ? "no point is meant" : "no point that is meant has it"));
+    if (rows_.empty())
+      return Value::missing(fmt::format("{}(): there is no such point", call_.word));
+    for (std::size_t i = 0; i < call_.operands.size(); ++i) {
+      Value value = argument(i, *rows_.front());
+      if (value.kind == Value::Kind::missing) return value;
+    }
+    return Value::missing(fmt::format("{}(): no two points differ in nothing else", call_.word));
   }
 
   template <typename Function>

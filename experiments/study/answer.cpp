@@ -58,17 +58,23 @@ Row row_of(const Record& record) {
 
 /// Both sides of the comparison that an expectation is; of others the whole.
 std::string found_text(const Expression& e, const std::vector<Row>& rows, double tolerance) {
-  const bool is_comparison =
-      e.kind == Expression::Kind::binary && e.word.find_first_of("<>=!") != std::string::npos;
-  if (is_comparison) {
+  const Value whole = evaluate(e, rows, tolerance);
+  if (whole.kind == Value::Kind::missing) return to_string(whole);
+  if (e.kind == Expression::Kind::binary && (e.word == "and" || e.word == "or")) {
+    std::string text;
+    for (const Expression& side : e.operands) {
+      // What is not known did not decide.
+      if (evaluate(side, rows, tolerance).kind == Value::Kind::missing) continue;
+      text += fmt::format("{}{}", text.empty() ? "" : fmt::format(" {} ", e.word),
+                          found_text(side, rows, tolerance));
+    }
+    return text;
+  }
+  if (e.kind == Expression::Kind::binary) {
     const std::string slack =
         tolerance > 0 ? fmt::format(", tolerance {} %", format_number(100 * tolerance)) : "";
     return fmt::format("{} {} {}{}", to_string(evaluate(e.operands[0], rows, tolerance)), e.word,
                        to_string(evaluate(e.operands[1], rows, tolerance)), slack);
-  }
-  if (e.kind == Expression::Kind::binary && (e.word == "and" || e.word == "or")) {
-    return fmt::format("{} {} {}", found_text(e.operands[0], rows, tolerance), e.word,
-                       found_text(e.operands[1], rows, tolerance));
   }
   if (e.kind == Expression::Kind::call && (e.word == "all" || e.word == "any")) {
     Expression count = e;
@@ -83,7 +89,7 @@ std::string found_text(const Expression& e, const std::vector<Row>& rows, double
     return fmt::format("{} of {} points", to_string(evaluate(count, rows, tolerance)),
                        to_string(points));
   }
-  return to_string(evaluate(e, rows, tolerance));
+  return to_string(whole);
 }
 
 }  // namespace

@@ -110,6 +110,17 @@ TEST(Expand, A_field_that_is_not_asked_for_keeps_its_default) {
   }
 }
 
+TEST(Expand, One_key_split_is_none) {
+  const Expansion e = expansion(
+      "kernels: fa2_mma\nproblem: {heads: 8, query_len: 1, key_len: 4096, head_dim: 64, "
+      "element_type: bf16}\n"
+      "plan: {key_splits: [1, 2]}\n");
+  ASSERT_EQ(e.points.size(), 2U);
+  EXPECT_EQ(e.points[0].subject.plan.key_splits, 0);
+  EXPECT_EQ(e.points[0].axes.at("plan.key_splits"), "1");
+  EXPECT_EQ(e.points[1].subject.plan.key_splits, 2);
+}
+
 TEST(Expand, Plan_all_is_every_offered_plan_once) {
   const Expansion e = expansion(k5 + "plan: all\n");
   const auto offered = e.points.at(0).kernel->plans(e.points.at(0).subject.problem);
@@ -149,7 +160,7 @@ TEST(Expand, Baselines_have_the_points_problem_and_inputs_and_a_plan_of_their_ow
   const Expansion e =
       expansion(k5 +
                 "problem: {length: [100, 200]}\ninputs: {family: sink}\nseeds: [4]\n"
-                "baselines: [k4_register_tile with qt32 as k4, cudnn_sdpa, k4_register_tile with "
+                "baselines: [k4_register_tile with qt16 as k4, cudnn_sdpa, k4_register_tile with "
                 "st9 as none]\n");
   ASSERT_EQ(e.points.size(), 2U);
   for (const Point& point : e.points) {
@@ -159,7 +170,7 @@ TEST(Expand, Baselines_have_the_points_problem_and_inputs_and_a_plan_of_their_ow
     EXPECT_EQ(rival.subject.kernel, "k4_register_tile");
     EXPECT_EQ(rival.subject.problem, point.subject.problem);
     EXPECT_EQ(rival.subject.inputs, point.subject.inputs);
-    EXPECT_EQ(rival.subject.plan.query_tile, 32);
+    EXPECT_EQ(rival.subject.plan.query_tile, 16);
   }
   EXPECT_EQ(reasons_of(e).count("kernel: cudnn_sdpa is not in this build"), 2U) << "once a problem";
   EXPECT_EQ(reasons_of(e).count("kernel: k4_register_tile has no choice of stages"), 2U);

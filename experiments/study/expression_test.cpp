@@ -63,7 +63,7 @@ std::string truth(std::string_view text, const std::vector<Row>& rows, double to
       evaluate(expression(text, Scope::results, ValueType::Kind::truth), rows, tolerance));
 }
 
-TEST(Expression, Operators_bind_as_in_school_and_powers_from_the_right) {
+TEST(Expressions, Operators_bind_as_in_school_and_powers_from_the_right) {
   EXPECT_EQ(number("1 + 2 * 3 ^ 2"), 19);
   EXPECT_EQ(number("(1 + 2) * 3"), 9);
   EXPECT_EQ(number("7 - 2 - 1"), 4);
@@ -73,28 +73,28 @@ TEST(Expression, Operators_bind_as_in_school_and_powers_from_the_right) {
   EXPECT_EQ(number("2 * -x"), -6);
 }
 
-TEST(Expression, A_unit_scales_its_number) {
+TEST(Expressions, A_unit_scales_its_number) {
   EXPECT_EQ(number("bytes / 1KiB"), 2);
   EXPECT_EQ(number("2s / 1ms"), 2000);
   EXPECT_EQ(number("1min / 1s"), 60);
   EXPECT_EQ(number("50%"), 0.5);
 }
 
-TEST(Expression, Not_binds_stronger_than_and_and_that_than_or) {
+TEST(Expressions, Not_binds_stronger_than_and_and_that_than_or) {
   const Row at = row({{"x", Value::number(3)}});
   EXPECT_EQ(truth("x == 3 or x == 4 and x == 5", at), "holds");
   EXPECT_EQ(truth("not x == 4 and x == 3", at), "holds");
   EXPECT_EQ(truth("not (x == 3 or x == 4)", at), "fails");
 }
 
-TEST(Expression, A_bare_word_beside_a_text_is_a_text) {
+TEST(Expressions, A_bare_word_beside_a_text_is_a_text) {
   const Row at = row({{"order", Value::of_text("slow")}});
   EXPECT_EQ(truth("order == slow", at), "holds");
   EXPECT_EQ(truth("'fast' == order", at), "fails");
   EXPECT_EQ(truth("order != fast", at), "holds");
 }
 
-TEST(Expression, A_comparison_holds_only_when_the_intervals_agree_about_it) {
+TEST(Expressions, A_comparison_holds_only_when_the_intervals_agree_about_it) {
   const Row at = row({{"x", Value::interval(1, 2, 3, "x")}, {"y", Value::interval(3, 4, 5, "y")}});
   EXPECT_EQ(truth("x < 3.5", at), "holds");
   EXPECT_EQ(truth("x > 3", at), "fails");
@@ -106,7 +106,7 @@ TEST(Expression, A_comparison_holds_only_when_the_intervals_agree_about_it) {
   EXPECT_EQ(truth("not x < 2", at), "may hold");
 }
 
-TEST(Expression, What_is_not_known_or_no_number_never_holds) {
+TEST(Expressions, What_is_not_known_or_no_number_never_holds) {
   const Row at = row({{"x", Value::interval(nan, nan, nan, "x")}});
   for (const char* text :
        {"x > 0", "x < 0", "x == x", "x != x", "not x > 0", "y == 1", "1 / (x - x) > 0"}) {
@@ -132,7 +132,7 @@ std::vector<Row> tiles() {
   return rows;
 }
 
-TEST(Expression, Functions_over_points_take_the_points_of_their_condition) {
+TEST(Expressions, Functions_over_points_take_the_points_of_their_condition) {
   EXPECT_EQ(truth("median(time) == 12.5ms", tiles(), 1), "holds");
   EXPECT_EQ(truth("min(time where order == slow) == 15ms", tiles()), "may hold");
   EXPECT_EQ(truth("min(time where order == slow) > 13ms", tiles()), "holds");
@@ -144,7 +144,7 @@ TEST(Expression, Functions_over_points_take_the_points_of_their_condition) {
   EXPECT_EQ(truth("all(time > 0ms where tile == 128)", tiles()), "missing");
 }
 
-TEST(Expression, A_ratio_pairs_points_that_agree_in_all_other_axes) {
+TEST(Expressions, A_ratio_pairs_points_that_agree_in_all_other_axes) {
   // 20 / 10 and 15 / 5, geometric mean sqrt(6); pairs at their limits 18 / 11, 14 / 6 and 22 / 9,
   // 16 / 4.
   EXPECT_EQ(truth("ratio(time, order, slow, fast) > 1.95", tiles()), "holds");
@@ -155,7 +155,7 @@ TEST(Expression, A_ratio_pairs_points_that_agree_in_all_other_axes) {
   EXPECT_EQ(truth("ratio(time, order, slow, fast) > 0", unpaired), "missing");
 }
 
-TEST(Expression, A_slope_is_that_of_least_squares_with_the_limits_that_intervals_leave) {
+TEST(Expressions, A_slope_is_that_of_least_squares_with_the_limits_that_intervals_leave) {
   std::vector<Row> rows;
   for (const double x : {1.0, 2.0, 4.0, 8.0}) {
     rows.push_back(row(
@@ -167,7 +167,7 @@ TEST(Expression, A_slope_is_that_of_least_squares_with_the_limits_that_intervals
   EXPECT_EQ(truth("slope(y, x) > 0", rows), "missing");
 }
 
-TEST(Expression, The_best_point_is_unsure_when_another_one_may_be_as_good) {
+TEST(Expressions, The_best_point_is_unsure_when_another_one_may_be_as_good) {
   EXPECT_EQ(truth("at_min(time, tile) == 64", tiles()), "holds");
   EXPECT_EQ(truth("at_max(time, order) == slow", tiles()), "holds");
   EXPECT_EQ(truth("at_min(time, order where tile == 32) == fast", tiles()), "holds");
@@ -180,7 +180,7 @@ TEST(Expression, The_best_point_is_unsure_when_another_one_may_be_as_good) {
   EXPECT_EQ(truth("at_min(time, tile) == 32", close), "fails");
 }
 
-TEST(Expression, Tolerance_is_in_favour_of_orders_and_against_difference) {
+TEST(Expressions, Tolerance_is_in_favour_of_orders_and_against_difference) {
   const std::vector<Row> rows{row({{"y", Value::number(98)}})};
   EXPECT_EQ(truth("min(y) >= 100", rows), "fails");
   EXPECT_EQ(truth("min(y) >= 100", rows, 0.02), "holds");
