@@ -177,7 +177,8 @@ check "a moved tree is configured afresh" called "cmake --preset release --fresh
 
 : >"$INSTALLED"
 run install style
-check "install takes a group besides the default ones" called "libbenchmark-dev clang-format-14"
+check "install takes the default groups" called libbenchmark-dev
+check "and one more besides them" called clang-format-14
 check "install does not build" not_called "cmake --"
 run install style
 check "install does nothing when all is there" is "$(<"$CALLS")$err" ""
