@@ -24,6 +24,7 @@ import fp32_errors_report
 import hardware_check
 import ladder_report
 import speed_error_report
+from document_error_figures import ERROR_FIGURES
 from document_figures import FIGURES
 from document_kernel_tables import KERNEL_TABLES
 from document_tables import RESULTS, TABLES
@@ -99,7 +100,7 @@ def remade():
         text = path.read_text()
         if BEGIN.search(text):
             texts[path] = with_tables(text, path.relative_to(TREE), TABLES | KERNEL_TABLES)
-    for name, sentence, figures in FIGURES:
+    for name, sentence, figures in FIGURES + ERROR_FIGURES:
         path = TREE / name
         texts[path] = with_figure(texts.get(path) or path.read_text(), name, sentence, figures())
     for name, report in REPORTS.items():
@@ -127,7 +128,7 @@ def main():
             print(f"wrote {name}")
     if options.check and differ:
         sys.exit(f"documents: {len(differ)} differ from their records; python3 experiments/documents.py writes them")
-    print(f"{len(texts)} documents and reports, {len(FIGURES)} sentences: as their records have it" if not differ else "")
+    print(f"{len(texts)} documents and reports, {len(FIGURES + ERROR_FIGURES)} sentences: as their records have it" if not differ else "")
 
 
 if __name__ == "__main__":

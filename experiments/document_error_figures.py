@@ -1,0 +1,130 @@
+"""Figures of README.md's section on errors by precision: (document, sentence with a format in each place, the figures). See documents.py."""
+
+import functools
+
+from document_tables import RESULTS
+from records import read, values
+
+GPU, TIED = "h200/errors_precision", "h200/errors_tied"
+ON_EXECUTOR = "xeon-2core/errors_"
+PARTS = (("tf32_mma", "tf32_x3"), ("fp32_wgmma", "automatic"), ("fp32_wgmma", "bf16_x6"))
+
+
+@functools.cache
+def whole_tensors(name):
+    return [(record["labels"], values(record)) for record in read(RESULTS / f"{name}.jsonl")
+            if record["kind"] == "errors" and "by" not in record["labels"]]
+
+
+def errors(name, kernel, measure="relative_l2", plan="", problem="", tensor="O", **labels):
+    """One figure of the one record of a kernel whose plan and problem have these parts and whose labels are these."""
+    found = [figures[measure] for own, figures in whole_tensors(name)
+             if (own["contender"], own["tensor"]) == (kernel, tensor) and labels.items() <= own.items()
+             and set(plan.split()) <= set(own["plan"].split()) and set(problem.split()) <= set(own["problem"].split())]
+    if len(found) != 1:
+        raise LookupError(f"results/{name}.jsonl: {len(found)} records of {kernel}, {tensor}, plan '{plan}', problem '{problem}', {labels}")
+    return float(found[0])
+
+
+def short(value, digits=1):
+    """6.5e-7, as the documents write it."""
+    digits, exponent = f"{value:.{digits}e}".split("e")
+    return f"{digits}e{int(exponent)}"
+
+
+def on_gpu(kernel, products="", element="fp32", measure="relative_l2"):
+    return errors(GPU, kernel, measure, plan=f"products={products}" if products else "", problem="q1024 d64 none", inputs="normal", element_type=element)
+
+
+def over_floor(kernel, products="", element="fp32"):
+    return on_gpu(kernel, products, element, "rmse") / on_gpu(kernel, products, element, "rounded_rmse")
+
+
+def along(axis, kernel, element="fp32", plan="", problem="", inputs="normal", **more):
+    return errors(ON_EXECUTOR + axis, kernel, plan=plan, problem=problem, inputs=inputs, element_type=element, **more)
+
+
+def choice(name, element="bf16", inputs="normal", tensor="O", measure="relative_l2"):
+    return errors(ON_EXECUTOR + "choice", f"choice/{name}", measure, tensor=tensor, element_type=element, inputs=inputs)
+
+
+def choice_over_floor(name, inputs):
+    return choice(name, inputs=inputs, measure="rmse") / choice(name, inputs=inputs, measure="rounded_rmse")
+
+
+def lse_of_rounded_sum(element):
+    rounded, flash = (choice(name, element, tensor="LSE", measure="rmse") for name in ("sum_of_rounded_weights", "flash"))
+    return rounded / flash
+
+
+def layers(of):
+    """Smallest and largest of a figure over the captured layers."""
+    names = sorted({labels["inputs"] for labels, _ in whole_tensors(ON_EXECUTOR + "layer")})
+    found = [figure for name in names for figure in of(name)]
+    return min(found), max(found)
+
+
+def layer_over_floor(name):
+    return [along("layer", "fa2_mma", element, inputs=name, measure="rmse") / along("layer", "fa2_mma", element, inputs=name, measure="rounded_rmse")
+            for element in ("fp16", "bf16")]
+
+
+def tf32_over_fp16(name):
+    return [along("layer", "tf32_mma", plan="products=tf32", inputs=name) / along("layer", "fa2_mma", "fp16", inputs=name)]
+
+
+def unrounded_over_rounded():
+    names = [labels["inputs"] for labels, _ in whole_tensors(GPU)
+             if labels["inputs"].startswith("smollm2") and not labels["inputs"].endswith("_unrounded")]
+    ratios = [errors(GPU, "fa2_mma", element_type="bf16", inputs=f"{name}_unrounded") / errors(GPU, "fa2_mma", element_type="bf16", inputs=name)
+              for name in sorted(set(names))]
+    return min(ratios), max(ratios)
+
+
+def mean_error(who):
+    return errors(TIED, who, "mean_signed_error", inputs="tied2_negative")
+
+
+EXPERIMENTS = "experiments/README.md"
+ERROR_FIGURES = [
+    (EXPERIMENTS, "fp32 by FFMA {}, three TF32 products {}, three fp16 products {}, six bf16 products {}, TF32 {}, fp16 {}, bf16 {}. In",
+     lambda: [short(on_gpu("k10_wide_tiles")), *(short(on_gpu(*parts)) for parts in PARTS), short(on_gpu("tf32_mma", "tf32")),
+              short(on_gpu("fa2_mma", "", "fp16")), short(on_gpu("fa2_mma", "", "bf16"))]),
+    (EXPERIMENTS, "In 16 bits that is {:.1f} times the floor, in fp32 {:.0f} to {:.0f} times.",
+     lambda: [over_floor("fa2_mma", "", "bf16"), over_floor("fp32_wgmma", "bf16_x6"), over_floor("k10_wide_tiles")]),
+    (EXPERIMENTS, "fp32 by FFMA grows from {} to {}, its sums being one chain; three TF32 products from {} to {}, 16 bits by {:.0f} %.",
+     lambda: [*(short(along("length", "k10_wide_tiles", problem=n)) for n in ("k64", "k4096")),
+              *(short(along("length", "tf32_mma", plan="products=tf32_x3", problem=n)) for n in ("k64", "k4096")),
+              100 * (along("length", "fa2_mma", "fp16", problem="k4096") / along("length", "fa2_mma", "fp16", problem="k64") - 1)]),
+    (EXPERIMENTS, "`errors_magnitude.jsonl`): fp32 by FFMA {} to {}, TF32 {} to {}; fp16 goes *down* from {} to {}, {:.2f} times its floor",
+     lambda: [*(short(along("magnitude", "k10_wide_tiles", inputs=f"normal:{m}")) for m in ("0.25", "64")),
+              *(short(along("magnitude", "tf32_mma", plan="products=tf32", inputs=f"normal:{m}")) for m in ("0.25", "64")),
+              *(short(along("magnitude", "fa2_mma", "fp16", inputs=f"normal:{m}")) for m in ("0.25", "64")),
+              along("magnitude", "fa2_mma", "fp16", inputs="normal:64", measure="rmse")
+              / along("magnitude", "fa2_mma", "fp16", inputs="normal:64", measure="rounded_rmse")]),
+    (EXPERIMENTS, "average {:.0f} to {:.0f} standard errors at N 1024, FFMA's {:.0f} (",
+     lambda: [max(on_gpu(*parts, measure="outward_bias") for parts in PARTS), min(on_gpu(*parts, measure="outward_bias") for parts in PARTS),
+              on_gpu("k10_wide_tiles", measure="outward_bias")]),
+    (EXPERIMENTS, "from 16 to 1,024 keys bf16 goes from {} to {}. Three TF32 products go from {} to {} where",
+     lambda: [*(short(along("key_tile", "choice/flash", "bf16", tile), 2) for tile in ("kt16", "kt1024")),
+              *(short(along("key_tile", "emulated_split_sm90", plan=tile)) for tile in ("kt16", "kt1024"))]),
+    (EXPERIMENTS, "with an attention sink FFMA errs {} if the sink comes first and {} if it comes last",
+     lambda: [short(along("key_order", "k10_wide_tiles", inputs="sink:8", key_order=order)) for order in ("drawn", "reversed")]),
+    (EXPERIMENTS, "16 parts halve FFMA's error, {} to {}; parts",
+     lambda: [short(along("key_splits", "emulated_fma", plan=parts)) for parts in ("ks1", "ks16")]),
+    (EXPERIMENTS, "the whole excess over the floor, {:.2f} on N(0, 1) and {:.2f} on real activations; P in fp32 gives {:.2f}. If",
+     lambda: [*(choice_over_floor("flash", inputs) for inputs in ("normal", "real")), choice_over_floor("weights_in_fp32", "normal")]),
+    (EXPERIMENTS, "O is as good and LSE {:.0f} (fp16) to {:.0f} (bf16) times worse", lambda: [lse_of_rounded_sum("fp16"), lse_of_rounded_sum("bf16")]),
+    (EXPERIMENTS, "so O of 8,192 keys is {:.0f} and {:.0f} times too large",
+     lambda: [1 + along("choice", "mutant/c32_low_precision_sum", element, problem="k8192", inputs="zero_q") for element in ("bf16", "fp16")]),
+    (EXPERIMENTS, "fp16 and bf16 err {:.2f} to {:.2f} times the floor", lambda: layers(layer_over_floor)),
+    (EXPERIMENTS, "`fa2_mma` in bf16 errs {:.1f} to {:.1f} times as much as against those it got", unrounded_over_rounded),
+    (EXPERIMENTS, "TF32 is {:.1f} to {:.1f} times fp16. Errors", lambda: layers(tf32_over_fp16)),
+    (EXPERIMENTS, "mean error of `fa2_mma` +{}, `fa3_wgmma` +{}, PyTorch's flash, cuDNN and efficient +{} to +{}, all",
+     lambda: [short(mean_error("fa2_mma")), short(mean_error("fa3_wgmma")),
+              *(short(pick(mean_error(f"torch_sdpa_{who}") for who in ("flash", "cudnn", "efficient"))) for pick in (min, max))]),
+    (EXPERIMENTS, "rounded to bf16 before the division {}, {:.0f} standard errors; and",
+     lambda: [short(mean_error("rounded_before_division")), -errors(TIED, "rounded_before_division", "bias", inputs="tied2_negative")]),
+    (EXPERIMENTS, "FA2 and FA3 kernels in fp16 against the inputs as drawn, D 64: {} and {}; published",
+     lambda: [short(errors(GPU, kernel, "rmse", problem="d64", element_type="fp16", inputs="outliers_unrounded")) for kernel in ("fa2_mma", "fa3_wgmma")]),
+]
