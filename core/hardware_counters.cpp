@@ -1,7 +1,6 @@
 #include "core/hardware_counters.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -90,14 +89,9 @@ std::vector<HardwareCounter> hardware_counters_of(std::span<const std::string> n
     }
     if (is_known) continue;
     if (name.find("__") == std::string::npos) {
-      const std::vector<std::string> known = hardware_counter_names();
-      const std::string near = did_you_mean(name, known);
-      throw InvalidInput(
-          fmt::format("counter '{}' is unknown{}{}", printable(name), near,
-                      near.empty() ? fmt::format("; allowed: {}, or a metric of CUPTI such as "
-                                                 "dram__bytes_read.sum",
-                                                 fmt::join(known, ", "))
-                                   : ""));
+      throw InvalidInput(fmt::format(
+          "counter '{}' is unknown; {}; or a metric of CUPTI such as dram__bytes_read.sum",
+          printable(name), near_or_all(name, hardware_counter_names())));
     }
     choose({.name = name, .metric = name});
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,14 +7,13 @@
 
 namespace attest {
 
-/// Those of `names` that may be meant by a misspelt `name`, the nearest first, at most `most`: by
-/// the number of characters to change, insert or remove, at most a third of the name. Nothing that
-/// far off is offered. Ties keep the order of `names`.
-[[nodiscard]] std::vector<std::string> near_names(std::string_view name,
-                                                  std::span<const std::string> names,
-                                                  std::size_t most = 3);
+/// The names that are few typing errors away from `got`, or that it is a part or a misspelt
+/// beginning of, nearest first, at most three. Nothing that differs in more than a third.
+[[nodiscard]] std::vector<std::string> near_names(std::string_view got,
+                                                  std::span<const std::string> names);
 
-/// `; did you mean 'dram' or 'l2'?`, or nothing: the end of a message about an unknown name.
-[[nodiscard]] std::string did_you_mean(std::string_view name, std::span<const std::string> names);
+/// What to say after `X is unknown`: `near: a, b`, otherwise `allowed: ` and all names, of which
+/// there is at least one.
+[[nodiscard]] std::string near_or_all(std::string_view got, std::span<const std::string> names);
 
 }  // namespace attest

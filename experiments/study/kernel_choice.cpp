@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "core/near_names.hpp"
 #include "core/registry.hpp"
-#include "experiments/study/near_name.hpp"
 
 namespace attest {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/input_family.hpp"
+#include "core/near_names.hpp"
 #include "core/plan.hpp"
 #include "core/safetensors.hpp"
-#include "experiments/study/near_name.hpp"
 #include "experiments/study/problem_field.hpp"
 #include "experiments/study/schema.hpp"
 #include "experiments/study/study_names.hpp"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/near_names.hpp"
 #include "core/safetensors.hpp"
 #include "experiments/study/kernel_choice.hpp"
-#include "experiments/study/near_name.hpp"
 #include "experiments/study/quantity.hpp"
 #include "experiments/study/read_axes.hpp"
 #include "experiments/study/schema.hpp"

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <regex>
 
+#include "core/near_names.hpp"
 #include "core/safetensors.hpp"
-#include "experiments/study/near_name.hpp"
 #include "experiments/study/quantity.hpp"
 
 namespace attest {

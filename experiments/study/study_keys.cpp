@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/hardware_counters.hpp"
 #include "core/plan.hpp"
 #include "experiments/study/problem_field.hpp"
 #include "experiments/study/schema.hpp"
@@ -160,9 +164,10 @@ std::vector<SpecKey> all_keys() {
       {.name = "counters",
        .summary = "hardware counters, in runs of their own",
        .shape = Shape::list,
-       .form = word_form("dram, l2, tensor, shared, occupancy, stalls or a counter's name such as "
-                         "dram__bytes_read.sum",
-                         "dram|l2|tensor|shared|occupancy|stalls|[a-z0-9]+__[A-Za-z0-9_.]+")},
+       .form = word_form(
+           "dram, l2, tensor, shared, occupancy, stalls, a counter of one such as "
+           "l2_hit_rate, or a metric such as dram__bytes_read.sum",
+           fmt::format("{}|[a-z0-9]+__[A-Za-z0-9_.]+", fmt::join(hardware_counter_names(), "|")))},
       {.name = "baselines",
        .summary = "what every point is timed against in the same rounds: NAME, NAME with PLAN, and "
                   "`as OTHER` to call it otherwise",

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/near_names.hpp"
 #include "core/safetensors.hpp"
-#include "experiments/study/near_name.hpp"
 
 namespace attest {
 namespace {

@@ -1,6 +1,7 @@
 #include "gpu/runtime/counter_schedule.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -77,8 +78,9 @@ struct CounterSchedule::Host {
               : ".sum, .avg, .min, .max, each also with .per_second, "
                 ".pct_of_peak_sustained_active, .pct_of_peak_sustained_elapsed and others"));
     }
-    throw InvalidInput(fmt::format("counter '{}' is no metric of {}{}", printable(metric, 120),
-                                   chip, did_you_mean(base, known)));
+    const std::vector<std::string> near = near_names(base, known);
+    throw InvalidInput(fmt::format("counter '{}' is no metric of {}{}{}", printable(metric, 120),
+                                   chip, near.empty() ? "" : "; near: ", fmt::join(near, ", ")));
   }
 
   /// Throws where the chip has no such metric; otherwise its unit.
