@@ -1,5 +1,8 @@
 """One look for all pictures, and the kinds of pictures that reports and notebooks share."""
 
+import math
+import re
+
 import altair
 import vl_convert
 
@@ -67,10 +70,12 @@ def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", i
     # A domain, as layers would each sort on their own.
     at_x = altair.X(field(x, "N"), scale=altair.Scale(domain=sorted_by_number(frame[x])), title=title_of(x), axis=altair.Axis(labelAngle=0))
     at_y = altair.Y(field(y, "N"), scale=altair.Scale(domain=sorted_by_number(frame[y])), title=title_of(y))
-    middle = (frame[value].min() + frame[value].max()) / 2
+    ends = frame[value].min(), frame[value].max()
+    middle = math.sqrt(ends[0] * ends[1]) if scale == "log" else (ends[0] + ends[1]) / 2
     base = altair.Chart(frame).encode(x=at_x, y=at_y)
     cells = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=altair.Color(field(value, "Q"), title=value_title or title_of(value), scale=altair.Scale(scheme="viridis", type=scale)),
+        color=altair.Color(field(value, "Q"), title=value_title or title_of(value), legend=altair.Legend(format=".3~g"),
+                            scale=altair.Scale(scheme="viridis", type=scale)),
         tooltip=[tip(name) for name in (x, y, value)])
     texts = base.mark_text(fontSize=11).encode(
         text=altair.Text(field(value, "Q"), format=pattern),
@@ -83,8 +88,9 @@ def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", i
 
 
 def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y_log=False, units=None, colour_title=None,
-          zero=False, x_title=None, y_title=None, is_numeric=True):
-    """A line with its points for each colour; a band from `low` to `high` where both are given. x is a number or a text."""
+          zero=False, x_title=None, y_title=None, is_numeric=True, order=None):
+    """A line with its points for each colour; a band from `low` to `high` where both are given. x is a number or a text. `order`: of the
+    colours, by their names if not given."""
     x_name = x_title or title_of(x, units)
     if is_numeric:
         scale = altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False)
@@ -95,7 +101,7 @@ def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y
     y_scale = altair.Scale(type="log") if y_log else altair.Scale(zero=zero)
     y_name = y_title or title_of(value, units)
     colour = altair.Color(field(color, "N"), title=(title_of(color) if colour_title is None else colour_title) or None,
-                          sort=list(dict.fromkeys(frame[color])), scale=altair.Scale(range=COLOURS))
+                          scale=altair.Scale(domain=order or sorted_by_number(frame[color]), range=COLOURS))
     base = altair.Chart(frame).encode(x=x_axis, color=colour)
     layers = []
     if low and high:
@@ -141,10 +147,9 @@ def grouped_bars(frame, value, category, color=None, title=None, units=None):
 
 
 def sorted_by_number(values):
-    """Distinct values, numbers in their order before texts, so that an axis does not read 128, 16, 32."""
+    """Distinct values, numbers inside texts by their size, so that an axis does not read 128, 16, 32."""
     def key(value):
-        try:
-            return (0, float(value), "")
-        except ValueError:
-            return (1, 0.0, str(value))
+        if not isinstance(value, str):
+            return [(0, value, "")]
+        return [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in re.split(r"(\d+(?:\.\d+)?)", value) if part]
     return sorted(set(values), key=key)

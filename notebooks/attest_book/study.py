@@ -80,6 +80,11 @@ def read(folder):
     return assemble(spec, by_kind, found, folder)
 
 
+def committed(name):
+    """A study whose records are under experiments/results: committed("h200/studies/block_size")."""
+    return read(record_files.RESULTS / name)
+
+
 def read_spec(path):
     try:
         spec = yaml.safe_load(record_files.text_of(path))

@@ -9,6 +9,8 @@ from attest_book.study_frontiers import floors, pareto, roofline
 from attest_book.study_points import TELLING, best_of, of_problem, others, said, with_series, with_values
 
 MOST_PANELS, MOST_SERIES, MOST_BARS = 6, 8, 40
+NEEDS = {"heat_map": "two axes and a value", "lines": "an axis and a value", "bars": "a value", "pareto": "times and errors",
+         "roofline": "times, counters of the group dram, and metrics: [model]"}
 WIDTH_ALONE, WIDTH_OF_PANEL = 560, 380
 
 
@@ -50,7 +52,7 @@ def made_of_plot(study, plot):
         return heading, None, f"Not drawn: the records have no '{missing[0]}'."
     picture = DRAWN[plot["kind"]](study, found.get("x"), found.get("y"), found.get("value"), found.get("color"))
     if not picture:
-        return heading, None, "Not drawn: no point has all that it needs."
+        return heading, None, f"Not drawn: no point has all that it needs, {NEEDS[plot['kind']]}."
     return heading, picture[1], picture[2] + remark
 
 
@@ -101,13 +103,13 @@ def heat_maps(study, x, y, value):
     table = with_values(study.points, x, y, value)
     if table.empty:
         return None
-    choices = []
+    choices, scale = [], "log" if table[value].min() > 0 and table[value].max() > 8 * table[value].min() else "linear"
 
     def draw(rows, title, _):
         best, is_choice = best_of(rows, value, [x, y])
         choices.append(is_choice)
         return charts.heat_map(best[[x, y, value]], x, y, value, title=title, value_title=charts.title_of(value, study.units),
-                               is_better="high" if is_high else "low")
+                               is_better="high" if is_high else "low", scale=scale)
 
     chart, left_out = panels(study, table, [x, y, None], draw)
     text = f"Each cell is {charts.title_of(value, study.units)}; the framed cell is the best of its panel, and {'more' if is_high else 'less'} is better."
@@ -128,6 +130,7 @@ def line_plot(study, x, value, colour=None):
     low, high = (f"{value}_{end}" if f"{value}_{end}" in table else None for end in ("low", "high"))
     columns = [name for name in ("series", x, value, low, high) if name]
     is_numeric = pandas.api.types.is_numeric_dtype(drawn[x])
+    order = charts.sorted_by_number(table.series[table.series.isin(shown)]) + charts.sorted_by_number(drawn.series[~drawn.series.isin(shown)])
     y_log = is_numeric and (drawn[value] > 0).all() and drawn[value].max() > 30 * drawn[value].min()
     choices = []
 
@@ -135,7 +138,7 @@ def line_plot(study, x, value, colour=None):
         best, is_choice = best_of(rows, value, ["series", x])
         choices.append(is_choice)
         return charts.lines(best[columns].sort_values(x), x, value, "series", low, high, title=title, units=study.units, colour_title="",
-                            x_log=is_numeric and drawn[x].min() > 0, y_log=y_log, is_numeric=is_numeric).properties(width=width, height=width // 2)
+                            x_log=is_numeric and drawn[x].min() > 0, y_log=y_log, is_numeric=is_numeric, order=order).properties(width=width, height=width // 2)
 
     chart, left_out = panels(study, drawn, [x, "series"], draw) if colour else (draw(drawn, "", WIDTH_ALONE), 0)
     text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}" + ("; the band is the 95 % interval of the median." if low and high else ".")

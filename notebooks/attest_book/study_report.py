@@ -5,6 +5,7 @@ from attest_book.charts import number_text, title_of
 from attest_book.page import Page
 from attest_book.records import provenance_line
 from attest_book.study import is_better_high
+from attest_book.study_points import of_problem
 
 MOST_ROWS = 40  # in a terminal; the page has all rows, and all values of models and counters
 MODELLED = ("model.time_floor", "model.occupancy", "model.registers", "model.bank_conflict_ways", "model.l2_hit_rate", "model.dram_bytes")
@@ -44,7 +45,7 @@ def columns_of(study, is_short=False):
     """[(column, title)] of the table of points; in a terminal without what a model or a counter said, if there are times."""
     rows = study.points
     chosen = ["contender"] if rows.contender.nunique() > 1 else []
-    chosen += study.varying()
+    chosen += of_problem_that_vary(study) + study.varying("plan.")
     values = [name for name in ("time", "rate") if name in rows]
     values += [name for name in rows if name.startswith("speed_over_") and not name.endswith(("_low", "_high"))]
     more = [name for name in rows if name.startswith(("error.", "model.", "counter.")) and rows[name].nunique() > 1]
@@ -54,6 +55,10 @@ def columns_of(study, is_short=False):
     if (rows["flags"] != "").any():
         values.append("flags")
     return [(name, title_of(name, study.units)) for name in chosen + values]
+
+
+def of_problem_that_vary(study):
+    return [axis for axis in of_problem(study)[1:] if study.points[axis].nunique() > 1]
 
 
 def cells(study, row, columns):
@@ -75,7 +80,7 @@ def cells(study, row, columns):
 def ordered(study):
     """Points of a problem together, the best first."""
     value = study.value()
-    by = [axis for axis in study.varying("problem.")] + ([value] if value else [])
+    by = of_problem_that_vary(study) + ([value] if value else [])
     if not by:
         return study.points
     ascending = [True] * (len(by) - 1) + [not is_better_high(by[-1])]
