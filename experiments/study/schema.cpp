@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <regex>
 
 #include "core/near_names.hpp"
@@ -48,6 +50,14 @@ bool may_be_expression(const YamlNode& node) {
   return !node.text.empty() && !(rest == end && error != std::errc::invalid_argument);
 }
 
+/// Compiled once: a list may have thousands of values.
+const std::regex& compiled(const std::string& pattern) {
+  static std::map<std::string, std::regex> regexes;
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  return regexes.try_emplace(pattern, pattern).first->second;
+}
+
 bool fits(const YamlNode& node, const Form& form) {
   if (std::ranges::find(form.choices, node.text) != form.choices.end()) return true;
   switch (form.kind) {
@@ -56,7 +66,7 @@ bool fits(const YamlNode& node, const Form& form) {
       return !node.text.empty() && node.text.size() <= longest_text;
     case Form::Kind::word:
       return node.text.size() <= longest_word &&
-             std::regex_match(node.text, std::regex(form.pattern));
+             std::regex_match(node.text, compiled(form.pattern));
     case Form::Kind::whole:
     case Form::Kind::number:
       return is_number_in(node, form, form.low, form.high) ||

@@ -26,6 +26,14 @@ StudySpec spec_of(const ShippedStudy& study) {
   return parsed.spec.value_or(StudySpec{});
 }
 
+ExpansionContext without_gpu() {
+  ExpansionContext context{.gpu = &gpu_model_from_name("h200")};
+  context.launches_of = [](const KernelInfo&, const Problem&, const Plan&) {
+    return std::vector<LaunchConfiguration>{{.kernel = "k", .grid = {}, .block = {.x = 128}}};
+  };
+  return context;
+}
+
 TEST(ShippedStudies, Ask_a_question_whose_answer_can_be_checked_within_their_budgets) {
   double budget_s = 0;
   for (const ShippedStudy& study : shipped_studies()) {
@@ -46,11 +54,7 @@ TEST(ShippedStudies, Ask_a_question_whose_answer_can_be_checked_within_their_bud
 TEST(ShippedStudies, Have_points_of_each_of_their_kernels_without_a_gpu) {
   for (const ShippedStudy& study : shipped_studies()) {
     const StudySpec spec = spec_of(study);
-    ExpansionContext context{.gpu = &gpu_model_from_name("h200")};
-    context.launches_of = [](const KernelInfo&, const Problem&, const Plan&) {
-      return std::vector<LaunchConfiguration>{{.kernel = "k", .grid = {}, .block = {.x = 128}}};
-    };
-    const Expansion expansion = expand(spec, context);
+    const Expansion expansion = expand(spec, without_gpu());
     for (const std::string& glob : spec.kernels) {
       const bool has_points = std::ranges::any_of(expansion.points, [&](const Point& point) {
         return matches_glob(point.kernel->name, glob);
@@ -58,6 +62,15 @@ TEST(ShippedStudies, Have_points_of_each_of_their_kernels_without_a_gpu) {
       EXPECT_TRUE(has_points) << study.name << ": " << glob;
     }
   }
+}
+
+TEST(ShippedStudies, The_example_of_the_reference_is_right) {
+  const std::string readme = text_of("experiments/study/README.md");
+  const std::size_t begin = readme.find("```yaml\n") + 8;
+  const std::string example = readme.substr(begin, readme.find("```\n", begin) - begin);
+  EXPECT_LE(std::ranges::count(example, '\n'), 13) << "short enough for a newcomer";
+  const StudySpec spec = spec_of({"example", example});
+  EXPECT_GE(expand(spec, without_gpu()).points.size(), 10U);
 }
 
 TEST(ShippedStudies, The_json_schema_is_that_of_the_table_of_keys) {
