@@ -97,6 +97,11 @@ double GroupTimer::timed_ms(const Contender& contender, int launches) {
 }
 
 void GroupTimer::count(const Contender& contender, Measured& measured) {
+  if (contender.kernel->timed_launch) {
+    measured.why_no_counters = fmt::format(
+        "{} runs in another process, where this one counts nothing", contender.kernel->name);
+    return;
+  }
   try {
     measured.counters = device_.count(
         options_.counters, [&] { resident_->launch(*contender.kernel, contender.subject.plan); });

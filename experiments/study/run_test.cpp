@@ -78,15 +78,25 @@ TEST_F(AStudy, FlagsTimesUnderThrottlingAndKeepsTheReasons) {
   EXPECT_EQ(value(record_of("fast"), "throttled"), 1) << "the share of timings";
 }
 
-TEST_F(AStudy, CountsInLaunchesOfTheirOwnOrSaysWhyNot) {
+TEST_F(AStudy, CountsNothingOfAKernelInAnotherProcessAndSaysSo) {
   spec.counters = {"dram"};
   add(fast, "n33 d8");
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(value(record_of("fast"), "counter.dram"), -1);
+  EXPECT_EQ(outcome.notes.at(0), "fast runs in another process, where this one counts nothing");
+}
+
+TEST_F(AStudy, CountsInLaunchesOfTheirOwnOrSaysWhyNot) {
+  spec.counters = {"dram"};
+  KernelInfo here = fast;
+  here.timed_launch = nullptr;  // it runs in this process
+  add(here, "n33 d8");
   (void)run();
   EXPECT_EQ(value(record_of("fast"), "counter.dram"), 42);
   PretendedGpu::forbids_counters = true;
   const ResultsFolder second(root / "second");
   const StudyOutcome outcome = run_study(spec, expansion, second, options());
-  EXPECT_EQ(outcome.notes, std::vector<std::string>{"the driver forbids counters"});
+  EXPECT_EQ(outcome.notes.at(0), "the driver forbids counters");
   EXPECT_GT(value(second.records()[0], "time"), 0) << "times do not need counters";
 }
 

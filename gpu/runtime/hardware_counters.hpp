@@ -22,8 +22,9 @@ class HardwareCounters {
   ~HardwareCounters();
 
   /// Runs `before` and then `work` once for each pass that the counters need, and counts in `work`
-  /// alone, which waits for what it launched. Work of other processes, and of other streams, on
-  /// the GPU is counted too. Names and errors as in Device::count.
+  /// alone, which waits for what it launched. Other streams of this process count as well; what
+  /// other processes do at the same time may or may not. Names and errors as in
+  /// Device::count.
   [[nodiscard]] std::vector<Measurement> count(std::span<const std::string> names,
                                                const std::function<void()>& before,
                                                const std::function<void()>& work);
