@@ -179,16 +179,17 @@ ExitCode run_files(const StudyRunOptions& options) {
   ExitCode worst = ExitCode::passed;
   for (StudySpec& spec : specs) {
     const ResultsFolder folder(is_folder_of_one ? out : out / spec.name);
+    apply_executor(spec, options.executor);
+    const Expansion expansion = expand_here(spec, options.device);
     RunSettings settings{.name = spec.name,
                          .program = program_and_build(),
                          .executor = options.executor,
-                         .seed = options.seed,
-                         .time_budget_s = spec.time_budget_s};
+                         .seed = options.seed};
+    // The file's budget is one of a GPU's time.
+    if (is_timed(expansion)) settings.time_budget_s = spec.time_budget_s;
     if (!options.time_budget.empty()) {
       settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
     }
-    apply_executor(spec, options.executor);
-    const Expansion expansion = expand_here(spec, options.device);
     folder.begin(spec.text, settings, part.shard);
     worst = std::max(worst, run_in(folder, spec, expansion, settings, part, options));
     if (worst == ExitCode::interrupted) break;

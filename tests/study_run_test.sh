@@ -18,6 +18,7 @@ plan:
   query_tile: 16
   key_tile: [16, 32]
 executor: simt
+time_budget: 1s
 expect:
   - that: all(model.shared_passes > 0)
     because: every Plan of K3 keeps its tiles there
@@ -39,6 +40,7 @@ wait_for_lines() {
 check "a study runs without a GPU" [ $? -eq 0 ]
 check "it says that nothing is timed" has whole.log "nothing is timed without a GPU"
 check "it answers what was expected" has whole.log "holds      all(model.shared_passes > 0): 32 of 32 points"
+check "a budget of GPU time leaves nothing out" has whole.log "0 left out"
 check "every point has a record" [ "$(points whole | wc -l)" -eq 32 ]
 check "and one only" [ "$(points whole | uniq -d | wc -l)" -eq 0 ]
 check "the study is in the folder as it was run" cmp tiny.yaml whole/study.yaml
