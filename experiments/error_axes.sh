@@ -55,6 +55,9 @@ family() {
 layer() {
   precisions layer --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head
   precisions layer --family 'minilm.*' --problem 'h3 n512 d32' --by head
+  fixed=(--executor cpu --sets 2)  # without fa2_mma's lagging reference
+  errors layer --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head --kernel choice/flash --plan kt64
+  errors layer --family 'minilm.*' --problem 'h3 n512 d32' --by head --kernel choice/flash --plan kt64
 }
 layer_row() { errors layer_row --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by row --kernel fa2_mma; }
 map() {
