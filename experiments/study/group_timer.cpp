@@ -111,12 +111,15 @@ void GroupTimer::count(const Contender& contender, Measured& measured) {
 }
 
 void GroupTimer::warm_up(std::vector<Racer>& racers) {
+  // A flush takes longer than a short launch.
+  const double most_launches = options_.cache == CacheState::cold ? 50 : 1e4;
   const auto start = Clock::now();
   for (Racer& racer : racers) {
     look_for_interrupt();
     (void)timed_ms(*racer.contender, 1);  // the first launch loads its machine code
     const double once = std::max(timed_ms(*racer.contender, 1), 1e-3);
-    racer.launches = static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, 1e4));
+    racer.launches =
+        static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, most_launches));
   }
   while (seconds_since(start) < options_.warm_up_s) {
     for (const Racer& racer : racers) {

@@ -139,17 +139,14 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
   one.length_seed = one.padding_seed = 0;
   const std::int64_t batch = problem_.length_seed != 0 ? 0 : entry;
   const std::int64_t kv_head = problem_.kv_head_of(head);
-  const auto copy = [](const TiledValues& values, std::int64_t element, std::span<float> to) {
-    for (float& x : to) x = values.value(element++);
-  };
   row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
                 Tensor<float>(value_shape(one))};
-  copy(*inputs_.q, arguments_.q_strides.offset(batch, head, place.query_row), row.inputs.q.values());
+  inputs_.q->copy(arguments_.q_strides.offset(batch, head, place.query_row), row.inputs.q.values());
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const auto to = static_cast<std::int64_t>(j);
     const std::int64_t key = place.first_key + keys[j];
-    copy(*inputs_.k, arguments_.k_strides.offset(batch, kv_head, key), row.inputs.k.row(0, 0, to));
-    copy(*inputs_.v, arguments_.v_strides.offset(batch, kv_head, key), row.inputs.v.row(0, 0, to));
+    inputs_.k->copy(arguments_.k_strides.offset(batch, kv_head, key), row.inputs.k.row(0, 0, to));
+    inputs_.v->copy(arguments_.v_strides.offset(batch, kv_head, key), row.inputs.v.row(0, 0, to));
   }
   return row;
 }

@@ -49,6 +49,16 @@ TiledValues::TiledValues(ElementType type, std::vector<float> values)
   }
 }
 
+void TiledValues::copy(std::int64_t first, std::span<float> to) const {
+  std::size_t at = static_cast<std::size_t>(first) % values_.size();
+  while (!to.empty()) {
+    const std::size_t count = std::min(to.size(), values_.size() - at);
+    std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(at), count, to.begin());
+    to = to.subspan(count);
+    at = 0;
+  }
+}
+
 std::vector<std::byte> TiledValues::bytes(std::size_t elements) const {
   std::vector<std::byte> all(elements * element_bytes_);
   for (std::size_t at = 0; at < all.size(); at += encoded_.size()) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/case.hpp"
@@ -16,9 +17,8 @@ class TiledValues {
   /// `values` is not empty; each is exactly representable in `type`.
   TiledValues(ElementType type, std::vector<float> values);
 
-  [[nodiscard]] float value(std::int64_t element) const {
-    return values_[static_cast<std::size_t>(element) % values_.size()];
-  }
+  /// Elements from `first` on.
+  void copy(std::int64_t first, std::span<float> to) const;
   /// The first `elements` as a kernel reads them.
   [[nodiscard]] std::vector<std::byte> bytes(std::size_t elements) const;
 

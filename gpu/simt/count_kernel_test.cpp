@@ -55,6 +55,36 @@ TEST(CountKernel, countsEveryHeadAlike) {
             counts_of(trace_kernel(kernel, problem, plan)));
 }
 
+TEST(CountKernel, problemsShareTheirShortRunsAndCountTheSame) {
+  const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const Plan plan = plan_from_string("qt16 kt16");
+  TraceMemo memo;
+  for (const auto& [text, traces] :
+       std::vector<std::pair<std::string_view, std::size_t>>{{"b1 h1 n512 d4", 4},
+                                                             {"b3 h2 n512 d4", 4},
+                                                             {"b1 h1 n2048 d4", 4},
+                                                             {"b1 h1 n2049 d4", 8},  // another rest
+                                                             {"b1 h1 n512 d8", 12}}) {
+    const Problem problem = problem_from_string(text);
+    EXPECT_EQ(counts_of(count_kernel(kernel, problem, plan, &memo).kernels),
+              counts_of(count_kernel(kernel, problem, plan).kernels))
+        << text;
+    EXPECT_EQ(memo.size(), traces) << text;
+  }
+}
+
+TEST(TraceMemo, GivesTheFirstAnswerAgainAnExceptionToo) {
+  TraceMemo memo;
+  int made = 0;
+  const auto make = [&]() -> std::vector<KernelTrace> {
+    ++made;
+    throw InvalidInput("no");
+  };
+  EXPECT_THROW((void)memo.get("a", make), InvalidInput);
+  EXPECT_THROW((void)memo.get("a", make), InvalidInput);
+  EXPECT_EQ(made, 1);
+}
+
 TEST(CountKernel, aLongCausalProblemHasOneBlockMoreThanOneATileShorter) {
   const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
   const Plan plan = plan_from_string("qt32 kt32");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <map>
@@ -20,8 +21,14 @@ class TraceMemo {
   [[nodiscard]] std::vector<KernelTrace> get(const std::string& key,
                                              const std::function<std::vector<KernelTrace>()>& make);
 
+  /// Traces that were made.
+  [[nodiscard]] std::size_t size() const {
+    const std::scoped_lock lock(mutex_);
+    return made_.size();
+  }
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, std::shared_future<std::vector<KernelTrace>>> made_;
 };
 

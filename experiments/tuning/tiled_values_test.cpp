@@ -1,0 +1,61 @@
+#include "experiments/tuning/tiled_values.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace attest {
+namespace {
+
+TEST(TiledValues, TensorsAndRowsRepeatTheSameNumbers) {
+  const TiledValues values(ElementType::fp32, {1, 2, 3, 4, 5});
+  std::vector<float> tensor(23);
+  const std::vector<std::byte> bytes = values.bytes(tensor.size());
+  ASSERT_EQ(bytes.size(), tensor.size() * sizeof(float));
+  std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    EXPECT_EQ(tensor[i], static_cast<float>(i % 5 + 1));
+  }
+  for (const std::size_t length : {0U, 1U, 5U, 12U}) {
+    for (std::size_t first = 0; first + length <= tensor.size(); ++first) {
+      std::vector<float> row(length);
+      values.copy(static_cast<std::int64_t>(first), row);
+      EXPECT_TRUE(
+          std::equal(row.begin(), row.end(), tensor.begin() + static_cast<std::ptrdiff_t>(first)))
+          << first << " " << length;
+    }
+  }
+}
+
+TEST(TiledInputs, OfAFamilyGiveEveryHeadTheSameValues) {
+  const Problem problem = problem_from_string("b2 h4/2 q3 k7 d8 fp16");
+  const TiledInputs inputs =
+      tiled_inputs(problem, {.family = "outliers", .seed = 3, .magnitude = 2});
+  constexpr std::size_t of_a_kv_head = 7 * 8, of_its_queries = 2 * 3 * 8;
+  std::vector<float> first(of_a_kv_head), third(of_a_kv_head);
+  inputs.k->copy(0, first);
+  inputs.k->copy(2 * of_a_kv_head, third);
+  EXPECT_EQ(first, third);
+  std::vector<float> queries(of_its_queries), others(of_its_queries);
+  inputs.q->copy(0, queries);
+  inputs.q->copy(of_its_queries, others);
+  EXPECT_EQ(queries, others);
+  EXPECT_NE(std::vector<float>(queries.begin(), queries.begin() + 24),
+            std::vector<float>(queries.begin() + 24, queries.end()))
+      << "heads of a group differ";
+}
+
+TEST(TiledInputs, DependOnSeedAndMagnitude) {
+  const Problem problem = problem_from_string("n4 d8");
+  const auto first_query = [&](const InputSpec& spec) {
+    std::vector<float> values(8);
+    tiled_inputs(problem, spec).q->copy(0, values);
+    return values;
+  };
+  EXPECT_EQ(first_query({.seed = 1}), first_query({.seed = 1}));
+  EXPECT_NE(first_query({.seed = 1}), first_query({.seed = 2}));
+  EXPECT_NE(first_query({.seed = 1}), first_query({.seed = 1, .magnitude = 4}));
+}
+
+}  // namespace
+}  // namespace attest
