@@ -74,6 +74,8 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   for (Group& group : groups_) group.arrived = 0;
   boxes_.clear();
   copies_at_once_ = draw() >> 63 != 0;
+  // A trace rebuilds the requests of a warp from lanes that follow each other.
+  warps_overtake_ = draw() >> 63 != 0 && launch_->tracer == nullptr;
   for (Products& products : products_) products = {};
   sleepers_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
@@ -112,6 +114,10 @@ void BlockRunner::start_interval() {
   running_->interval_start = serial_stamp_ | Stamp{interval_} << interval_shift;
 }
 
+/// A warp that goes on from one warp operation to the next is overtaken at one in this many steps
+/// of its lanes, which are about eight operations.
+constexpr std::uint64_t overtaken_every = 256;
+
 /// SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]: cheap enough for every switch.
 std::uint64_t BlockRunner::draw() {
   std::uint64_t z = random_ += 0x9e3779b97f4a7c15U;
@@ -124,11 +130,21 @@ std::uint64_t BlockRunner::draw() {
 /// to a barrier.
 bool BlockRunner::pick_next() {
   for (;;) {
-    for (; order_position_ < warp_count_; ++order_position_) {
+    while (order_position_ < warp_count_) {
       const unsigned warp = order_[order_position_];
       const unsigned ready = warps_[warp].ready;
-      if (ready == 0) continue;
-      const int turn = static_cast<int>(draw() >> 59);
+      if (ready == 0) {
+        ++order_position_;
+        continue;
+      }
+      const std::uint64_t drawn = draw();
+      if (warps_overtake_ && drawn % overtaken_every == 0) {
+        // The others first, though this warp waits for none of them.
+        std::rotate(order_.begin() + order_position_, order_.begin() + order_position_ + 1,
+                    order_.begin() + warp_count_);
+        continue;
+      }
+      const int turn = static_cast<int>(drawn >> 59);
       const unsigned lane =
           static_cast<unsigned>(std::countr_zero(std::rotr(ready, turn)) + turn) % warp_size;
       warps_[warp].ready &= ~(1U << lane);

@@ -182,6 +182,7 @@ class BlockRunner {
   std::array<Group, max_warps / 4> groups_{};
   std::vector<BoxCopy> boxes_;
   bool copies_at_once_ = false;     ///< in this block
+  bool warps_overtake_ = false;     ///< in this block: others go first in between warp operations
   std::vector<Products> products_;  ///< one a thread
   struct Sleeper {
     const void* key;
