@@ -52,7 +52,10 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("--family", campaign.generator.families, "glob over input families")
       ->capture_default_str()
       ->group(which);
-  command.add_option("--max-len", campaign.generator.max_len, "largest query and key length drawn")
+  command
+      .add_option("--max-len", campaign.generator.max_len,
+                  "largest query and key length drawn; four times as many keys under --lengths "
+                  "many-tiles")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str()
       ->group(which);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <mutex>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/input_family.hpp"
@@ -131,11 +133,44 @@ std::int64_t draw_batch(const Extras& extras, std::int64_t max_batch) {
   return std::min(*gen::weightedElement<std::int64_t>({{4, 1}, {2, 2}, {1, 3}}), max_batch);
 }
 
+/// Families whose maxima move while a kernel walks along the keys, from whichever end it starts.
+constexpr std::array<std::string_view, 4> late_maxima{"ascending_maxima", "descending_maxima",
+                                                      "dominant_key", "sink"};
+
+bool has_late_maxima(const InputFamily* family) {
+  return std::ranges::find(late_maxima, family->name) != late_maxima.end();
+}
+
+const InputFamily& draw_family(const GeneratorOptions& options, bool late) {
+  std::vector<const InputFamily*> families = matching_families(options.families);
+  if (late && std::ranges::any_of(families, has_late_maxima)) {
+    std::erase_if(families, std::not_fn(has_late_maxima));
+  }
+  return **gen::elementOf(families);
+}
+
+/// Where the loop over keys is long there is one query tile, whose rows are as many loops at a
+/// time, or a part of one, whose other warps run ahead; and no mask that leaves few queries few
+/// keys. But there are heads enough for a block that stays to take several tiles, one after the
+/// other.
+void shape_for_many_tiles(const KernelInfo& kernel, const GeneratorOptions& options,
+                          const Plan& plan, Problem& p) {
+  const auto rows = *gen::element<std::int64_t>(1, 16, 40, plan.query_tile);
+  p.query_len = std::min(p.query_len, std::max<std::int64_t>(1, rows));
+  if (p.mask == Mask::causal_top_left) p.mask = kernel.masks.front();
+  p.batch = 1;
+  const HeadCounts heads = *gen::element(HeadCounts{4, 1}, HeadCounts{4, 2}, HeadCounts{5, 5});
+  if (plan.pack_gqa == PackGqa::yes || heads.query > options.max_query_heads) return;
+  p.query_heads = heads.query;
+  p.kv_heads = heads.kv;
+}
+
 /// Called inside gen::exec, where dereferencing a generator draws from it.
 Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   Case c;
   c.kernel = kernel.name;
-  const InputFamily& family = **gen::elementOf(matching_families(options.families));
+  const bool many_tiles = draws_many_tiles(options.lengths);
+  const InputFamily& family = draw_family(options, many_tiles);
   Problem& p = c.problem;
   p.element_type = *gen::elementOf(kernel.element_types);
   p.mask = draw_prefix_mask(kernel);
@@ -167,6 +202,10 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
+  if (many_tiles) {
+    p.key_len = draw_many_tiles(c.plan.key_tile, options.max_len);
+    shape_for_many_tiles(kernel, options, c.plan, p);
+  }
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
   draw_extra_shapes(extras, kernel, c.plan.key_tile, options.max_head_dim, p);

@@ -12,6 +12,7 @@ namespace attest {
 
 /// Sizes of drawn cases.
 struct GeneratorOptions {
+  /// Of queries and keys; four times as many keys where a case has many key tiles (lengths.hpp).
   std::int64_t max_len = 160;
   std::int64_t max_head_dim = 128;
   std::int64_t max_batch = 3;

@@ -33,6 +33,12 @@ std::int64_t weight_from(std::string_view text, std::string_view number) {
   return weight;
 }
 
+std::int64_t sum_of(const LengthWeights& weights) {
+  std::int64_t sum = 0;
+  for (const LengthKind& kind : length_kinds) sum += weights.*kind.weight;
+  return sum;
+}
+
 }  // namespace
 
 LengthWeights length_weights_from(std::string_view text) {
@@ -53,7 +59,8 @@ LengthWeights length_weights_from(std::string_view text) {
   }
   std::int64_t sum = 0;
   for (const LengthKind& kind : length_kinds) {
-    if (kind.weight != &LengthWeights::zero) sum += weights.*kind.weight;
+    if (kind.weight != &LengthWeights::zero && kind.weight != &LengthWeights::many_tiles)
+      sum += weights.*kind.weight;
   }
   if (sum == 0) fail(text, "no kind of length that queries can have has a weight");
   return weights;
@@ -67,11 +74,19 @@ std::string to_string(const LengthWeights& weights) {
   return text;
 }
 
+bool draws_many_tiles(const LengthWeights& weights) {
+  return *gen::inRange<std::int64_t>(0, sum_of(weights)) < weights.many_tiles;
+}
+
+std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len) {
+  const std::int64_t tiles = *gen::inRange<std::int64_t>(3, 6);
+  return std::clamp<std::int64_t>(tiles * std::max<std::int64_t>(1, tile) + *gen::inRange(-1, 2), 1,
+                                  4 * max_len);
+}
+
 std::int64_t draw_length(const LengthWeights& weights, std::int64_t tile, std::int64_t max_len) {
   tile = std::clamp<std::int64_t>(tile, 1, max_len);
-  std::int64_t sum = 0;
-  for (const LengthKind& kind : length_kinds) sum += weights.*kind.weight;
-  std::int64_t pick = *gen::inRange<std::int64_t>(0, sum);
+  std::int64_t pick = *gen::inRange<std::int64_t>(0, sum_of(weights) - weights.many_tiles);
   const auto* kind = length_kinds.begin();
   while (pick >= weights.*kind->weight) pick -= weights.*(kind++)->weight;
 

@@ -15,6 +15,9 @@ struct LengthWeights {
   std::int64_t uniform = 3;
   std::int64_t mod128 = 1;  ///< 64 mod 128, or a few beside a multiple of 128
   std::int64_t zero = 1;    ///< of keys only: a problem has at least one query
+  /// Of keys only: three to five of the plan's tiles, one key less or more, up to four times as
+  /// many as usual. A pipeline that runs around, a reference that lags behind need as many turns.
+  std::int64_t many_tiles = 2;
 
   friend bool operator==(const LengthWeights&, const LengthWeights&) = default;
 };
@@ -24,12 +27,14 @@ struct LengthKind {
   std::string_view name;
   std::int64_t LengthWeights::*weight;
 };
-inline constexpr std::array<LengthKind, 6> length_kinds{{{"tile-edges", &LengthWeights::tile_edges},
-                                                         {"one", &LengthWeights::one},
-                                                         {"primes", &LengthWeights::primes},
-                                                         {"uniform", &LengthWeights::uniform},
-                                                         {"mod128", &LengthWeights::mod128},
-                                                         {"zero", &LengthWeights::zero}}};
+inline constexpr std::array<LengthKind, 7> length_kinds{
+    {{"tile-edges", &LengthWeights::tile_edges},
+     {"one", &LengthWeights::one},
+     {"primes", &LengthWeights::primes},
+     {"uniform", &LengthWeights::uniform},
+     {"mod128", &LengthWeights::mod128},
+     {"zero", &LengthWeights::zero},
+     {"many-tiles", &LengthWeights::many_tiles}}};
 
 /// `tile-edges:6,one:1`: kinds that are not named get 0. Throws InvalidInput for an unknown or
 /// repeated kind, for a weight that is no number from 0 to 1000, and when no length of a query
@@ -37,8 +42,13 @@ inline constexpr std::array<LengthKind, 6> length_kinds{{{"tile-edges", &LengthW
 [[nodiscard]] LengthWeights length_weights_from(std::string_view text);
 [[nodiscard]] std::string to_string(const LengthWeights& weights);
 
-/// A length of at most max_len, drawn around `tile`. Inside rc::gen::exec only: it draws from
-/// RapidCheck. Never 0 unless `weights.zero` is positive.
+// Inside rc::gen::exec only: these draw from RapidCheck.
+
+/// Does the case get many key tiles? As often as their weight says.
+[[nodiscard]] bool draws_many_tiles(const LengthWeights& weights);
+[[nodiscard]] std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len);
+/// A length of at most max_len, drawn around `tile`, of the other kinds. Never 0 unless
+/// `weights.zero` is positive.
 [[nodiscard]] std::int64_t draw_length(const LengthWeights& weights, std::int64_t tile,
                                        std::int64_t max_len);
 

@@ -22,13 +22,13 @@ std::string refusal_of(std::string_view text) {
 
 TEST(Lengths, WeightsReadBackFromTheirText) {
   EXPECT_EQ(length_weights_from(to_string(LengthWeights{})), LengthWeights{});
-  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0}));
+  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0, 0}));
 }
 
 TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
   const std::string allowed =
       "; allowed: KIND:WEIGHT separated by commas, weights 0 to 1000, kinds tile-edges, one, "
-      "primes, uniform, mod128, zero";
+      "primes, uniform, mod128, zero, many-tiles";
   EXPECT_EQ(refusal_of("ones:1"), "--lengths 'ones:1': 'ones' is no kind of length" + allowed);
   EXPECT_EQ(refusal_of("one"), "--lengths 'one': 'one' has no weight" + allowed);
   EXPECT_EQ(refusal_of("one:-1"), "--lengths 'one:-1': '-1' is no weight" + allowed);
@@ -62,6 +62,30 @@ TEST(Lengths, OnlyKindsWithAWeightAreDrawnAndLimitsAreKept) {
     EXPECT_LE(c->problem.query_len, 256);
   }
   EXPECT_GT(drawn, 50);
+}
+
+TEST(Lengths, ManyKeyTilesComeWithMaximaThatMoveAndNotWhereTheyHaveNoWeight) {
+  const KernelInfo& k3 = *find_kernel("k3_sequence_parallel", Executor::simt);
+  GeneratorOptions options;
+  options.lengths = length_weights_from("one:1,many-tiles:1");
+  int many = 0, one = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto c = draw_case(k3, options, 3, i);
+    if (!c || c->inputs.family == "negative_shift") continue;  // often one key
+    const Problem& p = c->problem;
+    if (p.key_len <= p.query_len || p.key_len == 1) {
+      ++one;
+      continue;
+    }
+    ++many;
+    EXPECT_GE(p.key_len, std::min(3 * c->plan.key_tile - 1, 4 * options.max_len));
+    EXPECT_LE(p.key_len, std::min(5 * c->plan.key_tile + 1, 4 * options.max_len));
+    EXPECT_TRUE(c->inputs.family.ends_with("maxima") || c->inputs.family == "dominant_key" ||
+                c->inputs.family == "sink")
+        << c->inputs.family;
+  }
+  EXPECT_GT(many, 10);
+  EXPECT_GT(one, 10);
 }
 
 }  // namespace

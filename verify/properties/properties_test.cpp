@@ -90,6 +90,22 @@ TEST(Properties, AnInfluenceOfFutureKeysIsCaught) {
       c);
 }
 
+TEST(Properties, AnInfluenceOfANeighboursQueryIsCaught) {
+  expect_caught("other_queries_irrelevant", [](const Arguments& a) {
+    const auto query = [&](std::int64_t n) {
+      return static_cast<const float*>(a.q)[a.q_strides.offset(0, 0, n)];
+    };
+    // A reference that a pair of rows shares.
+    for (std::int64_t n = 1; n < a.problem.query_len; n += 2) {
+      if (std::abs(query(n)) > 8 || std::abs(query(n - 1)) > 8) {
+        for (const std::int64_t row : {n - 1, n}) {
+          o_row(a, 0, 0, row)[0] = std::nextafter(o_row(a, 0, 0, row)[0], 9.0F);
+        }
+      }
+    }
+  });
+}
+
 TEST(Properties, ASwallowedNaNIsCaught) {
   expect_caught("nan_stays_in_its_rows", [](const Arguments& a) {
     for (std::int64_t b = 0; b < a.problem.batch; ++b) {
@@ -244,6 +260,7 @@ TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
                                          "constant_values",
                                          "permuted_heads_bitwise",
                                          "hidden_keys_irrelevant",
+                                         "other_queries_irrelevant",
                                          "nan_stays_in_its_rows",
                                          "plan_invariance",
                                          "scaled_values_bitwise",
