@@ -19,7 +19,7 @@ namespace attest {
 struct CaseTask {
   Executor executor = Executor::cpu;
   Case the_case{};
-  LawSelection laws{};
+  LawSelection laws{};  ///< where all rules judge: the glob of those that are always asked
   Judges judges = Judges::laws;
   std::optional<std::uint64_t> certify{};  ///< seed that draws a row for the oracle; nothing: none
 };

@@ -15,9 +15,12 @@ void ask_peers(Run& run, Judgement& judgement) {
 }
 
 /// Layer by layer, so that each is asked whatever the others say.
-void ask_laws(Run& run, Judgement& judgement) {
+void ask_laws(Run& run, const std::string& always, Judgement& judgement) {
   for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
-    const CaseVerdict verdict = verify_case(run, {.layers = {layer}});
+    CaseVerdict verdict = verify_case(run, {.layers = {layer}});
+    if (!verdict.failure) {
+      verdict = verify_case(run, {.glob = always, .layers = {layer}, .every_law = true});
+    }
     if (!verdict.failure) continue;
     judgement.rejected[peer_columns + static_cast<std::size_t>(layer)] = true;
     judgement.laws.push_back(verdict.failure->law);
@@ -26,10 +29,10 @@ void ask_laws(Run& run, Judgement& judgement) {
 
 }  // namespace
 
-Judgement judge_by_rules(Run& run, Judges judges) {
+Judgement judge_by_rules(Run& run, Judges judges, const std::string& always) {
   Judgement judgement;
   ask_peers(run, judgement);
-  if (judges == Judges::all_rules) ask_laws(run, judgement);
+  if (judges == Judges::all_rules) ask_laws(run, always, judgement);
   return judgement;
 }
 

@@ -27,7 +27,8 @@ struct Judgement {
 };
 
 /// As in a campaign, every law that reads the base launch is checked, and one drawn from those that
-/// launch again. `judges` is peers or all_rules. A KernelFault passes through.
-[[nodiscard]] Judgement judge_by_rules(Run& run, Judges judges);
+/// launch again; besides, those that match `always`, a glob. `judges` is peers or all_rules. A
+/// KernelFault passes through.
+[[nodiscard]] Judgement judge_by_rules(Run& run, Judges judges, const std::string& always);
 
 }  // namespace attest

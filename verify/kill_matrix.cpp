@@ -1,6 +1,7 @@
 #include "verify/kill_matrix.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "core/registry.hpp"
 #include "verify/generators.hpp"
 #include "verify/peer_rules.hpp"
+#include "verify/property.hpp"
 
 namespace attest {
 namespace {
@@ -30,11 +32,14 @@ Case with_usual_input(Case c) {
   return c;
 }
 
-/// A correct kernel, the cases drawn for it, and what was said of it in each.
-struct Host {
+/// A case of a correct kernel, and what was said of the kernel in it. Mutants of one kernel share
+/// it when they draw the same.
+struct CorrectCase {
   const KernelInfo* kernel = nullptr;
-  std::vector<std::optional<Case>> cases;
-  std::vector<Judgement> judgements;
+  Case the_case;
+  bool is_usual = false;
+  std::set<std::string> named_laws{};  ///< that need further launches; always asked
+  Judgement judgement{};
 };
 
 class Judge {
@@ -43,28 +48,19 @@ class Judge {
 
   KillMatrix run() {
     choose_kernels();
-    const auto all = options_.cases + options_.normal_cases;
-    parallel(static_cast<std::int64_t>(hosts_.size()) * all,
-             [&](std::int64_t task, CaseRunner& runner) {
-               Host& host = hosts_[static_cast<std::size_t>(task / all)];
-               const auto i = static_cast<std::size_t>(task % all);
-               host.cases[i] = draw(*host.kernel, task % all);
-               if (host.cases[i])
-                 host.judgements[i] = judge(*host.kernel, *host.cases[i], task % all, runner);
-               count(row_of(matrix_.correct, *host.kernel), host, i, host.judgements[i], nullptr);
-             });
-    parallel(static_cast<std::int64_t>(matrix_.mutants.size()) * all,
-             [&](std::int64_t task, CaseRunner& runner) {
-               MatrixRow& row = matrix_.mutants[static_cast<std::size_t>(task / all)];
-               const auto i = static_cast<std::size_t>(task % all);
-               const Host& host = host_of(*row.kernel);
-               if (!host.cases[i]) return;
-               Case c = *host.cases[i];
-               c.kernel = row.kernel->name;
-               // Of a family a mutant has some variants only.
-               if (why_unsupported(*row.kernel, c)) return;
-               count(row, host, i, judge(*row.kernel, c, task % all, runner), &host.judgements[i]);
-             });
+    draw_cases();
+    parallel(correct_cases_.size(), [&](std::size_t task, CaseRunner& runner) {
+      CorrectCase& correct = correct_cases_[task];
+      correct.judgement = judge(*correct.kernel, correct.the_case, correct, runner);
+      count(row_of(matrix_.correct, *correct.kernel), correct, correct.judgement, nullptr);
+    });
+    parallel(drawn_.size(), [&](std::size_t task, CaseRunner& runner) {
+      MatrixRow& row = matrix_.mutants[drawn_[task].mutant];
+      const CorrectCase& correct = correct_cases_[drawn_[task].correct_case];
+      Case c = correct.the_case;
+      c.kernel = row.kernel->name;
+      count(row, correct, judge(*row.kernel, c, correct, runner), &correct.judgement);
+    });
     judge_by_named_laws();
     matrix_.options = options_;
     return std::move(matrix_);
@@ -78,12 +74,9 @@ class Judge {
       }
       matrix_.mutants.push_back({.kernel = &kernel});
       const KernelInfo* host = find_kernel(kernel.planted_in, kernel.executor);
-      if (std::ranges::find(hosts_, host, &Host::kernel) != hosts_.end()) continue;
-      const auto all = static_cast<std::size_t>(options_.cases + options_.normal_cases);
-      hosts_.push_back({.kernel = host,
-                        .cases = std::vector<std::optional<Case>>(all),
-                        .judgements = std::vector<Judgement>(all)});
-      matrix_.correct.push_back({.kernel = host});
+      if (std::ranges::find(matrix_.correct, host, &MatrixRow::kernel) == matrix_.correct.end()) {
+        matrix_.correct.push_back({.kernel = host});
+      }
     }
     if (matrix_.mutants.empty()) {
       throw InvalidInput(fmt::format("--kernel '{}' matches no mutant; see attest list mutants",
@@ -91,9 +84,30 @@ class Judge {
     }
   }
 
-  [[nodiscard]] const Host& host_of(const KernelInfo& mutant) const {
-    return *std::ranges::find(hosts_, find_kernel(mutant.planted_in, mutant.executor),
-                              &Host::kernel);
+  /// For each mutant what a campaign draws for it: of a family it has some variants only.
+  void draw_cases() {
+    std::map<std::string, std::size_t> known;
+    for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
+      const KernelInfo& kernel = *matrix_.mutants[mutant].kernel;
+      const KernelInfo& host = *find_kernel(kernel.planted_in, kernel.executor);
+      for (std::int64_t index = 0; index < options_.cases + options_.normal_cases; ++index) {
+        std::optional<Case> c = draw(kernel, index);
+        if (!c) continue;
+        c->kernel = host.name;
+        if (why_unsupported(host, *c)) continue;
+        const auto [at, is_new] = known.try_emplace(
+            fmt::format("{} {}", is_usual(index), to_json(*c)), correct_cases_.size());
+        if (is_new) {
+          correct_cases_.push_back(
+              {.kernel = &host, .the_case = *std::move(c), .is_usual = is_usual(index)});
+        }
+        drawn_.push_back({.mutant = mutant, .correct_case = at->second});
+        const Property* named = find_property(kernel.killed_by);
+        if (named != nullptr && named->cost == Property::Cost::more_launches) {
+          correct_cases_[at->second].named_laws.insert(named->name);
+        }
+      }
+    }
   }
 
   static MatrixRow& row_of(std::vector<MatrixRow>& rows, const KernelInfo& kernel) {
@@ -112,11 +126,12 @@ class Judge {
     return c ? std::optional(with_usual_input(*c)) : std::nullopt;
   }
 
-  [[nodiscard]] Judgement judge(const KernelInfo& kernel, const Case& c, std::int64_t index,
+  [[nodiscard]] Judgement judge(const KernelInfo& kernel, const Case& c, const CorrectCase& correct,
                                 CaseRunner& runner) {
     const CaseTask task{.executor = kernel.executor,
                         .the_case = c,
-                        .judges = is_usual(index) ? Judges::peers : Judges::all_rules};
+                        .laws = {.glob = fmt::format("{}", fmt::join(correct.named_laws, ","))},
+                        .judges = correct.is_usual ? Judges::peers : Judges::all_rules};
     Judgement without_answer;  // any test program would have ended here
     without_answer.rejected.fill(true);
     try {
@@ -143,29 +158,29 @@ class Judge {
     hanging_.insert(&kernel);
   }
 
-  /// `correct` is what the rules say of the kernel without the bug; null for that kernel itself.
-  void count(MatrixRow& row, const Host& host, std::size_t i, const Judgement& judgement,
-             const Judgement* correct) {
+  /// `without_bug` is what the rules say of the kernel without the bug; null for that kernel
+  /// itself.
+  void count(MatrixRow& row, const CorrectCase& correct, const Judgement& judgement,
+             const Judgement* without_bug) {
     const std::scoped_lock lock(mutex_);
     if (options_.on_case_done) options_.on_case_done();
-    if (!host.cases[i]) return;
-    const bool usual = is_usual(static_cast<std::int64_t>(i));
+    const bool usual = correct.is_usual;
     ++(usual ? row.normal_cases : row.cases);
     for (std::size_t column = 0; column < matrix_columns; ++column) {
       if (!judgement.rejected[column] || (usual && column >= peer_columns)) continue;
       Tally& tally = usual ? row.on_normal[column] : row.columns[column];
       ++tally.rejected;
-      if (correct != nullptr && correct->rejected[column]) continue;
+      if (without_bug != nullptr && without_bug->rejected[column]) continue;
       ++tally.kills;
-      ++tally.families[host.cases[i]->inputs.family];
+      ++tally.families[correct.the_case.inputs.family];
     }
     for (const std::string& law : judgement.laws) ++row.laws[law];
   }
 
   /// Calls work(task, runner of the thread) for every task, on `jobs` threads.
   template <typename Work>
-  void parallel(std::int64_t tasks, const Work& work) {
-    std::atomic<std::int64_t> next = 0;
+  void parallel(std::size_t tasks, const Work& work) {
+    std::atomic<std::size_t> next = 0;
     std::exception_ptr error;
     std::vector<std::jthread> threads;
     for (int i = 0; i < std::max(1, options_.jobs); ++i) {
@@ -173,7 +188,7 @@ class Judge {
         try {
           const std::unique_ptr<CaseRunner> runner =
               options_.make_runner ? options_.make_runner() : std::make_unique<InProcessRunner>();
-          for (std::int64_t task = next++; task < tasks; task = next++) work(task, *runner);
+          for (std::size_t task = next++; task < tasks; task = next++) work(task, *runner);
         } catch (...) {
           const std::scoped_lock lock(mutex_);
           if (!error) error = std::current_exception();
@@ -202,7 +217,11 @@ class Judge {
 
   const KillMatrixOptions& options_;
   KillMatrix matrix_;
-  std::vector<Host> hosts_;
+  std::vector<CorrectCase> correct_cases_;
+  struct Drawn {
+    std::size_t mutant, correct_case;
+  };
+  std::vector<Drawn> drawn_;
   std::set<const KernelInfo*> hanging_;
   std::mutex mutex_;
 };

@@ -66,8 +66,9 @@ struct KillMatrix {
   [[nodiscard]] bool is_as_expected() const;
 };
 
-/// Every rule judges the same launches: each case of a correct kernel is run again with each bug
-/// planted in it. Throws InvalidInput if the glob matches no mutant.
+/// Every rule judges the same launches: each case that is drawn for a mutant is run with the bug
+/// and without it. Mutants of one kernel draw the same cases, unless they have some of its variants
+/// only. Throws InvalidInput if the glob matches no mutant.
 [[nodiscard]] KillMatrix make_kill_matrix(const KillMatrixOptions& options);
 
 /// Tables for readers, and the same with every count for programs.

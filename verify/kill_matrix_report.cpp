@@ -166,9 +166,10 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       options.cases, options.normal_cases, options.seed, provenance.commit,
       provenance.dirty ? " with changes" : "", provenance.date, provenance.host);
   text += fmt::format(
-      "Each mutant is a correct kernel with one planted bug. The same {} random cases of the "
-      "correct "
-      "kernel are run with each of its bugs, and every rule judges the same launches. A kill is a "
+      "Each mutant is a correct kernel with one planted bug. {} random cases are run with the bug "
+      "and "
+      "without it, the same for all bugs of a kernel (of a variant, where kernels are families), "
+      "and every rule judges the same launches. A kill is a "
       "case in which a rule rejects the mutant and accepts the correct kernel; in parentheses the "
       "kills on {} more cases with N(0, 1) inputs, default scale and contiguous tensors, which is "
       "what the peers' own tests use.\n\n",
@@ -183,7 +184,9 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       "\n`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "
       "type with the scale folded into K. No project has a rule of this kind for fp32: there `ref` "
       "is computed in double and `pt` in fp32. NaN is rejected by all rules. Ours: laws without "
-      "tolerance, the error bound, and the distribution of errors (verify/README.md).\n";
+      "tolerance, the error bound, and the distribution of errors (verify/README.md). As in a "
+      "campaign, all of them that read the one launch are asked and one drawn from those that "
+      "launch again, besides any of these that a mutant with the case names.\n";
   text += "\n## Mutants\n\n" + mutant_table(matrix);
   text += "\n## What the bugs are\n\n" + legend(matrix);
   text += "\n## Shrunk cases\n\n" + shrink_table(matrix);
