@@ -1,0 +1,65 @@
+#pragma once
+
+// What the kernels of answer_kernels.cuh work on. Included there and nowhere else.
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/problem.hpp"
+#include "cpu_reference/row_terms.hpp"
+#include "gpu/reference/pair_products.cuh"
+#include "gpu/reference/weigh_row.cuh"
+
+namespace attest {
+// Compiled twice into one program, for the GPU and for the executor.
+namespace {
+
+__device__ double finite_or_zero(float x) {
+  return std::isfinite(x) ? static_cast<double>(x) : 0.0;
+}
+
+/// Constants of rows that see one number of keys.
+struct Constants {
+  BoundConstants kernel, own;
+};
+/// Of the values that such a row sees, in one column.
+struct ValueRange {
+  double lowest, highest, abs_sum;
+};
+
+/// Everything on the device. Q, K, V are contiguous.
+struct Arrays {
+  Problem problem;
+  const float *q, *k, *v;
+  std::int64_t least_visible;  ///< tables begin at rows that see this many keys
+  std::int64_t table_rows;
+  const Constants* constants;  ///< [table_rows]
+  ValueRange* ranges;          ///< [batch * kv_heads, table_rows, head_dim]
+  std::int64_t* bad_values;    ///< first key with a value that is not finite: [heads, head_dim]
+  std::int64_t* bad_keys;      ///< [heads]
+  double *dots, *absolute;     ///< scratch: [chunk rows, pitch]
+  std::int64_t pitch;
+  RowErrors* rows;                   ///< scratch: [chunk rows]
+  bool* is_bad_row;                  ///< scratch: [chunk rows]
+  double *sums_o, *sums_w, *sums_e;  ///< scratch: [chunk rows, head_dim]
+  double *o, *o_bound, *o_own;       ///< [rows, head_dim]
+  double *lse, *lse_bound, *lse_own;
+  bool scale_is_folded;
+};
+
+/// The rows of one launch: queries [first, first + count) of a head.
+struct Chunk {
+  std::int64_t batch, head, first, count;
+};
+
+__device__ std::int64_t kv_head(const Problem& p, const Chunk& c) {
+  return c.batch * p.kv_heads + p.kv_head_of(c.head);
+}
+/// Keys that some row of the tile sees: those of its last row.
+__device__ std::int64_t keys_of_tile(const Problem& p, const Chunk& c, std::int64_t first_row) {
+  const std::int64_t last = min(first_row + tile_rows, c.count) - 1;
+  return p.visible_keys(c.first + last);
+}
+
+}  // namespace
+}  // namespace attest
