@@ -47,7 +47,7 @@ TEST(ShippedStudies, Ask_a_question_whose_answer_can_be_checked_within_their_bud
     ASSERT_TRUE(spec.time_budget_s.has_value()) << study.name;
     budget_s += *spec.time_budget_s;
   }
-  EXPECT_EQ(shipped_studies().size(), 12U);
+  EXPECT_GE(shipped_studies().size(), 12U);
   EXPECT_LE(budget_s, 400) << "what the machine with the GPU is asked for in all";
 }
 
