@@ -35,6 +35,10 @@ check "the verdict is passed" has "$out" PASSED
 run list --plugin build/host_attention.so
 check "list shows its kernels" has "$out" "online softmax over key tiles"
 
+run errors --plugin build/host_attention.so --problem 'h1 n9 d8' --family normal
+check "its errors are measured" has "$out" "my_host_attention    cpu  fp32 LSE"
+check "and no other kernel's" is "$(grep -c ' LSE ' <<<"$out")" 1
+
 verify build/wrong_attention.so
 check "the wrong example fails" is "$status" 1
 check "its counterexample is shrunk to one batch and one head" has "$out" "b1 h1/1"

@@ -69,12 +69,25 @@ class Answers(unittest.TestCase):
 
     def test_an_element_above_its_bound_is_said_first_and_clearly(self):
         bad = [changed(record, error_over_bound_max=1.0 + 2**-20) for record in of_family("fa2_mma", "normal")]
-        self.assertIn("IT IS WRONG: on normal", error_report.answer({"inputs normal": bad})[0])
+        self.assertIn(": IT IS WRONG: on normal an element of O", error_report.answer({"inputs normal": bad})[0])
+
+    def test_a_wrong_LSE_is_not_hidden_by_a_right_O(self):
+        bad = [changed(record, error_over_bound_max=math.inf) if record.labels["tensor"] == "LSE" else record
+               for record in of_family("fa2_mma", "normal")]
+        self.assertIn("IT IS WRONG: on normal an element of LSE is off by inf", error_report.answer({"inputs normal": bad})[0])
+
+    def test_a_page_is_made_of_whatever_was_measured(self):
+        for worst in (math.inf, math.nan):
+            bad = [changed(record, **{name: worst for name in ("rmse", "relative_l2", "error_over_bound_max", "bias", "outward_bias")})
+                   for record in of_family("fa2_mma", "normal")]
+            right = of_family("fa2_mma", "outliers")
+            made = error_report.page({"inputs normal": bad, "inputs outliers": right}, {}, "mine").html()
+            self.assertIn("IT IS WRONG", made)
 
     def test_a_NaN_is_not_overlooked(self):
         bad = [changed(record, rmse=math.nan, error_over_bound_max=math.nan) for record in of_family("fa2_mma", "outliers")]
         said = error_report.answer({"inputs normal": of_family("fa2_mma", "normal"), "inputs outliers": bad})[0]
-        self.assertIn("it gives NaN where numbers are due, on outliers", said)
+        self.assertIn("IT IS WRONG: O has NaN where numbers are due, on outliers", said)
 
     def test_without_the_usual_inputs_there_still_is_an_answer(self):
         self.assertIn("of its bound", error_report.answer({"inputs sink:8": of_family("fa2_mma", "sink:8")})[0])

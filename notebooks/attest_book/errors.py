@@ -90,11 +90,18 @@ def map_chart(record, title):
             title=title, width=260, height=220)
 
 
+def drawable(table, *columns):
+    """The rows whose figures have a place on a logarithmic axis: above 0 and finite. Tables and sentences name the others."""
+    for column in columns:
+        table = table[(table[column] > 0) & (table[column] < math.inf)]
+    return table
+
+
 def lines(table, x, value="relative_l2", color="precision", floor=None, x_log=True, title="", y_title="RMSE of O / RMS of O", x_title=None,
           y_format=".0e"):
     """A line for each precision on logarithmic axes; `floor`, a column, dotted: what rounding the exact answer once would leave."""
     shown = table[[x, value, color, *([floor] if floor else [])]].copy()
-    shown = shown[shown[value] > 0]
+    shown = drawable(shown, value)
     names = in_order(shown[color]) if color == "precision" else list(dict.fromkeys(shown[color]))
     colours = (charts.COLOURS + ["#8c564b", "#bcbd22"])[:len(names)]
     colour = altair.Color(f"{color}:N", title=None, sort=names, scale=altair.Scale(domain=names, range=colours))
@@ -116,7 +123,7 @@ def heat(table, x, y, value, title, pattern=".1e", x_order=None, y_order=None, i
     rows = y_order or in_order(table[y])
     columns = x_order or list(dict.fromkeys(table[x]))
     shown = table[[x, y, value]].copy()
-    shown = shown[shown[value] > 0] if is_log else shown
+    shown = drawable(shown, value) if is_log else shown
     middle = math.sqrt(shown[value].min() * shown[value].max()) if is_log else (shown[value].min() + shown[value].max()) / 2
     base = altair.Chart(shown).encode(x=altair.X(f"{x}:N", sort=columns, title=None, axis=altair.Axis(labelAngle=-25)),
                                       y=altair.Y(f"{y}:N", sort=rows, title=None))
@@ -132,6 +139,7 @@ def heat(table, x, y, value, title, pattern=".1e", x_order=None, y_order=None, i
 
 def bars(table, value="relative_l2", floor="floor", title="", value_title="RMSE of O / RMS of O"):
     """A bar a precision on a logarithmic axis, and a tick at its floor."""
+    table = drawable(table, value, floor)
     start = 10.0 ** math.floor(math.log10(min(table[value].min(), table[floor].min())))
     base = altair.Chart(table).encode(y=altair.Y("precision:N", sort=in_order(table.precision), title=None))
     x = altair.X(f"{value}:Q", title=value_title, scale=altair.Scale(type="log", domain=[start, table[value].max() * 4], nice=False),
