@@ -14,7 +14,7 @@ from unittest import mock
 import pandas
 
 from attest_book import __main__ as command_line
-from attest_book import compare, made_up_study, page, statistics, study, study_charts, study_frontiers, study_report
+from attest_book import compare, made_up_study, page, records, statistics, study, study_charts, study_frontiers, study_report
 from attest_book.error import BadInput
 
 
@@ -103,6 +103,18 @@ class Report(InFolder):
         for spec in specs:
             json.loads(spec)
         self.assertIn("18 points timed, 3 skipped, 1 refused", out)
+
+    def test_every_committed_study_has_a_page_that_draws_what_its_file_asks_for(self):
+        folders = sorted(path.parent for path in records.RESULTS.glob("*/studies/*/study.yaml"))
+        self.assertTrue(folders)
+        for folder in folders:
+            with self.subTest(folder):
+                found = study.read(folder)
+                drawn = {heading for heading, chart, _ in study_charts.pictures(found) if chart}
+                asked = {plot["title"] for plot in found.plots if plot.get("title")}
+                self.assertTrue(drawn)
+                self.assertLessEqual(asked, drawn)
+                self.assertIn(page.escape(found.question), study_report.page(found).html())
 
     def test_every_number_of_a_point_stands_in_its_row(self):
         found = self.study()
