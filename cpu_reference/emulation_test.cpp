@@ -17,7 +17,6 @@
 #include "core/registry.hpp"
 #include "core/session.hpp"
 #include "cpu_reference/online_softmax.hpp"
-#include "cpu_reference/precision_choices.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {
@@ -295,31 +294,6 @@ TEST(Emulation, plans_it_cannot_replay_are_refused) {
   PrecisionPlan both;
   both.scale_folded_into_q = true;
   EXPECT_THROW(static_cast<void>(emulate(problem, {}, both, inputs)), InvalidInput);
-}
-
-TEST(PrecisionChoices, each_differs_from_flash_and_flash_is_the_registered_emulation) {
-  const Problem p{.query_heads = 2,
-                  .kv_heads = 2,
-                  .query_len = 129,
-                  .key_len = 257,
-                  .head_dim = 64,
-                  .element_type = ElementType::fp16};
-  const Inputs in = make_inputs(p, {.family = "normal", .seed = 5});
-  const Plan plan{.key_tile = 16, .key_splits = 2};
-  const auto outputs = [&](const KernelInfo& kernel) {
-    return emulate(p, plan, kernel.precision(p, plan), in);
-  };
-  const Outputs flash = outputs(precision_choices().front());
-  const Outputs registered = outputs(*find_kernel("emulated_mma_sm90", Executor::cpu));
-  EXPECT_TRUE(same_bits(flash.o.values(), registered.o.values()));
-  EXPECT_TRUE(same_bits(flash.lse.values(), registered.lse.values()));
-  for (const KernelInfo& kernel : precision_choices()) {
-    if (kernel.name == "choice/flash") continue;
-    const Outputs other = outputs(kernel);
-    EXPECT_FALSE(same_bits(other.o.values(), flash.o.values()) &&
-                 same_bits(other.lse.values(), flash.lse.values()))
-        << kernel.name;
-  }
 }
 
 }  // namespace
