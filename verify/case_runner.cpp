@@ -17,7 +17,8 @@ CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) 
   if (!device) device = make_device(task.executor);
   Run run(kernel, task.the_case, *device, &clock);
   if (task.judges != Judges::laws) {
-    return {.judgement = judge_by_rules(run, task.judges, task.laws.glob), .seconds = clock.times()};
+    return {.judgement = judge_by_rules(run, task.judges, task.laws.glob),
+            .seconds = clock.times()};
   }
   CaseAnswer answer{.verdict = verify_case(run, task.laws)};
   if (task.certify && answer.verdict.verdict != Verdict::unsupported) {

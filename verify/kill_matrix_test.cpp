@@ -10,7 +10,8 @@ namespace attest {
 namespace {
 
 KillMatrix small_matrix() {
-  // One bug that hardly anything but laws about memory can see, one that only LSE shows, one that everybody sees.
+  // One bug that hardly anything but laws about memory can see, one that only LSE shows, one that
+  // everybody sees.
   return make_kill_matrix({.kernels = "mutant/z03_query_tail_stored,mutant/c32_low_precision_sum,"
                                       "mutant/c44_softmax_per_tile",
                            .cases = 15,
