@@ -33,7 +33,8 @@ int main(int argc, char** argv) {
       "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
       "error, disk).\n"
-      "`attest test` builds and runs the test suite (a command of the launcher script).");
+      "Of the launcher script: `attest test` builds and runs the test suite, `attest report DIR` "
+      "makes a page of\na study's results, `attest notebooks` of what the committed records show.");
   attest::Action action;
   attest::add_verify_command(app, action);
   attest::add_replay_command(app, action);

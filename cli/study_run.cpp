@@ -119,7 +119,7 @@ ExitCode print_end(const StudySpec& spec, const ResultsFolder& folder,
         outcome.spent.kernels, outcome.spent.verification, outcome.spent.warm_up,
         100 * outcome.overhead());
   }
-  fmt::print("\nrecords are in {}\n", folder.path().string());
+  fmt::print("\nrecords are in {0}; as a page: ./attest report {0}\n", folder.path().string());
   if (outcome.is_interrupted || !outcome.is_complete) {
     fmt::print(stderr, "attest: not all points are done; to go on: attest study resume {}\n",
                folder.path().string());
