@@ -44,6 +44,11 @@ bool is_being_written(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool ResultsFolder::is_of_other_part(const std::filesystem::path& file, const Shard& shard) const {
+  const std::string end = fmt::format("-of-{}.jsonl", shard.count);
+  return shard.count > 1 && file != records_of(shard) && file.filename().string().ends_with(end);
+}
+
 void ResultsFolder::begin(const std::string& study, const RunSettings& settings,
                           const Shard& shard) const {
   const auto refuse = [&](std::string_view what) {
@@ -53,15 +58,10 @@ void ResultsFolder::begin(const std::string& study, const RunSettings& settings,
   };
   const std::optional<std::string> there = text_of(path_ / "study.yaml");
   if (there && *there != study) refuse("holds the results of another study");
-  std::error_code ignored;
-  if (std::filesystem::file_size(records_of(shard), ignored) > 0 && !ignored) {
-    refuse("holds results already");
-  }
   for (const std::filesystem::path& file : record_files()) {
-    const std::string name = file.filename().string();
-    const bool is_sibling =
-        shard.count > 1 && name.ends_with(fmt::format("-of-{}.jsonl", shard.count));
-    if (!is_sibling && file != records_of(shard)) refuse("holds results already");
+    std::error_code error;
+    const bool is_empty = std::filesystem::file_size(file, error) == 0 || error;
+    if (!is_empty && !is_of_other_part(file, shard)) refuse("holds results already");
   }
   if (!there) write_whole_file(path_ / "study.yaml", study);
   if (!text_of(path_ / "run.json")) write_whole_file(path_ / "run.json", to_json(settings));
@@ -122,10 +122,8 @@ std::vector<Record> ResultsFolder::records() const {
 
 void ResultsFolder::require_no_other_writer(const Shard& shard) const {
   for (const std::filesystem::path& file : record_files()) {
-    const std::string name = file.filename().string();
-    const bool is_sibling =
-        shard.count > 1 && name.ends_with(fmt::format("-of-{}.jsonl", shard.count));
-    if (!is_sibling && file != records_of(shard) && is_being_written(file)) {
+    if (is_of_other_part(file, shard) || file == records_of(shard)) continue;
+    if (is_being_written(file)) {
       throw MachineError(fmt::format("{}: another run is writing to it", file.string()));
     }
   }

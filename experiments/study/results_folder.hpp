@@ -45,6 +45,8 @@ class ResultsFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
+  /// Of another part of the same number of parts: a process that may write at the same time.
+  [[nodiscard]] bool is_of_other_part(const std::filesystem::path& file, const Shard& shard) const;
   [[nodiscard]] std::vector<std::filesystem::path> record_files() const;
 
   std::filesystem::path path_;

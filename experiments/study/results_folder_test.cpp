@@ -69,6 +69,12 @@ TEST_F(AResultsFolder, ShardsOfOneCountBeginTogetherAndOthersDoNot) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "records.2-of-2.jsonl"));
 }
 
+TEST_F(AResultsFolder, FilesWithoutARecordAreNoResults) {
+  RecordWriter(folder.records_of({}), 1).close();  // killed before its first point
+  RecordWriter(folder.records_of({.index = 0, .count = 3}), 1).close();
+  EXPECT_EQ(message_of([&] { folder.begin("name: a\n", settings, {}); }), "accepted");
+}
+
 TEST_F(AResultsFolder, TwoWritersAreOneClearLine) {
   folder.begin("name: a\n", settings, {});
   const RecordWriter writer(folder.records_of({}), 1);

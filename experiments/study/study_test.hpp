@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,7 +33,7 @@ class PretendingRunner final : public CaseRunner {
     ++cases;
     return inner_.run(real, there);
   }
-  static inline int cases = 0;  ///< of all runners
+  static inline std::atomic<int> cases = 0;  ///< of all runners
 
  private:
   InProcessRunner inner_;
