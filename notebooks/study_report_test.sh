@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What `attest study run` writes is what `attest report` reads. Usage: study_report_test.sh ATTEST PYTHON
+set -euo pipefail
+
+attest=$1 python=$2
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+cd -- "$scratch"
+cat >tiles.yaml <<'YAML'
+question: Which tile makes the least work?
+kernels: [k5_padded_tiles, k7_shuffled_rows]
+problem: {batch: 1, heads: 1, length: [64, 128], head_dim: 32}
+plan: {query_tile: [16, 32], key_tile: [16, 32]}
+expect:
+  - {that: min(model.fmas) > 0, because: attention multiplies}
+plots:
+  - {kind: heat_map, x: plan.key_tile, y: plan.query_tile, value: model.shared_passes, title: Passes by tile}
+YAML
+"$attest" study run tiles.yaml --executor simt --out results >log 2>&1 || { cat log; exit 1; }
+report() { PYTHONPATH=$here "$python" -B -m attest_book report "$@"; }
+
+failures=0
+has() {  # title, file, text
+  if grep -qF -- "$3" "$2"; then echo "passed: $1"; else failures=$((failures + 1)); echo "FAILED: $1: '$3' is not in $2"; fi
+}
+report results --out page.html >table
+has "the answer is the expectation's" table "The expectation min(model.fmas) > 0 holds"
+has "every point is in the table" table "16 points modelled, none timed"
+has "the plot that the file asks for is drawn" page.html '"title": "key tile"'
+has "floors of models are drawn" page.html "Time at best"
+report results results --out both.html >table
+has "a folder differs from itself in nothing" table "0 of 16 matched points are slower in B, 0 faster"
+[ "$failures" -eq 0 ]
