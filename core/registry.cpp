@@ -171,6 +171,11 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
   if (std::ranges::find(kernel.masks, problem.mask) == kernel.masks.end()) {
     return fmt::format("{} has no mask {}", kernel.name, name_of(problem.mask));
   }
+  if (!kernel.head_dims.empty() &&
+      std::ranges::find(kernel.head_dims, problem.head_dim) == kernel.head_dims.end()) {
+    return fmt::format("{} has no head_dim {}; allowed: {}", kernel.name, problem.head_dim,
+                       fmt::join(kernel.head_dims, ", "));
+  }
   if (auto reason = why_feature_is_missing(kernel, problem)) return reason;
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
 }

@@ -110,6 +110,18 @@ TEST(Peers, triton_runs_its_own_plans_only) {
   EXPECT_TRUE(triton.unsupported(small(), Plan{.query_tile = 48, .key_tile = 64}));
 }
 
+TEST(Peers, triton_has_the_head_dims_that_fit_and_no_other) {
+  const KernelInfo& triton = kernel("triton_flash");
+  Problem problem = small();
+  for (const std::int64_t dim : {64, 128}) {
+    problem.head_dim = dim;
+    EXPECT_FALSE(why_unsupported(triton, problem, triton.plans(problem).front())) << dim;
+  }
+  problem.head_dim = 256;  // 256 KiB of shared memory
+  EXPECT_EQ(why_unsupported(triton, problem, triton.plans(problem).front()),
+            "triton_flash has no head_dim 256; allowed: 64, 128");
+}
+
 TEST(Peers, a_sum_in_tf32_is_declared_coarser_than_one_in_fp32) {
   if (peers_among({"cublas_standard"}).empty()) GTEST_SKIP() << "built without cuBLAS's headers";
   const Problem problem = small(ElementType::fp32);
