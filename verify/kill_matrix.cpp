@@ -17,12 +17,17 @@
 #include "verify/generators.hpp"
 #include "verify/peer_rules.hpp"
 #include "verify/property.hpp"
+#include "verify/regressions.hpp"
 
 namespace attest {
 namespace {
 
 /// Once a mutant has hung for the full time limit, the next of its cases need not wait as long.
 constexpr double seconds_for_a_known_hang = 0.5;
+
+/// Most bugs die in the first cases that are drawn for them, and then get no more: those that live
+/// longer may.
+constexpr std::int64_t campaign_factor = 5;
 
 /// A case as the peers' own tests would choose its values.
 Case with_usual_input(Case c) {
@@ -48,6 +53,7 @@ class Judge {
 
   KillMatrix run() {
     choose_kernels();
+    judge_by_named_laws();
     draw_cases();
     parallel(correct_cases_.size(), [&](std::size_t task, CaseRunner& runner) {
       CorrectCase& correct = correct_cases_[task];
@@ -59,9 +65,9 @@ class Judge {
       const CorrectCase& correct = correct_cases_[drawn_[task].correct_case];
       Case c = correct.the_case;
       c.kernel = row.kernel->name;
+      c.plan = drawn_[task].plan;
       count(row, correct, judge(*row.kernel, c, correct, runner), &correct.judgement);
     });
-    judge_by_named_laws();
     matrix_.options = options_;
     return std::move(matrix_);
   }
@@ -84,29 +90,39 @@ class Judge {
     }
   }
 
-  /// For each mutant what a campaign draws for it: of a family it has some variants only.
+  /// For each mutant what a campaign draws for it: of a family it has some variants only. The case
+  /// by which its campaign killed it is among them, however late it came.
   void draw_cases() {
-    std::map<std::string, std::size_t> known;
     for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
-      const KernelInfo& kernel = *matrix_.mutants[mutant].kernel;
-      const KernelInfo& host = *find_kernel(kernel.planted_in, kernel.executor);
-      for (std::int64_t index = 0; index < options_.cases + options_.normal_cases; ++index) {
-        std::optional<Case> c = draw(kernel, index);
-        if (!c) continue;
-        c->kernel = host.name;
-        if (why_unsupported(host, *c)) continue;
-        const auto [at, is_new] = known.try_emplace(
-            fmt::format("{} {}", is_usual(index), to_json(*c)), correct_cases_.size());
-        if (is_new) {
-          correct_cases_.push_back(
-              {.kernel = &host, .the_case = *std::move(c), .is_usual = is_usual(index)});
-        }
-        drawn_.push_back({.mutant = mutant, .correct_case = at->second});
-        const Property* named = find_property(kernel.killed_by);
-        if (named != nullptr && named->cost == Property::Cost::more_launches) {
-          correct_cases_[at->second].named_laws.insert(named->name);
-        }
+      const KernelResult& campaign = matrix_.campaign[mutant];
+      for (std::int64_t i = 0; i < options_.cases; ++i) draw_case_of(mutant, i, false);
+      if (campaign.failure && campaign.failing_case >= options_.cases) {
+        draw_case_of(mutant, campaign.failing_case, false);
       }
+      for (std::int64_t i = 0; i < options_.normal_cases; ++i) {
+        draw_case_of(mutant, options_.cases + i, true);
+      }
+    }
+  }
+
+  void draw_case_of(std::size_t mutant, std::int64_t index, bool usual) {
+    const KernelInfo& kernel = *matrix_.mutants[mutant].kernel;
+    const KernelInfo& host = *find_kernel(kernel.planted_in, kernel.executor);
+    const std::optional<Case> c = draw(kernel, index, usual);
+    if (!c) return;
+    // Of a family the mutant's variant may be one that the kernel has no Plan for: smaller, so that
+    // short problems reach what is planted. The kernel then runs the nearest that it has.
+    const std::optional<Case> correct = fitted_case(*c, host);
+    if (!correct) return;
+    const auto [at, is_new] = known_cases_.try_emplace(
+        fmt::format("{} {}", usual, to_json(*correct)), correct_cases_.size());
+    if (is_new) {
+      correct_cases_.push_back({.kernel = &host, .the_case = *correct, .is_usual = usual});
+    }
+    drawn_.push_back({.mutant = mutant, .plan = c->plan, .correct_case = at->second});
+    const Property* named = find_property(kernel.killed_by);
+    if (named != nullptr && named->cost == Property::Cost::more_launches) {
+      correct_cases_[at->second].named_laws.insert(named->name);
     }
   }
 
@@ -114,16 +130,12 @@ class Judge {
     return *std::ranges::find(rows, &kernel, &MatrixRow::kernel);
   }
 
-  [[nodiscard]] bool is_usual(std::int64_t index) const { return index >= options_.cases; }
-
-  [[nodiscard]] std::optional<Case> draw(const KernelInfo& kernel, std::int64_t index) const {
+  [[nodiscard]] std::optional<Case> draw(const KernelInfo& kernel, std::int64_t index,
+                                         bool usual) const {
     GeneratorOptions generator;
-    if (!is_usual(index)) {
-      return draw_case(kernel, generator, options_.seed, static_cast<std::uint64_t>(index));
-    }
-    generator.families = "normal";
+    if (usual) generator.families = "normal";
     const auto c = draw_case(kernel, generator, options_.seed, static_cast<std::uint64_t>(index));
-    return c ? std::optional(with_usual_input(*c)) : std::nullopt;
+    return c && usual ? std::optional(with_usual_input(*c)) : c;
   }
 
   [[nodiscard]] Judgement judge(const KernelInfo& kernel, const Case& c, const CorrectCase& correct,
@@ -204,8 +216,7 @@ class Judge {
     std::vector<const KernelInfo*> kernels;
     for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
     CampaignOptions campaign;
-    campaign.cases_per_kernel = campaign.cases_per_simt_kernel =
-        std::max<std::int64_t>(options_.cases, 1);
+    campaign.cases_per_kernel = campaign.cases_per_simt_kernel = campaign_factor * options_.cases;
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;
@@ -219,8 +230,11 @@ class Judge {
   KillMatrix matrix_;
   std::vector<CorrectCase> correct_cases_;
   struct Drawn {
-    std::size_t mutant, correct_case;
+    std::size_t mutant;
+    Plan plan;
+    std::size_t correct_case;
   };
+  std::map<std::string, std::size_t> known_cases_;
   std::vector<Drawn> drawn_;
   std::set<const KernelInfo*> hanging_;
   std::mutex mutex_;

@@ -167,9 +167,11 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       provenance.dirty ? " with changes" : "", provenance.date, provenance.host);
   text += fmt::format(
       "Each mutant is a correct kernel with one planted bug. {} random cases are run with the bug "
-      "and "
-      "without it, the same for all bugs of a kernel (of a variant, where kernels are families), "
-      "and every rule judges the same launches. A kill is a "
+      "and without it, the same for all bugs of a kernel (of a variant, where kernels are "
+      "families; "
+      "the kernel without the bug then takes the nearest Plan that it has), and the one by which "
+      "the campaign of its named law killed it if that came later. Every rule judges the same "
+      "launches. A kill is a "
       "case in which a rule rejects the mutant and accepts the correct kernel; in parentheses the "
       "kills on {} more cases with N(0, 1) inputs, default scale and contiguous tensors, which is "
       "what the peers' own tests use.\n\n",

@@ -53,7 +53,7 @@ std::int64_t tiles(std::int64_t length, std::int64_t tile) {
 // One test for both laws: CTest runs each test in a process of its own, and the campaign is long.
 TEST(Mutants, EachIsKilledByTheLawItNamesAndTheMedianShrinksToOneHeadOfTwoTiles) {
   CampaignOptions options;
-  options.cases_per_kernel = options.cases_per_simt_kernel = 150;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 500;  // a killed one gets no more
   options.jobs = 2;
   options.make_runner = isolated;
   options.shrink.candidate_seconds = 0.25;
@@ -88,7 +88,7 @@ TEST(Mutants, TheKernelsTheyWerePlantedInPassTheFirstOfTheSameCases) {
     if (!is_verdict(mutant->killed_by)) laws += mutant->killed_by + ",";
   }
   CampaignOptions options;
-  options.cases_per_kernel = options.cases_per_simt_kernel = 50;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 25;
   options.jobs = 2;
   options.make_runner = isolated;
   options.laws.glob = laws;
