@@ -56,9 +56,9 @@ struct CampaignOptions {
 [[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
 
 /// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing
-/// case of each. A kernel that failed gets no later cases. The outcome does not depend on the
-/// number of jobs unless there is a time limit. Throws MachineError if a device cannot be made, or
-/// if a launch fails in this process.
+/// case of each. A kernel that failed gets no later cases, but those that other threads had begun
+/// count. Otherwise the outcome does not depend on the number of jobs unless there is a time limit.
+/// Throws MachineError if a device cannot be made, or if a launch fails in this process.
 [[nodiscard]] std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,
                                                      const CampaignOptions& options);
 

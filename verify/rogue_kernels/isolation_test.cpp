@@ -30,7 +30,7 @@ const KernelInfo* kernel(std::string_view name, Executor executor = Executor::cp
 }
 
 /// Long enough for any correct case here under a sanitizer on a busy machine.
-constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 30};
+constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 29};
 
 CampaignOptions isolated_options() {
   CampaignOptions options;
@@ -129,14 +129,16 @@ TEST(Isolation, OutcomesAreThoseOfOneProcess) {
   options.make_runner = {};
   const std::vector<KernelResult> direct = run_campaign(kernels, options);
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    EXPECT_EQ(isolated[k].cases, direct[k].cases);
-    EXPECT_EQ(isolated[k].checks, direct[k].checks);
-    EXPECT_EQ(isolated[k].worst_o_over_bound, direct[k].worst_o_over_bound);
-    EXPECT_EQ(isolated[k].worst_lse_over_bound, direct[k].worst_lse_over_bound);
-    EXPECT_EQ(isolated[k].worst_certificate, direct[k].worst_certificate);
     EXPECT_EQ(isolated[k].failing_case, direct[k].failing_case);
     ASSERT_EQ(isolated[k].failure.has_value(), direct[k].failure.has_value());
-    if (!direct[k].failure) continue;
+    if (!direct[k].failure) {  // else the other thread may have judged a later case meanwhile
+      EXPECT_EQ(isolated[k].cases, direct[k].cases);
+      EXPECT_EQ(isolated[k].checks, direct[k].checks);
+      EXPECT_EQ(isolated[k].worst_o_over_bound, direct[k].worst_o_over_bound);
+      EXPECT_EQ(isolated[k].worst_lse_over_bound, direct[k].worst_lse_over_bound);
+      EXPECT_EQ(isolated[k].worst_certificate, direct[k].worst_certificate);
+      continue;
+    }
     EXPECT_EQ(isolated[k].failure->the_case, direct[k].failure->the_case);
     EXPECT_EQ(describe(*isolated[k].failure, *kernels[k]),
               describe(*direct[k].failure, *kernels[k]));
