@@ -7,6 +7,15 @@ target_compile_options(attest_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch -Wold-style-cast>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ATTEST_ENABLE_WERROR}>>:-Werror>)
 
+# For text, tables and JSON compile time counts; sanitizers' code doubles what the optimiser has to do.
+set(ATTEST_LITTLE_OPTIMISATION -O1)
+if(ATTEST_SANITIZE)
+  set(ATTEST_LITTLE_OPTIMISATION -Og)
+endif()
+function(attest_optimise_little target)
+  target_compile_options(${target} PRIVATE ${ATTEST_LITTLE_OPTIMISATION})
+endfunction()
+
 if(ATTEST_SANITIZE)
   add_library(attest_sanitize INTERFACE)
   target_compile_options(attest_sanitize INTERFACE

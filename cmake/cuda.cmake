@@ -36,7 +36,7 @@ if(NOT ATTEST_ENABLE_CUDA STREQUAL "off")
     set(ATTEST_HAS_CUDA ON)
     list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/check_ptxas)
     target_compile_options(attest_options INTERFACE
-      $<$<COMPILE_LANGUAGE:CUDA>:--display-error-number -lineinfo -Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow>)
+      $<$<COMPILE_LANGUAGE:CUDA>:--display-error-number $<$<BOOL:${ATTEST_LINE_INFO}>:-lineinfo> -Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow>)
     if(ATTEST_ENABLE_WERROR)
       target_compile_options(attest_options INTERFACE
         $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)

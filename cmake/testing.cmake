@@ -16,3 +16,12 @@ function(attest_add_tests folder)
   target_compile_definitions(${folder}_test PRIVATE ATTEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${folder}_test TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
+
+# A program <folder>_benchmark; not under sanitizers, where its numbers would mean nothing.
+function(attest_add_benchmark folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(ATTEST_ENABLE_TESTS AND ARG_SOURCES AND NOT ATTEST_SANITIZE)
+    add_executable(${folder}_benchmark ${ARG_SOURCES})
+    target_link_libraries(${folder}_benchmark PRIVATE ${ARG_LIBRARIES} attest_options benchmark::benchmark_main)
+  endif()
+endfunction()

@@ -27,8 +27,7 @@ std::size_t column_named(std::string_view name) {
   return 0;
 }
 
-TEST(KillMatrix, TellsWhichRuleSeesWhichBug) {
-  const KillMatrix matrix = small_matrix();
+void expect_who_sees_what(const KillMatrix& matrix) {
   ASSERT_EQ(matrix.mutants.size(), 3U);
   const MatrixRow& low_sum = matrix.mutants[0];
   const MatrixRow& per_tile = matrix.mutants[1];
@@ -45,8 +44,7 @@ TEST(KillMatrix, TellsWhichRuleSeesWhichBug) {
   EXPECT_TRUE(matrix.is_as_expected());
 }
 
-TEST(KillMatrix, EveryRuleJudgesTheSameCasesOfMutantAndKernel) {
-  const KillMatrix matrix = small_matrix();
+void expect_the_same_cases_for_all(const KillMatrix& matrix) {
   EXPECT_EQ(matrix.correct.size(), 2U);
   for (const auto* rows : {&matrix.mutants, &matrix.correct}) {
     for (const MatrixRow& row : *rows) {
@@ -60,8 +58,7 @@ TEST(KillMatrix, EveryRuleJudgesTheSameCasesOfMutantAndKernel) {
   }
 }
 
-TEST(KillMatrix, ReportsNameEveryMutantAndCarryProvenance) {
-  const KillMatrix matrix = small_matrix();
+void expect_reports_with_names_and_provenance(const KillMatrix& matrix) {
   const Provenance provenance = current_provenance("");
   const std::string text = to_markdown(matrix, provenance);
   const auto json = parse_json(to_json(matrix, provenance));
@@ -71,6 +68,14 @@ TEST(KillMatrix, ReportsNameEveryMutantAndCarryProvenance) {
   for (const MatrixRow& row : matrix.mutants) {
     EXPECT_NE(text.find(row.kernel->name.substr(7)), std::string::npos) << row.kernel->name;
   }
+}
+
+// One matrix for all: it takes longer than the rest of this file.
+TEST(KillMatrix, TellsWhichRuleSeesWhichBugOnTheSameCasesAndReportsIt) {
+  const KillMatrix matrix = small_matrix();
+  expect_who_sees_what(matrix);
+  expect_the_same_cases_for_all(matrix);
+  expect_reports_with_names_and_provenance(matrix);
 }
 
 TEST(KillMatrix, AGlobWithoutMutantsIsRefused) {

@@ -11,7 +11,7 @@ namespace attest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Shape = SpecKey::Shape;
+using KeyShape = SpecKey::Shape;
 
 /// Alternatives of alternatives are alternatives.
 Json any_of(const std::vector<Json>& schemas) {
@@ -101,19 +101,19 @@ Json schema_of(const SpecKey& key) {
     return any_of({Json{{"enum", key.form.choices}}, std::move(schema)});
   };
   switch (key.shape) {
-    case Shape::value:
+    case KeyShape::value:
       return schema_of(key.form);
-    case Shape::list:
+    case KeyShape::list:
       return list_of(schema_of(key.form));
-    case Shape::one_or_list:
+    case KeyShape::one_or_list:
       return any_of({schema_of(key.form), list_of(schema_of(key.form))});
-    case Shape::keys:
+    case KeyShape::keys:
       return with_words(schema_of(key.keys));
-    case Shape::keys_list:
+    case KeyShape::keys_list:
       return list_of(schema_of(key.keys));
-    case Shape::axes:
+    case KeyShape::axes:
       return axes_of(key);
-    case Shape::axes_list:
+    case KeyShape::axes_list:
       return with_words(any_of({reference_to(key.name), list_of(reference_to(key.name))}));
   }
   return {};
@@ -133,14 +133,14 @@ Json schema_of(const std::vector<SpecKey>& keys) {
 }
 
 std::string allowed_of(const SpecKey& key) {
-  if (key.shape == Shape::axes || key.shape == Shape::axes_list || key.shape == Shape::keys ||
-      key.shape == Shape::keys_list) {
+  if (key.shape == KeyShape::axes || key.shape == KeyShape::axes_list ||
+      key.shape == KeyShape::keys || key.shape == KeyShape::keys_list) {
     std::vector<std::string> names;
     for (const SpecKey& part : key.keys) names.push_back("`" + part.name + "`");
-    return fmt::format("{}{}", key.shape == Shape::keys_list ? "list of: " : "",
+    return fmt::format("{}{}", key.shape == KeyShape::keys_list ? "list of: " : "",
                        fmt::join(names, ", "));
   }
-  const std::string list = key.shape == Shape::list ? "list of: " : "";
+  const std::string list = key.shape == KeyShape::list ? "list of: " : "";
   if (!key.form.allowed.empty()) return list + key.form.allowed;
   if (key.form.kind == Form::Kind::choice) {
     return fmt::format("{}`{}`", list, fmt::join(key.form.choices, "`, `"));
@@ -157,7 +157,7 @@ std::string study_json_schema() {
   definitions["text"] = {{"type", "string"}, {"minLength", 1}};
   definitions["range"] = range();
   for (const SpecKey& key : study_keys()) {
-    if (key.shape == Shape::axes_list) definitions[key.name] = axes_of(key);
+    if (key.shape == KeyShape::axes_list) definitions[key.name] = axes_of(key);
   }
   return schema.dump(1) + "\n";
 }
