@@ -12,7 +12,7 @@ namespace attest {
 /// What this machine finds of a row.
 struct Evaluation {
   const LedgerRow* row = nullptr;
-  std::string ours{};  ///< the row's texts with their figures
+  std::string ours{};               ///< the row's texts with their figures
   std::string because{};            ///< both empty where there are no records
   std::optional<Standing> found{};  ///< reproduced or refuted; nothing: not asked, or no records
   std::string trouble{};            ///< why there is no figure, such as a record that is not there
