@@ -62,8 +62,7 @@ struct Fa3Shape {
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + work_bytes * works * consumers;
 
-  static_assert(choice.o_panels == 0 ||
-                panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
+  static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
 
