@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/problem_selection.hpp"
 #include "cli/selection.hpp"
 #include "core/provenance.hpp"
 #include "core/registry.hpp"
@@ -19,19 +19,10 @@
 namespace attest {
 namespace {
 
-struct BenchOptions {
-  std::string kernels = "*", executor = "auto";
-  std::vector<std::string> problems, suites, flags;
+struct BenchOptions : ProblemSelection {
+  std::string executor = "auto";
+  std::vector<std::string> flags;
 };
-
-std::vector<Problem> problems_of(const BenchOptions& options) {
-  std::vector<Problem> problems;
-  for (const std::string& text : options.problems) problems.push_back(problem_from_string(text));
-  for (const std::string& name : options.suites) {
-    std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
-  }
-  return problems.empty() ? problems_of_suite("quick") : problems;
-}
 
 /// A GPU's kernels where there is one. The time of a simulated GPU is nobody's answer unless it is
 /// asked for.
@@ -48,7 +39,8 @@ ExitCode run_bench(const BenchOptions& options) {
   const Provenance build = current_provenance("");
   if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
   require_benchmark_flags(options.flags);
-  const std::vector<Problem> problems = problems_of(options);
+  std::vector<Problem> problems = problems_of(options);
+  if (problems.empty()) problems = problems_of_suite("quick");
   const auto kernels = select_kernels(options.kernels, executor_here(options));
 
   std::map<Executor, std::unique_ptr<Device>> devices;
@@ -96,19 +88,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       "bench",
       "Times kernels with Google Benchmark, each verified before; takes its --benchmark_ flags");
   const auto options = std::make_shared<BenchOptions>();
-  command
-      ->add_option("--kernel", options->kernels, "glob over kernel names, commas separate several")
-      ->capture_default_str();
-  command
-      ->add_option("--problem", options->problems,
-                   "as reports print it: 'b4 h16 n4096 d128 causal_bottom_right bf16'; several")
-      ->allow_extra_args(false);
-  std::string names;
-  for (const Suite& suite : all_suites()) {
-    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
-  }
-  command->add_option("--suite", options->suites, names + "; without any, quick")
-      ->allow_extra_args(false);
+  add_problem_options(*command, *options, "; without any, quick");
   command
       ->add_option(
           "--executor", options->executor,

@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/problem_selection.hpp"
 #include "cli/selection.hpp"
 #include "core/progress.hpp"
 #include "core/registry.hpp"
@@ -18,26 +19,18 @@
 #include "core/tuning_table.hpp"
 #include "core/whole_file.hpp"
 #include "experiments/tuning/device_bench.hpp"
-#include "experiments/tuning/suites.hpp"
 #include "verify/isolated_runner.hpp"
 
 namespace attest {
 namespace {
 
-struct TuneOptions {
-  std::string kernels = "*";
-  std::vector<std::string> problems;
-  std::vector<std::string> suites;
+struct TuneOptions : ProblemSelection {
   std::filesystem::path out = "out/tuned_plans.json";
   RaceOptions race;
 };
 
-std::vector<Problem> problems_of(const TuneOptions& options) {
-  std::vector<Problem> problems;
-  for (const std::string& text : options.problems) problems.push_back(problem_from_string(text));
-  for (const std::string& name : options.suites) {
-    std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
-  }
+std::vector<Problem> problems_or_complaint(const TuneOptions& options) {
+  std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) {
     throw InvalidInput("tune: no problem is given; allowed: --problem, --suite, several of each");
   }
@@ -106,7 +99,7 @@ void print_tuning(const Job& job, const Tuning& tuning) {
 }
 
 ExitCode run_tune(const TuneOptions& options) {
-  const std::vector<Problem> problems = problems_of(options);
+  const std::vector<Problem> problems = problems_or_complaint(options);
   require_known_kernel(options.kernels);
   TuningTable table = read_tuning_table(options.out);
   if (const std::string reason = why_unavailable(Executor::gpu); !reason.empty()) {
@@ -149,18 +142,7 @@ void add_tune_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "tune", "Which Plan of a kernel is the fastest on this GPU: verifies and times them all");
   const auto options = std::make_shared<TuneOptions>();
-  command
-      ->add_option("--kernel", options->kernels, "glob over kernel names, commas separate several")
-      ->capture_default_str();
-  command
-      ->add_option("--problem", options->problems,
-                   "as reports print it: 'b4 h16 n4096 d128 causal_bottom_right bf16'; several")
-      ->allow_extra_args(false);
-  std::string names;
-  for (const Suite& suite : all_suites()) {
-    names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
-  }
-  command->add_option("--suite", options->suites, names)->allow_extra_args(false);
+  add_problem_options(*command, *options);
   command
       ->add_option("--rounds", options->race.rounds,
                    "times each finalist is timed; most Plans are dropped earlier")

@@ -3,13 +3,7 @@
 set -u
 attest=$1
 source "${BASH_SOURCE[0]%/*}/checks.sh"
-refused() {  # exit code, message, arguments...
-  local expected=$1 message=$2; shift 2
-  "$attest" bench "$@" >out 2>err
-  local code=$?
-  [ $code -eq "$expected" ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
-  echo "exit code $code, want $expected and '$message':"; cat out err; return 1
-}
+refused() { refuses "$1" "$2" "$attest" bench "${@:3}"; }  # exit code, message, arguments...
 small=(--kernel o2_three_pass --problem 'b1 h1 n9 d8 fp32')
 times() { "$attest" bench --executor cpu "${small[@]}" --benchmark_min_time=0.001 "$@" >out 2>err; }
 

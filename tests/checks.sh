@@ -8,3 +8,11 @@ check() {  # name, command...
   if "$@" >"$scratch/check" 2>&1; then echo "passed: $name"; else
     echo "FAILED: $name"; cat "$scratch/check"; failures=$((failures + 1)); fi
 }
+# The command ends with this code, prints nothing, and says why in one line.
+refuses() {  # exit code, part of the line, command...
+  local expected=$1 message=$2; shift 2
+  "$@" >out 2>err
+  local code=$?
+  [ $code -eq "$expected" ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
+  echo "exit code $code, want $expected and '$message':"; cat out err; return 1
+}

@@ -3,13 +3,7 @@
 set -u
 attest=$1
 source "${BASH_SOURCE[0]%/*}/checks.sh"
-refused() {  # exit code, message, arguments...
-  local expected=$1 message=$2; shift 2
-  "$attest" tune "$@" >out 2>err
-  local code=$?
-  [ $code -eq "$expected" ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
-  echo "exit code $code, want $expected and '$message':"; cat out err; return 1
-}
+refused() { refuses "$1" "$2" "$attest" tune "${@:3}"; }  # exit code, message, arguments...
 
 check "a problem is needed" refused 2 "no problem is given"
 check "a problem must be readable" refused 2 "'x7' is unknown" --problem 'n64 x7'
