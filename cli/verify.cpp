@@ -62,8 +62,13 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     shown.seconds_limit = std::max(0.0, campaign.time_limit->count());
   } else {
     shown.total = 0;
-    for (const KernelInfo* kernel : kernels) shown.total += cases_of_shard(*kernel, campaign);
+    // The negative control is not counted: it ends early, when it is caught.
+    for (const KernelInfo* kernel : kernels) {
+      if (kernel->role == KernelRole::negative_control) continue;
+      shown.total += cases_of_shard(*kernel, campaign);
+    }
     for (const KernelResult& result : state.results) {
+      if (result.kernel->role == KernelRole::negative_control) continue;
       shown.total -= result.cases - result.regressions + result.not_drawn;
     }
   }

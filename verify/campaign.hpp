@@ -50,7 +50,8 @@ struct CampaignOptions {
   std::vector<KernelResult> resume_from{};
 };
 
-/// Cases that are drawn for a kernel in all shards together, without a time limit.
+/// Cases that are drawn for a kernel in all shards together, without a time limit. A negative
+/// control may take as many as a campaign has by default, until one catches it.
 [[nodiscard]] std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options);
 /// The same in the shard of the options.
 [[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);

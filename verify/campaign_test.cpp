@@ -61,6 +61,16 @@ TEST(Campaign, TheNegativeControlIsKilledAndShrinksToASmallCaseWithALargeLogit) 
   EXPECT_GT(largest, 80.0);
 }
 
+TEST(Campaign, TheNegativeControlIsKilledHoweverFewCasesAKernelGets) {
+  CampaignOptions options;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 1;
+  for (options.seed = 1; options.seed <= 8; ++options.seed) {
+    for (const KernelResult& result : run_campaign(kernels("o1*,o5*"), options)) {
+      EXPECT_TRUE(result.is_as_expected()) << result.kernel->name << ", seed " << options.seed;
+    }
+  }
+}
+
 TEST(Campaign, EveryKernelObeysEveryLawOnRandomAndOnRealInputs) {
   static const bool added = (add_real_inputs(), true);
   ASSERT_TRUE(added);
