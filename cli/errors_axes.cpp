@@ -137,14 +137,14 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
   if (plans.empty()) plans.emplace_back();
   std::vector<ErrorsRow> rows;
   const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
-                       const std::string& order) {
+                       KeyOrder order) {
     ErrorsRow row{
         .contender = kernel.name,
         .executor = std::string(name_of(kernel.executor)),
         .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
         .sets = std::ranges::count(axes.fixed_families, inputs.family) != 0 ? 1 : axes.sets,
         .kernel = &kernel,
-        .key_order = key_order_from_name(order),
+        .key_order = order,
         .of_unrounded_inputs = axes.of_unrounded_inputs};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
@@ -160,7 +160,9 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
     const AskedProblem asked = asked_problem(text);
     for (const std::string& family : families) {
       for (const InputSpec& inputs : asked_inputs(family, asked.problem, axes.seed)) {
-        for (const std::string& order : axes.key_orders) {
+        for (const std::string& name : axes.key_orders) {
+          const KeyOrder order = key_order_from_name(name);
+          require_same_answer(asked.problem, order);
           for (const KernelInfo* kernel : kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;

@@ -11,8 +11,8 @@ check() {  # name, command...
 # The command ends with this code, prints nothing, and says why in one line.
 refuses() {  # exit code, part of the line, command...
   local expected=$1 message=$2; shift 2
-  "$@" >out 2>err
+  "$@" >printed 2>err
   local code=$?
-  [ $code -eq "$expected" ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
-  echo "exit code $code, want $expected and '$message':"; cat out err; return 1
+  [ $code -eq "$expected" ] && [ ! -s printed ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$message" err && return
+  echo "exit code $code, want $expected and '$message':"; cat printed err; return 1
 }

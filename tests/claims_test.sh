@@ -24,11 +24,7 @@ sed -i "s/rounds_to(head, '67')/rounds_to(head, '68')/" copy/experiments/claims/
 check "a verdict that no longer stands fails" [ $? -eq 1 ]
 check "with its id" has err 'claim Q0.1 no longer has the verdict'
 check "and in the table" has printed 'refuted, NOT reproduced'
-refused() {  # message, arguments...
-  local message=$1; shift
-  "$attest" claims "$@" >printed 2>err
-  [ $? -eq 2 ] && [ ! -s printed ] && has err "$message"
-}
+refused() { refuses 2 "$1" "$attest" claims "${@:2}"; }  # message, arguments...
 check "an unknown id is refused" refused "matches no id" --tree copy --id 'Y*'
 echo 'rows: [{id: K1}]' >copy/experiments/claims/zz.yaml
 check "a ledger with a mistake is refused with file and line" refused "zz.yaml:1: K1: a row needs 'what'" --tree copy

@@ -4,12 +4,7 @@ set -u
 attest=$1
 source "${BASH_SOURCE[0]%/*}/checks.sh"
 has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
-refused() {  # message, arguments...
-  local message=$1; shift
-  "$attest" "$@" >out 2>err
-  local code=$?
-  [ $code -eq 2 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && has err "$message"
-}
+refused() { refuses 2 "$1" "$attest" "${@:2}"; }  # message, arguments...
 
 ladder='b8 h12 n4096 d64 causal_top_left'
 "$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 >k3 2>&1

@@ -66,14 +66,19 @@ KeyOrder key_order_from_name(std::string_view name) {
   return static_cast<KeyOrder>(found - names.begin());
 }
 
-Inputs with_key_order(const Problem& problem, const Inputs& inputs, KeyOrder order) {
-  if (order == KeyOrder::drawn) return inputs;
+void require_same_answer(const Problem& problem, KeyOrder order) {
+  if (order == KeyOrder::drawn) return;
   if (problem.mask != Mask::none || problem.length_seed != 0 || problem.padding_seed != 0) {
     throw InvalidInput(
         fmt::format("key order '{}': the rows of '{}' see different keys, so it would change the "
                     "answer; allowed: no mask",
                     name_of(order), to_string(problem)));
   }
+}
+
+Inputs with_key_order(const Problem& problem, const Inputs& inputs, KeyOrder order) {
+  require_same_answer(problem, order);
+  if (order == KeyOrder::drawn) return inputs;
   Inputs ordered = inputs;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {

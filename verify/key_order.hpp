@@ -19,9 +19,12 @@ enum class KeyOrder {
 /// Throws InvalidInput listing the names.
 [[nodiscard]] KeyOrder key_order_from_name(std::string_view name);
 
+/// Throws InvalidInput where rows see different keys (a mask, lengths, padding): then an order
+/// other than `drawn` would change the answer.
+void require_same_answer(const Problem& problem, KeyOrder order);
+
 /// `inputs` with the keys of every head, and the values that belong to them, in another order.
-/// Throws InvalidInput where rows see different keys (a mask, lengths, padding): then the order
-/// would change the answer.
+/// Throws as above.
 [[nodiscard]] Inputs with_key_order(const Problem& problem, const Inputs& inputs, KeyOrder order);
 
 }  // namespace attest
