@@ -9,6 +9,7 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
   add(fast, "n33 d8");
   add(slow, "n33 d8");
   add(fast, "n17 d8");
+  spec.target_confidence = Noise::sigma;  // more than the fewest rounds
   const StudyOutcome outcome = run();
   EXPECT_EQ(outcome.timed, 5U) << "three points, a baseline of two problems";
   EXPECT_TRUE(outcome.is_complete);
@@ -20,14 +21,17 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
   EXPECT_EQ(record.labels.at("cache"), "hot");
   EXPECT_EQ(record.labels.at("axis.problem.key_len"), "n33 d8");
   EXPECT_FALSE(record.labels.contains("flags"));
-  EXPECT_NEAR(value(record, "time"), 2, 0.05);
+  expect_time(value(record, "time"), 2);
   EXPECT_LE(value(record, "time_low"), value(record, "time"));
   EXPECT_GE(value(record, "rounds"), 6);
-  EXPECT_NEAR(value(record, "speed_over_rival"), 1.5, 0.05);
-  EXPECT_LE(value(record, "speed_over_rival_high") - value(record, "speed_over_rival_low"), 0.031);
+  const double speed = value(record, "speed_over_rival");
+  expect_ratio_of_times(speed, 1.5);
+  EXPECT_LE(value(record, "speed_over_rival_high") - value(record, "speed_over_rival_low"),
+            2 * spec.target_confidence * speed);
   EXPECT_EQ(value(record, "sm_clock"), 1500);
   EXPECT_EQ(value(record, "temperature"), -1) << "the GPU does not tell it";
-  EXPECT_NEAR(value(record, "rate"), forward_flops(record.subject->problem) / 2e9, 1e-6);
+  EXPECT_EQ(value(record, "rate"),
+            forward_flops(record.subject->problem) / (value(record, "time") * 1e9));
   EXPECT_EQ(value(record, "model.flops"), 7);
   EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");
 }
@@ -127,7 +131,7 @@ TEST_F(AStudy, HalvingTimesSlowPointsLess) {
   for (const KernelInfo& kernel : kernels) add(kernel, "n9 d8");
   (void)run();
   EXPECT_GE(value(record_of("k0"), "rounds"), 6);
-  EXPECT_NEAR(value(record_of("k0"), "speed_over_rival"), 3, 0.1);
+  expect_ratio_of_times(value(record_of("k0"), "speed_over_rival"), 3);
   EXPECT_EQ(record_of("k19").labels.at("flags"), "left_race");
   EXPECT_EQ(value(record_of("k19"), "rounds"), 1);
   EXPECT_EQ(value(record_of("k19"), "time_high"), INFINITY);

@@ -55,9 +55,16 @@ class PretendedGpu final : public Device {
   HostMemoryDevice memory_;
 };
 
+/// Relative, normal; the widest since the test began bounds what can be made of noisy times.
+struct Noise {
+  static constexpr double sigma = 0.002;
+  static inline std::uint64_t draws = 0;
+  static inline double widest = 0;
+};
 inline double noisy(double ms) {
-  static std::uint64_t draws = 0;
-  return ms * (1 + 0.002 * random_normal(11, 0, ++draws));
+  const double noise = Noise::sigma * random_normal(11, 0, ++Noise::draws);
+  Noise::widest = std::max(Noise::widest, std::abs(noise));
+  return ms * (1 + noise);
 }
 
 struct AStudy : testing::Test {
@@ -65,6 +72,7 @@ struct AStudy : testing::Test {
     PretendedGpu::reasons.clear();
     PretendedGpu::forbids_counters = PretendedGpu::is_lost = false;
     PretendedGpu::flushes = 0;
+    Noise::widest = 0;
     PretendingRunner::cases = 0;
     spec.name = "a_study";
     spec.question = "how fast?";
@@ -101,6 +109,15 @@ struct AStudy : testing::Test {
       if (record.kind == kind) of_kind.push_back(std::move(record));
     }
     return of_kind;
+  }
+  /// A median lies between the values that it is of.
+  static void expect_time(double got_ms, double want_ms) {
+    EXPECT_GE(got_ms, want_ms * (1 - Noise::widest));
+    EXPECT_LE(got_ms, want_ms * (1 + Noise::widest));
+  }
+  static void expect_ratio_of_times(double got, double want) {
+    EXPECT_GE(got, want * (1 - Noise::widest) / (1 + Noise::widest));
+    EXPECT_LE(got, want * (1 + Noise::widest) / (1 - Noise::widest));
   }
   [[nodiscard]] Record record_of(const std::string& contender) const {
     for (const Record& record : records()) {
