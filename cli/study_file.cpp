@@ -51,13 +51,16 @@ const GpuModel& gpu_model_here(const std::string& device) {
   return model_of(std::string(gpu_name_in(description)), device);
 }
 
+std::string gpu_that_runs(const StudySpec& spec) {
+  if (spec.executor.value_or(Executor::gpu) != Executor::gpu) return {};
+  if (!why_unavailable(Executor::gpu).empty()) return {};
+  return std::string(gpu_name_in(make_device(Executor::gpu)->description()));
+}
+
 Expansion expand_here(const StudySpec& spec, const std::string& device) {
-  ExpansionContext context{.has_gpu = why_unavailable(Executor::gpu).empty(),
+  ExpansionContext context{.gpu_name = gpu_that_runs(spec),
+                           .has_gpu = why_unavailable(Executor::gpu).empty(),
                            .launches_of = observe_launches};
-  if (context.has_gpu && spec.executor.value_or(Executor::gpu) == Executor::gpu) {
-    const std::string description = make_device(Executor::gpu)->description();
-    context.gpu_name = gpu_name_in(description);
-  }
   context.gpu = &model_of(context.gpu_name, device);
   return expand(spec, context);
 }

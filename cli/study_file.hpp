@@ -20,6 +20,9 @@ namespace attest {
 /// This machine's GPU in the device table, else the one that is named.
 [[nodiscard]] const GpuModel& gpu_model_here(const std::string& device);
 
+/// Name of the GPU that runs a study's kernels here; empty where an executor does.
+[[nodiscard]] std::string gpu_that_runs(const StudySpec& spec);
+
 /// The points on this machine. `device`: the GPU whose limits and tuned Plans count where this
 /// machine has none.
 [[nodiscard]] Expansion expand_here(const StudySpec& spec, const std::string& device);

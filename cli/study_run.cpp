@@ -45,7 +45,8 @@ struct Part {
   bool is_gpu_shared = false;
 };
 
-/// Sets CUDA_VISIBLE_DEVICES for a rank: before anything asks for a GPU.
+/// Sets CUDA_VISIBLE_DEVICES for a rank, to be called before anything asks for a GPU: CUDA looks at
+/// it once.
 Part part_of(const StudyRunOptions& options) {
   if (!options.shard.empty()) {
     const Shard shard = parse_shard("--shard", options.shard);
@@ -149,11 +150,10 @@ ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expans
   };
   run.make_device = make_device;
   if (!is_timed(expansion) || asks_for(spec, "model")) {
-    run.model = launch_counts(gpu_model_here(options.device));
+    run.model = launch_counts(gpu_model_here(settings.device));
   }
   run.is_interrupted = was_interrupted;
   catch_interrupts();
-  print_start(spec, expansion, part);
   return print_end(spec, folder, run_study(spec, expansion, folder, run));
 }
 
@@ -166,6 +166,7 @@ void apply_executor(StudySpec& spec, const std::string& executor) {
 }
 
 ExitCode run_files(const StudyRunOptions& options) {
+  const Part part = part_of(options);
   load_captured_inputs("");
   std::vector<StudySpec> specs;
   for (const std::string& file : options.files) {
@@ -173,17 +174,25 @@ ExitCode run_files(const StudyRunOptions& options) {
     if (spec) specs.push_back(*std::move(spec));
   }
   if (specs.size() != options.files.size()) return ExitCode::bad_input;
-  const Part part = part_of(options);
   const std::filesystem::path out = options.out.empty() ? "out/studies" : options.out;
   const bool is_folder_of_one = !options.out.empty() && specs.size() == 1;
   ExitCode worst = ExitCode::passed;
   for (StudySpec& spec : specs) {
     const ResultsFolder folder(is_folder_of_one ? out : out / spec.name);
     apply_executor(spec, options.executor);
+    if (spec.executor) (void)make_device(*spec.executor);  // throws where it cannot be used
     const Expansion expansion = expand_here(spec, options.device);
+    print_start(spec, expansion, part);
+    if (expansion.points.empty()) {
+      fmt::print(stderr, "attest: {}: no point is left to run\n", spec.name);
+      worst = std::max(worst, ExitCode::bad_input);
+      continue;
+    }
     RunSettings settings{.name = spec.name,
                          .program = program_and_build(),
                          .executor = options.executor,
+                         .device = options.device,
+                         .gpu = gpu_that_runs(spec),
                          .seed = options.seed};
     // The file's budget is one of a GPU's time.
     if (is_timed(expansion)) settings.time_budget_s = spec.time_budget_s;
@@ -198,24 +207,24 @@ ExitCode run_files(const StudyRunOptions& options) {
 }
 
 ExitCode resume_study(const StudyRunOptions& options) {
+  const Part part = part_of(options);
   load_captured_inputs("");
   const ResultsFolder folder(options.out);
   auto spec = study_or_complaints(folder.study(), (folder.path() / "study.yaml").string());
   if (!spec) return ExitCode::bad_input;
   RunSettings settings = folder.settings();
   spec->name = settings.name;
-  if (settings.program != program_and_build()) {
-    throw InvalidInput(fmt::format(
-        "{}: was begun by the program of commit {}, this is {}; allowed: the same program, or a "
-        "new folder",
-        folder.path().string(), settings.program, program_and_build()));
-  }
+  apply_executor(*spec, settings.executor);
+  RunSettings here = settings;
+  here.program = program_and_build();
+  here.gpu = gpu_that_runs(*spec);
+  folder.require_alike(here);
   if (!options.time_budget.empty()) {
     settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
   }
-  const Part part = part_of(options);
-  apply_executor(*spec, settings.executor);
-  return run_in(folder, *spec, expand_here(*spec, options.device), settings, part, options);
+  const Expansion expansion = expand_here(*spec, settings.device);
+  print_start(*spec, expansion, part);
+  return run_in(folder, *spec, expansion, settings, part, options);
 }
 
 void add_common_options(CLI::App& command, StudyRunOptions& options) {
@@ -225,8 +234,6 @@ void add_common_options(CLI::App& command, StudyRunOptions& options) {
   command.add_option("--time-budget", options.time_budget,
                      "90s, 5m, 1h: what is not measured by then is left out and counted");
   command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
-      ->capture_default_str();
-  command.add_option("--device", options.device, "whose models an executor uses: h200, h100, ...")
       ->capture_default_str();
 }
 
@@ -241,6 +248,8 @@ void add_study_run_commands(CLI::App& study, Action& action) {
   run->add_option("--out", options->out, "folder for the results; else out/studies/NAME");
   run->add_option("--executor", options->executor, "auto, gpu, simt, cpu")->capture_default_str();
   run->add_option("--seed", options->seed, "of the order in which points are measured")
+      ->capture_default_str();
+  run->add_option("--device", options->device, "whose models an executor uses: h200, h100, ...")
       ->capture_default_str();
   add_common_options(*run, *options);
   run->footer(

@@ -106,6 +106,10 @@ for rank in 0 1; do
 done
 check "a dead rank's points are picked up by ranks of another number" same_as_whole ranks
 check "the last one answers" has again1.log "holds "
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$attest" study run tiny.yaml --out alike >alike.log 2>&1
+"$attest" study run tiny.yaml --shard 2/2 --seed 5 --out alike >alike.log 2>alike.err
+check "a part in another order, which would lose and repeat points, is bad input" [ $? -eq 2 ]
+check "and says what differs" has alike.err "was begun with --seed 1, this is 5"
 PMI_RANK=7 PMI_SIZE=2 "$attest" study resume ranks >no.log 2>no.err
 check "a rank that cannot be is bad input" [ $? -eq 2 ]
 
@@ -124,6 +128,15 @@ if command -v mpirun >/dev/null; then
   check "without losing or repeating a point" same_as_whole dead
 else
   echo "skipped: mpirun is not installed"
+fi
+
+sed 's/^executor.*/&\nconstraints: [shared_bytes < 1B]/' tiny.yaml >nothing.yaml
+"$attest" study run nothing.yaml --out nothing >nothing.log 2>nothing.err
+check "a study of which no point is left is bad input" [ $? -eq 2 ]
+check "after it said why" has nothing.log "32 skipped by constraint: not: shared_bytes < 1B"
+check "and leaves no folder" [ ! -e nothing ]
+if ! "$attest" study run tiny.yaml --executor gpu --out gpu >gpu.log 2>gpu.err; then
+  check "a GPU that is not there leaves no folder behind" [ ! -e gpu ]
 fi
 
 for bad in "--shard 3/2" "--time-budget never" "--executor tpu"; do

@@ -24,10 +24,9 @@ std::optional<std::string> text_of(const std::filesystem::path& path) {
 }
 
 std::string to_json(const RunSettings& settings) {
-  Json json{{"name", settings.name},
-            {"program", settings.program},
-            {"executor", settings.executor},
-            {"seed", settings.seed},
+  Json json{{"name", settings.name},         {"program", settings.program},
+            {"executor", settings.executor}, {"device", settings.device},
+            {"gpu", settings.gpu},           {"seed", settings.seed},
             {"time_budget_s", nullptr}};
   if (settings.time_budget_s) json["time_budget_s"] = *settings.time_budget_s;
   return json.dump(1) + "\n";
@@ -40,6 +39,26 @@ bool is_being_written(const std::filesystem::path& path) {
   const bool is_held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(file);
   return is_held;
+}
+
+/// The first of several writers at a time counts.
+void write_if_absent(const std::filesystem::path& path, const std::string& content) {
+  if (std::filesystem::exists(path)) return;
+  const std::filesystem::path mine = path.string() + fmt::format(".{}", ::getpid());
+  write_whole_file(mine, content);
+  std::error_code error;
+  std::filesystem::create_hard_link(mine, path, error);
+  std::filesystem::remove(mine);
+  if (error && !std::filesystem::exists(path)) write_whole_file(path, content);  // no links here
+}
+
+bool holds_nothing(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::file_size(file, error) == 0 || error;
+}
+
+bool is_in_use(const std::filesystem::path& file) {
+  return !holds_nothing(file) || is_being_written(file);
 }
 
 }  // namespace
@@ -56,15 +75,36 @@ void ResultsFolder::begin(const std::string& study, const RunSettings& settings,
         fmt::format("{} {}; allowed: attest study resume {}, or another folder with --out",
                     path_.string(), what, path_.string()));
   };
-  const std::optional<std::string> there = text_of(path_ / "study.yaml");
+  std::optional<std::string> there = text_of(path_ / "study.yaml");
+  // A run that ended before its first record leaves nothing that could be mixed with.
+  const bool is_alone = shard.count == 1 && std::ranges::none_of(record_files(), is_in_use);
+  if (is_alone) there.reset();
   if (there && *there != study) refuse("holds the results of another study");
   for (const std::filesystem::path& file : record_files()) {
-    std::error_code error;
-    const bool is_empty = std::filesystem::file_size(file, error) == 0 || error;
-    if (!is_empty && !is_of_other_part(file, shard)) refuse("holds results already");
+    if (!holds_nothing(file) && !is_of_other_part(file, shard)) refuse("holds results already");
   }
   if (!there) write_whole_file(path_ / "study.yaml", study);
-  if (!text_of(path_ / "run.json")) write_whole_file(path_ / "run.json", to_json(settings));
+  if (is_alone) std::filesystem::remove(path_ / "run.json");
+  write_if_absent(path_ / "run.json", to_json(settings));
+  require_alike(settings);
+}
+
+void ResultsFolder::require_alike(const RunSettings& settings) const {
+  const RunSettings begun = this->settings();
+  const auto gpu = [](const RunSettings& s) { return s.gpu.empty() ? "no GPU" : s.gpu; };
+  const auto require = [&](std::string_view what, const auto& was, const auto& is) {
+    if (was == is) return;
+    throw InvalidInput(
+        fmt::format("{}: was begun {} {}, this is {}; allowed: the same, or a new "
+                    "folder",
+                    path_.string(), what, was, is));
+  };
+  require("by the program of commit", begun.program, settings.program);
+  require("under the name", begun.name, settings.name);
+  require("with --executor", begun.executor, settings.executor);
+  require("on", gpu(begun), gpu(settings));
+  require("with --device", begun.device, settings.device);
+  require("with --seed", begun.seed, settings.seed);
 }
 
 std::string ResultsFolder::study() const {
@@ -85,6 +125,8 @@ RunSettings ResultsFolder::settings() const {
     RunSettings settings{.name = json.at("name"),
                          .program = json.at("program"),
                          .executor = json.at("executor"),
+                         .device = json.at("device"),
+                         .gpu = json.at("gpu"),
                          .seed = json.at("seed")};
     if (const Json& budget = json.at("time_budget_s"); !budget.is_null()) {
       settings.time_budget_s = budget.get<double>();

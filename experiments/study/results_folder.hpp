@@ -17,6 +17,8 @@ struct RunSettings {
   std::string name{};      ///< of the study: its file has another one here
   std::string program{};   ///< commit, and build where the tree had changes
   std::string executor{};  ///< as asked for: auto, gpu, simt, cpu
+  std::string device{};    ///< whose models count where there is no GPU: h200
+  std::string gpu{};       ///< name of the GPU that runs kernels; empty: none does
   std::uint64_t seed = 1;  ///< of the order
   std::optional<double> time_budget_s{};
 };
@@ -27,9 +29,13 @@ class ResultsFolder {
  public:
   explicit ResultsFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// Begins a study here. Throws InvalidInput when the folder holds another one, or records of the
-  /// shard that is begun. Ranks that begin the same at the same time do not disturb each other.
+  /// Begins a study here. Throws InvalidInput when the folder holds another one, one begun with
+  /// other settings, or records of the shard that is begun. Ranks that begin the same at the same
+  /// time do not disturb each other.
   void begin(const std::string& study, const RunSettings& settings, const Shard& shard) const;
+  /// Throws InvalidInput naming what differs when the study was begun with other settings than
+  /// these, time budget aside: by another seed or on another GPU it has other parts or points.
+  void require_alike(const RunSettings& settings) const;
   /// The study's text and how it was begun. Throws InvalidInput when there is none.
   [[nodiscard]] std::string study() const;
   [[nodiscard]] RunSettings settings() const;

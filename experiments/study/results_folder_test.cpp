@@ -22,8 +22,13 @@ std::string message_of(const std::function<void()>& action) {
 struct AResultsFolder : testing::Test {
   TemporaryFolder root;
   ResultsFolder folder{root / "study"};
-  RunSettings settings{
-      .name = "a", .program = "abc", .executor = "simt", .seed = 7, .time_budget_s = 2.5};
+  RunSettings settings{.name = "a",
+                       .program = "abc",
+                       .executor = "simt",
+                       .device = "t4",
+                       .gpu = "a GPU",
+                       .seed = 7,
+                       .time_budget_s = 2.5};
 
   static Record record_of(const std::string& point, const std::string& skipped_by = "") {
     Record record{.kind = "study", .labels = {{"point", point}}};
@@ -38,17 +43,19 @@ TEST_F(AResultsFolder, KeepsTheStudyAndHowItWasBegun) {
   EXPECT_EQ(folder.settings().name, "a");
   EXPECT_EQ(folder.settings().program, "abc");
   EXPECT_EQ(folder.settings().executor, "simt");
+  EXPECT_EQ(folder.settings().device, "t4");
+  EXPECT_EQ(folder.settings().gpu, "a GPU");
   EXPECT_EQ(folder.settings().seed, 7U);
   EXPECT_EQ(folder.settings().time_budget_s, 2.5);
 }
 
 TEST_F(AResultsFolder, TakesNoOtherStudyAndNoSecondBeginning) {
   folder.begin("name: a\n", settings, {});
+  RecordWriter(folder.records_of({}), 1).write(record_of("p"));
   EXPECT_NE(message_of([&] {
               folder.begin("name: b\n", settings, {});
             }).find("holds the results of another study; allowed:"),
             std::string::npos);
-  RecordWriter(folder.records_of({}), 1).write(record_of("p"));
   EXPECT_NE(message_of([&] {
               folder.begin("name: a\n", settings, {});
             }).find("holds results already; allowed: attest study resume"),
@@ -67,6 +74,43 @@ TEST_F(AResultsFolder, ShardsOfOneCountBeginTogetherAndOthersDoNot) {
             }).find("holds results already"),
             std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "records.2-of-2.jsonl"));
+}
+
+TEST_F(AResultsFolder, PartsBegunWithOtherSettingsAreRefusedByNameAndBothValues) {
+  const Shard first{.index = 0, .count = 2}, second{.index = 1, .count = 2};
+  folder.begin("name: a\n", settings, first);
+  EXPECT_EQ(message_of([&] { folder.begin("name: a\n", settings, second); }), "accepted");
+  const auto refusal = [&](auto change) {
+    RunSettings other = settings;
+    change(other);
+    return message_of([&] { folder.begin("name: a\n", other, second); });
+  };
+  const std::vector<std::pair<std::string, std::string>> refusals{
+      {refusal([](RunSettings& s) { s.seed = 8; }), "with --seed 7, this is 8"},
+      {refusal([](RunSettings& s) { s.program = "def"; }), "of commit abc, this is def"},
+      {refusal([](RunSettings& s) { s.executor = "gpu"; }), "with --executor simt, this is gpu"},
+      {refusal([](RunSettings& s) { s.gpu = ""; }), "on a GPU, this is no GPU"},
+      {refusal([](RunSettings& s) { s.gpu = "other"; }), "on a GPU, this is other"},
+      {refusal([](RunSettings& s) { s.device = "h200"; }), "with --device t4, this is h200"},
+      {refusal([](RunSettings& s) { s.name = "b"; }), "under the name a, this is b"}};
+  for (const auto& [message, part] : refusals) {
+    EXPECT_NE(message.find(part + "; allowed: the same, or a new folder"), std::string::npos)
+        << message;
+  }
+  EXPECT_EQ(refusal([](RunSettings& s) { s.time_budget_s = 9; }), "accepted");
+  EXPECT_EQ(folder.settings().seed, 7U) << "the first one counts";
+}
+
+TEST_F(AResultsFolder, WhatEndedBeforeItsFirstRecordIsBegunAnewByOneWriterAlone) {
+  folder.begin("name: a\n", settings, {});
+  settings.executor = "gpu";
+  folder.begin("name: b\n", settings, {});
+  EXPECT_EQ(folder.study(), "name: b\n");
+  EXPECT_EQ(folder.settings().executor, "gpu");
+  const RecordWriter running(folder.records_of({.index = 0, .count = 2}), 1);
+  EXPECT_NE(message_of([&] { folder.begin("name: a\n", settings, {}); }).find("another study"),
+            std::string::npos)
+      << "its writer is at work";
 }
 
 TEST_F(AResultsFolder, FilesWithoutARecordAreNoResults) {
