@@ -2,20 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/temporary_folder.hpp"
 #include "experiments/claims/evaluate.hpp"
-#include "experiments/claims/formula.hpp"
 #include "experiments/claims/ledger.hpp"
-#include "experiments/claims/model_functions.hpp"
 #include "experiments/claims/pointers.hpp"
 #include "experiments/claims/table.hpp"
-#include "experiments/study/spec.hpp"
 
 namespace attest {
 namespace {
@@ -113,36 +110,47 @@ TEST(Claims, APointerToNothingIsNoticed) {
   EXPECT_NE(why_nowhere({"study", "no_such_study", ""}, tree), "");
 }
 
-/// Ids that a study names and the ledger does not have.
-std::vector<std::string> unknown_claims(const std::string& study, const std::string& name) {
-  const ParsedStudy parsed = parse_study(study, name);
-  for (const StudyError& error : parsed.errors) ADD_FAILURE() << to_string(error, name);
-  if (!parsed.spec) return {};
-  std::vector<std::string> named = parsed.spec->claims;
-  for (const Expectation& expectation : parsed.spec->expect) {
-    if (!expectation.claim.empty()) named.push_back(expectation.claim);
+/// Results with one file of records, changed.
+class ChangedRecords {
+ public:
+  template <typename Change>
+  ChangedRecords(const std::string& name, Change change) {
+    fs::create_directories((folder_.path() / name).parent_path());
+    std::ofstream stream(folder_.path() / name);
+    for (const std::string& line : lines_of(text_of(tree / "experiments/results" / name))) {
+      Json record = parse_json(line);
+      change(record);
+      stream << record.dump() << '\n';
+    }
   }
-  std::erase_if(named, [](const std::string& id) {
-    return std::ranges::any_of(ledger().rows,
-                               [&](const LedgerRow& row) { return base_id(row.id) == id; });
-  });
-  return named;
+  [[nodiscard]] const fs::path& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+Evaluation found_of(const std::string& id, const fs::path& results) {
+  for (const LedgerRow& row : ledger().rows) {
+    if (row.id == id) return evaluate({&row}, results)[0];
+  }
+  throw InvalidInput(id);
 }
 
-TEST(Claims, AStudyNamesOnlyClaimsOfTheLedger) {
-  const std::string planted =
-      "question: Which tile is the fastest?\n"
-      "claims: [Q3.29, Q3.99, K5]\n"
-      "kernels: [k5_padded_tiles]\n"
-      "problem: {length: 128, head_dim: 64}\n";
-  EXPECT_EQ(unknown_claims(planted, "planted"), std::vector<std::string>{"Q3.99"});
-  const fs::path studies = tree / "experiments/studies";
-  if (!fs::is_directory(studies)) return;
-  for (const fs::directory_entry& entry : fs::directory_iterator(studies)) {
-    if (entry.path().extension() != ".yaml") continue;
-    EXPECT_EQ(unknown_claims(text_of(entry.path()), entry.path().stem()),
-              std::vector<std::string>{})
-        << entry.path().filename();
+// Decode with split keys, made ten times slower than it was.
+TEST(Claims, AVerdictFallsWithTheRecordThatItStandsOn) {
+  const std::string name = "h200/studies/split_kv/records.jsonl";
+  for (const double slower : {1.0, 10.0}) {
+    const ChangedRecords changed(name, [&](Json& record) {
+      const bool is_split = record["labels"].value("plan", "").find(" ks") != std::string::npos;
+      for (Json& measurement : record["measurements"]) {
+        if (is_split && measurement["name"] == "time") {
+          measurement["value"] = measurement["value"].get<double>() * slower;
+        }
+      }
+    });
+    const Evaluation evaluation = found_of("Q4.12b", changed.path());
+    EXPECT_EQ(evaluation.trouble, "");
+    EXPECT_EQ(evaluation.is_regression(), slower > 1) << evaluation.ours;
   }
 }
 
@@ -220,49 +228,6 @@ TEST(Ledger, WhatIsWrongIsSaidWithFileAndLine) {
     EXPECT_NE(LedgerFile(text).complaint().find(complaint), std::string::npos)
         << complaint << " is wanted, this came: " << LedgerFile(text).complaint();
   }
-}
-
-double value(std::string_view formula) {
-  FormulaScope scope;
-  add_arithmetic(scope);
-  add_models(scope);
-  scope.values = {{"x", 3}, {"nan", NAN}};
-  return evaluate_formula(formula, scope);
-}
-
-TEST(Formula, OperatorsBindAsInArithmetic) {
-  EXPECT_EQ(value("1 + 2 * x ^ 2 - 4 / 2 / 2"), 18);
-  EXPECT_EQ(value("-x ^ 2"), -9);
-  EXPECT_EQ(value("2 ^ 3 ^ 2"), 512);
-  EXPECT_EQ(value("(1 + 2) * -x"), -9);
-  EXPECT_EQ(value("1 < 2 and not 2 < 1 or nan == nan"), 1);
-  EXPECT_EQ(value("max(min(1, x), 2e-1)"), 1);
-}
-
-TEST(Formula, NoComparisonWithNanHolds) {
-  for (const char* op : {"<", "<=", ">", ">=", "==", "!="}) {
-    EXPECT_EQ(value(fmt::format("nan {} 1", op)), 0) << op;
-    EXPECT_EQ(value(fmt::format("1 {} nan", op)), 0) << op;
-  }
-  EXPECT_EQ(value("rounds_to(nan, '1')"), 0);
-  EXPECT_EQ(value("within(nan, 1, 100)"), 0);
-}
-
-TEST(Formula, AFigureAgreesWithAPrintedOneToItsLastDigit) {
-  EXPECT_EQ(value("rounds_to(19.0349, '19.03')"), 1);
-  EXPECT_EQ(value("rounds_to(19.0351, '19.03')"), 0);
-  EXPECT_EQ(value("rounds_to(2.14e9, '2.1e9')"), 1);
-  EXPECT_EQ(value("rounds_to(2.16e9, '2.1e9')"), 0);
-  EXPECT_EQ(value("rounds_to(66.5, '67')"), 1);
-}
-
-TEST(Formula, WhatIsNoFormulaIsSaid) {
-  for (const char* wrong :
-       {"", "1 +", "(1", "1 2", "y", "f(1)", "abs()", "abs('a')", "'a'", "1 = 1", "flops(1)",
-        "flops('nothing')", "gpu('h200', 'colour')", "2x"}) {
-    EXPECT_THROW((void)value(wrong), InvalidInput) << wrong;
-  }
-  EXPECT_THROW((void)value(std::string(10000, '(')), InvalidInput);
 }
 
 }  // namespace
