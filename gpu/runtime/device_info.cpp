@@ -73,9 +73,10 @@ DeviceInfo device_info(int ordinal) {
 }
 
 std::string to_string(const DeviceInfo& info) {
-  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, driver CUDA {}, runtime CUDA {}", info.name,
-                     info.compute_major, info.compute_minor, info.multiprocessors,
-                     static_cast<double>(info.memory_bytes) / 0x1p30, info.driver, info.runtime);
+  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, PCI {}, driver CUDA {}, runtime CUDA {}",
+                     info.name, info.compute_major, info.compute_minor, info.multiprocessors,
+                     static_cast<double>(info.memory_bytes) / 0x1p30, info.pci_bus_id, info.driver,
+                     info.runtime);
 }
 
 std::string why_not_on(int major, int minor, bool all_gpus) {

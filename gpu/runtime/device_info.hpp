@@ -26,7 +26,8 @@ struct DeviceInfo {
 /// Throws CudaError when `ordinal` is not a device.
 [[nodiscard]] DeviceInfo device_info(int ordinal);
 
-/// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, driver CUDA 13.0, runtime CUDA 13.0`.
+/// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, PCI 0000:1b:00.0, driver CUDA 13.0, runtime
+/// CUDA 13.0`. The bus id tells the GPUs of a machine apart, whose clocks and temperatures differ.
 [[nodiscard]] std::string to_string(const DeviceInfo& info);
 
 /// Empty when kernels built for `all_gpus`, or for sm_90a only, run on compute capability

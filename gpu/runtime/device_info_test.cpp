@@ -57,15 +57,17 @@ TEST(DeviceInfoTest, UnknownDeviceThrows) {
   EXPECT_THROW((void)device_info(-1), MachineError);
 }
 
-TEST(DeviceInfoTest, TextNamesModelSizeAndVersions) {
+TEST(DeviceInfoTest, TextNamesModelSizePlaceAndVersions) {
   const DeviceInfo info{.name = "NVIDIA H200",
                         .compute_major = 9,
                         .multiprocessors = 132,
                         .memory_bytes = std::int64_t{141} << 30,
+                        .pci_bus_id = "0000:1b:00.0",
                         .driver = "13.1",
                         .runtime = "13.0"};
   EXPECT_EQ(to_string(info),
-            "NVIDIA H200, sm_90, 132 SMs, 141.0 GiB, driver CUDA 13.1, runtime CUDA 13.0");
+            "NVIDIA H200, sm_90, 132 SMs, 141.0 GiB, PCI 0000:1b:00.0, driver CUDA 13.1, runtime "
+            "CUDA 13.0");
 }
 
 using GpuDeviceInfoTest = OnGpu;

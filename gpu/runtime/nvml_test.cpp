@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "gpu/runtime/cuda_device.hpp"
@@ -34,6 +37,42 @@ TEST(NvmlDeathTest, a_missing_library_gives_no_state_and_a_reason) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "set ATTEST_NVML");
+}
+
+/// The states of the two GPUs of fake_nvml.c. For a process of its own: the library is opened once.
+std::array<std::optional<DeviceState>, 2> fake_states() {
+  setenv("ATTEST_NVML", ATTEST_FAKE_NVML, 1);
+  return {nvml_state("0000:1B:00.0"), nvml_state("0000:43:00.0")};
+}
+
+#define EXPECT_IN_A_PROCESS(is_right) \
+  EXPECT_EXIT(std::exit((is_right) ? 0 : 1), ::testing::ExitedWithCode(0), "")
+
+TEST(NvmlDeathTest, of_several_gpus_the_state_is_that_of_the_one_with_the_bus_id) {
+  const auto is_right = [] {
+    const auto [first, second] = fake_states();
+    return first && second && first->sm_clock_mhz == 1000 && first->power_w == 100 &&
+           second->sm_clock_mhz == 1980 && second->memory_clock_mhz == 3201 &&
+           second->power_w == 700;
+  };
+  EXPECT_IN_A_PROCESS(is_right());
+}
+
+TEST(NvmlDeathTest, only_the_gpu_at_its_power_cap_is_throttled) {
+  const auto is_right = [] {
+    const auto [idle, capped] = fake_states();
+    return idle && capped && idle->throttle_reasons.empty() &&
+           capped->throttle_reasons == Words{"power cap"};
+  };
+  EXPECT_IN_A_PROCESS(is_right());
+}
+
+TEST(NvmlDeathTest, what_a_gpu_does_not_tell_is_no_number_and_who_is_not_there_has_no_state) {
+  const auto is_right = [] {
+    const auto [first, quiet] = fake_states();
+    return quiet && std::isnan(quiet->temperature_c) && !nvml_state("0000:44:00.0");
+  };
+  EXPECT_IN_A_PROCESS(is_right());
 }
 
 using GpuNvmlTest = OnGpu;
