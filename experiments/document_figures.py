@@ -15,10 +15,6 @@ PAIRS = "qt32 kt32 tm4 tn4 loop_order={} normalise={} masked_tiles={} exp={} pas
 USUAL = ("queries_outside", "at_the_end", "boundary", "fast", "one")
 
 
-def mutants():
-    return json.loads((RESULTS / "xeon-2core/kill_matrix.json").read_text())["mutants"]
-
-
 def loss(mask, slower, than):
     """By how many percent a step of the ladder is slower than an earlier one, in rate."""
     slow, fast = (timed("h200/ladder.jsonl", name, f"b8 h12 n4096 d64 {mask} fp32")["rate"] for name in (slower, than))
@@ -114,19 +110,6 @@ def tensor_instructions():
         return int(next(csv.DictReader(file))["sm__inst_executed_pipe_tensor.sum"].replace(",", ""))
 
 
-def cases(name):
-    return sum(int(values(record)["cases"]) for record in read(RESULTS / name))
-
-
-def alarms(name):
-    return sum(record["verdict"] != "passed" and record["labels"]["expected"] != "yes" for record in read(RESULTS / name))
-
-
-def checked_in_ms(n=16384, h=32, d=128, causal=0):
-    benchmarks = json.loads((RESULTS / "h200/gpu_reference_benchmark.json").read_text())["benchmarks"]
-    return next(b["real_time"] for b in benchmarks if b["name"].startswith(f"check_every_element/N:{n}/H:{h}/D:{d}/causal:{causal}/"))
-
-
 def readings(part, unit, benchmark=""):
     """{reading: {measurement: value}} of microbench records whose reading has `part` in it."""
     return {record["labels"]["reading"]: values(record) for record in read(RESULTS / "h200/microbench.jsonl")
@@ -150,9 +133,6 @@ def sustained(measurement):
 
 README, DESIGN = "README.md", "DESIGN.md"
 FIGURES = [
-    (README, "`attest mutants` plants {} bugs", lambda: [len(mutants())]),
-    (README, "(Shortened: {} kernels, {:,} cases.)",
-     lambda: [len(read(RESULTS / "xeon-2core/verify.jsonl")), cases("xeon-2core/verify.jsonl")]),
     (README, "for {} launches `attest explain` gives registers exactly", lambda: [len(read(RESULTS / "h200/hardware_check.jsonl"))]),
     (README, "bank conflicts included, within {:.0f} % but for K4 and K5, where nvcc merges loads ({:.0f} to {:.0f} % fewer)",
      lambda: [largest_deviation("shared_load_passes", lambda kernel, *_: kernel in MERGED),
@@ -180,7 +160,6 @@ FIGURES = [
     (README, "8 query heads a key head take {:.2f} to {:.2f} of the time", lambda: range_of("grouped", "grouped_over_all_heads")),
     (README, "Batches of mixed lengths are slow: {:.0f} to {:.0f} % of the rate",
      lambda: range_of("lengths", "rate_over_dense", scale=100)),
-    (README, "O and LSE of {:,} random cases of `fa2_mma` and K10", lambda: [cases("h200/executor_bits.jsonl")]),
     (README, "D 64 {:.0f} TFLOP/s, **{:.2f}x** PyTorch's fp32 SDPA; D 128 {:.0f}, **{:.2f}x** (N 4096, full)",
      lambda: [*fp32_speed("fp32_wgmma", 64, "products=automatic"), *fp32_speed("fp32_wgmma", 128, "products=automatic")]),
     (README, "three: {:.0f} TFLOP/s, {:.2f}x (D 64), {:.0f}, {:.2f}x (D 128); one: {:.2f}x, {:.2f}x",
@@ -189,19 +168,7 @@ FIGURES = [
     (README, "on all {} inputs asked, and less than K10, our fp32 FMA kernel, on {} of {} by RMSE and {} by the largest error",
      lambda: [against("torch_sdpa_efficient")[0], against("k10_wide_tiles")[1], against("k10_wide_tiles")[0], against("k10_wide_tiles")[2]]),
     (README, "medians {:.2f} and {:.2f} of their RMSE", lambda: [against(other)[3] for other in ("torch_sdpa_efficient", "k10_wide_tiles")]),
-    (README, "every law of all three layers on {:,} cases of {} kernels",
-     lambda: [cases("h200/every_law_22624.jsonl"), len(read(RESULTS / "h200/every_law_22624.jsonl"))]),
-    (README, "| {:,} cases, {} alarms, worst error {:.3f} of the bound;",
-     lambda: [cases("h200/cudnn_all_layers.jsonl"), alarms("h200/cudnn_all_layers.jsonl"),
-              found("h200/cudnn_all_layers.jsonl", kernel="cudnn_sdpa")["worst_o_error_over_bound"]]),
-    (README, "fp64 check of every element, N 16,384, H 32, D 128 | {:,.0f} ms", lambda: [checked_in_ms()]),
-    (README, "| {:,} cases in 10 s | H200", lambda: [cases("h200/verify_default.jsonl")]),
-    (README, "| {:,} cases of {} kernels in 2 min",
-     lambda: [cases("xeon-2core/verify.jsonl"), len(read(RESULTS / "xeon-2core/verify.jsonl"))]),
-    (README, "GPU against executor, bit for bit | {:,} cases, none differs", lambda: [cases("h200/executor_bits.jsonl")]),
     (README, "700 W hold bf16 at {:.0f} to {:.0f} TFLOP/s; packed", lambda: sustained("median")),
-    ("gpu/reference/README.md", "from host memory: {:,.0f} ms at N = 16,384, H = 32, D = 128 without a mask, {:,.0f} ms causal; {:,.0f} ms at N = 131,072",
-     lambda: [checked_in_ms(), checked_in_ms(causal=1), checked_in_ms(131072, 1, 64)]),
     ("gpu/kernels/fp32_wgmma/README.md", "bf16 parts for all rows: {:.0f} and {:.0f} TFLOP/s, full.",
      lambda: [fp32_speed("fp32_wgmma", dim, "products=bf16_x6")[0] for dim in (64, 128)]),
     ("gpu/kernels/fp32_wgmma/README.md", "RMSE {:.2f} times K10's (median of {} pairs of inputs and problem), {:.2f} times PyTorch's ({}).",

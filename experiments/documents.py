@@ -24,11 +24,16 @@ import fp32_errors_report
 import hardware_check
 import ladder_report
 import speed_error_report
+import uncovered_figures
+from document_campaigns import CAMPAIGN_FIGURES, CAMPAIGN_TABLES
 from document_error_figures import ERROR_FIGURES
 from document_figures import FIGURES
+from document_hopper_figures import HOPPER_FIGURES
 from document_kernel_tables import KERNEL_TABLES
 from document_tables import RESULTS, TABLES
 
+ALL_TABLES = TABLES | KERNEL_TABLES | CAMPAIGN_TABLES
+ALL_FIGURES = FIGURES + ERROR_FIGURES + CAMPAIGN_FIGURES + HOPPER_FIGURES
 TREE = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("*.md", "*/README.md", "*/*/README.md", "*/*/*/README.md")
 MARK = re.compile(r"^<!-- table: (\S+) -->\n(.*?)<!-- end of table -->$", re.DOTALL | re.MULTILINE)
@@ -99,8 +104,8 @@ def remade():
     for path in documents():
         text = path.read_text()
         if BEGIN.search(text):
-            texts[path] = with_tables(text, path.relative_to(TREE), TABLES | KERNEL_TABLES)
-    for name, sentence, figures in FIGURES + ERROR_FIGURES:
+            texts[path] = with_tables(text, path.relative_to(TREE), ALL_TABLES)
+    for name, sentence, figures in ALL_FIGURES:
         path = TREE / name
         texts[path] = with_figure(texts.get(path) or path.read_text(), name, sentence, figures())
     for name, report in REPORTS.items():
@@ -116,6 +121,10 @@ def main():
         texts = remade()
     except Wrong as wrong:
         sys.exit(f"documents: {wrong}")
+    free = [f"{name}:{line}: {words}" for name in uncovered_figures.HELD_WHOLE
+            for line, words in uncovered_figures.uncovered((TREE / name).read_text(), name, MARK, ALL_FIGURES, pattern_of)]
+    if options.check and free:
+        sys.exit("documents: no record holds (document_*figures.py, or NOT_MEASURED of uncovered_figures.py)\n" + "\n".join(free))
     differ = {path: text for path, text in texts.items() if not path.is_file() or path.read_text() != text}
     for path, text in differ.items():
         name = str(path.relative_to(TREE))
@@ -128,7 +137,7 @@ def main():
             print(f"wrote {name}")
     if options.check and differ:
         sys.exit(f"documents: {len(differ)} differ from their records; python3 experiments/documents.py writes them")
-    print(f"{len(texts)} documents and reports, {len(FIGURES + ERROR_FIGURES)} sentences: as their records have it" if not differ else "")
+    print(f"{len(texts)} documents and reports, {len(ALL_FIGURES)} sentences: as their records have it" if not differ else "")
 
 
 if __name__ == "__main__":
