@@ -12,6 +12,7 @@ question: Which tile makes the least work?
 kernels: [k5_padded_tiles, k7_shuffled_rows]
 problem: {batch: 1, heads: 1, length: [64, 128], head_dim: 32}
 plan: {query_tile: [16, 32], key_tile: [16, 32]}
+metrics: [time, error.rmse]
 expect:
   - {that: min(model.fmas) > 0, because: attention multiplies}
 plots:
@@ -29,6 +30,9 @@ has "the answer is the expectation's" table "The expectation min(model.fmas) > 0
 has "every point is in the table" table "16 points modelled, none timed"
 has "the plot that the file asks for is drawn" page.html '"title": "key tile"'
 has "floors of models are drawn" page.html "Time at best"
+has "so is their roofline" page.html "Traffic comes from the model of the L2. Nothing was timed"
+has "so is time against error" page.html "Nothing was timed: left is a lower floor of the time, by models"
+has "the page says in which order points were taken" page.html "<tr><td>seed of the order</td><td>1</td></tr>"
 report results results --out both.html >table
 has "a folder differs from itself in nothing" table "0 of 16 matched points are slower in B, 0 faster"
 [ "$failures" -eq 0 ]

@@ -1,5 +1,7 @@
 """`./attest report A B`: what became slower or faster from one results folder to another."""
 
+import math
+
 import altair
 import pandas
 
@@ -27,7 +29,7 @@ def measured(study, name):
     if name not in table or "point" not in table:
         return table.iloc[:0].assign(key=[])
     table = table[table[name].notna()].copy()
-    table["key"] = table["point"] + " " + table["role"]
+    table["key"] = table["point"] + " " + table["role"] + " " + table.get("cache", pandas.Series("", table.index)).fillna("")
     return table.drop_duplicates("key", keep="last")
 
 
@@ -44,13 +46,14 @@ def matched(a, b):
     metric = metric_of(a, b)
     left, right = measured(a, metric), measured(b, metric)
     both = left.merge(right, on="key", suffixes=("_of_a", "_of_b"))
-    rows = []
+    rows, unknown = [], 0
     for _, row in both.iterrows():
         def median(end, metric=metric, row=row):
             value = row[f"{metric}_of_{end}"]
             low, high = (row.get(f"{metric}_{bound}_of_{end}") for bound in ("low", "high"))
             return (value, value if low is None or low != low else low, value if high is None or high != high else high)
-        if not (median("a")[1] > 0 and median("b")[1] > 0):
+        if not (median("a")[0] > 0 and median("b")[0] > 0):
+            unknown += 1
             continue
         ratio, low, high = ratio_interval(median("b"), median("a"))
         named = row.rename(lambda name: name.removesuffix("_of_a"))
@@ -59,6 +62,7 @@ def matched(a, b):
     if not rows:
         raise BadInput(f"{a.folder} and {b.folder} have no point in common: a point is a kernel, executor, problem, Plan, inputs and seed")
     table = pandas.DataFrame(rows).sort_values(["side", "ratio"], ascending=False, kind="stable").reset_index(drop=True)
+    table.attrs["unknown"] = unknown
     return metric, table, len(left) - len(both), len(right) - len(both)
 
 
@@ -76,8 +80,17 @@ def header_and_rows(table, metric, units):
     return header, rows
 
 
-def others_line(only_a, only_b):
-    return f"Not compared: {only_a} points are in A alone, {only_b} in B alone."
+def others_line(table, only_a, only_b):
+    text = f"Not compared: {only_a} points are in A alone, {only_b} in B alone"
+    unknown, few = table.attrs["unknown"], int((table.high == math.inf).sum())
+    text += f", {unknown} have no value above 0" if unknown else ""
+    return text + (f". {few} were timed in fewer than 6 rounds in A or B, which says nothing about a difference." if few else ".")
+
+
+def machines_line(a, b):
+    """Where they were measured, if not on one machine; else nothing."""
+    there = [sorted({record.provenance["device"] or record.provenance["host"] for record in study.records}) for study in (a, b)]
+    return "" if there[0] == there[1] else f"A and B are not of one machine: {', '.join(there[0])}; {', '.join(there[1])}."
 
 
 def terminal(a, b):
@@ -87,10 +100,14 @@ def terminal(a, b):
              text_table(header, rows[:MOST_ROWS])]
     if len(rows) > MOST_ROWS:
         lines.append(f"... {len(rows) - MOST_ROWS} more rows; the page has all")
-    return "\n".join(lines + ["", NOTE, others_line(only_a, only_b)])
+    return "\n".join(lines + ["", NOTE, others_line(table, only_a, only_b)] + [line for line in [machines_line(a, b)] if line])
 
 
 def picture(table):
+    """Of points that have an interval; nothing where none has."""
+    table = table[table.high < math.inf]
+    if table.empty:
+        return None
     shown = table.head(60).assign(direction=[WORDS[side] for side in table.head(60).side])
     names = shown.what.tolist()
     colour = altair.Color("direction:N", title=None, scale=altair.Scale(domain=list(WORDS.values()), range=[charts.COLOURS[1], charts.COLOURS[2], "#888888"]))
@@ -106,13 +123,17 @@ def page(a, b):
     metric, table, only_a, only_b = matched(a, b)
     made = Page(f"B, {b.folder}, against A, {a.folder}")
     made.paragraph(verdict(table, metric), "answer")
-    made.heading("Ratios")
-    made.chart(picture(table), "Regressions on top. A line that crosses the dashed one shows no difference. " + NOTE)
+    drawn = picture(table)
+    if drawn:
+        made.heading("Ratios")
+        made.chart(drawn, "Regressions on top. A line that crosses the dashed one shows no difference. " + NOTE)
     made.heading("Points")
     header, rows = header_and_rows(table, metric, a.units)
     made.table(header, [[(text, "number") if is_number else text for text, is_number in row] for row in rows])
-    made.paragraph(others_line(only_a, only_b))
+    made.paragraph(others_line(table, only_a, only_b))
     made.heading("Provenance")
+    if machines_line(a, b):
+        made.paragraph(machines_line(a, b))
     for name, study in (("A", a), ("B", b)):
         made.paragraph(f"{name}: {study.folder}: {provenance_line(study.records)}", "provenance")
     return made

@@ -27,7 +27,7 @@ def timed(kernel, length, query_tile, key_tile, time, role="point", **labels):
     values = {"time": time, "time_low": time * 0.99, "time_high": time * 1.02, "rate": flops / time * 1e-9, "speed_over_torch": 10.0 / time,
               "speed_over_torch_low": 9.8 / time, "speed_over_torch_high": 10.1 / time, "error.rmse": 1e-7 * query_tile / key_tile,
               "model.dram_bytes": 4.0 * 96 * 64 * length * (2 + 2 * length / query_tile),
-              "model.peak_flops": 66.9e12, "model.peak_bandwidth": 4.8e12,
+              "model.flops": flops, "model.peak_flops": 66.9e12, "model.peak_bandwidth": 4.8e12,
               "model.time_floor": time / 2, "model.time_floor.arithmetic": time / 2, "model.time_floor.memory": time / 7}
     plan = f"qt{query_tile} kt{key_tile}" if role == "point" else "-"
     axes = {"axis.kernel": kernel, "axis.problem.length": str(length)}
@@ -46,6 +46,16 @@ def points(slower=1.0):
                 time = length * length * 1e-6 * (1 + abs(query_tile - 64) / 64 + 16 / key_tile) * (slower if query_tile == 128 else 1.0)
                 made.append(timed("k10_wide_tiles", length, query_tile, key_tile, time, flags="throttled" if length == 2048 and key_tile == 32 else ""))
         made.append(timed("torch", length, 1, 1, length * length * 2e-6, role="baseline"))
+    return made
+
+
+def modelled():
+    """The points as a run on the executor records them: values of models and errors, no times."""
+    made = []
+    for record in points():
+        if record["labels"]["role"] == "point":
+            kept = [m for m in record["measurements"] if m["name"].startswith(("model.", "error."))]
+            made.append({**record, "measurements": kept, "labels": {**record["labels"], "executor": "simt"}})
     return made
 
 

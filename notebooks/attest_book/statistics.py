@@ -4,9 +4,10 @@ import math
 
 
 def ratio_interval(a, b):
-    """(ratio, low, high) of a / b, each (median, low, high) > 0. The ends hold whatever the dependence between the two: when each
-    interval covers its median 95 % of the time, this one covers the ratio of medians at least 90 %. NaN stays NaN."""
-    return a[0] / b[0], a[1] / b[2], a[2] / b[1]
+    """(ratio, low, high) of a / b, each (median > 0, low, high). The ends hold whatever the dependence between the two: when each
+    interval covers its median 95 % of the time, this one covers the ratio of medians at least 90 %. NaN stays NaN. An interval from 0
+    to infinity, of too few rounds, gives one."""
+    return a[0] / b[0], a[1] / b[2], a[2] / b[1] if b[1] != 0 else math.inf
 
 
 def side(low, high):

@@ -1,6 +1,7 @@
 """A results folder of `attest study run`: study.yaml and the records of all its writers."""
 
 import dataclasses
+import json
 import pathlib
 
 import pandas
@@ -31,6 +32,7 @@ class Study:
     axes: list[str]              # in the order of their first appearance
     units: dict[str, str]
     records: list[record_files.Record]
+    settings: dict               # how it was begun: run.json; empty where there is none
 
     def varying(self, beginning=""):
         """Axes that have several values among the points, the most values first."""
@@ -77,7 +79,7 @@ def read(folder):
     unknown = sorted(set(by_kind) - {"study", "study_answer", "study_summary"})
     if unknown:
         raise BadInput(f"{by_kind[unknown[0]][0].where}: kind '{unknown[0]}' is no part of a study")
-    return assemble(spec, by_kind, found, folder)
+    return assemble(spec, by_kind, found, folder, read_settings(folder / "run.json"))
 
 
 def committed(name):
@@ -99,7 +101,19 @@ def read_spec(path):
     return spec
 
 
-def assemble(spec, by_kind, found, folder):
+def read_settings(path):
+    if not path.exists():
+        return {}
+    try:
+        settings = json.loads(record_files.text_of(path))
+    except ValueError as error:
+        raise BadInput(f"{path}: is no JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise BadInput(f"{path}: must be an object that says how the study was begun")
+    return settings
+
+
+def assemble(spec, by_kind, found, folder, settings):
     of_points = latest(by_kind.get("study", []))
     if not of_points:
         raise BadInput(f"{folder}: has no record of kind study")
@@ -122,7 +136,7 @@ def assemble(spec, by_kind, found, folder):
         folder=folder, name=of_points[0].labels.get("study") or folder.resolve().name, question=question_of(spec, summaries), plots=spec["plots"],
         points=timed[timed.role != "baseline"].reset_index(drop=True), baselines=timed[timed.role == "baseline"].reset_index(drop=True),
         skipped=table[table.verdict == "unsupported"], refused=table[~table.verdict.isin(["passed", "unsupported"])],
-        answers=list({record.labels["that"]: record.labels for record in by_date(by_kind.get("study_answer", []))}.values()), summaries=summaries, axes=axes, units=units, records=found)
+        answers=list({record.labels["that"]: record.labels for record in by_date(by_kind.get("study_answer", []))}.values()), summaries=summaries, axes=axes, units=units, records=found, settings=settings)
 
 
 def question_of(spec, summaries):

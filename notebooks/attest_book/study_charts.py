@@ -9,8 +9,8 @@ from attest_book.study_frontiers import floors, pareto, roofline
 from attest_book.study_points import TELLING, best_of, of_problem, others, said, with_series, with_values
 
 MOST_PANELS, MOST_SERIES, MOST_BARS = 6, 8, 40
-NEEDS = {"heat_map": "two axes and a value", "lines": "an axis and a value", "bars": "a value", "pareto": "times and errors",
-         "roofline": "times, counters of the group dram, and metrics: [model]"}
+NEEDS = {"heat_map": "two axes and a value", "lines": "an axis and a value", "bars": "a value", "pareto": "times, or floors of them by models, and errors, such as metrics: [error.rmse]",
+         "roofline": "times, counters of the group dram, and metrics: [model]; or, where nothing was timed, models"}
 WIDTH_ALONE, WIDTH_OF_PANEL = 560, 380
 
 
@@ -40,7 +40,7 @@ def offered(study, value):
 
 def made_of_plot(study, plot):
     """A plot of study.yaml. Where its value was not measured it shows what the study has instead, and says so."""
-    heading = str(plot.get("title") or f"{plot['kind'].replace('_', ' ')}")
+    title, kind = str(plot.get("title") or ""), plot["kind"].replace("_", " ").capitalize()
     asked = {key: str(plot[key]) for key in ("x", "y", "value", "color") if plot.get(key)}
     found = {key: study.column(name) for key, name in asked.items()}
     remark = ""
@@ -49,11 +49,11 @@ def made_of_plot(study, plot):
             found[key], remark = study.value(), f" '{asked[key]}' was not measured; {study.value()} stands in its place."
     missing = [asked[key] for key in found if not found[key]]
     if missing:
-        return heading, None, f"Not drawn: the records have no '{missing[0]}'."
+        return title or kind, None, f"Not drawn: the records have no '{missing[0]}'."
     picture = DRAWN[plot["kind"]](study, found.get("x"), found.get("y"), found.get("value"), found.get("color"))
     if not picture:
-        return heading, None, f"Not drawn: no point has all that it needs, {NEEDS[plot['kind']]}."
-    return heading, picture[1], picture[2] + remark
+        return title or kind, None, f"Not drawn: no point has all that it needs, {NEEDS[plot['kind']]}."
+    return title or picture[0], picture[1], picture[2] + remark
 
 
 def asked_heat_map(study, x, y, value, colour):

@@ -28,9 +28,9 @@ def front(table, x, y):
 
 
 def pareto(study, x=None, y=None, colour=None):
-    """Nothing where there are no errors: a study asks for them by `metrics`."""
+    """Nothing where there are no errors: a study asks for them by `metrics`. Where nothing was timed, floors of the time stand for times."""
     errors = [name for name in study.points if name.startswith("error.") and study.points[name].notna().any()]
-    x = x or next((name for name in ("time", "model.time") if name in study.points), None)
+    x = x or next((name for name in ("time", "model.time_floor") if name in study.points), None)
     y = y or ("error.rmse" if "error.rmse" in errors else next(iter(errors), None))
     if not x or not y or x not in study.points:
         return None
@@ -41,7 +41,8 @@ def pareto(study, x=None, y=None, colour=None):
     by = groups_of(study, colour)
     table[by] = table[by].astype(object).where(table[by].notna(), table.contender)  # a baseline has no axes of the Plan
     panels = [pareto_of(group, x, y, by, study.units, problem) for problem, group in list(table.groupby("problem", sort=False))[-MOST_PANELS:]]
-    text = "Left is faster, down is more accurate. No point beats those on the dashed line in both."
+    left = "Nothing was timed: left is a lower floor of the time, by models" if x.startswith("model.") else "Left is faster"
+    text = f"{left}; down is more accurate. No point beats those on the dashed line in both."
     if table.problem.nunique() > len(panels):
         text += f" Of {table.problem.nunique()} problems the last {len(panels)} are drawn."
     return "Time against error", altair.concat(*panels, columns=2 if len(panels) > 1 else 1), text
@@ -50,8 +51,9 @@ def pareto(study, x=None, y=None, colour=None):
 def pareto_of(table, x, y, by, units, title):
     columns = list(dict.fromkeys([x, y, by, "contender", "plan"]))
     at_x = altair.X(charts.field(x, "Q"), scale=altair.Scale(type="log", nice=False, padding=12), title=charts.title_of(x, units))
+    digits = 1 if table[y].max() > 2 * table[y].min() else 3  # so that ticks differ
     at_y = altair.Y(charts.field(y, "Q"), scale=altair.Scale(type="log", nice=False, padding=12), title=charts.title_of(y, units),
-                    axis=altair.Axis(format=".1e"))
+                    axis=altair.Axis(format=f".{digits}e"))
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
         x=at_x, y=at_y, color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
     step = altair.Chart(front(table, x, y)[[x, y]]).mark_line(interpolate="step-after", color="#888888", strokeDash=[4, 3]).encode(x=at_x, y=at_y)
@@ -66,13 +68,16 @@ def traffic_of(table):
 
 
 def roofline(study, colour=None):
-    """Rate over FLOPs per byte of memory traffic, under the roofs that the records name."""
+    """Rate over FLOPs per byte of memory traffic, under the roofs that the records name. Where nothing was timed, the rate is that of
+    the floor of the time."""
     table = study.points
     traffic, source = traffic_of(table)
-    if traffic is None or any(name not in table for name in ("rate", "time", "model.peak_flops", "model.peak_bandwidth")):
+    is_timed = "rate" in table and "time" in table
+    needed = ("rate", "time") if is_timed else ("model.flops", "model.time_floor")
+    if traffic is None or any(name not in table for name in (*needed, "model.peak_flops", "model.peak_bandwidth")):
         return None
-    flops = table["rate"] * 1e12 * table["time"] * 1e-3
-    table = table.assign(**{"FLOP per byte": flops / traffic})
+    flops = table["rate"] * 1e12 * table["time"] * 1e-3 if is_timed else table["model.flops"]
+    table = table.assign(**{"FLOP per byte": flops / traffic, "rate": table["rate"] if is_timed else flops / table["model.time_floor"] * 1e-9})
     table = table[(table["FLOP per byte"] > 0) & (table["rate"] > 0)]
     if table.empty:
         return None
@@ -86,12 +91,12 @@ def roofline(study, colour=None):
     by = groups_of(study, colour)
     columns = list(dict.fromkeys(["FLOP per byte", "rate", by, "contender", "plan", "problem"]))
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
-        x=at_x, y=altair.Y("rate:Q", scale=altair.Scale(type="log"), title="TFLOP/s"),
+        x=at_x, y=altair.Y("rate:Q", scale=altair.Scale(type="log"), title="TFLOP/s" if is_timed else "TFLOP/s at best, by models"),
         color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
     line = altair.Chart(pandas.DataFrame(roofs)).mark_line(color="black").encode(x=at_x, y="roof:Q", detail="peak:N", tooltip=["peak"])
     return ("Roofline", (line + points).properties(width=560, height=340),
-            f"The black line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. "
-            "Points far below the line wait for something else.")
+            f"The black line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. " + ("Points far below the line wait for something else." if is_timed else
+               "Nothing was timed: a point stands where the floor of its time puts it, and no launch can be above it."))
 
 
 def floors(study):

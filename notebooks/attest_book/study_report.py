@@ -9,35 +9,49 @@ from attest_book.study_points import of_problem
 
 MOST_ROWS = 40  # in a terminal; the page has all rows, and all values of models and counters
 MODELLED = ("model.time_floor", "model.occupancy", "model.registers", "model.bank_conflict_ways", "model.l2_hit_rate", "model.dram_bytes")
-WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided", "no_results": "was not measured"}
+SETTINGS = {"program": "begun by", "seed": "seed of the order", "executor": "--executor", "time_budget_s": "time budget, s", "gpu": "GPU", "device": "models of"}
+WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided", "no_results": "cannot be judged"}
 
 
 def answer(study):
-    """One sentence from the study's expectations, or what was best where it expects nothing."""
-    if study.answers:
-        return judged(study.answers)
+    """One sentence from the study's expectations; what was best, where it expects nothing or what it asks about was not measured."""
+    if not study.answers:
+        return f"The study expects nothing; {best(study)}."
+    text = judged(study.answers)
+    if any(a["answer"] != "no_results" for a in study.answers):
+        return text
+    return f"{text[:-1]}; {best(study)}."
+
+
+def best(study):
+    """The best point in words; of a quantity that grows with the problem, such as a time, that of the largest problem."""
     value = study.value()
     if not value:
-        return "The study expects nothing and measured nothing."
-    column = study.points[value]
-    best = study.points.loc[column.idxmax() if is_better_high(value) else column.idxmin()]
-    return (f"The study expects nothing; the best {title_of(value, study.units)} is {number_text(best[value])}: "
-            f"{best.contender} {best.plan} on {best.problem}.")
+        return "nothing was measured"
+    rows, which = study.points[study.points[value].notna()], ""
+    if not is_better_high(value) and rows.problem.nunique() > 1:
+        rows, which = rows[rows.problem == rows.groupby("problem")[value].min().idxmax()], ", the problem where it is largest"
+    row = rows.loc[rows[value].idxmax() if is_better_high(value) else rows[value].idxmin()]
+    unit = study.units.get(value, "1").replace("1", "")
+    return f"the best {title_of(value)} is {number_text(row[value])} {unit}".rstrip() + f", of {row.contender} {row.plan} on {row.problem}{which}"
 
 
 def judged(answers):
-    """`2 of 3 expectations hold; refuted: ...`, with what was found about the first that does not."""
+    """`2 of 3 expectations hold, such as ...; 1 refuted, such as ...`, with what was found about the first of each."""
     found = {kind: [a for a in answers if a.get("answer") == kind] for kind in WORDS}
     if len(answers) == 1:
         only = answers[0]
         return f"The expectation {only['that']} {WORDS[only['answer']]}: {only.get('found', '')}."
     if len(found["no_results"]) == len(answers):
-        return f"None of the {len(answers)} expectations can be judged: what they ask about was not measured."
+        return f"None of the {len(answers)} expectations can be judged: {found['no_results'][0].get('found', '')}."
     parts = [f"{len(found['holds'])} of {len(answers)} expectations hold"]
+    if found["holds"]:
+        first = found["holds"][0]
+        parts[0] += f", such as {first['that']}: {first.get('found', '')}"
     for kind in ("refuted", "undecided", "no_results"):
         if found[kind]:
             first = found[kind][0]
-            parts.append(f"{len(found[kind])} {'was not measured' if kind == 'no_results' else kind}, such as {first['that']}: {first.get('found', '')}")
+            parts.append(f"{len(found[kind])} {'cannot be judged' if kind == 'no_results' else kind}, such as {first['that']}: {first.get('found', '')}")
     return "; ".join(parts) + "."
 
 
@@ -143,7 +157,7 @@ def page(study):
                    [[a.get(key, "").replace("_", " ") if key == "answer" else a.get(key, "")
                      for key in ("that", "answer", "found", "because", "claim")] for a in study.answers])
     for heading, chart, text in study_charts.pictures(study):
-        made.heading(heading)
+        made.heading(heading[:1].upper() + heading[1:])
         if chart:
             made.chart(chart, text)
         else:
@@ -168,10 +182,13 @@ def page(study):
 def provenance_rows(study):
     rows = []
     for key in ("commit", "host", "device", "compiler", "cuda_compiler", "build_type", "date"):
-        found = sorted({record.provenance[key] for record in study.records})
+        found = sorted({record.provenance[key] for record in study.records} - {""})
         if key == "date" and len(found) > 1:
             found = [f"{found[0]} to {found[-1]}"]
         rows.append([key.replace("_", " "), "; ".join(found)])
+    seeds = sorted({record.case["inputs"]["seed"] for record in study.records if record.case})
+    rows.append(["seeds of inputs", ", ".join(map(str, seeds))])
+    rows += [[title, str(study.settings[key])] for key, title in SETTINGS.items() if study.settings.get(key) not in (None, "")]
     rows.append(["uncommitted changes", "yes" if any(record.provenance["dirty"] for record in study.records) else "no"])
     for name in ("sm_clock", "power", "temperature"):
         if name in study.points and study.points[name].notna().any():

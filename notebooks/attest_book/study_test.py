@@ -12,6 +12,7 @@ import unittest
 from unittest import mock
 
 import pandas
+import vl_convert
 
 from attest_book import __main__ as command_line
 from attest_book import compare, made_up_study, page, records, statistics, study, study_charts, study_frontiers, study_report
@@ -35,6 +36,11 @@ class InFolder(unittest.TestCase):
             except SystemExit as left:
                 status = left.code
         return status, out.getvalue(), err.getvalue()
+
+
+def points_drawn(chart):
+    """Marks of points in the picture that the page's own Vega makes of the specification."""
+    return vl_convert.vegalite_to_svg(chart.to_dict()).count('aria-roledescription="point"')
 
 
 class Read(InFolder):
@@ -94,7 +100,7 @@ class Report(InFolder):
         text = (self.folder / "new" / "page.html").read_text(encoding="utf-8")
         self.assertIn(page.vega(), text)
         text = text.replace(page.vega(), "")
-        for part in ("Which tiles are fastest?", "1 of 2 expectations hold; 1 refuted, such as all(speed_over_torch &gt; 1): 0.9 at n512.", "Rate by tiles", "Time against error", "Roofline", "Time at best", "throttled",
+        for part in ("Which tiles are fastest?", "1 of 2 expectations hold, such as max(rate) &gt; 1: 6.4 (6.3 to 6.5) &gt; 1; 1 refuted, such as all(speed_over_torch &gt; 1): 0.9 at n512.", "Rate by tiles", "Time against error", "Roofline", "Time at best", "throttled",
                      "tiles of 256 rows need more shared memory", "0123456789ab", "a device", "uncommitted changes"):
             self.assertIn(part, text)
         self.assertNotRegex(text, r"src=|href=|@import|url\(")
@@ -136,21 +142,51 @@ class Report(InFolder):
         self.assertIn("a &amp; &lt;b&gt;", text)
 
     def test_a_study_of_the_executor_has_values_of_the_model_instead_of_times(self):
-        modelled = []
-        for record in made_up_study.points():
-            kept = [m for m in record["measurements"] if m["name"].startswith("model.")]
-            modelled.append({**record, "measurements": kept})
-        found = self.study(modelled, spec="name: x\nquestion: y\n")
+        found = self.study(made_up_study.modelled(), spec="name: x\nquestion: y\n")
         self.assertEqual(found.value(), "model.time_floor")
         self.assertTrue(study_charts.pictures(found))
         self.assertIn("model dram bytes", study_report.terminal(found))
+
+    def test_time_against_error_and_the_roofline_are_drawn_with_every_point_timed_or_modelled(self):
+        plots = "name: x\nquestion: y\nplots: [{kind: pareto}, {kind: roofline}]\n"
+        modelled = made_up_study.modelled()
+        for name, records, ends in (("timed", None, "Left is faster"), ("modelled", modelled, "Nothing was timed: left is")):
+            found = self.study(records, plots, name)
+            (title, pareto, text), (second, roofline, under), *_ = study_charts.pictures(found)
+            self.assertEqual((title, second), ("Time against error", "Roofline"))
+            self.assertIn(ends, text)
+            self.assertIn("66.9 TFLOP/s, 4.8 TB/s", under)
+            rivals = 3 if name == "timed" else 0
+            self.assertEqual(points_drawn(pareto), len(found.points) + rivals)
+            self.assertEqual(points_drawn(roofline), len(found.points))
+
+    def test_no_modelled_point_is_above_the_roof(self):
+        found = self.study(made_up_study.modelled())
+        spec = study_frontiers.roofline(found)[1].to_dict()
+        drawn = [row for rows in spec["datasets"].values() for row in rows if "rate" in row]
+        self.assertEqual(len(drawn), len(found.points))
+        for row in drawn:
+            self.assertLessEqual(row["rate"], min(66.9, 4.8 * row["FLOP per byte"]))
+
+    def test_what_cannot_be_judged_is_answered_by_the_best_point_of_the_largest_problem(self):
+        answers = [made_up_study.record("study_answer", "", {"that": "max(time) > 1", "answer": "no_results", "found": "nothing is known of time"})]
+        self.assertEqual(study_report.answer(self.study(made_up_study.modelled() + answers)),
+                         "The expectation max(time) > 1 cannot be judged: nothing is known of time; the best model time floor is 2.621 ms, of "
+                         "k10_wide_tiles qt64 kt64 on b8 h12 n2048 d64 none fp32, the problem where it is largest.")
+
+    def test_the_page_says_how_the_study_was_begun(self):
+        folder = self.study().folder
+        (folder / "run.json").write_text('{"seed": 17, "executor": "auto", "time_budget_s": null, "program": "abc"}')
+        rows = dict(study_report.provenance_rows(study.read(folder)))
+        self.assertEqual((rows["seed of the order"], rows["--executor"], rows["begun by"]), ("17", "auto", "abc"))
+        self.assertNotIn("time budget, s", rows)
 
     def test_skipped_points_are_counted_by_reason(self):
         self.assertEqual(study_report.reasons(self.study().skipped), [(3, "kernel", "tiles of 256 rows need more shared memory than an SM has")])
 
     def test_a_study_of_which_nothing_ran_still_has_a_page(self):
         found = self.study(made_up_study.not_run())
-        self.assertIn("measured nothing", study_report.page(found).html())
+        self.assertIn("expects nothing; nothing was measured.", study_report.page(found).html())
         self.assertIn("0 points modelled, none timed", study_report.terminal(found))
 
 
@@ -189,6 +225,28 @@ class Compare(InFolder):
             compare.matched(a, self.study(made_up_study.not_run(), name="b"))
         with self.assertRaisesRegex(BadInput, "no point in common"):
             compare.matched(a, self.study([made_up_study.timed("another", 512, 32, 32, 1.0)], name="c"))
+
+    def test_too_few_rounds_say_nothing_and_are_counted(self):
+        few = made_up_study.points(slower=2.0)
+        for record in few[:6]:
+            for m in record["measurements"]:
+                m["value"] = {"time_low": 0.0, "time_high": "inf"}.get(m["name"], m["value"])
+        a, b = self.study(name="a"), self.study(few, name="b")
+        table = compare.matched(a, b)[1]
+        self.assertEqual((len(table), (table.side == 1).sum()), (21, 4))
+        self.assertIn("6 were timed in fewer than 6 rounds in A or B", compare.terminal(a, b))
+        compare.page(a, b).html()
+
+    def test_hot_and_cold_caches_are_no_pair(self):
+        cold = [{**record, "labels": {**record["labels"], "cache": "cold"}} for record in made_up_study.points()]
+        with self.assertRaisesRegex(BadInput, "no point in common"):
+            compare.matched(self.study(name="a"), self.study(cold, name="b"))
+
+    def test_another_machine_is_named(self):
+        there = [{**record, "provenance": {**record["provenance"], "device": "another device"}} for record in made_up_study.points()]
+        a, b = self.study(name="a"), self.study(there, name="b")
+        self.assertIn("A and B are not of one machine: a device; another device.", compare.terminal(a, b))
+        self.assertNotIn("not of one machine", compare.terminal(a, a))
 
     def test_two_folders_make_a_page(self):
         self.study(name="a"), self.study(made_up_study.points(slower=1.2), name="b")
