@@ -107,6 +107,10 @@ def reference_gflops():
     return min(rates), max(rates)
 
 
+def certified_ms(n):
+    return next(b["real_time"] for b in benchmarks("epyc-2core/cpu_reference_benchmark.json") if b["name"] == f"certify_one_row/N:{n}/D:64_median")
+
+
 def cases_of(name, seed):
     return [int(values(record)["cases"]) for record in read(RESULTS / name) if record["labels"]["seed"] == seed]
 
@@ -139,6 +143,12 @@ CAMPAIGN_FIGURES = [
     (README, "| every law, {} cases each of K0 to K10, `fa2_mma`, `f_controlled_pairs` |",
      lambda: [min(int(values(record)["cases"]) for record in read(RESULTS / "h200/verify_ladder.jsonl") if record["verdict"] == "passed")]),
     (README, "GPU against executor, bit for bit | {:,} cases, none differs", lambda: [cases("h200/executor_bits.jsonl")]),
+    ("gpu/peers/README.md", "passes in all three layers: {} alarms, O/bound {:.3f}, LSE/bound {:.3f}, {:.0f} cases vacuous (",
+     lambda: [alarms("h200/cudnn_all_layers.jsonl"), *(found("h200/cudnn_all_layers.jsonl", kernel="cudnn_sdpa")[name] for name in
+                                                       ("worst_o_error_over_bound", "worst_lse_error_over_bound", "vacuous_cases"))]),
+    ("verify/README.md", "no threshold was chosen with: {} to {} judged data sets for each of {} kernels and formats (", lambda: calibrated()[1:4]),
+    ("verify/README.md", "The false-alarm rate of a judged data set is at most {:.1f} % with 95 %", lambda: calibrated()[4:]),
+    ("cpu_reference/README.md", "One row certified at N = 100, D = 64: {:.2f} ms; at N = 2048: {:.1f} ms. ## error_bound", lambda: [certified_ms(n) for n in (100, 2048)]),
     ("gpu/reference/README.md", "from host memory: {:,.0f} ms at N = 16,384, H = 32, D = 128 without a mask, {:,.0f} ms causal; {:,.0f} ms at N = 131,072",
      lambda: [checked_in_ms(), checked_in_ms(causal=1), checked_in_ms(131072, 1, 64)]),
     ("gpu/kernels/fa3_wgmma/README.md", "--max-head-dim 256`; {} cases of every law with lengths to 420",

@@ -1,7 +1,9 @@
 """Figures of README.md's section on errors by precision: (document, sentence with a format in each place, the figures). See documents.py."""
 
 import functools
+import math
 
+import fp32_errors_report
 from document_tables import RESULTS
 from records import read, values
 
@@ -85,7 +87,47 @@ def mean_error(who):
     return errors(TIED, who, "mean_signed_error", inputs="tied2_negative")
 
 
-EXPERIMENTS = "experiments/README.md"
+def parts_in_16_bits():
+    """By how many percent key splits whose parts are rounded to 16 bits err more than no splits, least and most."""
+    name, kernel = ON_EXECUTOR + "key_splits", "choice/partials_in_16_bits"
+    found = [errors(name, kernel, plan=f"ks{parts}", inputs=inputs, element_type=element)
+             / errors(name, kernel, plan="ks1", inputs=inputs, element_type=element)
+             for parts in (2, 4, 8, 16) for inputs in ("normal", "normal:4") for element in ("fp16", "bf16")]
+    return 100 * (min(found) - 1), 100 * (max(found) - 1)
+
+
+def variant_over_deferred(kernel):
+    """Errors of a form of softmax over those of the usual one (O5), on N(0, 1)."""
+    return [along("variant", kernel, "fp32", problem=n) / along("variant", "o5_deferred", "fp32", problem=n) for n in ("k64", "k512", "k2048")]
+
+
+def variants():
+    """Percent: how far most forms are apart, rounded up; what O4 errs more and O6 less, least and most."""
+    same = [ratio for kernel in ("o1_unshifted", "o2_three_pass", "o3_two_pass_online", "o7_two_pass_attention", "o8_exp2_skip_rescale")
+            for ratio in variant_over_deferred(kernel)]
+    o4, o6 = variant_over_deferred("o4_normalised_local_max"), variant_over_deferred("o6_split_combine")
+    return (math.ceil(100 * max(abs(ratio - 1) for ratio in same)), *(100 * (pick(o4) - 1) for pick in (min, max)),
+            *(100 * (1 - pick(o6)) for pick in (max, min)))
+
+
+def variant_extremes():
+    found = [figures["relative_l2"] for labels, figures in whole_tensors(ON_EXECUTOR + "variant") if labels["tensor"] == "O"]
+    return short(min(found), 0), short(max(found))
+
+
+def worse_than_k10():
+    """Largest error of fp32_wgmma over K10's where it is larger, of causal problems, least and most."""
+    rows = fp32_errors_report.tables(read(RESULTS / "h200/errors_fp32.jsonl"))
+    worse = [ratio for (problem, _), row in rows.items() if "causal" in problem
+             if (ratio := fp32_errors_report.ratio(row, "k10_wide_tiles", "max_abs_error")) > 1]
+    return min(worse), max(worse)
+
+
+def dominant_key(kernel):
+    return short(errors("h200/errors_fp32", kernel, "rmse", problem="q512 d128 none", inputs="dominant_key:30"))
+
+
+EXPERIMENTS, FP32 = "experiments/README.md", "gpu/kernels/fp32_wgmma/README.md"
 ERROR_FIGURES = [
     (EXPERIMENTS, "fp32 by FFMA {}, three TF32 products {}, three fp16 products {}, six bf16 products {}, TF32 {}, fp16 {}, bf16 {}. In",
      lambda: [short(on_gpu("k10_wide_tiles")), *(short(on_gpu(*parts)) for parts in PARTS), short(on_gpu("tf32_mma", "tf32")),
@@ -127,6 +169,12 @@ ERROR_FIGURES = [
               *(short(pick(mean_error(f"torch_sdpa_{who}") for who in ("flash", "cudnn", "efficient"))) for pick in (min, max))]),
     (EXPERIMENTS, "rounded to bf16 before the division {}, {:.0f} standard errors; and",
      lambda: [short(mean_error("rounded_before_division")), -errors(TIED, "rounded_before_division", "bias", inputs="tied2_negative")]),
+    (EXPERIMENTS, "parts stored in 16 bits cost fp16 and bf16 {:.0f} to {:.0f} %.", parts_in_16_bits),
+    (EXPERIMENTS, "(`errors_variant.jsonl`): the same to {} %, but for O kept normalised (O4: {:.0f} to {:.0f} % more) and combined parts (O6: {:.0f} to {:.0f} % less).",
+     variants),
+    (EXPERIMENTS, "What the inputs are matters more: {} to {}. - Real layers", variant_extremes),
+    (FP32, "the largest error of three causal ones is {:.2f} to {:.2f} times K10's, and", worse_than_k10),
+    (FP32, "at D 128 the RMSE is {} where K10 has {} (", lambda: [dominant_key(kernel) for kernel in ("fp32_wgmma", "k10_wide_tiles")]),
     (EXPERIMENTS, "FA2 and FA3 kernels in fp16 against the inputs as drawn, D 64: {} and {}; published",
      lambda: [short(errors(GPU, kernel, "rmse", problem="d64", element_type="fp16", inputs="outliers_unrounded")) for kernel in ("fa2_mma", "fa3_wgmma")]),
 ]

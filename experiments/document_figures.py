@@ -126,6 +126,30 @@ def best_of_loop(tile, kind):
                if name.endswith(kind))
 
 
+def in_loop(tile, order):
+    return reading(f"{tile}, {order}", "FLOP/clk/SM")
+
+
+def lazy_over_eager(tile):
+    return in_loop(tile, "overlap, lazy") / in_loop(tile, "overlap")
+
+
+def emulated_exponentials():
+    """Percent: what exponentials on FMA gain in a softmax alone, lose in the inner loop, least and most, and gain there without maximum."""
+    alone = readings(" emulated, ", "scores/clk/SM")
+    best = {is_some: max(row["median"] for name, row in alone.items() if name.startswith("0.0 %") != is_some) for is_some in (True, False)}
+    kept = [in_loop("D64 192x128", f"{order}, 12.5 % emulated") / in_loop("D64 192x128", order)
+            for order in ("turns, lazy", "overlap, lazy", "turns, unchecked")]
+    return 100 * (best[True] / best[False] - 1), 100 * (1 - kept[0]), 100 * (1 - kept[1]), 100 * (kept[2] - 1)
+
+
+def l2_bandwidths():
+    """Bytes a clk and SM that TMA brings from the L2 in boxes of 16 KB to 132 SMs: distinct data, least and most, and the same for all."""
+    found = {int(name.split(" x ")[0]): row["median"] for name, row in readings(" MiB, 132 SMs, 16 KB boxes", "B/clk/SM").items()}
+    distinct = [rate for parts, rate in found.items() if parts >= 8]
+    return min(distinct), max(distinct), found[1]
+
+
 def sustained(measurement):
     found_there = [row[measurement] for row in readings("normal values, 0.5 s", "TFLOP/s").values()]
     return min(found_there), max(found_there)
@@ -176,6 +200,10 @@ FIGURES = [
               against("torch_sdpa_efficient")[0]]),
     (DESIGN, "| {:.2f} to {:.2f} GHz at 700 W on random values: {:.0f} to {:.0f} TFLOP/s |",
      lambda: [*(mhz * 1e-3 for mhz in sustained("sm_clock")), *sustained("median")]),
+    (DESIGN, "a softmax alone gains {:.0f} %; in the inner loop it loses {:.0f} to {:.0f} %, one without maximum gains {:.0f} % |", emulated_exponentials),
+    (DESIGN, "gains {:.0f} % at D128 128x128, {:.0f} % at D64 192x128, {:.0f} % at D256 128x80; loses {:.0f} % at D64 256x80",
+     lambda: [*(100 * (lazy_over_eager(tile) - 1) for tile in ("D128 128x128", "D64 192x128", "D256 128x80")), 100 * (1 - lazy_over_eager("D64 256x80"))]),
+    (DESIGN, "| {:.0f} to {:.0f} B of distinct data, {:.0f} B where SMs read the same;", l2_bandwidths),
     (DESIGN, "softmaxes of 1, 2, 3 WGs get {:.1f}, {:.1f}, {:.1f} scores",
      lambda: [reading(f"softmax, {n} WG beside 1 WG of SS m64n128k16", "scores/clk/SM") for n in (1, 2, 3)]),
     (DESIGN, "| D64 192x128 {:.0f}, D128 128x128 {:.0f}, 192x96 {:.0f}, D256 128x80 {:.0f} FLOP |",

@@ -55,6 +55,20 @@ def flash_lengths():
     return min(found), max(found)
 
 
+SLOW_TO_JUDGE = ("short_sequence", "peers_forward")  # their baselines run in a PyTorch process
+
+
+def overheads():
+    """{study: what else than kernels took time over the time of timed launches, in percent, of each of its runs}."""
+    return {folder.name: [100 * values(record)["overhead"] for record in read(folder / "records.jsonl") if record["kind"] == "study_summary"]
+            for folder in STUDIES.iterdir()}
+
+
+def of_overheads(is_of):
+    found = [overhead for name, runs in overheads().items() if is_of(name) for overhead in runs]
+    return min(found), max(found)
+
+
 def budgets():
     """How long the shipped studies may take together, in s."""
     texts = [path.read_text() for path in (RESULTS.parent / "studies").glob("*.yaml")]
@@ -81,6 +95,10 @@ HOPPER_FIGURES = [
     (README, "keeps the tensor pipe active for {:.0f} to {:.0f} % (D 64) and {:.0f} to {:.0f} % (D 128, 256) of the time, cuDNN for {:.0f} to {:.0f} % (",
      lambda: [*tensor_active("fa3_wgmma", "d64"), *tensor_active("fa3_wgmma", "d128", "d256"), *tensor_active("torch_sdpa_cudnn", "d64", "d128", "d256")]),
     ("experiments/studies/README.md", "Together they may take {} s of an H200.", lambda: [budgets()]),
+    ("experiments/study/README.md", "On an H200 it is {:.1f} to {:.1f} % in {} of {} shipped studies (",
+     lambda: [*of_overheads(lambda name: name not in SLOW_TO_JUDGE), len(overheads()) - len(SLOW_TO_JUDGE), len(overheads())]),
+    ("experiments/study/README.md", "`study_summary`), {:.1f} to {:.1f} % in `short_sequence` and {:.0f} to {:.0f} % in `peers_forward`,",
+     lambda: [*of_overheads(lambda name: name == "short_sequence"), *of_overheads(lambda name: name == "peers_forward")]),
     (FA3, "geometric mean {:.3f}x cuDNN, {:.3f}x the better of cuDNN", lambda: [geometric_mean(fa3_over(peer)) for peer in ("cuDNN", BETTER)]),
     (FA3, "D 128 at N 512 and 1024 ({:.3f}x, {:.3f}x), D 256 at 512 and 2048 ({:.3f}x, {:.3f}x); the second to last is below cuDNN too ({:.3f}x).",
      lambda: [fa3_at(128, 512), fa3_at(128, 1024), fa3_at(256, 512), fa3_at(256, 2048), fa3_at(256, 512, "cuDNN")]),

@@ -30,10 +30,12 @@ from document_error_figures import ERROR_FIGURES
 from document_figures import FIGURES
 from document_hopper_figures import HOPPER_FIGURES
 from document_kernel_tables import KERNEL_TABLES
+from document_peer_tables import PEER_TABLES
+from document_prediction_figures import PREDICTION_FIGURES
 from document_tables import RESULTS, TABLES
 
-ALL_TABLES = TABLES | KERNEL_TABLES | CAMPAIGN_TABLES
-ALL_FIGURES = FIGURES + ERROR_FIGURES + CAMPAIGN_FIGURES + HOPPER_FIGURES
+ALL_TABLES = TABLES | KERNEL_TABLES | CAMPAIGN_TABLES | PEER_TABLES
+ALL_FIGURES = FIGURES + ERROR_FIGURES + CAMPAIGN_FIGURES + HOPPER_FIGURES + PREDICTION_FIGURES
 TREE = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("*.md", "*/README.md", "*/*/README.md", "*/*/*/README.md")
 MARK = re.compile(r"^<!-- table: (\S+) -->\n(.*?)<!-- end of table -->$", re.DOTALL | re.MULTILINE)
