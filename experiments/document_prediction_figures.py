@@ -27,10 +27,14 @@ def gigabytes(pair):
     return [value * 1e-9 for value in pair]
 
 
-def softmax(counter, mask):
-    """A counter of the second of k0_standard's three launches."""
+def launch(which, counter, mask="none"):
+    """A counter of one of k0_standard's three launches: scores, softmax, values."""
     return next(values(record)[counter] for record in read(RESULTS / "h200/counters.jsonl")
-                if record["labels"]["shape"] == SHAPE.format(mask) and "softmax" in record["labels"].get("function", ""))
+                if record["labels"]["shape"] == SHAPE.format(mask) and f"k0_{which}" in record["labels"].get("function", ""))
+
+
+def softmax(counter, mask):
+    return launch("softmax", counter, mask)
 
 
 def softmax_predicted(mask):
@@ -52,6 +56,12 @@ def torch(who, inputs, measure="rmse", tensor="O"):
     return errors("h200/errors_torch", who, measure, tensor=tensor, inputs=inputs)
 
 
+def correctly_rounded(*who):
+    """Smallest and largest share of fp16 results on N(0, 1), in percent."""
+    found = [100 * torch(name, "normal_fp16", "ulp_0") for name in who]
+    return min(found), max(found)
+
+
 def largest_bias(measure):
     """Of O on an H200, in standard errors, rounded up to a tenth."""
     found = [abs(values(record)[measure]) for record in read(RESULTS / "h200/errors.jsonl") if record["labels"]["tensor"] == "O"]
@@ -65,6 +75,14 @@ def lse(name, kernel, element, measure="mean_signed_error"):
 EXPERIMENTS = "experiments/README.md"
 PREDICTION_FIGURES = [
     (EXPERIMENTS, "Store sectors, {:.0f} M predicted and {:,.0f} M measured.", lambda: millions(both("global_store_sectors", "k0_standard"))),
+    (EXPERIMENTS, "of the warp: 4 x {:.1f} M for S and 4 x {:.1f} M for O. The softmax's {:.1f} M are as predicted.",
+     lambda: millions((launch("scores", "global_store_sectors") / 4, launch("values", "global_store_sectors") / 4, launch("softmax", "global_store_sectors")))),
+    (EXPERIMENTS, "1 - {:.3f} / 8 would be {:.1f} %. - L2 hits of `k10",
+     lambda: [1 - both("l2_hit", "k1_naive")[0] / 100, 100 * (1 - (1 - both("l2_hit", "k1_naive")[0] / 100) / 8)]),
+    (EXPERIMENTS, "even correctly rounded outputs have an outward bias of {:.1f} standard errors.",
+     lambda: [torch("torch_sdpa_math", "outliers_sd100_fp16", "outward_bias")]),
+    (EXPERIMENTS, "in fp32 inside: {:.1f} % of its fp16 results are correctly rounded, where kernels that round P to 16 bits give {:.0f} to {:.0f} %.",
+     lambda: [correctly_rounded("torch_sdpa_math")[0], *correctly_rounded("fa2_mma", "torch_sdpa_flash", "torch_sdpa_cudnn", "torch_sdpa_efficient")]),
     (EXPERIMENTS, "Load sectors under the causal mask, {:.1f} M predicted and {:.1f} M measured; the difference is in the softmax alone, {:.1f} M and {:.1f} M.",
      lambda: [*millions(both("global_load_sectors", "k0_standard", "causal")),
               *millions((softmax_predicted("causal"), softmax("global_load_sectors", "causal_top_left")))]),
