@@ -93,6 +93,10 @@ void print_start(const StudySpec& spec, const Expansion& expansion, const Part& 
              part.words.empty() ? "" : "; this is ", part.words);
   if (!expansion.points.empty() && !is_timed(expansion)) {
     fmt::print("  nothing is timed without a GPU: models and the executor's counters instead\n");
+    if (!spec.counters.empty()) {
+      fmt::print("  hardware counters need one too: {} not taken\n",
+                 fmt::join(spec.counters, ", "));
+    }
   }
   print_skipped(expansion);
   std::fflush(stdout);
@@ -101,7 +105,8 @@ void print_start(const StudySpec& spec, const Expansion& expansion, const Part& 
 void print_answers(const std::vector<Record>& answers) {
   for (const Record& answer : answers) {
     const auto label = [&](const char* name) { return answer.labels.at(name); };
-    fmt::print("{:<10} {}: {}\n", label("answer"), label("that"), label("found"));
+    const std::string word = label("answer") == "no_results" ? "no results" : label("answer");
+    fmt::print("{:<10} {}: {}\n", word, label("that"), label("found"));
   }
 }
 

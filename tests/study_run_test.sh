@@ -18,6 +18,7 @@ plan:
   query_tile: 16
   key_tile: [16, 32]
 executor: simt
+counters: [dram]
 time_budget: 1s
 expect:
   - that: all(model.shared_passes > 0)
@@ -39,6 +40,7 @@ wait_for_lines() {
 "$attest" study run tiny.yaml --out whole >whole.log 2>&1
 check "a study runs without a GPU" [ $? -eq 0 ]
 check "it says that nothing is timed" has whole.log "nothing is timed without a GPU"
+check "and that hardware counters are not taken" has whole.log "hardware counters need one too: dram not taken"
 check "it answers what was expected" has whole.log "holds      all(model.shared_passes > 0): 32 of 32 points"
 check "a budget of GPU time leaves nothing out" has whole.log "0 left out"
 check "every point has a record" [ "$(points whole | wc -l)" -eq 32 ]

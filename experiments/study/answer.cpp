@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "experiments/study/evaluate.hpp"
@@ -56,6 +57,18 @@ Row row_of(const Record& record) {
   return row;
 }
 
+/// What is missing, and why where that is known.
+std::string missing_text(const Value& missing, const std::vector<Row>& rows) {
+  constexpr std::array timed{"time",     "rate",  "rounds",     "speed_over_",
+                             "sm_clock", "power", "temperature"};
+  const bool is_timed = std::ranges::any_of(
+      rows, [](const Row& row) { return row.value("time").kind == Value::Kind::number; });
+  const bool needs_time = std::ranges::any_of(
+      timed, [&](const char* begin) { return missing.text.starts_with(begin); });
+  return to_string(missing) +
+         (needs_time && !is_timed && !rows.empty() ? ", as nothing was timed" : "");
+}
+
 /// Both sides of the comparison that an expectation is; of others the whole.
 std::string found_text(const Expression& e, const std::vector<Row>& rows, double tolerance) {
   const Value whole = evaluate(e, rows, tolerance);
@@ -73,21 +86,27 @@ std::string found_text(const Expression& e, const std::vector<Row>& rows, double
   if (e.kind == Expression::Kind::binary) {
     const std::string slack =
         tolerance > 0 ? fmt::format(", tolerance {} %", format_number(100 * tolerance)) : "";
-    return fmt::format("{} {} {}{}", to_string(evaluate(e.operands[0], rows, tolerance)), e.word,
+    return fmt::format("{}{} {} {}{}", to_string(evaluate(e.operands[0], rows, tolerance)),
+                       whole.is_surely_false() ? ", not" : "", e.word,
                        to_string(evaluate(e.operands[1], rows, tolerance)), slack);
   }
   if (e.kind == Expression::Kind::call && (e.word == "all" || e.word == "any")) {
-    Expression count = e;
-    count.word = "count";
-    count.operands.clear();
-    const Value points = evaluate(count, rows, tolerance);
-    Expression both = e.operands[0];
-    if (!e.where.empty()) {
-      both = {.kind = Expression::Kind::binary, .word = "and", .operands = {e.where[0], both}};
-    }
-    count.where = {both};
-    return fmt::format("{} of {} points", to_string(evaluate(count, rows, tolerance)),
-                       to_string(points));
+    const auto count = [&](const Expression* condition) {
+      Expression points{.kind = Expression::Kind::call, .word = "count", .where = e.where};
+      if (condition != nullptr && e.where.empty()) points.where = {*condition};
+      if (condition != nullptr && !e.where.empty()) {
+        points.where = {{.kind = Expression::Kind::binary,
+                         .word = "and",
+                         .operands = {e.where[0], *condition}}};
+      }
+      return static_cast<std::size_t>(evaluate(points, rows, tolerance).mid);
+    };
+    const Expression& asked = e.operands[0];
+    const Expression otherwise{.kind = Expression::Kind::unary, .word = "not", .operands = {asked}};
+    const std::size_t points = count(nullptr), yes = count(&asked), no = count(&otherwise);
+    const std::string unknown =
+        yes + no < points ? fmt::format("; {} more were not measured", points - yes - no) : "";
+    return fmt::format("{} of {} points{}", yes, yes + no, unknown);
   }
   return to_string(whole);
 }
@@ -118,7 +137,7 @@ StudyAnswer answer(const Expectation& expectation, const std::vector<Record>& re
   const Expression& that = *expectation.that.expression;
   const Value value = evaluate(that, rows, expectation.tolerance);
   if (value.kind == Value::Kind::missing) {
-    return {.kind = StudyAnswer::Kind::no_results, .sentence = to_string(value)};
+    return {.kind = StudyAnswer::Kind::no_results, .sentence = missing_text(value, rows)};
   }
   const StudyAnswer::Kind kind = value.is_surely_true()    ? StudyAnswer::Kind::holds
                                  : value.is_surely_false() ? StudyAnswer::Kind::refuted

@@ -26,7 +26,9 @@ Record timed(std::int64_t query_tile, double low, double mid, double high) {
 StudyAnswer answer_to(const std::string& that, const std::vector<Record>& records,
                       const std::string& rest = "") {
   const ParsedStudy parsed = parse_study(
-      "question: Q?\nkernels: k5_padded_tiles\nexpect:\n  - {that: '" + that + "'" + rest + "}\n",
+      "question: Q?\nkernels: k5_padded_tiles\nplan: {query_tile: [32, 64]}\nexpect:\n  - {that: "
+      "'" +
+          that + "'" + rest + "}\n",
       "test");
   for (const StudyError& error : parsed.errors) ADD_FAILURE() << to_string(error, "test");
   return parsed.spec ? answer(parsed.spec->expect.at(0), records) : StudyAnswer{};
@@ -49,7 +51,7 @@ TEST(Answers, It_holds_or_is_refuted_only_where_the_intervals_agree) {
 TEST(Answers, It_says_what_was_found) {
   EXPECT_EQ(answer_to("min(time) < 7ms", results).sentence, "5 (4.9 to 5.1) < 7");
   EXPECT_EQ(answer_to("min(time) > 7ms", results, ", tolerance: 1%").sentence,
-            "5 (4.9 to 5.1) > 7, tolerance 1 %");
+            "5 (4.9 to 5.1), not > 7, tolerance 1 %");
   EXPECT_EQ(answer_to("all(time < 7ms)", results).sentence, "1 of 2 points");
   EXPECT_EQ(answer_to("min(power) > 9 or max(time) > 7ms", results).sentence,
             "10 (9.9 to 10.1) > 7");
@@ -60,8 +62,30 @@ TEST(Answers, It_says_what_was_found) {
 TEST(Answers, What_was_not_measured_is_no_result) {
   EXPECT_EQ(kind_of("min(power) > 9", results), "no_results");
   EXPECT_EQ(answer_to("min(power) > 9", results).sentence, "nothing is known of power");
-  EXPECT_EQ(kind_of("min(time where plan.query_tile == 128) > 0ms", results), "no_results");
+  EXPECT_EQ(kind_of("min(time where plan.warps == 8) > 0ms", results), "no_results");
   EXPECT_EQ(kind_of("min(time) > 0ms", {}), "no_results");
+}
+
+TEST(Answers, Where_nothing_was_timed_it_says_so) {
+  Record modelled = timed(32, 1, 1, 1);
+  modelled.measurements = {{"model.flops", 4, "1"}};
+  EXPECT_EQ(answer_to("min(time) < 7ms", {modelled}).sentence,
+            "nothing is known of time, as nothing was timed");
+  EXPECT_EQ(answer_to("min(power) < 7", {modelled}).sentence,
+            "nothing is known of power, as nothing was timed");
+  EXPECT_EQ(answer_to("min(error.rmse) < 7", {modelled}).sentence,
+            "nothing is known of error.rmse");
+}
+
+TEST(Answers, Points_without_the_value_are_counted_apart) {
+  Record without = timed(64, 1, 1, 1);
+  without.measurements.clear();
+  std::vector<Record> records = results;
+  records.push_back(without);
+  EXPECT_EQ(answer_to("all(time > 1ms)", records).sentence,
+            "2 of 2 points; 1 more were not measured");
+  EXPECT_EQ(answer_to("all(time > 7ms where plan.query_tile == 64)", records).sentence,
+            "0 of 1 points; 1 more were not measured");
 }
 
 TEST(Answers, Only_points_that_were_timed_count) {

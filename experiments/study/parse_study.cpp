@@ -49,10 +49,12 @@ class StudyReader {
         if (read) spec_.constraints.push_back(*std::move(read));
       }
     });
-    with("expect",
-         [&](const YamlNode& node) { spec_.expect = read_expectations(node, baselines, errors_); });
+    const StudyAxes axes(spec_, errors_.empty());
+    with("expect", [&](const YamlNode& node) {
+      spec_.expect = read_expectations(node, baselines, axes, errors_);
+    });
     with("plots",
-         [&](const YamlNode& node) { spec_.plots = read_plots(node, baselines, errors_); });
+         [&](const YamlNode& node) { spec_.plots = read_plots(node, baselines, axes, errors_); });
     check_size();
     return std::move(spec_);
   }

@@ -1,6 +1,7 @@
 #include "experiments/study/read_parts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -126,7 +127,7 @@ Sampling read_sampling(const YamlNode& node, bool has_time_budget,
 
 std::vector<Expectation> read_expectations(const YamlNode& node,
                                            const std::vector<Baseline>& baselines,
-                                           std::vector<StudyError>& errors) {
+                                           const StudyAxes& axes, std::vector<StudyError>& errors) {
   const Vocabulary vocabulary = result_vocabulary(baselines);
   std::vector<Expectation> expectations;
   for (const YamlNode* item : items_of(node)) {
@@ -138,6 +139,10 @@ std::vector<Expectation> read_expectations(const YamlNode& node,
     auto that =
         read_expression(*value_of_key(*item, "that"), vocabulary, Scope::results, true, errors);
     if (!that) continue;
+    for (ExpressionError& error : axes.complaints(*that->expression)) {
+      const Place at{that->place.line, that->place.column + static_cast<int>(error.at)};
+      errors.push_back({at, std::move(error.sentence)});
+    }
     expectations.push_back({.that = *std::move(that),
                             .because = text("because"),
                             .claim = text("claim"),
@@ -147,8 +152,8 @@ std::vector<Expectation> read_expectations(const YamlNode& node,
 }
 
 std::vector<Plot> read_plots(const YamlNode& node, const std::vector<Baseline>& baselines,
-                             std::vector<StudyError>& errors) {
-  const Vocabulary vocabulary = result_vocabulary(baselines);
+                             const StudyAxes& axes, std::vector<StudyError>& errors) {
+  const Vocabulary vocabulary = result_vocabulary(baselines), identity = identity_vocabulary();
   std::vector<Plot> plots;
   for (const YamlNode* item : items_of(node)) {
     Plot plot;
@@ -156,10 +161,15 @@ std::vector<Plot> read_plots(const YamlNode& node, const std::vector<Baseline>& 
       const YamlNode* value = value_of_key(*item, key);
       if (value == nullptr) return;
       text = value->text;
-      if (!is_name || vocabulary.find(text) != nullptr) return;
-      errors.push_back(
-          {value->place, fmt::format("'plots.{}' is '{}', which is no axis and no measurement; {}",
-                                     key, printable(text), near_or_all(text, vocabulary.all()))});
+      if (!is_name) return;
+      const std::string what = fmt::format("'plots.{}' is '{}', which", key, printable(text));
+      if (vocabulary.find(text) == nullptr) {
+        errors.push_back({value->place, fmt::format("{} is no axis and no measurement; {}", what,
+                                                    near_or_all(text, vocabulary.all()))});
+      } else if (identity.find(text) != nullptr && text != "executor" && !axes.has(text)) {
+        errors.push_back({value->place, fmt::format("{} is no axis of this study; its axes: {}",
+                                                    what, fmt::join(axes.names(), ", "))});
+      }
     };
     read("kind", plot.kind, false);
     read("title", plot.title, false);

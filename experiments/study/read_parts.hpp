@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/study/spec.hpp"
+#include "experiments/study/study_axes.hpp"
 #include "experiments/study/yaml_tree.hpp"
 
 namespace attest {
@@ -22,9 +23,10 @@ namespace attest {
                                      std::vector<StudyError>& errors);
 [[nodiscard]] std::vector<Expectation> read_expectations(const YamlNode& node,
                                                          const std::vector<Baseline>& baselines,
+                                                         const StudyAxes& axes,
                                                          std::vector<StudyError>& errors);
 [[nodiscard]] std::vector<Plot> read_plots(const YamlNode& node,
                                            const std::vector<Baseline>& baselines,
-                                           std::vector<StudyError>& errors);
+                                           const StudyAxes& axes, std::vector<StudyError>& errors);
 
 }  // namespace attest

@@ -40,7 +40,7 @@ TEST(ShippedStudies, Ask_a_question_whose_answer_can_be_checked_within_their_bud
     const StudySpec spec = spec_of(study);
     EXPECT_EQ(spec.name, study.name);
     EXPECT_FALSE(spec.claims.empty()) << study.name;
-    EXPECT_GE(spec.expect.size(), 2U) << study.name;
+    EXPECT_FALSE(spec.expect.empty()) << study.name;
     EXPECT_FALSE(spec.plots.empty()) << study.name;
     EXPECT_TRUE(study.text.starts_with("# yaml-language-server: $schema=study.schema.json\n"))
         << study.name;
@@ -48,7 +48,7 @@ TEST(ShippedStudies, Ask_a_question_whose_answer_can_be_checked_within_their_bud
     budget_s += *spec.time_budget_s;
   }
   EXPECT_GE(shipped_studies().size(), 12U);
-  EXPECT_LE(budget_s, 400) << "what the machine with the GPU is asked for in all";
+  EXPECT_LE(budget_s, 600) << "what the machine with the GPU is asked for in all";
 }
 
 TEST(ShippedStudies, Have_points_of_each_of_their_kernels_without_a_gpu) {

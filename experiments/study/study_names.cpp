@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/input_family.hpp"
 #include "experiments/study/kernel_choice.hpp"
@@ -15,6 +16,10 @@ namespace {
 ValueType text_type(std::vector<std::string> texts) {
   return {.kind = ValueType::Kind::text, .texts = std::move(texts)};
 }
+
+constexpr std::array measured_names{
+    "rate",        "rounds",     "sm_clock",      "power",
+    "temperature", "error.rmse", "error.max_abs", "error.over_bound_max"};
 
 ValueType type_of(const ProblemField& field) {
   return field.kind == ProblemField::Kind::choice ? text_type(choices_of(field)) : ValueType{};
@@ -71,6 +76,10 @@ Vocabulary constraint_vocabulary() {
   for (const ModelValueName& value : model_value_names()) {
     vocabulary.names[std::string(value.name)] = {.dimension = value.dimension};
   }
+  for (const char* name : measured_names) vocabulary.later.emplace_back(name);
+  for (const char* begin : {"time", "speed_over_", "counter.", "model."}) {
+    vocabulary.later.emplace_back(begin);
+  }
   return vocabulary;
 }
 
@@ -78,10 +87,7 @@ Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
   Vocabulary vocabulary = identity_vocabulary();
   auto& names = vocabulary.names;
   names["time"] = {.dimension = Dimension::time};
-  for (const char* name : {"rate", "rounds", "sm_clock", "power", "temperature", "error.rmse",
-                           "error.max_abs", "error.over_bound_max"}) {
-    names[name] = {};
-  }
+  for (const char* name : measured_names) names[name] = {};
   for (const Baseline& baseline : baselines) names["speed_over_" + baseline.name] = {};
   vocabulary.open = {"counter.", "model."};
   return vocabulary;

@@ -63,8 +63,13 @@ class Checker {
   ValueType type_of_name(const Expression& e) {
     const ValueType* type = vocabulary_.find(e.word);
     if (type == nullptr) {
-      fail(e.at, fmt::format("name '{}' is unknown; {}", printable(e.word),
-                             near_or_all(e.word, vocabulary_.all())));
+      const bool is_later = std::ranges::any_of(
+          vocabulary_.later, [&](const std::string& begin) { return e.word.starts_with(begin); });
+      fail(e.at, is_later ? fmt::format("'{}' is known only after a point has run; allowed here: "
+                                        "its axes, and models such as flops and shared_bytes",
+                                        printable(e.word))
+                          : fmt::format("name '{}' is unknown; {}", printable(e.word),
+                                        near_or_all(e.word, vocabulary_.all())));
       return {};
     }
     if (needs_aggregate_) {

@@ -20,7 +20,8 @@ struct ValueType {
 /// The names that an expression may use.
 struct Vocabulary {
   std::map<std::string, ValueType, std::less<>> names;
-  std::vector<std::string> open;  ///< beginnings of names that stand for some number: `counter.`
+  std::vector<std::string> open;   ///< beginnings of names that stand for some number: `counter.`
+  std::vector<std::string> later;  ///< beginnings of names that have no value yet: `time`
 
   /// nullptr for an unknown name.
   [[nodiscard]] const ValueType* find(std::string_view name) const;
