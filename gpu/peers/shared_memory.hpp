@@ -38,9 +38,8 @@ class SharedMemory {
   void copy_back(void* stream) const;
   /// Where the copy of an address inside one of the buffers lies.
   [[nodiscard]] std::size_t place_of(const void* address) const;
-  /// Some bytes of every buffer but those of the outputs: enough to see that other inputs lie in
-  /// them.
-  [[nodiscard]] std::vector<std::byte> samples(const Arguments& arguments) const;
+  /// Where the originals lie, in the order of their copies.
+  [[nodiscard]] std::vector<const std::byte*> originals() const;
 
  private:
   [[nodiscard]] const Buffer& buffer_of(const void* address) const;

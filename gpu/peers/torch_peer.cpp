@@ -11,6 +11,7 @@
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"
+#include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/device_info.hpp"
 
 namespace attest {
@@ -77,7 +78,7 @@ class TorchPeer {
 
   void launch(const std::string& name, const Arguments& a, Device& device) {
     Json request = prepared(name, a, device);
-    copied_ = {};
+    copied_.reset();
     memory_.copy_in(device.native_stream());
     request["launches"] = 0;
     (void)worker_->ask(request);
@@ -86,7 +87,7 @@ class TorchPeer {
 
   double time(const std::string& name, const Arguments& a, Device& device, int launches) {
     Json request = prepared(name, a, device);
-    if (Copied now = state_of(request, a); now != copied_) {
+    if (auto now = state_of(device); !now || now != copied_) {
       memory_.copy_in(device.native_stream());
       copied_ = std::move(now);
     }
@@ -102,14 +103,18 @@ class TorchPeer {
   [[nodiscard]] const std::string& kernels() const { return kernels_; }
 
  private:
-  /// What lies in the copies. Addresses alone would not do: others may hold their inputs there now.
+  /// Which originals the copies are of, and when. Addresses alone would not do: others may hold
+  /// their inputs there now. Whose launch asks makes no difference: rivals take turns.
   struct Copied {
-    std::string request;
-    std::vector<std::byte> samples;
+    std::uint64_t version = 0;
+    std::vector<const std::byte*> originals;
     friend bool operator==(const Copied&, const Copied&) = default;
   };
-  [[nodiscard]] Copied state_of(const Json& request, const Arguments& a) const {
-    return {fmt::format("{} {} {} {}", request.dump(), a.q, a.k, a.v), memory_.samples(a)};
+  /// Nothing where the device does not say when its memory changed.
+  [[nodiscard]] std::optional<Copied> state_of(const Device& device) const {
+    const auto* const cuda = dynamic_cast<const CudaDevice*>(&device);
+    if (cuda == nullptr) return std::nullopt;
+    return Copied{cuda->memory_version(), memory_.originals()};
   }
 
   /// The worker runs and has the memory open, in which there is room.
@@ -126,7 +131,7 @@ class TorchPeer {
   }
 
   void open_memory() {
-    copied_ = {};
+    copied_.reset();
     try {
       (void)worker_->ask({{"do", "close"}});
       memory_.make_room();
@@ -141,7 +146,7 @@ class TorchPeer {
 
   SharedMemory memory_;
   std::optional<PythonWorker> worker_;  // ends before its memory is freed
-  Copied copied_;
+  std::optional<Copied> copied_;        ///< nothing: not the inputs of a timed launch
   std::string kernels_;
 };
 

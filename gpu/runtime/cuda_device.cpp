@@ -1,6 +1,7 @@
 #include "gpu/runtime/cuda_device.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <span>
 
 #include "core/hardware_counters.hpp"
@@ -18,6 +19,11 @@ DeviceInfo select_device(int ordinal) {
   return device_info(ordinal);
 }
 
+std::uint64_t next_memory_version() {
+  static std::atomic<std::uint64_t> versions{0};
+  return ++versions;
+}
+
 const DeviceRegistration registration{
     {.executor = Executor::gpu, .unavailable = why_no_gpu, .make = [] {
        return std::unique_ptr<Device>(std::make_unique<CudaDevice>());
@@ -25,7 +31,8 @@ const DeviceRegistration registration{
 
 }  // namespace
 
-CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), info_(select_device(ordinal)) {}
+CudaDevice::CudaDevice(int ordinal)
+    : ordinal_(ordinal), info_(select_device(ordinal)), memory_version_(next_memory_version()) {}
 
 CudaDevice::~CudaDevice() = default;
 
@@ -42,6 +49,7 @@ std::byte* CudaDevice::upload(const BufferImage& image) {
 std::byte* CudaDevice::allocate(std::size_t bytes) {
   // An empty buffer still needs an address of its own, by which it is released.
   DeviceBuffer<std::byte> buffer{std::max<std::size_t>(bytes, 1)};
+  memory_version_ = next_memory_version();
   std::byte* const address = buffer.data();
   buffers_.emplace(address, std::move(buffer));
   return address;
@@ -63,6 +71,7 @@ void CudaDevice::download(const std::byte* from, std::span<std::byte> to) {
 
 void CudaDevice::release(std::byte* buffer) noexcept {
   buffers_.erase(buffer);
+  memory_version_ = next_memory_version();
 }
 
 void CudaDevice::poison_scratch() {

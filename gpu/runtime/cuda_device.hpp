@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 
@@ -39,12 +40,16 @@ class CudaDevice final : public Device {
   [[nodiscard]] void* native_stream() const override { return stream_.get(); }
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
+  /// While it stays the same, buffers hold what they held, but for what kernels wrote: it changes
+  /// when one is made or given back, and no two devices of a process ever have the same.
+  [[nodiscard]] std::uint64_t memory_version() const { return memory_version_; }
   [[nodiscard]] const Stream& stream() const { return stream_; }
   [[nodiscard]] const DeviceInfo& info() const { return info_; }
 
  private:
   int ordinal_;
   DeviceInfo info_;
+  std::uint64_t memory_version_;
   Stream stream_;
   std::unordered_map<std::byte*, DeviceBuffer<std::byte>> buffers_;
   DeviceBuffer<std::byte> flush_;               ///< empty until the first flush

@@ -167,5 +167,20 @@ TEST_F(GpuDeviceTest, LaunchBeyondTheDeviceIsRefusedWithASentenceBeforeItReaches
   EXPECT_EQ(refusal({1}, {32}, 0), "reached the driver");  // a null kernel
 }
 
+TEST_F(GpuDeviceTest, TheVersionOfItsMemoryChangesWithEveryBufferAndIsNoOtherDevices) {
+  CudaDevice device;
+  const std::uint64_t first = device.memory_version();
+  EXPECT_NE(CudaDevice().memory_version(), first);
+  EXPECT_EQ(device.memory_version(), first);
+  std::byte* const buffer = device.allocate(16);
+  const std::uint64_t second = device.memory_version();
+  EXPECT_NE(second, first);
+  device.flush_cache();
+  EXPECT_EQ(device.memory_version(), second) << "a flush touches nobody's buffer";
+  device.release(buffer);
+  EXPECT_NE(device.memory_version(), second);
+  EXPECT_NE(device.memory_version(), first);
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,0 +1,77 @@
+"""What the worker keeps between requests, with stand-ins for PyTorch and for the GPU's memory."""
+
+import importlib.util
+import pathlib
+import sys
+import unittest
+from unittest import mock
+
+TENSORS = {name: {"at": 0, "shape": [1, 1, 2, 8], "strides": [16, 16, 8, 1]} for name in "qkvo"}
+
+
+def worker_module():
+    """A fresh copy, which finds a mock where it looks for PyTorch."""
+    spec = importlib.util.spec_from_file_location("torch_worker", pathlib.Path(__file__).with_name("torch_worker.py"))
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(sys.modules, {"torch": mock.MagicMock()}):
+        spec.loader.exec_module(module)
+    module.torch.cuda.Event.return_value.elapsed_time.return_value = 6.0
+    return module
+
+
+def request(kernel, launches=3, scale=1.0):
+    return {"do": "run", "kernel": kernel, "type": "fp16", "mask": "none", "scale": scale, "plan": {}, "launches": launches,
+            "lse": TENSORS["q"], **TENSORS}
+
+
+class Requests(unittest.TestCase):
+    def setUp(self):
+        self.module = worker_module()
+        self.module.Memory = mock.MagicMock
+        self.made, self.launched = [], []
+        for name in ("torch_flash", "torch_efficient"):
+            self.module.KERNELS[name] = self.kernel(name)
+        self.module.gpu_kernels_of = mock.Mock(side_effect=lambda run: ["flash fmha"])
+        self.worker = self.module.Worker()
+
+    def kernel(self, name):
+        def make(problem):
+            self.made.append((name, problem.scale))
+            return lambda: self.launched.append(name), lambda made: (mock.Mock(), mock.Mock())
+        return make
+
+    def test_rivals_that_take_turns_on_a_problem_are_made_ready_once(self):
+        for _ in range(3):
+            for name in ("torch_flash", "torch_efficient"):
+                self.assertEqual(self.worker.answer(request(name))["ms"], 2.0)
+        self.assertEqual(self.made, [("torch_flash", 1.0), ("torch_efficient", 1.0)])
+        self.assertEqual(len(self.launched), 3 * 2 * 3)
+        self.assertEqual(self.module.gpu_kernels_of.call_count, 2)
+
+    def test_another_problem_gets_its_own_and_the_first_is_let_go(self):
+        for scale in (1.0, 0.5, 1.0):
+            self.worker.answer(request("torch_flash", scale=scale))
+            self.assertEqual(len(self.worker.ready), 1)
+        self.assertEqual([scale for _, scale in self.made], [1.0, 0.5, 1.0])
+
+    def test_nothing_is_kept_of_memory_that_is_given_back(self):
+        self.worker.answer(request("torch_flash"))
+        self.worker.answer({"do": "close"})
+        self.assertEqual(self.worker.ready, {})
+        self.worker.answer({"do": "open", "handle": "00", "bytes": 64})
+        self.worker.answer(request("torch_flash"))
+        self.assertEqual(len(self.made), 2)
+
+    def test_an_answer_is_written_without_being_timed(self):
+        self.assertEqual(self.worker.answer(request("torch_flash", launches=0)), {})
+        self.assertEqual(self.launched, ["torch_flash"])
+        self.assertEqual(self.module.gpu_kernels_of.call_count, 0)
+
+    def test_another_backend_than_the_one_asked_for_is_an_error(self):
+        self.module.gpu_kernels_of = mock.Mock(return_value=["fmha_cutlass"])
+        with self.assertRaisesRegex(RuntimeError, "PyTorch ran another backend: fmha_cutlass"):
+            self.worker.answer(request("torch_flash"))
+
+
+if __name__ == "__main__":
+    unittest.main()
