@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Errors by precision along one axis at a time: length, head dim, size of the logits, key tile, order of keys, splits, row under
-# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding. On the executor, which has
+# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; and of Plans that were timed. On the executor, which has
 # the H200's bits for these kernels (../gpu/arithmetic), and by emulations on the CPU.
 #
 #   experiments/error_axes.sh build/release/bin/attest OUT [AXIS...]
@@ -33,7 +33,7 @@ key_tile() {
   fixed=(--executor cpu --sets 2)
   errors key_tile "${inputs[@]}" --kernel choice/flash --plan 'kt{16,32,64,128,256,1024}'
   errors key_tile "${inputs[@]/d64/d64 fp32}" --kernel emulated_fma --plan 'kt{16,32,64,128,256,1024}'
-  errors key_tile "${inputs[@]}" --kernel emulated_split_sm90 --plan 'products=tf32_x3,kt{16,32,64,128,256,1024}'
+  errors key_tile "${inputs[@]}" --kernel emulated_split_sm90 --plan 'products={tf32_x3,fp16_x3,bf16_x6,tf32},kt{16,32,64,128,256,1024}'
 }
 key_order() {
   precisions key_order --family normal:4 --family sink:8 --problem 'h2 n512 d64' \
@@ -45,6 +45,7 @@ key_splits() {
   fixed=(--executor cpu --sets 2)
   errors key_splits "${inputs[@]}" --kernel 'choice/flash,choice/partials_in_16_bits' --plan 'kt32,key_splits={1,2,4,8,16}'
   errors key_splits "${inputs[@]/d64/d64 fp32}" --kernel 'emulated_fma,o6_split_combine' --plan 'kt32,key_splits={1,2,4,8,16}'
+  errors key_splits "${inputs[@]}" --kernel emulated_split_sm90 --plan 'products={tf32_x3,fp16_x3,bf16_x6,tf32},kt32,key_splits={1,2,4,8,16}'
 }
 row() { precisions row --family normal --problem 'h2 n1024 d64 causal_top_left' --by row; }
 family() {
@@ -66,6 +67,12 @@ map() {
   errors map --map --problem 'h3/1 n1024 d64 bf16 causal_top_left' --family 'smollm2.layer{0,18,29}' --kernel fa2_mma
   errors map --map --problem 'h2 n1024 d64 causal_top_left' --family normal --kernel k10_wide_tiles
 }
+# Plans that were timed later than the others of errors_precision.jsonl were judged.
+timed() {
+  errors timed --family normal --problem 'h2 n1024 d64' --kernel fa3_wgmma --plan qt256,kt64
+  errors timed --family normal --problem 'h2 n1024 d128' --kernel fa3_wgmma --plan qt192,kt64
+  errors timed --family normal --problem 'h2 n1024 d64' --kernel fp32_wgmma --plan qt192,kt64
+}
 variant() {
   fixed=(--executor cpu --sets 2)
   errors variant --kernel 'o*' --problem 'h2 n{64,512,2048} d64 fp32' --family normal
@@ -80,7 +87,7 @@ choice() {
 
 mkdir -p "$out"
 axes=("$@")
-[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map variant choice length)
+[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length)
 for axis in "${axes[@]}"; do
   ( "$axis" )
   mv "$out/$axis/errors.jsonl" "$out/errors_$axis.jsonl"
