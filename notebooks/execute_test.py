@@ -51,6 +51,10 @@ class Notebooks(unittest.TestCase):
             from_records = "from attest_book import records\nassert records.committed('h200/ladder.jsonl')"
             self.assertTrue(notebooks.make_html(notebook_of(folder, from_records), pathlib.Path(folder)).exists())
 
+    def test_a_warning_does_not_come_into_a_page(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(NotebookFailed, "planted.ipynb: a cell writes to stderr(.|\n)*careful"):
+            notebooks.make_html(notebook_of(folder, "import warnings\nwarnings.warn('careful')"), pathlib.Path(folder))
+
     def test_a_cell_that_raises_is_named(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(NotebookFailed, "planted.ipynb(.|\n)*ZeroDivision"):
             notebooks.make_html(notebook_of(folder, "1 / 0"), pathlib.Path(folder))

@@ -29,7 +29,17 @@ def theme():
 def draw(spec, **_):
     """A chart in a notebook: a picture that every viewer shows without a network, and the specification, of which our HTML
     files make pictures with tooltips."""
+    spec = finite(spec)
     return {"image/svg+xml": vl_convert.vegalite_to_svg(spec), VEGA_LITE: spec}
+
+
+def finite(spec):
+    """The specification with null for NaN and infinities, which JSON has not; Altair leaves them in columns of mixed types."""
+    if isinstance(spec, dict):
+        return {key: finite(value) for key, value in spec.items()}
+    if isinstance(spec, list):
+        return [finite(value) for value in spec]
+    return None if isinstance(spec, float) and not math.isfinite(spec) else spec
 
 
 altair.renderers.register("attest", draw)
@@ -63,6 +73,14 @@ def number_text(value):
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)
     return f"{value:.0f}" if abs(value) < 1e6 and value == round(value) else f"{value:.4g}"
+
+
+def small_text(value, digits=3):
+    """A number as a table of errors shows it: 4.32e-4, 0.0432, 43.2."""
+    if not math.isfinite(value) or value == 0 or abs(value) >= 1e-2:
+        return f"{value:.{digits}g}"
+    figures, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    return f"{figures}e{int(exponent)}"
 
 
 def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", is_better=None, scale="linear"):
@@ -135,13 +153,14 @@ def grouped_bars(frame, value, category, color=None, title=None, units=None):
     frame = frame.assign(**{name: frame[name].astype(str) for name in (category, color) if name})
     base = altair.Chart(frame[list(dict.fromkeys(name for name in (category, color, value) if name))]).encode(
         y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=title_of(category)),
-        x=altair.X(field(value, "Q"), scale=altair.Scale(domainMax=frame[value].max() * 1.2), title=title_of(value, units)))
+        x=altair.X(field(value, "Q"), scale=altair.Scale(domainMax=frame[value].max() * 1.2), title=title_of(value, units),
+                   axis=altair.Axis(format="~s") if frame[value].max() >= 1e6 else altair.Axis()))
     drawn = base.mark_bar(color=COLOURS[0])
     if color:
         order = sorted_by_number(frame[color])
         base = base.encode(yOffset=altair.YOffset(field(color, "N"), scale=altair.Scale(domain=order)))
         drawn = base.mark_bar().encode(color=altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(domain=order, range=COLOURS[:len(order)])))
-    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(text=altair.Text(field(value, "Q"), format=".4~g"))
+    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(text=altair.Text(field(value, "Q"), format=".4~s" if frame[value].max() >= 1e6 else ".4~g"))
     rows = frame[category].nunique() * (frame[color].nunique() if color else 1)
     return (drawn.encode(tooltip=[tip(name) for name in (category, color, value) if name]) + labels).properties(title=title or "", width=360, height=max(40, 24 * rows))
 

@@ -110,13 +110,13 @@ def picture(table):
         return None
     shown = table.head(60).assign(direction=[WORDS[side] for side in table.head(60).side])
     names = shown.what.tolist()
-    colour = altair.Color("direction:N", title=None, scale=altair.Scale(domain=list(WORDS.values()), range=[charts.COLOURS[1], charts.COLOURS[2], "#888888"]))
-    base = altair.Chart(shown).encode(y=altair.Y("what:N", sort=names, title=None, axis=altair.Axis(labelLimit=460)), color=colour,
+    colour = altair.Color("direction:N", title=None, scale=altair.Scale(domain=list(WORDS.values()), range=[charts.COLOURS[1], charts.COLOURS[2], "#888888"]), legend=altair.Legend(orient="bottom"))
+    base = altair.Chart(shown).encode(y=altair.Y("what:N", sort=names, title=None, axis=altair.Axis(labelLimit=780, labelFontSize=10)), color=colour,
                                       tooltip=["what", "ratio", "low", "high", "flags"])
     at_x = altair.X("low:Q", title="B over A", scale=altair.Scale(zero=False))
     one = altair.Chart(pandas.DataFrame({"x": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
     drawn = one + base.mark_rule(strokeWidth=2).encode(x=at_x, x2="high:Q") + base.mark_point().encode(x="ratio:Q")
-    return drawn.properties(width=460, height=18 * len(shown))
+    return drawn.properties(width=360, height=18 * len(shown))
 
 
 def page(a, b):

@@ -5,7 +5,9 @@ import math
 import altair
 
 from attest_book import errors, records
+from attest_book.charts import small_text
 from attest_book.page import Page
+from attest_book.tables import in_one_line
 
 OURS = "xeon-2core/errors_family.jsonl"  # of our kernels, to compare with
 GROWTH = {"length": ("Length", "A line that rises on the right grows with the number of keys: long chains of additions. Dotted: the floor of the "
@@ -20,6 +22,10 @@ COLUMNS = {"precision": "kernel", "problem": "problem", "inputs": "inputs", "ten
 
 def number(value, digits=2):
     return "not a number" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def cell(value):
+    return "not a number" if math.isnan(value) else small_text(value)
 
 
 def what_is_wrong(rows):
@@ -46,7 +52,7 @@ def sentence(who, both):
         one = usual.iloc[0]
         said.append(f"on N(0, 1) its RMSE is {number(one.relative_l2)} of O, {number(errors.times_floor(usual)[0])} times what rounding the exact "
                     f"answer once leaves; {100 * one.share_within_1_ulp:.1f} % of its elements are within one step of it")
-        said.append(f"counted away from zero its errors average {number(one.outward_bias)} standard errors")
+        said.append(f"its mean error is {number(one.bias)} standard errors, counted away from zero {number(one.outward_bias)}; chance stays within 4")
     wrong = what_is_wrong(both)
     if not wrong and "error_over_bound_max" in rows and rows.error_over_bound_max.notna().any():
         worst = rows.loc[rows.error_over_bound_max.idxmax()]
@@ -82,7 +88,7 @@ def beside_ours(rows):
     ours = ours[~ours.precision.isin(usual.precision)] if same else ours.iloc[:0]
     both = usual.assign(whose="measured now")
     for _, row in ours.iterrows():
-        both.loc[len(both) + 1000] = {**{name: row.get(name) for name in both.columns}, "whose": "ours"}
+        both.loc[len(both) + 1000] = {**{name: row.get(name) for name in both.columns}, "whose": "kernels of this project"}
     return both.assign(floor=both.relative_l2 * both.rounded_rmse / both.rmse), len(ours)
 
 
@@ -93,12 +99,13 @@ def maps(found):
             if record.kind == "error_map" and any(value > 0 for name, value in record.values.items() if name.startswith("rmse "))]
 
 
-def add_inputs(page, rows):
+def add_inputs(page, both_tensors):
+    rows = both_tensors[both_tensors.tensor == "O"].reset_index(drop=True)
     both, compared = beside_ours(rows)
     if len(both):
-        page.chart(errors.bars(both, title="N(0, 1)"), "RMSE of O over RMS of O. Black ticks: what rounding the exact answer once to the "
+        page.chart(errors.bars(both, title="N(0, 1)", whose="whose" if compared else None), "RMSE of O over RMS of O. Black ticks: what rounding the exact answer once to the "
                    "output's format would leave; no kernel errs less."
-                   + (" Kernels of this project, measured before, for comparison." if compared else ""))
+                   + (" Blue: kernels of this project, measured before, for comparison." if compared else ""))
         page.chart(errors.ulp_bars(rows[rows.inputs == "normal"]),
                    "How many elements are how many steps of their format from the correctly rounded result, on N(0, 1).")
     page.chart(errors.heat(rows, "inputs", "precision", "relative_l2", "relative RMSE of O", value_title="relative RMSE"),
@@ -106,7 +113,11 @@ def add_inputs(page, rows):
     if "error_over_bound_max" in rows:
         page.chart(errors.heat(rows, "inputs", "precision", "error_over_bound_max", "largest error / bound", pattern=".2~g",
                                value_title="error / bound"),
-                   "Above 1 the kernel is wrong. Far below 1 in 16 bits: the kernel rounds less than it declares.")
+                   "Above 1 the kernel is wrong. Far below 1 in 16 bits on all kinds of inputs: the kernel rounds less than it declares.")
+    lse = both_tensors[both_tensors.tensor == "LSE"]
+    if len(errors.drawable(lse, "rmse")):
+        page.chart(errors.heat(lse, "inputs", "precision", "rmse", "RMSE of LSE", value_title="RMSE"),
+                   "LSE is absolute: an error of 1e-3 in it is one of 0.1 % in every weight that a backward pass or a merge of parts forms of it.")
 
 
 def page(measured, left_out, title):
@@ -115,12 +126,12 @@ def page(measured, left_out, title):
     made = Page(title)
     for said in answer(measured):
         made.paragraph(said, "answer")
-    made.paragraph("This page measures; whether a kernel is right on every shape, mask and layout is asked by attest verify.")
+    made.paragraph("This page measures; whether a kernel is right on every shape, mask and layout is asked by attest verify. Exact answer: attention in double "
+                   "of the inputs that the kernel got, rows of it certified in 113 bits." + asked_problem(families))
     made.paragraph(records.provenance_line([record for found in measured.values() for record in found]), "provenance")
     if families:
         made.heading("Kinds of inputs")
-        rows = tables["inputs"]
-        add_inputs(made, rows[rows.tensor == "O"].reset_index(drop=True))
+        add_inputs(made, tables["inputs"])
     for axis, (heading, caption) in GROWTH.items():
         if axis in tables:
             rows = tables[axis]
@@ -148,12 +159,17 @@ def page(measured, left_out, title):
     return made
 
 
+def asked_problem(families):
+    problems = sorted({" ".join(record.labels["problem"].split()[:-1]) for record in families if record.kind == "errors"})
+    return f" Problem, where nothing else is said: {', '.join(problems)} (b batch, h query and key heads, q queries, k keys, d head dim, mask)." if problems else ""
+
+
 def add_table(made, measured):
     table = errors.frame([record for found in measured.values() for record in found])
     table = table[table.by.isna()]
     names = [name for name in COLUMNS if name in table]
     made.table([COLUMNS[name] for name in names],
-               [[row[name] if isinstance(row[name], str) else (number(row[name], 3), "number") for name in names] for _, row in table.iterrows()])
+               [[in_one_line(row[name]) if isinstance(row[name], str) else (cell(row[name]), "number") for name in names] for _, row in table.iterrows()])
 
 
 def terminal(measured):

@@ -11,8 +11,10 @@ import tempfile
 import unittest
 from unittest import mock
 
+import pandas
+
 from attest_book import __main__ as command_line
-from attest_book import error_report, errors, measured_errors, records
+from attest_book import charts, error_grid, error_report, errors, measured_errors, records, tables
 from attest_book.error import BadInput
 
 FAMILY = "xeon-2core/errors_family.jsonl"
@@ -47,6 +49,36 @@ class Names(unittest.TestCase):
         self.assertEqual(errors.choice("qt64 kt32 products=tf32_x3 ks4", "kt"), "32")
         self.assertEqual(errors.choice("qt64 kt32 products=tf32_x3 ks4", "products"), "tf32_x3")
         self.assertEqual(errors.choice("qt64", "t"), "")
+
+
+class Looks(unittest.TestCase):
+    def test_small_numbers_keep_their_digits_and_large_ones_their_size(self):
+        for value, text in ((4.321e-4, "4.32e-4"), (-9.996e-6, "-1.00e-5"), (0.0, "0"), (2.0**-40, "9.09e-13"), (0.0123456, "0.0123"), (math.inf, "inf"), (-1.5, "-1.5")):
+            self.assertEqual(charts.small_text(value), text)
+        self.assertEqual([tables.text_of(value) for value in (17123.4, 4.5e-5, 12.0, math.nan, None, "[0, 1]")], ["17,123", "4.50e-5", "12", "", "", "[0,\N{NO-BREAK SPACE}1]"])
+
+    def test_a_cell_is_text_and_not_markup(self):
+        shown = tables.show(pandas.DataFrame({"<b>": ["a < b"], "x": [1e-5]}), x="y & z").data
+        self.assertIn("a &lt; b", shown)
+        self.assertIn("<th>&lt;b&gt;</th>", shown)
+        self.assertIn("y &amp; z", shown)
+        self.assertIn('<span class="number">1.00e-5</span>', shown)
+
+    def test_JSON_gets_null_for_what_it_has_no_number_for(self):
+        self.assertEqual(charts.finite({"a": [1.0, math.nan, {"b": -math.inf}], "c": "nan"}), {"a": [1.0, None, {"b": None}], "c": "nan"})
+
+    def test_a_precision_has_one_colour_and_no_two_names_of_a_picture_share_one(self):
+        few, many = list(errors.PRECISIONS.values())[:3], list(errors.PRECISIONS.values())
+        self.assertEqual(errors.colours_of(few), errors.colours_of(many)[:3])
+        names = [*many, "mine, fp32", "yours, bf16"]
+        self.assertEqual(len(set(errors.colours_of(names))), len(names))
+
+    def test_the_grid_of_measures_draws_each_measure_along_each_axis(self):
+        table = errors.committed("xeon-2core/errors_length.jsonl")
+        spec = error_grid.grid({"length": ("length", table), "head dim": ("head_dim", errors.committed("xeon-2core/errors_head_dim.jsonl"))}).to_dict()
+        self.assertEqual([len(row["hconcat"]) for row in spec["vconcat"]], [2] * len(error_grid.MEASURES))
+        asked = {name.removeprefix("lse_") for name in error_grid.MEASURES}
+        self.assertLessEqual(asked, set(table.columns))
 
 
 class Maps(unittest.TestCase):

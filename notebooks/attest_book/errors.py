@@ -1,5 +1,6 @@
 """The records of `attest errors` as tables: which precision a row is of, and what of it varies."""
 
+import itertools
 import math
 import re
 
@@ -14,6 +15,10 @@ PRECISIONS = {("k10_wide_tiles", "", "fp32"): "fp32, FFMA (K10)", ("k7_shuffled_
               ("tf32_mma", "tf32_x3", "fp32"): "fp32, three TF32 products", ("tf32_mma", "tf32", "fp32"): "TF32",
               ("fa2_mma", "", "fp16"): "fp16 (FA2)", ("fa3_wgmma", "", "fp16"): "fp16 (FA3)",
               ("fa2_mma", "", "bf16"): "bf16 (FA2)", ("fa3_wgmma", "", "bf16"): "bf16 (FA3)"}
+COLOURS = dict(zip(PRECISIONS.values(), ("#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#8c564b", "#e69f00", "#d55e00", "#f4a582", "#000000", "#7f7f7f")))
+# Emulations of a precision have its colour.
+COLOURS |= {name: COLOURS[of] for name, of in {"bf16": "bf16 (FA2)", "fp16": "fp16 (FA2)", "fp32 FMA": "fp32, FFMA (K10)", "three TF32 products": "fp32, three TF32 products",
+                                               "three fp16 products": "fp32, three fp16 products", "six bf16 products": "fp32, six bf16 products"}.items()}
 ULP = {"ulp_0": "correctly rounded", "ulp_1": "1 step off", "ulp_2": "2 steps", "ulp_3_to_4": "3 to 4", "ulp_5_to_8": "5 to 8",
        "ulp_more": "more"}
 
@@ -87,7 +92,7 @@ def map_chart(record, title):
         y=altair.Y("row:Q", title="row of O", scale=altair.Scale(reverse=True, nice=False)), y2="row_end:Q",
         color=altair.Color("rmse:Q", title="RMSE", scale=altair.Scale(scheme="viridis", type="log"), legend=altair.Legend(format=".0e")),
         tooltip=["row", "column", altair.Tooltip("rmse:Q", format=".3g")]).transform_filter("datum.rmse > 0").properties(
-            title=title, width=260, height=220)
+            title=title, width=220, height=220)
 
 
 def drawable(table, *columns):
@@ -97,54 +102,70 @@ def drawable(table, *columns):
     return table
 
 
+def colours_of(names):
+    """Each precision has one colour in all pictures; other names take those that are left."""
+    taken = [COLOURS.get(name) for name in names]
+    left = itertools.cycle([colour for colour in dict.fromkeys([*charts.COLOURS, *COLOURS.values(), "#bcbd22", "#17becf"]) if colour not in taken])
+    return [COLOURS.get(name) or next(left) for name in names]
+
+
 def lines(table, x, value="relative_l2", color="precision", floor=None, x_log=True, title="", y_title="RMSE of O / RMS of O", x_title=None,
-          y_format=".0e"):
-    """A line for each precision on logarithmic axes; `floor`, a column, dotted: what rounding the exact answer once would leave."""
+          y_format=".0e", columns=4, y_log=True):
+    """A line for each precision, on logarithmic axes unless `x_log` or `y_log` says otherwise; `floor`, a column, dotted: what rounding the exact answer once would leave."""
     shown = table[[x, value, color, *([floor] if floor else [])]].copy()
-    shown = drawable(shown, value)
+    shown = drawable(shown, value) if y_log else shown[shown[value].abs() < math.inf]
     names = in_order(shown[color]) if color == "precision" else list(dict.fromkeys(shown[color]))
-    colours = (charts.COLOURS + ["#8c564b", "#bcbd22"])[:len(names)]
-    colour = altair.Color(f"{color}:N", title=None, sort=names, scale=altair.Scale(domain=names, range=colours))
+    colour = altair.Color(f"{color}:N", title=None, sort=names, scale=altair.Scale(domain=names, range=colours_of(names)),
+                          legend=altair.Legend(orient="bottom", columns=columns))
     x_scale = altair.Scale(type="log", base=2, nice=False) if x_log else altair.Scale(zero=False)
     base = altair.Chart(shown).encode(
         x=altair.X(f"{x}:Q", title=x_title or charts.title_of(x), scale=x_scale,
                    axis=altair.Axis(values=sorted(shown[x].unique().tolist()), format="~g")), color=colour)
     drawn = base.mark_line(point={"filled": True, "size": 35}).encode(
-        y=altair.Y(f"{value}:Q", title=y_title, scale=altair.Scale(type="log", nice=y_format == ".0e"),
-                   axis=altair.Axis(format=y_format, **({"values": [10.0 ** e for e in range(-12, 3)]} if y_format == ".0e" else {}))),
+        y=altair.Y(f"{value}:Q", title=y_title, scale=altair.Scale(type="log", nice=y_format == ".0e") if y_log else altair.Scale(),
+                   axis=altair.Axis(format=y_format, **({"values": [10.0 ** e for e in range(-12, 3)]} if y_format == ".0e" and y_log else {}))),
         tooltip=[color, x, altair.Tooltip(f"{value}:Q", format=".3g")])
     if floor:
         drawn = base.transform_filter(f"datum['{floor}'] > 0").mark_line(strokeDash=[2, 3], strokeWidth=1.5).encode(y=f"{floor}:Q") + drawn
     return drawn.properties(title=title)
 
 
-def heat(table, x, y, value, title, pattern=".1e", x_order=None, y_order=None, is_log=True, value_title=None):
-    """A cell for each pair, its number written into it; rows from the finest precision down unless `y_order` says otherwise."""
+def heat(table, x, y, value, title, pattern=".1e", x_order=None, y_order=None, is_log=True, value_title=None, low=None,
+         around_0=False):
+    """A cell for each pair, its number written into it; rows from the finest precision down unless `y_order` says otherwise. Colours begin
+    at `low`: what is smaller looks like it. `around_0`: two colours, one a sign."""
     rows = y_order or in_order(table[y])
     columns = x_order or list(dict.fromkeys(table[x]))
     shown = table[[x, y, value]].copy()
     shown = drawable(shown, value) if is_log else shown
-    middle = math.sqrt(shown[value].min() * shown[value].max()) if is_log else (shown[value].min() + shown[value].max()) / 2
+    ends = [max(shown[value].min(), low or -math.inf), shown[value].max()]
+    middle = math.sqrt(ends[0] * ends[1]) if is_log else sum(ends) / 2
+    if around_0:
+        furthest = max(map(abs, ends))
+        is_dark = (altair.datum[value] > 0.6 * furthest) | (altair.datum[value] < -0.6 * furthest)
+        colours, words = altair.Scale(scheme="purpleorange", domain=[furthest, -furthest]), altair.condition(is_dark, altair.value("white"), altair.value("black"))
+    else:
+        colours = altair.Scale(scheme="viridis", type="log" if is_log else "linear", domain=ends, clamp=True)
+        words = altair.condition(altair.datum[value] > middle, altair.value("black"), altair.value("white"))
     base = altair.Chart(shown).encode(x=altair.X(f"{x}:N", sort=columns, title=None, axis=altair.Axis(labelAngle=-25)),
                                       y=altair.Y(f"{y}:N", sort=rows, title=None))
     cells = base.mark_rect(stroke="white").encode(
-        color=altair.Color(f"{value}:Q", title=value_title or value, legend=altair.Legend(format=pattern),
-                           scale=altair.Scale(scheme="viridis", type="log" if is_log else "linear")),
+        color=altair.Color(f"{value}:Q", title=value_title or value, legend=altair.Legend(format=pattern), scale=colours),
         tooltip=[x, y, altair.Tooltip(f"{value}:Q", format=".3g")])
-    numbers = base.mark_text(fontSize=11).encode(
-        text=altair.Text(f"{value}:Q", format=pattern),
-        color=altair.condition(altair.datum[value] > middle, altair.value("black"), altair.value("white")))
+    numbers = base.mark_text(fontSize=11).encode(text=altair.Text(f"{value}:Q", format=pattern), color=words)
     return (cells + numbers).properties(title=title, width=66 * len(columns), height=28 * len(rows))
 
 
-def bars(table, value="relative_l2", floor="floor", title="", value_title="RMSE of O / RMS of O"):
-    """A bar a precision on a logarithmic axis, and a tick at its floor."""
+def bars(table, value="relative_l2", floor="floor", title="", value_title="RMSE of O / RMS of O", whose=None):
+    """A bar a precision on a logarithmic axis, and a tick at its floor. `whose`: a column of whose colours the bars have."""
     table = drawable(table, value, floor)
     start = 10.0 ** math.floor(math.log10(min(table[value].min(), table[floor].min())))
     base = altair.Chart(table).encode(y=altair.Y("precision:N", sort=in_order(table.precision), title=None))
     x = altair.X(f"{value}:Q", title=value_title, scale=altair.Scale(type="log", domain=[start, table[value].max() * 4], nice=False),
                  axis=altair.Axis(format=".0e", values=[10.0 ** e for e in range(-12, 3)]))
     drawn = base.mark_bar(color=charts.COLOURS[0], height=15).encode(x=x, x2=altair.datum(start))
+    if whose:
+        drawn = drawn.encode(color=altair.Color(f"{whose}:N", title=None, sort=list(dict.fromkeys(table[whose])), scale=altair.Scale(range=[charts.COLOURS[1], charts.COLOURS[0]])))
     words = base.mark_text(align="left", dx=4, fontSize=11).encode(x=x, text=altair.Text(f"{value}:Q", format=".1e"))
     ticks = base.mark_tick(color="black", thickness=2, size=19).encode(x=f"{floor}:Q")
     return (drawn + words + ticks).properties(title=title, height=22 * table.precision.nunique(), width=charts.WIDTH)

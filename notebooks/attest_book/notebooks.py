@@ -26,7 +26,7 @@ TEMPLATE = """{%- extends 'basic/index.html.j2' -%}
 
 
 class NotebookFailed(Exception):
-    """A cell raised: the notebook's name, the cell and Python's own words."""
+    """A cell raised or warned: the notebook's name, the cell and Python's own words."""
 
 
 class Charts(Preprocessor):
@@ -66,6 +66,11 @@ def execute(path):
     return notebook
 
 
+def words_on_stderr(notebook):
+    """Warnings: they are no part of a page, and name paths of this machine."""
+    return "".join(output.text for cell in notebook.cells for output in cell.get("outputs", []) if output.get("name") == "stderr")
+
+
 def to_html(notebook, title):
     exporter = HTMLExporter(raw_template=TEMPLATE, preprocessors=[Charts], exclude_input_prompt=True, exclude_output_prompt=True,
                             exclude_anchor_links=True)
@@ -76,7 +81,10 @@ def to_html(notebook, title):
 def make_html(path, folder):
     target = folder / f"{path.stem}.html"
     try:
-        target.write_text(to_html(execute(path), path.stem.replace("_", " ")), encoding="utf-8")
+        notebook = execute(path)
+        if words := words_on_stderr(notebook):
+            raise NotebookFailed(f"{path.name}: a cell writes to stderr, which would stand in the page: {words}")
+        target.write_text(to_html(notebook, path.stem.replace("_", " ")), encoding="utf-8")
     except nbclient.exceptions.CellExecutionError as error:
         raise NotebookFailed(f"{path.name}: {COLOURS.sub('', str(error))}") from None
     return target

@@ -11,11 +11,12 @@ STYLE = """
 body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #1a1a1a; background: #fff; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ddd; } h3 { font-size: 1rem; }
 table { border-collapse: collapse; font-size: 13px; margin: .8rem 0; } th, td { padding: .25rem .7rem; border-bottom: 1px solid #e3e3e3; text-align: left; }
-td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; } th { background: #f5f5f5; }
-pre, code { font: 12.5px/1.45 "DejaVu Sans Mono", monospace; } pre { background: #f6f6f6; padding: .6rem .8rem; overflow-x: auto; }
+.number { white-space: nowrap; } td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; } th { background: #f5f5f5; }
+pre, code { font: 12.5px/1.45 "DejaVu Sans Mono", monospace; } pre { background: #f6f6f6; padding: .6rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 details > summary { color: #666; cursor: pointer; font-size: 12px; } .caption { color: #333; max-width: 60rem; margin: .2rem 0 1.6rem; }
 .answer { font-size: 1.1rem; border-left: 4px solid #0072b2; padding: .4rem 1rem; background: #f2f8fc; } .held { color: #00664d; } .failed { color: #a33a00; }
-.scroll { overflow-x: auto; } .provenance { color: #555; font-size: 12.5px; }
+/* Wide tables and pictures take what is left of the window beside the text, and scroll only then. */
+.scroll { overflow-x: auto; width: max-content; max-width: min(100vw - 3rem, 50vw + 550px - 1.5rem); } .provenance { color: #555; font-size: 12.5px; }
 """
 
 

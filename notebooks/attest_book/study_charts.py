@@ -141,7 +141,8 @@ def line_plot(study, x, value, colour=None):
                             x_log=is_numeric and drawn[x].min() > 0, y_log=y_log, is_numeric=is_numeric, order=order).properties(width=width, height=width // 2)
 
     chart, left_out = panels(study, drawn, [x, "series"], draw) if colour else (draw(drawn, "", WIDTH_ALONE), 0)
-    text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}" + ("; the band is the 95 % interval of the median." if low and high else ".")
+    text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}" + ("; the band is the 95 % interval of the median." if low and high else ".") + (
+        "" if y_log or value not in ("rate", "time") else " The vertical axis need not begin at 0.")
     if table.series.nunique() > len(shown):
         text += f" Of {table.series.nunique()} lines the best {len(shown)} are drawn."
     return f"{charts.title_of(value)} by {charts.title_of(x)}", chart, text + note(any(choices), left_out)
@@ -176,4 +177,4 @@ def bar_plot(study, value, colour=None, category=None):
 
     chart, left_out = panels(study, table, [category, colour], draw)
     return (f"{charts.title_of(value)} by {charts.title_of(category)}", chart,
-            f"{charts.title_of(value, study.units)} for each {charts.title_of(category)}." + note(any(choices), left_out))
+            f"{charts.title_of(value, study.units)} by {charts.title_of(category)}." + note(any(choices), left_out))

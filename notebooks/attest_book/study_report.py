@@ -51,8 +51,20 @@ def judged(answers):
     for kind in ("refuted", "undecided", "no_results"):
         if found[kind]:
             first = found[kind][0]
-            parts.append(f"{len(found[kind])} {'cannot be judged' if kind == 'no_results' else kind}, such as {first['that']}: {first.get('found', '')}")
+            because = f" (expected as {first['because']})" if first.get("because") else ""
+            parts.append(f"{len(found[kind])} {'cannot be judged' if kind == 'no_results' else kind}, such as {first['that']}{because}: {first.get('found', '')}")
     return "; ".join(parts) + "."
+
+
+def in_common(study):
+    """What all points share and the table of points therefore leaves out: kernel, problem, Plan."""
+    def shared(texts):
+        lists = [text.split() for text in texts]
+        return " ".join(part for part in lists[0] if all(part in parts for parts in lists)) if lists else ""
+    kernel = study.points.contender.iloc[0] if study.points.contender.nunique() == 1 else ""
+    parts = [part for part in (kernel, shared(study.points.problem), shared(study.points.plan)) if part]
+    letters = "b batch, h query and key heads, q queries, k keys, d head dim; qt, kt query and key tile, w warps, st stages"
+    return f"The same for all points: {'; '.join(parts)}. ({letters}.)" if parts else f"({letters}.)"
 
 
 def columns_of(study, is_short=False):
@@ -117,7 +129,7 @@ def summary(study):
     flagged = study.points[study.points["flags"] != ""]
     if len(flagged):
         flags = ", ".join(sorted({flag for flags in flagged["flags"] for flag in flags.split(",")}))
-        text += f"; {len(flagged)} flagged: {flags}"
+        text += f"; {len(flagged)} flagged: {flags}" + (", for the card held its clock back meanwhile, mostly at its power limit" if "throttled" in flags else "")
     kernel, wall = (sum(s.values.get(name, 0.0) for s in study.summaries) for name in ("kernel_time", "wall_time"))
     if wall:
         text += f". {number_text(wall)} s in all" + (f", {number_text(kernel)} s of them in kernels" if kernel else "")
@@ -165,6 +177,8 @@ def page(study):
     columns = columns_of(study)
     made.heading("Points")
     made.paragraph(summary(study))
+    if len(study.points):
+        made.paragraph(in_common(study))
     made.table([title for _, title in columns],
                [[(text, "number") if is_number else text for text, is_number in cells(study, row, columns)] for _, row in ordered(study).iterrows()])
     not_run = reasons(study.skipped) + reasons(study.refused)
@@ -175,7 +189,7 @@ def page(study):
         made.paragraph("Every point that the study asks for was run.")
     made.heading("Provenance")
     made.paragraph(provenance_line(study.records), "provenance")
-    made.table(["", ""], provenance_rows(study))
+    made.table(["of the records", ""], provenance_rows(study))
     return made
 
 
@@ -185,7 +199,7 @@ def provenance_rows(study):
         found = sorted({record.provenance[key] for record in study.records} - {""})
         if key == "date" and len(found) > 1:
             found = [f"{found[0]} to {found[-1]}"]
-        rows.append([key.replace("_", " "), "; ".join(found)])
+        rows.append([key.replace("_", " "), "; ".join(found) or "-"])
     seeds = sorted({record.case["inputs"]["seed"] for record in study.records if record.case})
     rows.append(["seeds of inputs", ", ".join(map(str, seeds))])
     rows += [[title, str(study.settings[key])] for key, title in SETTINGS.items() if study.settings.get(key) not in (None, "")]

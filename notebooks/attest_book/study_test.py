@@ -181,6 +181,14 @@ class Report(InFolder):
         self.assertEqual((rows["seed of the order"], rows["--executor"], rows["begun by"]), ("17", "auto", "abc"))
         self.assertNotIn("time budget, s", rows)
 
+    def test_what_all_points_share_is_said_once_and_what_varies_is_not(self):
+        found = self.study()
+        said = study_report.in_common(found)
+        self.assertIn(said, study_report.page(found).html())
+        for part in set(" ".join([*found.points.problem, *found.points.plan]).split()):
+            shared = all(part in row.split() for row in found.points.problem) or all(part in row.split() for row in found.points.plan)
+            self.assertEqual(f" {part}" in said.partition("(")[0].replace(";", "").replace(".", "") + " ", shared, part)
+
     def test_skipped_points_are_counted_by_reason(self):
         self.assertEqual(study_report.reasons(self.study().skipped), [(3, "kernel", "tiles of 256 rows need more shared memory than an SM has")])
 

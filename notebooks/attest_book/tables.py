@@ -1,18 +1,39 @@
-"""Tables as notebooks show them: no row numbers, whole numbers whole, others with four digits, empty where nothing is known."""
+"""Tables as notebooks show them: no row numbers, whole numbers whole, others with four digits, small ones with an exponent, empty where nothing is known."""
 
 import pandas
 from IPython.display import HTML
+
+from attest_book.charts import small_text
+from attest_book.page import escape
 
 
 def text_of(value):
     if value is None or value is pandas.NA or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, float):
-        return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
-    return str(value)
+        if value == float("inf") or value == -float("inf"):
+            return str(value)
+        if abs(value) < 1e15 and value == int(value):
+            return f"{value:.0f}"
+        if 1e4 <= abs(value) < 1e9:
+            return f"{value:,.0f}"
+        return small_text(value) if abs(value) < 1e-2 else f"{value:.4g}"
+    return in_one_line(str(value))
+
+
+def in_one_line(text):
+    """A coordinate such as [0, 1, 443, 3] with spaces at which no line breaks."""
+    return text.replace(", ", ",\N{NO-BREAK SPACE}") if text.startswith("[") else text
 
 
 def show(frame, **titles):
     """`titles` renames columns: show(frame, time="time, ms")."""
-    shown = frame.rename(columns=titles)
-    return HTML(shown.map(text_of).to_html(index=False, border=0))
+    shown = frame.rename(columns={**{name: escape(name) for name in frame.columns}, **{name: escape(title) for name, title in titles.items()}})
+    shown = shown.rename_axis(columns=None)  # a pivoted table's axis has a name, which would be a column
+    return HTML(shown.map(cell).to_html(index=False, border=0, escape=False))
+
+
+def cell(value):
+    """A number in one piece: browsers would break 1.2e-5 at its sign."""
+    text = escape(text_of(value))
+    return f'<span class="number">{text}</span>' if isinstance(value, (int, float)) else text
