@@ -4,6 +4,7 @@
 
 #include "cli/access_lines.hpp"
 #include "core/error.hpp"
+#include "core/product_rate.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {
@@ -70,6 +71,10 @@ void explain_traffic(Explanation& e) {
     e.why_no_traffic = "the plan names no tiles";
     return;
   }
+  if (e.plan.pack_gqa == PackGqa::yes) {
+    e.why_no_traffic = "the laws are about tiles of one query head, and the plan packs several";
+    return;
+  }
   if (e.problem.length_seed != 0 || e.problem.padding_seed != 0) {
     e.why_no_traffic = "the laws are about entries of one length without padding";
     return;
@@ -127,6 +132,11 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
     e.work.dram_bytes = static_cast<double>(e.l2->counts.dram_read + e.l2->counts.dram_written);
   }
   e.floors = time_floors(gpu, problem.element_type, e.work);
+  if (kernel.precision) {
+    // The element type's own peak is no floor: parts of fp32 are multiplied on faster units.
+    e.floors.flops = e.work.flops / product_flops_per_s(gpu, problem.element_type,
+                                                        kernel.precision(problem, plan));
+  }
   e.shared_as_written_s =
       time_floors(gpu, problem.element_type, {.shared_passes = passes.as_written}).shared;
   return e;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "core/error.hpp"
 #include "gpu/simt/trace_kernel.hpp"
@@ -21,8 +24,14 @@ struct Family {
   std::int64_t steps = 0;  ///< of the problem in question
 };
 
-/// Along which length counts are continued: both, if they are equal; else the long one.
-std::optional<Family> family_of(const Problem& problem, std::int64_t step) {
+/// Query heads that share tiles, and so what they read.
+std::int64_t packed_heads(const Problem& problem, const Plan& plan) {
+  return plan.pack_gqa == PackGqa::yes ? problem.query_heads / problem.kv_heads : 1;
+}
+
+/// `group` query heads of one key head. Along which length counts are continued: both, if they are
+/// equal; else the long one.
+std::optional<Family> family_of(const Problem& problem, std::int64_t step, std::int64_t group) {
   const bool grows_queries = problem.query_len > short_len || problem.query_len == problem.key_len;
   const bool grows_keys = problem.key_len > short_len || problem.query_len == problem.key_len;
   if (grows_queries && grows_keys && problem.query_len != problem.key_len) return std::nullopt;
@@ -31,7 +40,8 @@ std::optional<Family> family_of(const Problem& problem, std::int64_t step) {
   family.steps = len / step;
   family.problem = [=, rest = len % step](std::int64_t steps) {
     Problem p = problem;
-    p.batch = p.query_heads = p.kv_heads = 1;
+    p.batch = p.kv_heads = 1;
+    p.query_heads = group;
     if (grows_queries) p.query_len = steps * step + rest;
     if (grows_keys) p.key_len = steps * step + rest;
     return p;
@@ -100,9 +110,18 @@ struct Samples {
     });
     return result;
   }
-  [[nodiscard]] bool agree() const {
+  /// How far the last sample is from what the others say of it, over all counts, relative to them;
+  /// infinite where at() has nothing.
+  [[nodiscard]] double disagreement() const {
     const auto expected = at(first + 3);
-    return expected && counts_of(*expected) == counts_of(traces[3]);
+    if (!expected) return std::numeric_limits<double>::infinity();
+    const std::vector<std::int64_t> want = counts_of(*expected), got = counts_of(traces[3]);
+    std::int64_t apart = 0, all = 1;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      apart += std::abs(got[i] - want[i]);
+      all += got[i];
+    }
+    return static_cast<double>(apart) / static_cast<double>(all);
   }
 };
 
@@ -131,8 +150,8 @@ void take_configurations(std::vector<KernelTrace>& traces,
 ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
                              TraceMemo* memo) {
   const std::vector<LaunchConfiguration> launches = observe_launches(kernel, problem, plan);
-  const std::int64_t step = step_of(plan), heads = problem.batch * problem.query_heads;
-  const std::optional<Family> family = family_of(problem, step);
+  const std::int64_t step = step_of(plan), group = packed_heads(problem, plan);
+  const std::optional<Family> family = family_of(problem, step, group);
   if (!family)
     throw InvalidInput(fmt::format(
         "counters of query_len {} and key_len {}; allowed: equal lengths, or one of at most {}",
@@ -145,14 +164,17 @@ ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, c
                      run);
   };
 
+  const std::string heads =
+      group == 1 ? "one head" : fmt::format("one head of K and V with its {} of Q", group);
   ProblemCounters counters;
   constexpr std::int64_t last_first = 3;
   if (family->steps <= last_first) {
     counters.kernels = trace(family->steps);
     counters.is_exact = true;
-    counters.basis = "one head was run at full length";
+    counters.basis = fmt::format("{} was run at full length", heads);
   } else {
     Samples samples;
+    double disagreement = 0;
     for (samples.first = 1;; ++samples.first) {
       for (std::int64_t i = 0; i < 4; ++i) {
         auto& sample = samples.traces[static_cast<std::size_t>(i)];
@@ -161,19 +183,28 @@ ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, c
         else
           sample = trace(samples.first + i);
       }
-      counters.is_exact = samples.agree();
+      disagreement = samples.disagreement();
+      counters.is_exact = disagreement == 0;
       if (counters.is_exact || samples.first == last_first) break;
     }
     const Problem shortest = family->problem(samples.first),
                   longest = family->problem(samples.first + 3);
-    counters.kernels = samples.at(family->steps).value_or(samples.traces[3]);
+    auto whole = samples.at(family->steps);
+    if (!whole) {
+      throw InvalidInput(fmt::format(
+          "which instructions run differs between {} and {}, and in an unknown way at {}",
+          to_string(shortest), to_string(longest), to_string(problem)));
+    }
+    counters.kernels = std::move(*whole);
     counters.basis = fmt::format(
-        "one head was run at 4 lengths, {} to {}, each continued as a quadratic in steps of {}; {}",
-        std::max(shortest.query_len, shortest.key_len),
+        "{} was run at 4 lengths, {} to {}, each continued as a quadratic in steps of {}; {}",
+        heads, std::max(shortest.query_len, shortest.key_len),
         std::max(longest.query_len, longest.key_len), step,
-        counters.is_exact ? "the last run agreed in every count" : "the last run did not agree");
+        counters.is_exact ? "the last run agreed in every count"
+                          : fmt::format("the last run differed by {:.2g} % of what it counted",
+                                        100 * disagreement));
   }
-  multiply(counters.kernels, heads);
+  multiply(counters.kernels, problem.batch * problem.query_heads / group);
   take_configurations(counters.kernels, launches);
   return counters;
 }

@@ -47,12 +47,39 @@ TEST(CountKernel, givesTheCountsOfTheWholeProblem) {
   }
 }
 
+/// A copy is a read and a write at one place in the program, in an order that the schedule draws.
+TEST(CountKernel, givesTheCountsOfKernelsThatCopyAsynchronously) {
+  for (const auto& [name, plan] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"k9_async_copy", "qt32 kt32 dt32 tm4 tn4 st2"},
+           {"k10_wide_tiles", "qt128 kt64 dt64 tm8 tn8 w4 st2"}}) {
+    const KernelInfo& kernel = *find_kernel(name, Executor::simt);
+    const Problem problem = problem_from_string("b1 h1 n768 d4 causal_top_left");
+    const ProblemCounters counters = count_kernel(kernel, problem, plan_from_string(plan));
+    EXPECT_TRUE(counters.is_exact) << name << " " << counters.basis;
+    EXPECT_EQ(counts_of(counters.kernels),
+              counts_of(trace_kernel(kernel, problem, plan_from_string(plan))))
+        << name;
+  }
+}
+
 TEST(CountKernel, countsEveryHeadAlike) {
   const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
   const Problem problem = problem_from_string("b2 h4/2 n80 d8 causal_top_left");
   const Plan plan = plan_from_string("qt8 kt8");
   EXPECT_EQ(counts_of(count_kernel(kernel, problem, plan).kernels),
             counts_of(trace_kernel(kernel, problem, plan)));
+}
+
+TEST(CountKernel, countsHeadsThatAPlanPacksTogether) {
+  const KernelInfo& kernel = *find_kernel("fa2_mma", Executor::simt);
+  const Problem problem = problem_from_string("b2 h6/2 q8 k150 d16 fp16");
+  for (const std::string_view pack : {"yes", "no"}) {
+    const Plan plan = plan_from_string(fmt::format("qt64 kt64 ks3 w4 st2 pack_gqa={}", pack));
+    // The kernel that merges the splits takes rows of several heads at once; 8 rows are sectors.
+    const KernelTrace whole = trace_kernel(kernel, problem, plan).front();
+    EXPECT_EQ(counts_of({count_kernel(kernel, problem, plan).kernels.front()}), counts_of({whole}))
+        << pack;
+  }
 }
 
 TEST(CountKernel, problemsShareTheirShortRunsAndCountTheSame) {

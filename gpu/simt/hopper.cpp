@@ -9,6 +9,7 @@
 #include "gpu/simt/access_check.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/cuda_half.hpp"
+#include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/running_thread.hpp"
 
 namespace attest::simt {
@@ -21,28 +22,53 @@ std::uintptr_t swizzled(std::uintptr_t address) {
   return address ^ ((address >> 7 & 7U) << 4);
 }
 
-/// Calls `copy(shared address, global address, bytes)` for each 16 bytes of the box; the last of a
-/// row may have fewer bytes in the tensor, those outside it have 0.
-template <typename Copy>
-void for_each_chunk(const void* box, const BoxedTensor& t, const int (&at)[4], const Copy& copy) {
+/// Calls `visit(shared address, global address, bytes)` for each row of the box, with as many bytes
+/// as lie in the tensor.
+template <typename Visit>
+void for_each_row(const void* box, const BoxedTensor& t, const int (&at)[4], const Visit& visit) {
   const auto size = static_cast<std::int64_t>(format_of(t.type).size_bytes);
-  const std::int64_t per_chunk = 16 / size;
   for (std::int64_t r = 0; r < t.box_rows; ++r) {
     const std::int64_t row = at[1] + r;
     const bool is_inside =
         row >= 0 && row < t.rows && at[2] >= 0 && at[2] < t.heads && at[3] >= 0 && at[3] < t.batch;
-    for (std::int64_t chunk = 0; chunk < row_bytes / 16; ++chunk) {
-      const std::int64_t column = at[0] + chunk * per_chunk;
-      const std::int64_t left =
-          is_inside ? std::clamp<std::int64_t>(t.columns - column, 0, per_chunk) : 0;
-      const auto to = swizzled(reinterpret_cast<std::uintptr_t>(box) +
-                               static_cast<std::uintptr_t>(r * row_bytes + chunk * 16));
-      const std::int64_t element = left == 0 ? 0 : t.strides.offset(at[3], at[2], row) + column;
-      copy(to,
-           reinterpret_cast<std::uintptr_t>(t.first) + static_cast<std::uintptr_t>(element * size),
-           static_cast<std::size_t>(left * size));
-    }
+    const std::int64_t columns =
+        is_inside ? std::clamp<std::int64_t>(t.columns - at[0], 0, row_bytes / size) : 0;
+    const std::int64_t element = columns == 0 ? 0 : t.strides.offset(at[3], at[2], row) + at[0];
+    visit(reinterpret_cast<std::uintptr_t>(box) + static_cast<std::uintptr_t>(r * row_bytes),
+          reinterpret_cast<std::uintptr_t>(t.first) + static_cast<std::uintptr_t>(element * size),
+          columns * size);
   }
+}
+
+/// The same for each 16 bytes; the last of a row may have fewer bytes in the tensor, those outside
+/// it have 0.
+template <typename Copy>
+void for_each_chunk(const void* box, const BoxedTensor& t, const int (&at)[4], const Copy& copy) {
+  for_each_row(
+      box, t, at, [&](std::uintptr_t shared, std::uintptr_t global, std::int64_t bytes_of_row) {
+        for (std::int64_t done = 0; done < row_bytes; done += 16) {
+          const std::int64_t bytes = std::clamp<std::int64_t>(bytes_of_row - done, 0, 16);
+          const auto offset = static_cast<std::uintptr_t>(done);
+          copy(swizzled(shared + offset), global + offset, static_cast<std::size_t>(bytes));
+        }
+      });
+}
+
+/// For a traced launch, which checks nothing: what the copy of a box costs on either side.
+void count_box(const void* box, const BoxedTensor& t, const int (&at)[4], bool is_load,
+               ProgramPoint point) {
+  const auto count = [&](MemorySpace space, std::uintptr_t address, std::int64_t bytes,
+                         bool reads) {
+    running_thread.tracer->copied_row(space, address, static_cast<std::size_t>(bytes),
+                                      reads ? AccessKind::read : AccessKind::write, point);
+  };
+  for_each_row(box, t, at, [&](std::uintptr_t shared, std::uintptr_t global, std::int64_t bytes) {
+    // What lies outside the tensor is written to shared memory, as 0.
+    if (is_load || bytes > 0) {
+      count(MemorySpace::shared, shared, is_load ? row_bytes : bytes, !is_load);
+    }
+    if (bytes > 0) count(MemorySpace::global, global, bytes, is_load);
+  });
 }
 
 std::uint16_t bits_at(std::uintptr_t address) {
@@ -121,9 +147,12 @@ void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barr
   const auto to = reinterpret_cast<std::uintptr_t>(target);
   if (to % 128 != 0) return report_misaligned(to, 128, Access::write, point);
   const auto bytes = static_cast<std::size_t>(map.tensor.box_rows * row_bytes);
-  check_range(to, bytes, Access::write, point);
-  // A traced launch counts the copy once, above, and checks nothing.
-  if (running_thread.tracer == nullptr && !forget_shared(to, bytes)) return;
+  if (running_thread.tracer != nullptr) {
+    count_box(target, map.tensor, at, true, point);
+  } else {
+    check_range(to, bytes, Access::write, point);
+    if (!forget_shared(to, bytes)) return;
+  }
   std::memset(target, 0xff, bytes);  // a NaN in every floating-point format
   running_thread.runner->add_box(
       {target, map.tensor, {at[0], at[1], at[2], at[3]}, barrier, point});
@@ -132,8 +161,8 @@ void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barr
 void deliver(const BoxCopy& copy) {
   for_each_chunk(copy.target, copy.tensor, copy.at,
                  [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
-                   if (bytes != 0) check_range(global, bytes, Access::read, copy.point);
-                   if (running_thread.tracer == nullptr) {
+                   if (running_thread.tracer == nullptr) {  // else it was counted when asked for
+                     if (bytes != 0) check_range(global, bytes, Access::read, copy.point);
                      check_range(shared, 16, Access::write, copy.point);
                    }
                    auto* const chunk = reinterpret_cast<char*>(shared);
@@ -144,12 +173,16 @@ void deliver(const BoxCopy& copy) {
 
 void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
   const ProgramPoint point = point_of(__builtin_return_address(0));
+  const bool is_traced = running_thread.tracer != nullptr;
+  if (is_traced) count_box(source, map.tensor, at, false, point);
   for_each_chunk(
       source, map.tensor, at, [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
         if (bytes == 0) return;
         // A whole chunk even where the tensor's row ends in it, as an H200 does.
-        check_range(shared, 16, Access::read, point);
-        check_range(global, 16, Access::write, point);
+        if (!is_traced) {
+          check_range(shared, 16, Access::read, point);
+          check_range(global, 16, Access::write, point);
+        }
         std::memcpy(reinterpret_cast<void*>(global), reinterpret_cast<const void*>(shared), 16);
       });
 }

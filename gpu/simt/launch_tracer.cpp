@@ -1,6 +1,7 @@
 #include "gpu/simt/launch_tracer.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "gpu/simt/global_memory.hpp"
 #include "gpu/simt/symbols.hpp"
@@ -99,6 +100,11 @@ void LaunchTracer::access(unsigned thread, std::uintptr_t address, std::size_t s
                           address + done, thread % 32);
 }
 
+void LaunchTracer::copied_row(MemorySpace space, std::uintptr_t address, std::size_t size,
+                              AccessKind kind, ProgramPoint point) {
+  kernel_->requests.add_copied_row(point, space, kind, address, size);
+}
+
 LaunchTracer::Kernel::Place LaunchTracer::place_of(const RequestBuilder::Site& site,
                                                    const GlobalMemory& memory) const {
   const auto range_from = [&](std::uintptr_t start) {
@@ -136,7 +142,10 @@ std::vector<KernelTrace> LaunchTracer::traces() const {
       site.worst_ways = from.worst_ways;
       trace.sites.push_back(std::move(site));
     }
-    std::ranges::sort(trace.sites, {}, &AccessSite::point);
+    // A copy reads and writes at one point, in an order that the schedule draws.
+    std::ranges::sort(trace.sites, {}, [](const AccessSite& site) {
+      return std::tuple(site.point, site.space, site.kind, site.access_bytes);
+    });
     traces.push_back(std::move(trace));
   }
   return traces;

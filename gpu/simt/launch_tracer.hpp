@@ -44,6 +44,9 @@ class LaunchTracer {
   void warp_operation(unsigned warp, unsigned lanes, bool is_whole);
   void access(unsigned thread, std::uintptr_t address, std::size_t size, AccessKind kind,
               ProgramPoint point);
+  /// A row of a box that a copy by TMA reads or writes.
+  void copied_row(MemorySpace space, std::uintptr_t address, std::size_t size, AccessKind kind,
+                  ProgramPoint point);
   void end_block(std::int64_t fmas);
   /// Names the memory that was touched while its buffers still exist.
   void end_launch(const GlobalMemory& memory);

@@ -65,6 +65,22 @@ void RequestBuilder::add(ProgramPoint point, MemorySpace space, AccessKind kind,
   site.highest = std::max(site.highest, address + size_bytes);
 }
 
+void RequestBuilder::add_copied_row(ProgramPoint point, MemorySpace space, AccessKind kind,
+                                    std::uintptr_t address, std::size_t size_bytes) {
+  WarpRequest request{.space = space, .kind = kind, .size_bytes = 16};
+  unsigned lane = 0;
+  for (std::size_t done = 0; done < size_bytes; done += request.size_bytes) {
+    request.address[lane] = address + done;
+    request.lanes |= 1U << lane++;
+  }
+  const RequestCost cost = cost_of(request);
+  Site& site = sites_[site_of(point, space, kind, request.size_bytes)];
+  site.lowest = std::min(site.lowest, address);
+  site.highest = std::max(site.highest, address + size_bytes);
+  site.counts += cost.counts;
+  site.worst_ways = std::max(site.worst_ways, cost.worst_ways);
+}
+
 void RequestBuilder::rank_sites() {
   if (rank_.size() == sites_.size()) return;
   std::vector<SiteIndex> order(sites_.size());

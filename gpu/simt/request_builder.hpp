@@ -39,6 +39,9 @@ class RequestBuilder {
   /// Lanes in any order, the accesses of each in its own.
   void add(ProgramPoint point, MemorySpace space, AccessKind kind, unsigned size_bytes,
            std::uintptr_t address, unsigned lane);
+  /// A request that no lanes make: at most 128 bytes in a row that a copy by TMA moves, by 16.
+  void add_copied_row(ProgramPoint point, MemorySpace space, AccessKind kind,
+                      std::uintptr_t address, std::size_t size_bytes);
   /// The warp has met: everything added so far becomes requests. `alive`: lanes of the warp that
   /// could have taken part.
   void flush(unsigned alive);

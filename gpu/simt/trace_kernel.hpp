@@ -28,7 +28,8 @@ namespace attest {
 /// number of whole tiles, the rest of the length held fixed: true for kernels whose blocks or loop
 /// steps do the same work for each tile (full mask) or for each tile up to the diagonal (causal). A
 /// further run checks it; see ProblemCounters::is_exact. Throws as above, and InvalidInput when
-/// both lengths are long and differ. `memo` may be null.
+/// both lengths are long and differ, or when some instruction runs at one of the lengths only.
+/// `memo` may be null.
 [[nodiscard]] ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem,
                                            const Plan& plan, TraceMemo* memo = nullptr);
 
