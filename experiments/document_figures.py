@@ -155,6 +155,17 @@ def sustained(measurement):
     return min(found_there), max(found_there)
 
 
+def causal_speeds_at_1024():
+    """The least and the greatest speed under a causal mask over that without, a kernel and an order of tiles at a time."""
+    times = {}
+    for record in read(RESULTS / "h200/studies/causal_balance/records.jsonl"):
+        labels = record["labels"]
+        if record["kind"] == "study" and labels["axis.problem.length"] == "1024":
+            times.setdefault((labels["contender"], labels["axis.plan.grid_order"]), {})[labels["axis.problem.mask"]] = values(record)["time"]
+    ratios = [by_mask["none"] / by_mask["causal_bottom_right"] for by_mask in times.values()]
+    return min(ratios), max(ratios)
+
+
 README, DESIGN = "README.md", "DESIGN.md"
 FIGURES = [
     (README, "for {} launches `attest explain` gives registers exactly", lambda: [len(read(RESULTS / "h200/hardware_check.jsonl"))]),
@@ -164,6 +175,7 @@ FIGURES = [
     (README, "DRAM bytes within {:.0f} % but for two launches in groups of four heads ({:.0f} and {:.0f} % more were measured)",
      lambda: [largest_deviation("dram", lambda kernel, plan, mask: "grouped" in plan),
               *extremes("dram", lambda kernel, plan, mask: "grouped" in plan)]),
+    (README, "each kernel is\n{:.2f} to {:.2f} times as fast under the mask at N 1024", causal_speeds_at_1024),
     (README, "L2 hits within {:.0f} points but for K0, K1 and K10 causal", lambda: [largest_deviation("l2_hit", of_l2_exceptions)]),
     (README, "ncu counts {:,} tensor-core instructions", lambda: [tensor_instructions()]),
     (README, "asynchronous copies (K9) lost {:.0f} and {:.0f} %, at D 64 full",

@@ -9,7 +9,7 @@ MEASURES = {"rmse": ("RMSE of O", "O", True), "max_abs_error": ("largest error o
             "bias": ("bias of O, t", "O", False), "outward_bias": ("outward bias of O, t", "O", False), "error_over_bound_max": ("error / bound, max", "O", True),
             "error_over_bound_p99": ("error / bound, p99", "O", True), "error_over_bound_median": ("error / bound, median", "O", True),
             "lse_rmse": ("RMSE of LSE", "LSE", True), "lse_bias": ("bias of LSE, t", "LSE", False), "lse_error_over_bound_max": ("LSE: error / bound, max", "LSE", True)}
-WIDTH, HEIGHT = 165, 92
+WIDTH, HEIGHT = 205, 112
 
 
 def grid(axes):
