@@ -60,9 +60,6 @@ struct TimingOptions {
 /// What a study's file says of its timing.
 [[nodiscard]] TimingOptions timing_options(const StudySpec& spec);
 
-/// Points that are timed side by side at most: rounds are short, and a kill loses few.
-inline constexpr std::size_t points_a_group = 8;
-
 /// Times groups on a device. Nothing is timed that does not pass the gate and whose sampled rows of
 /// the problem itself are not within their bounds. Keeps the last problem on the device.
 class GroupTimer {

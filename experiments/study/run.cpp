@@ -29,10 +29,7 @@ class Runner {
         folder_(folder),
         run_(run),
         writer_(folder.records_of(run.shard), 1),
-        groups_(schedule(expansion.points, run.seed,
-                         spec.sampling.method == Sampling::Method::halving
-                             ? std::numeric_limits<std::size_t>::max()
-                             : points_a_group)) {
+        groups_(schedule(expansion.points, run.seed, most_side_by_side(spec, expansion.points))) {
     folder.require_no_other_writer(run.shard);
     done_ = finished_points(folder.records());
     todo_ = groups_to_do(groups_, run.shard, done_);

@@ -48,8 +48,15 @@ std::size_t Group::wanted() const {
                                   std::ranges::count_if(rivals, &Contender::is_wanted));
 }
 
+std::size_t most_side_by_side(const StudySpec& spec, const std::vector<Point>& points) {
+  const bool is_timed = std::ranges::any_of(
+      points, [](const Point& p) { return p.kernel->executor == Executor::gpu; });
+  if (!is_timed) return 1;
+  return spec.sampling.method == Sampling::Method::halving ? points.size() : points_a_group;
+}
+
 std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed,
-                            std::size_t points_a_group) {
+                            std::size_t most) {
   std::vector<std::vector<const Point*>> problems;
   std::map<std::string, std::size_t> problem_of_key;
   std::set<std::string> recorded;
@@ -65,24 +72,32 @@ std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed
   std::set<std::string> points_seen;
   for (std::size_t p = 0; p < problems.size(); ++p) {
     shuffle(problems[p], seed, draw_points + p);
-    Group* group = nullptr;
+    std::vector<std::pair<std::string, const Point*>> together;
     for (const Point* const point : problems[p]) {
-      const std::string id = point_id(*point->kernel, point->subject);
-      if (!points_seen.insert(id).second) continue;  // two axes may ask for the same
-      if (group == nullptr || group->points.size() >= points_a_group) {
-        group = &groups.emplace_back();
-        for (const Point::Rival& rival : point->baselines) {
-          const std::string rival_id = point_id(*rival.kernel, rival.subject);
-          group->rivals.push_back({.kernel = rival.kernel,
-                                   .subject = rival.subject,
-                                   .id = rival_id,
-                                   .baseline = rival.name,
-                                   .axes = shared_axes(*point),
-                                   .is_wanted = recorded.insert(rival_id).second});
-        }
+      std::string id = point_id(*point->kernel, point->subject);
+      // Two axes may ask for the same.
+      if (points_seen.insert(id).second) together.emplace_back(std::move(id), point);
+    }
+    // Alike in size, so that a rank does not get one point where another gets eight.
+    const std::size_t parts = (together.size() + most - 1) / most;
+    for (std::size_t part = 0; part < parts; ++part) {
+      Group& group = groups.emplace_back();
+      const std::size_t end = (part + 1) * together.size() / parts;
+      for (std::size_t i = part * together.size() / parts; i < end; ++i) {
+        const auto& [id, point] = together[i];
+        group.points.push_back(
+            {.kernel = point->kernel, .subject = point->subject, .id = id, .axes = point->axes});
       }
-      group->points.push_back(
-          {.kernel = point->kernel, .subject = point->subject, .id = id, .axes = point->axes});
+      const Point& first = *together[part * together.size() / parts].second;
+      for (const Point::Rival& rival : first.baselines) {
+        const std::string rival_id = point_id(*rival.kernel, rival.subject);
+        group.rivals.push_back({.kernel = rival.kernel,
+                                .subject = rival.subject,
+                                .id = rival_id,
+                                .baseline = rival.name,
+                                .axes = shared_axes(first),
+                                .is_wanted = recorded.insert(rival_id).second});
+      }
     }
   }
   return groups;
@@ -91,9 +106,13 @@ std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed
 std::vector<Group> groups_to_do(const std::vector<Group>& groups, const Shard& shard,
                                 const std::set<std::string>& done) {
   std::vector<Group> left;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (static_cast<std::int64_t>(g) % shard.count != shard.index) continue;
-    Group group = groups[g];
+  // Each group goes to whoever has the fewest contenders so far.
+  std::vector<std::size_t> loads(static_cast<std::size_t>(shard.count), 0);
+  for (const Group& whole : groups) {
+    const auto least = std::ranges::min_element(loads);
+    *least += whole.points.size() + whole.rivals.size();
+    if (least - loads.begin() != shard.index) continue;
+    Group group = whole;
     std::erase_if(group.points, [&](const Contender& c) { return done.contains(c.id); });
     for (Contender& rival : group.rivals) rival.is_wanted &= !done.contains(rival.id);
     if (group.wanted() > 0) left.push_back(std::move(group));

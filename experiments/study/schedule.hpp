@@ -32,14 +32,22 @@ struct Group {
   [[nodiscard]] std::size_t wanted() const;
 };
 
-/// All groups in the order in which they are measured, drawn by the seed: problems in any order,
-/// the points of a problem in any order, at most `points_a_group` at a time. The record of a
-/// baseline belongs to the first group that has it; of one that is a point of the study as well, to
-/// the point. The same for all shards.
-[[nodiscard]] std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed,
-                                          std::size_t points_a_group);
+/// Points that are timed side by side at most: rounds are short, and a kill loses few.
+inline constexpr std::size_t points_a_group = 8;
+/// How many points of a problem are timed together: with halving all, for they race; of what an
+/// executor counts one, so that ranks share evenly.
+[[nodiscard]] std::size_t most_side_by_side(const StudySpec& spec,
+                                            const std::vector<Point>& points);
 
-/// The groups of a shard without what is done: contenders whose id is in `done`.
+/// All groups in the order in which they are measured, drawn by the seed: problems in any order,
+/// the points of a problem in any order, at most `most` at a time, in parts alike in
+/// size. The record of a baseline belongs to the first group that has it; of one that is a point of
+/// the study as well, to the point. The same for all shards.
+[[nodiscard]] std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed,
+                                          std::size_t most);
+
+/// The groups of a shard without what is done: contenders whose id is in `done`. Shards have as
+/// many contenders each as whole groups allow.
 [[nodiscard]] std::vector<Group> groups_to_do(const std::vector<Group>& groups, const Shard& shard,
                                               const std::set<std::string>& done);
 

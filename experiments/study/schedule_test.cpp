@@ -87,6 +87,34 @@ TEST(Schedule, ShardsShareNoPointAndAreTogetherTheWhole) {
   }
 }
 
+TEST(Schedule, GroupsOfAProblemAreAlikeInSize) {
+  for (const std::size_t most : {1U, 2U, 3U, 4U, 6U, 7U, 100U}) {
+    for (const Group& group : schedule(some_points(), 1, most)) {
+      const std::size_t parts = (7 + most - 1) / most;
+      EXPECT_GE(group.points.size(), 7 / parts) << most;
+      EXPECT_LE(group.points.size(), (7 + parts - 1) / parts) << most;
+    }
+  }
+}
+
+TEST(Schedule, NoShardHasAGroupMoreThanItMust) {
+  // Nine points of one problem in groups of at most eight: 4 and 5, not 1 and 8.
+  std::vector<Point> points;
+  for (int tile = 1; tile <= 9; ++tile) {
+    points.push_back(point_of(kernel(), "n16 d8"));
+    points.back().subject.plan.key_tile = tile;
+  }
+  const auto size = [&](std::int64_t index, std::int64_t count, std::size_t most) {
+    return wanted_ids(groups_to_do(schedule(points, 1, most), {.index = index, .count = count}, {}))
+        .size();
+  };
+  EXPECT_EQ(std::max(size(0, 2, 8), size(1, 2, 8)), 5U);
+  for (const std::int64_t index : {0, 1, 2, 3}) {
+    EXPECT_GE(size(index, 4, 1), 2U);
+    EXPECT_LE(size(index, 4, 1), 3U);
+  }
+}
+
 TEST(Schedule, WhatIsDoneIsNotDoneAgain) {
   const auto groups = schedule(some_points(), 5, 4);
   const auto all = wanted_ids(groups);
