@@ -120,6 +120,7 @@ void GroupTimer::warm_up(std::vector<Racer>& racers) {
     const double once = std::max(timed_ms(*racer.contender, 1), 1e-3);
     racer.launches =
         static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, most_launches));
+    racer.measured->launches = racer.launches;
   }
   while (seconds_since(start) < options_.warm_up_s) {
     for (const Racer& racer : racers) {

@@ -18,6 +18,7 @@ namespace attest {
 struct Measured {
   std::string why_refused{};            ///< empty: it was verified
   std::vector<double> times_ms{};       ///< of a launch, one a round
+  int launches = 0;                     ///< in a row, of which each of times_ms is the mean
   std::vector<DeviceState> states{};    ///< after each timing, where the device says it
   bool left_race = false;               ///< slower than others in successive halving: few rounds
   std::vector<Measurement> errors{};    ///< on request, of sampled rows

@@ -263,8 +263,11 @@ class Runner {
       answer.provenance = current_provenance(device_name_);
       if (!holds("study_answer")) writer_.write(answer);
     }
-    if (!holds("study_summary"))
-      writer_.write(summary_record(spec_, outcome_, current_provenance(device_name_)));
+    if (holds("study_summary")) return;
+    Record summary = summary_record(spec_, outcome_, current_provenance(device_name_));
+    summary.labels["seed"] = std::to_string(run_.seed);
+    summary.labels["part"] = fmt::format("{} of {}", run_.shard.index + 1, run_.shard.count);
+    writer_.write(summary);
   }
 
   const StudySpec& spec_;

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+#include <sstream>
+
+#include "experiments/tuning/median_interval.hpp"
+
 namespace attest {
 namespace {
 
@@ -24,6 +29,12 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
   expect_time(value(record, "time"), 2);
   EXPECT_LE(value(record, "time_low"), value(record, "time"));
   EXPECT_GE(value(record, "rounds"), 6);
+  EXPECT_GE(value(record, "launches"), 1);
+  std::istringstream text(record.labels.at("round_times_ms"));
+  const std::vector<double> rounds{std::istream_iterator<double>(text), {}};
+  EXPECT_EQ(static_cast<double>(rounds.size()), value(record, "rounds"));
+  EXPECT_EQ(fmt::format("{:.5g}", median_interval(rounds).low),
+            fmt::format("{:.5g}", value(record, "time_low")));
   const double speed = value(record, "speed_over_rival");
   expect_ratio_of_times(speed, 1.5);
   EXPECT_LE(value(record, "speed_over_rival_high") - value(record, "speed_over_rival_low"),
@@ -34,6 +45,21 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
             forward_flops(record.subject->problem) / (value(record, "time") * 1e9));
   EXPECT_EQ(value(record, "model.flops"), 7);
   EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");
+}
+
+TEST_F(AStudy, SaysInItsSummaryWhichPartOfWhichOrderItWas) {
+  add(fast, "n33 d8");
+  StudyRun second = options();
+  second.seed = 12;
+  second.shard = {.index = 1, .count = 3};
+  (void)run(second);
+  for (const Record& record : folder.records()) {
+    if (record.kind != "study_summary") continue;
+    EXPECT_EQ(record.labels.at("seed"), "12");
+    EXPECT_EQ(record.labels.at("part"), "2 of 3");
+    return;
+  }
+  ADD_FAILURE() << "there is no summary";
 }
 
 TEST_F(AStudy, RefusesToTimeWhatIsWrong) {

@@ -117,6 +117,8 @@ void add_measurements(Record& record, const Measured& measured,
     const MedianInterval time = median_interval(measured.times_ms);
     add_interval(record, "time", time, "ms");
     record.measurements.push_back({"rounds", static_cast<double>(measured.times_ms.size()), "1"});
+    record.measurements.push_back({"launches", static_cast<double>(measured.launches), "1"});
+    record.labels["round_times_ms"] = fmt::format("{:.6g}", fmt::join(measured.times_ms, " "));
     record.measurements.push_back(
         {"rate", forward_flops(record.subject->problem) / (time.median * 1e9), "TFLOP/s"});
     for (const RivalTimes& rival : rivals) {
