@@ -12,7 +12,7 @@ CORPUS = ROOT / "fuzz/corpus/study"
 # Mistakes of form, which an editor can see; others need the kernels, or arithmetic.
 OF_FORM = ("key_near", "key_far", "no_question", "no_kernels", "metric_unknown", "cache_unknown", "executor_unknown", "mask_unknown",
            "element_type_unknown", "counter_form", "claim_form", "plan_field", "plan_choice", "problem_field", "plot_kind",
-           "budget_without_unit", "confidence_without_percent", "key_is_a_list", "kernels_map", "name_capital", "expect_no_that")
+           "budget_without_unit", "confidence_without_percent", "kernels_map", "name_capital", "expect_no_that")
 
 
 class Schema(unittest.TestCase):
