@@ -66,6 +66,10 @@ map() {
   errors map --map --problem 'h2 n1024 d64 bf16' --family outliers --kernel fa2_mma
   errors map --map --problem 'h3/1 n1024 d64 bf16 causal_top_left' --family 'smollm2.layer{0,18,29}' --kernel fa2_mma
   errors map --map --problem 'h2 n1024 d64 causal_top_left' --family normal --kernel k10_wide_tiles
+  local layer=(--map --problem 'h3/1 n1024 d64 fp32 causal_top_left' --family smollm2.layer18)
+  errors map "${layer[@]}" --kernel k10_wide_tiles
+  errors map "${layer[@]}" --kernel fp32_wgmma --plan products=automatic
+  errors map "${layer[@]}" --kernel tf32_mma --plan products=tf32
 }
 # Plans that were timed later than the others of errors_precision.jsonl were judged.
 timed() {

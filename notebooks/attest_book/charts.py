@@ -145,7 +145,8 @@ def bars(frame, value, name, color=None, title=None, units=None, log=False, row_
                                          sort=list(dict.fromkeys(frame[color])))
     drawn = base.mark_bar(color=COLOURS[0], height=row_height - 6).encode(tooltip=[tip(name), tip(value)], **encoding)
     labels = base.mark_text(align="left", dx=4, fontSize=11).encode(x=encoding["x"], text=altair.Text(field(value, "Q"), format=text))
-    return (drawn + labels).properties(title=title or "", height=row_height * len(names))
+    around = base.mark_text(align="left", dx=4, fontSize=11, stroke="white", strokeWidth=4).encode(x=encoding["x"], text=altair.Text(field(value, "Q"), format=text))
+    return (drawn + around + labels).properties(title=title or "", height=row_height * len(names))
 
 
 def grouped_bars(frame, value, category, color=None, title=None, units=None):
