@@ -15,12 +15,13 @@ from attest_book.study_report import MOST_ROWS, text_table
 
 MODELLED = ("model.time_floor", "model.dram_bytes", "model.shared_passes")  # where nothing was timed; they have no interval
 WORDS = {1: "slower", -1: "faster", 0: "no difference shown"}
-NOTE = ("Ratio: B over A, so above 1 is a regression. Its interval comes from both medians' 95 % intervals and holds the ratio "
-        "at least 90 % of the time; a point is called slower or faster only when the interval leaves out 1.")
+NOTE = ("Ratio: B over A, so above 1 is a regression. Its interval goes from low over high to high over low of both medians' 95 % "
+        "intervals; a point is called slower or faster only when it leaves out 1. Models have no interval.")
 
 
 def what(row):
-    return " ".join(part for part in (row.contender, row.plan if row.plan not in ("", "-") else "", "on", row.problem) if part)
+    inputs = [f"{name.removeprefix('inputs.')} {number_text(row[name])}" for name in row.index if name.startswith("inputs.") and not name.endswith("_of_b") and row[name] == row[name]]
+    return " ".join(part for part in (row.contender, row.plan if row.plan not in ("", "-") else "", "on", row.problem, *inputs) if part)
 
 
 def measured(study, name):
@@ -74,8 +75,8 @@ def verdict(table, metric):
 
 def header_and_rows(table, metric, units):
     unit = units.get(metric, "")
-    header = ["ratio", "90 % interval", "", f"{metric}, A, {unit}", f"B, {unit}", "point", "flags"]
-    rows = [[(f"{row.ratio:.4f}", True), (f"{row.low:.4f} to {row.high:.4f}", True), (WORDS[row.side], False), (number_text(row.a), True),
+    header = ["ratio", "interval", "", f"{metric}, A, {unit}", f"B, {unit}", "point", "flags"]
+    rows = [[(f"{row.ratio:.4f}", True), (f"{row.low:.4f} to {row.high:.4f}" if row.low < row.high else "none", True), (WORDS[row.side], False), (number_text(row.a), True),
              (number_text(row.b), True), (row.what, False), (row.flags, False)] for row in table.itertuples()]
     return header, rows
 

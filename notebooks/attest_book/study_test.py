@@ -245,6 +245,20 @@ class Compare(InFolder):
         self.assertIn("6 were timed in fewer than 6 rounds in A or B", compare.terminal(a, b))
         compare.page(a, b).html()
 
+    def test_inputs_that_vary_stand_in_the_name_of_a_point(self):
+        records = []
+        for family in ("normal", "outliers"):
+            for record in made_up_study.points():
+                labels = {**record["labels"], "axis.inputs.family": family, "point": f"{record['labels']['point']} {family}"}
+                records.append({**record, "labels": labels})
+        table = compare.matched(self.study(records, name="a"), self.study(records, name="b"))[1]
+        self.assertEqual(len(set(table.what)), len(table))
+        self.assertTrue(table.what.str.contains("family outliers").any())
+
+    def test_values_of_models_have_no_interval(self):
+        a, b = (self.study(made_up_study.modelled(), name=name) for name in "ab")
+        self.assertRegex(compare.terminal(a, b), r"1\.0000 +none +no difference shown")
+
     def test_hot_and_cold_caches_are_no_pair(self):
         cold = [{**record, "labels": {**record["labels"], "cache": "cold"}} for record in made_up_study.points()]
         with self.assertRaisesRegex(BadInput, "no point in common"):
