@@ -110,7 +110,7 @@ void print_answers(const std::vector<Record>& answers) {
   }
 }
 
-ExitCode print_end(const StudySpec& spec, const ResultsFolder& folder,
+ExitCode print_end(const StudySpec& spec, const ResultsFolder& folder, const Part& part,
                    const StudyOutcome& outcome) {
   for (const std::string& line : outcome.refused) fmt::print("REFUSED {}\n", line);
   for (const std::string& note : outcome.notes) fmt::print("note: {}\n", note);
@@ -126,7 +126,13 @@ ExitCode print_end(const StudySpec& spec, const ResultsFolder& folder,
         100 * outcome.overhead());
   }
   fmt::print("\nrecords are in {0}; as a page: ./attest report {0}\n", folder.path().string());
-  if (outcome.is_interrupted || !outcome.is_complete) {
+  if (!part.words.empty() && !outcome.is_interrupted && !outcome.is_complete &&
+      outcome.over_budget == 0) {
+    fmt::print(
+        "{} is done, others are not: the last one answers; where one died: attest study "
+        "resume {}\n",
+        part.words, folder.path().string());
+  } else if (outcome.is_interrupted || !outcome.is_complete) {
     fmt::print(stderr, "attest: not all points are done; to go on: attest study resume {}\n",
                folder.path().string());
   }
@@ -159,7 +165,7 @@ ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expans
   }
   run.is_interrupted = was_interrupted;
   catch_interrupts();
-  return print_end(spec, folder, run_study(spec, expansion, folder, run));
+  return print_end(spec, folder, part, run_study(spec, expansion, folder, run));
 }
 
 void apply_executor(StudySpec& spec, const std::string& executor) {

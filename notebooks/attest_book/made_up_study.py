@@ -68,7 +68,7 @@ def not_run():
 def ends():
     answers = [{"that": "max(rate) > 1", "because": "it should", "claim": "Q1.1", "answer": "holds", "found": "6.4 (6.3 to 6.5) > 1"},
                {"that": "all(speed_over_torch > 1)", "because": "", "claim": "", "answer": "refuted", "found": "0.9 at n512"}]
-    summary = record("study_summary", "", {"question": "Which tiles are fastest?"}, {"points": 22, "timed": 18, "skipped": 3, "refused": 1,
+    summary = record("study_summary", "", {"question": "Which tiles are fastest?"}, {"points": 19, "timed": 18, "skipped": 3, "refused": 1,
                                                                                   "kernel_time": 20.0, "wall_time": 21.0, "overhead": 0.05})
     return [record("study_answer", "", answer) for answer in answers] + [summary]
 

@@ -23,6 +23,7 @@ class Study:
     name: str
     question: str
     plots: list[dict]            # as study.yaml has them
+    expected: int                # how many expectations it has; asked when all points have a record
     points: pandas.DataFrame     # timed or modelled, one row each; axes by their names without `axis.`
     baselines: pandas.DataFrame  # the same of baselines
     skipped: pandas.DataFrame    # what was asked for and not run: what, by, reason
@@ -33,6 +34,13 @@ class Study:
     units: dict[str, str]
     records: list[record_files.Record]
     settings: dict               # how it was begun: run.json; empty where there is none
+
+    def left(self):
+        """How many points have no result yet, but for those that were skipped for good. None where no writer has come to its end."""
+        wanted = max((int(summary.values.get("points", 0)) for summary in self.summaries), default=None)
+        if wanted is None:
+            return None
+        return max(0, wanted - len(self.points) - int((self.refused["role"] != "baseline").sum()))
 
     def varying(self, beginning=""):
         """Axes that have several values among the points, the most values first."""
@@ -134,6 +142,7 @@ def assemble(spec, by_kind, found, folder, settings):
     summaries = by_kind.get("study_summary", [])
     return Study(
         folder=folder, name=of_points[0].labels.get("study") or folder.resolve().name, question=question_of(spec, summaries), plots=spec["plots"],
+        expected=len(spec.get("expect") or []),
         points=timed[timed.role != "baseline"].reset_index(drop=True), baselines=timed[timed.role == "baseline"].reset_index(drop=True),
         skipped=table[table.verdict == "unsupported"], refused=table[~table.verdict.isin(["passed", "unsupported"])],
         answers=list({record.labels["that"]: record.labels for record in by_date(by_kind.get("study_answer", []))}.values()), summaries=summaries, axes=axes, units=units, records=found, settings=settings)

@@ -15,12 +15,26 @@ WORDS = {"holds": "holds", "refuted": "is refuted", "undecided": "is undecided",
 
 def answer(study):
     """One sentence from the study's expectations; what was best, where it expects nothing or what it asks about was not measured."""
+    if not study.answers and study.expected:
+        count = f"its {study.expected} expectations are" if study.expected > 1 else "its expectation is"
+        return f"The study is not finished, so {count} not judged yet: {left(study)}; so far {best(study)}."
     if not study.answers:
         return f"The study expects nothing; {best(study)}."
     text = judged(study.answers)
     if any(a["answer"] != "no_results" for a in study.answers):
         return text
     return f"{text[:-1]}; {best(study)}."
+
+
+def left(study):
+    """What is not done, in words; nothing where all is."""
+    points, by_budget = study.left(), int((study.skipped["skipped_by"] == "budget").sum())
+    if points is None:
+        return "it was stopped, or runs"
+    if not points:
+        return ""
+    words = f"{points} {'points have' if points > 1 else 'point has'} no result" + (f", {by_budget} of them left out by the time budget" if by_budget else "")
+    return f"{words} (attest study resume {study.folder})"
 
 
 def best(study):
@@ -126,6 +140,7 @@ def summary(study):
     """What was run, in a sentence."""
     points, skipped, refused = len(study.points), len(study.skipped), len(study.refused)
     text = f"{points} points {'timed' if 'time' in study.points else 'modelled, none timed'}, {skipped} skipped, {refused} refused because they were not verified"
+    text += f"; {left(study)}" if left(study) else ""
     flagged = study.points[study.points["flags"] != ""]
     if len(flagged):
         flags = ", ".join(sorted({flag for flags in flagged["flags"] for flag in flags.split(",")}))
