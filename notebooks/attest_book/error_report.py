@@ -4,16 +4,18 @@ import math
 
 import altair
 
-from attest_book import errors, records
+from attest_book import error_grid, errors, records
 from attest_book.charts import small_text
 from attest_book.page import Page
 from attest_book.tables import in_one_line
 
 OURS = "xeon-2core/errors_family.jsonl"  # of our kernels, to compare with
-GROWTH = {"length": ("Length", "A line that rises on the right grows with the number of keys: long chains of additions. Dotted: the floor of the "
+GROWTH = {"length": ("Length", "keys", "A line that rises on the right grows with the number of keys: long chains of additions. Dotted: the floor of the "
                      "format."),
-          "magnitude": ("Size of the logits", "Standard deviation of the logits, N(0, 1) inputs scaled. Errors of scores grow with them; "
+          "head_dim": ("Head dim", "head dim", "A score is a sum of so many products. A line that rises on the right: the sum, not the format, is what errs."),
+          "magnitude": ("Size of the logits", "standard deviation of the logits", "N(0, 1) inputs scaled. Errors of scores grow with them; "
                         "roundings of P and O do not.")}
+ORDERS = {"drawn": "sink first", "falling": "falling scores", "rising": "rising scores", "reversed": "sink last"}
 COLUMNS = {"precision": "kernel", "problem": "problem", "inputs": "inputs", "tensor": "of", "rmse": "RMSE", "relative_l2": "relative RMSE",
            "max_abs_error": "largest error", "largest_error_at": "at", "share_within_1_ulp": "within 1 ulp", "bias": "bias, t",
            "outward_bias": "outward bias, t", "error_over_bound_max": "error / bound, max", "error_over_bound_p99": "p99",
@@ -132,31 +134,50 @@ def page(measured, left_out, title):
     if families:
         made.heading("Kinds of inputs")
         add_inputs(made, tables["inputs"])
-    for axis, (heading, caption) in GROWTH.items():
+    for axis, (heading, x_title, caption) in GROWTH.items():
         if axis in tables:
             rows = tables[axis]
             rows = rows[rows.by.isna() & (rows.tensor == "O")]
             made.heading(heading)
-            absolute = errors.lines(rows, axis, "rmse", floor="rounded_rmse", y_title="RMSE of O", title="absolute")
-            relative = errors.lines(rows, axis, title="relative to O")
+            absolute = errors.lines(rows, axis, "rmse", floor="rounded_rmse", y_title="RMSE of O", x_title=x_title, title="absolute")
+            relative = errors.lines(rows, axis, x_title=x_title, title="relative to O")
             made.chart(altair.hconcat(absolute.properties(width=330), relative.properties(width=330)), caption)
+    if "key_order" in tables:
+        rows = tables["key_order"]
+        rows = rows[rows.by.isna() & (rows.tensor == "O")].assign(order=lambda table: table.key_order.map(ORDERS))
+        made.heading("Order of the keys")
+        made.chart(errors.heat(rows, "order", "precision", "relative_l2", "relative RMSE of O", x_order=list(ORDERS.values()), value_title="relative RMSE"),
+                   "An attention sink: one key holds most of the weight. An error that is larger where it comes first is of a chain of additions that loses the small weights behind it.")
     if "row" in tables:
         rows = tables["row"]
         rows = rows[(rows.by == "row") & (rows.tensor == "O")].assign(row=lambda table: table["first"] + 1)
         made.heading("Rows under a causal mask")
         made.chart(errors.lines(rows, "row", "rmse", floor="rounded_rmse", y_title="RMSE of O", x_title="first row of the part, counted from 1"),
-                   "Row n sees n keys. O, and so its error, is largest in the first rows.")
+                   "Row n sees n keys. O is largest in the first rows, and with it the floor (dotted); a line that does not fall as the floor does is of long sums.")
     drawn = maps([record for found in measured.values() for record in found])
     if drawn:
         made.heading("Where the error sits")
         for start in range(0, len(drawn), 3):
             made.chart(altair.hconcat(*drawn[start:start + 3]).resolve_scale(color="independent"),
                        "RMSE by row and column of O, all heads and data sets together.")
+    if axes := grid_axes(tables):
+        made.heading("Every measure along every axis")
+        made.chart(error_grid.grid(axes), "A row a measure, a column an axis. Bias: the mean error over its standard error; outward: counted away from zero. Error / bound above 1 is a violation.")
     made.heading("All figures")
     add_table(made, measured)
     for axis, reason in left_out.items():
         made.paragraph(f"Not measured, {axis}: {reason}")
     return made
+
+
+def grid_axes(tables):
+    """The axes of numbers that were measured with several values, and have something to draw."""
+    def usable(table, axis):
+        return table[axis].nunique() > 1 and not errors.drawable(table, "rmse").empty
+    axes = {heading: (axis, tables[axis][tables[axis].by.isna()]) for axis, (heading, _, _) in GROWTH.items() if axis in tables}
+    if "row" in tables:
+        axes["Causal row"] = ("row", tables["row"][tables["row"].by == "row"].assign(row=lambda table: table["first"] + 1))
+    return {heading: chosen for heading, chosen in axes.items() if usable(chosen[1], chosen[0])}
 
 
 def asked_problem(families):

@@ -81,6 +81,18 @@ class Looks(unittest.TestCase):
         self.assertLessEqual(asked, set(table.columns))
 
 
+class Axes(unittest.TestCase):
+    def test_a_page_of_every_axis_has_a_picture_of_each(self):
+        measured = {axis: [record for record in records.committed(f"xeon-2core/errors_{axis}.jsonl") if record.labels["contender"] == "fa2_mma"]
+                    for axis in ("length", "head_dim", "magnitude", "key_order", "row")}
+        made = error_report.page(measured, {}, "mine")
+        headings = [part for part in made.parts if part.startswith("<h2>")]
+        for heading in ("Length", "Head dim", "Size of the logits", "Order of the keys", "Rows under a causal mask", "Every measure along every axis"):
+            self.assertIn(f"<h2>{heading}</h2>", headings)
+        self.assertEqual(made.charts, len(headings) - 1)  # the last has all figures
+        self.assertEqual(list(error_report.grid_axes(error_report.tables_of(measured)[0])), ["Length", "Head dim", "Size of the logits", "Causal row"])
+
+
 class Maps(unittest.TestCase):
     def test_the_cells_of_a_map_cover_every_row_and_column_once(self):
         for record in records.committed("xeon-2core/errors_map.jsonl"):
@@ -178,6 +190,11 @@ class Measured(unittest.TestCase):
         self.assertEqual(measured_errors.lengths("n1 d64"), "n{1,2} d64")
         with self.assertRaisesRegex(BadInput, "has no length"):
             measured_errors.lengths("h2 d64")
+
+    def test_head_dims_go_from_a_quarter_of_the_problem_to_twice_it(self):
+        self.assertEqual(measured_errors.head_dims("h2 n512 d64"), "h2 n512 d{16,32,64,128}")
+        self.assertEqual(measured_errors.head_dims("n8 d1"), "n8 d{1,2}")
+        self.assertEqual(measured_errors.head_dims("n8"), "n8")
 
     def test_bad_command_lines_get_one_line(self):
         for arguments, message in ((("report",), "takes one results folder"), (("report", "a", "--errors", "b"), "not both"),

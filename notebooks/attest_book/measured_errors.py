@@ -1,4 +1,4 @@
-"""Runs `attest errors` for a report: every kernel along kinds of inputs, length, size of the logits and rows under a causal mask."""
+"""Runs `attest errors` for a report: every kernel along kinds of inputs, length, head dim, size of the logits, order of the keys and rows under a causal mask."""
 
 import pathlib
 import re
@@ -12,6 +12,7 @@ PROBLEM = "h2 n512 d64"
 FAMILIES = ("normal", "outliers", "sink:8", "ties:1", "all_negative:200", "real")
 MAPPED = ("outliers", "real")  # where the error sits tells something; on the others all columns are alike
 MAGNITUDES = "normal:{0.25,1,4,16,64}"
+ORDERS = ("drawn", "falling", "rising", "reversed")  # of the keys, of inputs whose first key holds most of the weight
 BAD_INPUT = 2  # exit code of the program: it cannot do what was asked, and says why in one line
 
 
@@ -25,11 +26,23 @@ def lengths(problem):
     return re.sub(r"\bn\d+\b", f"n{{{','.join(map(str, chosen))}}}", problem)
 
 
+def head_dims(problem):
+    """Braces around a quarter to twice the problem's head dim; the problem itself where it names none."""
+    found = re.search(r"(?:^| )d(\d+)(?: |$)", problem)
+    if not found:
+        return problem
+    d = int(found[1])
+    chosen = sorted({max(1, d // 4), max(1, d // 2), d, 2 * d})
+    return re.sub(r"\bd\d+\b", f"d{{{','.join(map(str, chosen))}}}", problem)
+
+
 def axes(problem):
     """{axis: arguments of attest errors}. The families are asked for one by one: not every problem suits all of them."""
     asked = {f"inputs {family}": ["--problem", problem, "--family", family, *(["--map"] if family in MAPPED else [])]
              for family in FAMILIES}
     asked["length"] = ["--problem", lengths(problem), "--family", "normal"]
+    asked["head_dim"] = ["--problem", head_dims(problem), "--family", "normal"]
+    asked["key_order"] = ["--problem", problem, "--family", "sink:8", *(part for order in ORDERS for part in ("--key-order", order))]
     asked["magnitude"] = ["--problem", problem, "--family", MAGNITUDES]
     asked["row"] = ["--problem", f"{problem} causal_top_left", "--family", "normal", "--by", "row", "--map"]
     return asked
