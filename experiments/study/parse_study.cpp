@@ -54,7 +54,7 @@ class StudyReader {
       spec_.expect = read_expectations(node, baselines, axes, errors_);
     });
     with("plots",
-         [&](const YamlNode& node) { spec_.plots = read_plots(node, baselines, axes, errors_); });
+         [&](const YamlNode& node) { spec_.plots = read_plots(node, spec_, axes, errors_); });
     check_size();
     return std::move(spec_);
   }

@@ -59,6 +59,20 @@ std::optional<Baseline> baseline_from(const YamlNode& node, std::vector<StudyErr
   return baseline;
 }
 
+/// What a plot shows besides times and a study does not ask for; nullptr: nothing. Without a GPU
+/// models say all that a roofline needs.
+const char* missing_measurement(const Plot& plot, const StudySpec& spec) {
+  const auto has = [](const std::vector<std::string>& names, std::string_view begin) {
+    return std::ranges::any_of(names,
+                               [&](const std::string& name) { return name.starts_with(begin); });
+  };
+  if (plot.kind == "pareto" && !has(spec.metrics, "error.")) return "metrics: [error.rmse]";
+  const bool may_be_timed = spec.executor.value_or(Executor::gpu) == Executor::gpu;
+  if (plot.kind != "roofline" || !may_be_timed) return nullptr;
+  if (!has(spec.metrics, "model")) return "metrics: [model]";
+  return has(spec.counters, "dram") ? nullptr : "counters: [dram]";
+}
+
 }  // namespace
 
 std::vector<const YamlNode*> items_of(const YamlNode& node) {
@@ -151,9 +165,9 @@ std::vector<Expectation> read_expectations(const YamlNode& node,
   return expectations;
 }
 
-std::vector<Plot> read_plots(const YamlNode& node, const std::vector<Baseline>& baselines,
-                             const StudyAxes& axes, std::vector<StudyError>& errors) {
-  const Vocabulary vocabulary = result_vocabulary(baselines), identity = identity_vocabulary();
+std::vector<Plot> read_plots(const YamlNode& node, const StudySpec& spec, const StudyAxes& axes,
+                             std::vector<StudyError>& errors) {
+  const Vocabulary vocabulary = result_vocabulary(spec.baselines), identity = identity_vocabulary();
   std::vector<Plot> plots;
   for (const YamlNode* item : items_of(node)) {
     Plot plot;
@@ -186,6 +200,10 @@ std::vector<Plot> read_plots(const YamlNode& node, const std::vector<Baseline>& 
       require("y", plot.y);
     }
     if (plot.kind == "heat_map") require("value", plot.value);
+    if (const char* const missing = missing_measurement(plot, spec)) {
+      errors.push_back(
+          {item->place, fmt::format("a plot of kind {} needs '{}'", plot.kind, missing)});
+    }
     plots.push_back(std::move(plot));
   }
   return plots;

@@ -25,8 +25,8 @@ namespace attest {
                                                          const std::vector<Baseline>& baselines,
                                                          const StudyAxes& axes,
                                                          std::vector<StudyError>& errors);
-[[nodiscard]] std::vector<Plot> read_plots(const YamlNode& node,
-                                           const std::vector<Baseline>& baselines,
+/// `spec`: as far as it is read; plots need some of its measurements.
+[[nodiscard]] std::vector<Plot> read_plots(const YamlNode& node, const StudySpec& spec,
                                            const StudyAxes& axes, std::vector<StudyError>& errors);
 
 }  // namespace attest
