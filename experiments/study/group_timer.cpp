@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/library_note.hpp"
 #include "experiments/study/rounds.hpp"
 #include "experiments/study/row_errors.hpp"
 #include "experiments/tuning/race.hpp"
@@ -116,7 +117,9 @@ void GroupTimer::warm_up(std::vector<Racer>& racers) {
   const auto start = Clock::now();
   for (Racer& racer : racers) {
     look_for_interrupt();
+    (void)take_library_note();
     (void)timed_ms(*racer.contender, 1);  // the first launch loads its machine code
+    racer.measured->library = take_library_note();
     const double once = std::max(timed_ms(*racer.contender, 1), 1e-3);
     racer.launches =
         static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, most_launches));

@@ -24,6 +24,7 @@ struct Measured {
   std::vector<Measurement> errors{};    ///< on request, of sampled rows
   std::vector<Measurement> counters{};  ///< on request, from launches of their own
   std::string why_no_counters{};
+  std::string library{};  ///< of others, that computed: its version, and what of it ran
 };
 
 /// Where the time went, in seconds.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "core/library_note.hpp"
 #include "experiments/tuning/median_interval.hpp"
 
 namespace attest {
@@ -45,6 +46,21 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
             forward_flops(record.subject->problem) / (value(record, "time") * 1e9));
   EXPECT_EQ(value(record, "model.flops"), 7);
   EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");
+}
+
+TEST_F(AStudy, NamesTheLibraryOfWhatRanInOneAndOfNothingElse) {
+  KernelInfo peer = fast;
+  peer.name = "peer";
+  peer.timed_launch = [this](const Arguments& a, Device& device, int launches) {
+    note_library("library 1.2 ran kernel_3");
+    return fast.timed_launch(a, device, launches);
+  };
+  add(peer, "n33 d8");
+  add(slow, "n33 d8");
+  (void)run();
+  EXPECT_EQ(record_of("peer").labels.at("library"), "library 1.2 ran kernel_3");
+  EXPECT_FALSE(record_of("slow").labels.contains("library"));
+  EXPECT_FALSE(record_of("rival_kernel").labels.contains("library"));
 }
 
 TEST_F(AStudy, SaysInItsSummaryWhichPartOfWhichOrderItWas) {

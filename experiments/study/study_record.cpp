@@ -131,6 +131,7 @@ void add_measurements(Record& record, const Measured& measured,
     record.measurements.push_back({"counter." + m.name, m.value, m.unit});
   }
   if (!measured.counters.empty()) record.labels["source"] = "hardware counters";
+  if (!measured.library.empty()) record.labels["library"] = measured.library;
   if (!measured.why_no_counters.empty()) record.labels["no_counters"] = measured.why_no_counters;
   for (const Measurement& m : measured.errors) {
     record.measurements.push_back({"error." + m.name, m.value, m.unit});

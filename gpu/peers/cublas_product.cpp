@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "core/library_note.hpp"
 #include "gpu/runtime/shared_library.hpp"
 
 namespace attest {
@@ -46,6 +47,8 @@ struct Cublas {
       function_of<decltype(::cublasSetStream_v2)>("cublasSetStream_v2");
   decltype(&::cublasGetStatusString) status_string =
       function_of<decltype(::cublasGetStatusString)>("cublasGetStatusString");
+  decltype(&::cublasGetVersion_v2) get_version =
+      function_of<decltype(::cublasGetVersion_v2)>("cublasGetVersion_v2");
   Multiply* multiply = function_of<Multiply>("cublasGemmStridedBatchedEx");
 };
 
@@ -62,6 +65,9 @@ class Handle {
     if (status != CUBLAS_STATUS_SUCCESS) {
       throw MachineError(fmt::format("cublasCreate failed: {}", cublas().status_string(status)));
     }
+    int version = 0;
+    (void)cublas().get_version(handle_, &version);
+    version_ = fmt::format("cuBLAS {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
@@ -74,9 +80,11 @@ class Handle {
     }
     return handle_;
   }
+  [[nodiscard]] const std::string& version() const { return version_; }
 
  private:
   cublasHandle_t handle_ = nullptr;
+  std::string version_;
 };
 
 cudaDataType_t data_type(ElementType type) {
@@ -100,6 +108,7 @@ void multiply_with_cublas(const BatchedMatrix& a, const BatchedMatrix& b, const 
                           std::int64_t items, std::int64_t rows, std::int64_t inner,
                           std::int64_t columns, CublasFp32 fp32, void* stream) {
   thread_local const Handle handle;
+  note_library(handle.version());
   // cuBLAS counts along columns: what is row-major to us is its transpose to it, so it makes
   // C^T = B^T A^T.
   const auto operation = [](const BatchedMatrix& matrix) {

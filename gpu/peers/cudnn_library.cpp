@@ -36,11 +36,12 @@ const std::string& why_no_cudnn() {
   return library().why_missing();
 }
 
-std::string describe_cudnn() {
-  if (!why_no_cudnn().empty()) return why_no_cudnn();
-  const std::size_t version = cudnnGetVersion();
-  return fmt::format("cuDNN {}.{}.{} from {}", version / 10000, version / 100 % 100, version % 100,
-                     library().path());
+const std::string& cudnn_version() {
+  static const std::string text = [] {
+    const std::size_t version = cudnnGetVersion();
+    return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }();
+  return text;
 }
 
 }  // namespace attest

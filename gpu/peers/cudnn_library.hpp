@@ -9,7 +9,7 @@ namespace attest {
 /// toolkit and the site-packages of Python, where PyTorch brings it along.
 [[nodiscard]] const std::string& why_no_cudnn();
 
-/// `9.19.0 from /usr/lib/libcudnn.so.9`, or why_no_cudnn().
-[[nodiscard]] std::string describe_cudnn();
+/// `cuDNN 9.19.0`. Throws MachineError where it is missing.
+[[nodiscard]] const std::string& cudnn_version();
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/kernel.hpp"
+#include "core/library_note.hpp"
 #include "core/registry.hpp"
 #include "gpu/peers/cudnn_library.hpp"
 #include "gpu/peers/cudnn_sdpa_plan.hpp"
@@ -40,6 +41,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
 
 void run(const Arguments& arguments, Device& device) {
   CudnnSdpaPlan::of(arguments).run(arguments, device.native_stream());
+  note_library(cudnn_version());
 }
 
 const KernelRegistration registration{

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/library_note.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"
@@ -97,6 +98,7 @@ class TorchPeer {
       throw MachineError(fmt::format("the PyTorch worker gave no time: {}", answer.dump()));
     }
     if (answer.contains("ran")) kernels_ = answer["ran"].dump();
+    note_library(fmt::format("{} ran {}", worker_->greeting().value("ready", "PyTorch"), kernels_));
     return answer["ms"].get<double>();
   }
 

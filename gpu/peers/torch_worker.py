@@ -13,6 +13,7 @@ ends because the GPU's context is lost. It ends with its parent.
 import ctypes
 import functools
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -223,6 +224,15 @@ def sentence(error):
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 
+def versions():
+    found = [f"PyTorch {torch.__version__}"]
+    try:
+        found.append(f"Triton {importlib.metadata.version('triton')}")
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    return found
+
+
 def die_with(parent):
     def watch():
         while os.getppid() == parent:
@@ -249,7 +259,7 @@ def main():
     except Exception as error:
         say({"error": sentence(error), "fatal": True})
         return
-    say({"ready": f"PyTorch {torch.__version__}"})
+    say({"ready": ", ".join(versions())})
     for line in sys.stdin:
         try:
             say(worker.answer(json.loads(line)))

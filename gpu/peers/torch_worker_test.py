@@ -73,5 +73,16 @@ class Requests(unittest.TestCase):
             self.worker.answer(request("torch_flash"))
 
 
+class Versions(unittest.TestCase):
+    def test_triton_is_named_where_it_is_installed(self):
+        module = worker_module()
+        module.torch.__version__ = "9.9"
+        with mock.patch.object(module.importlib.metadata, "version", return_value="3.5"):
+            self.assertEqual(module.versions(), ["PyTorch 9.9", "Triton 3.5"])
+        missing = module.importlib.metadata.PackageNotFoundError
+        with mock.patch.object(module.importlib.metadata, "version", side_effect=missing):
+            self.assertEqual(module.versions(), ["PyTorch 9.9"])
+
+
 if __name__ == "__main__":
     unittest.main()
