@@ -30,7 +30,7 @@ class OwnedFd {
 
 /// How long and how large a worker may get while it answers.
 struct WorkerLimits {
-  double seconds = 60;
+  double seconds = 60;             ///< in which it had a core, or waited for something else
   std::uint64_t memory_bytes = 0;  ///< resident; 0: no limit
 };
 
@@ -78,6 +78,8 @@ class WorkerProcess {
   WorkerReply bury(WorkerReply::Kind kind, std::string why);
   [[nodiscard]] std::string last_words() const;
   [[nodiscard]] std::uint64_t resident_bytes() const;
+  /// How long its main thread has waited for a core so far; 0 where Linux keeps no such count.
+  [[nodiscard]] std::chrono::nanoseconds time_without_core() const;
 
   pid_t pid_ = -1;
   OwnedFd channel_, errors_;

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +119,35 @@ TEST(Isolation, WhatAKernelPrintsIsNoAnswer) {
   const KernelResult result = run_campaign({kernel("rogue/noise")}, isolated_options()).front();
   EXPECT_EQ(result.verdict(), Verdict::passed);
   EXPECT_EQ(result.cases, 10);
+}
+
+TEST(Isolation, WaitingForACoreDoesNotCountAgainstAKernel) {
+  // All on one core, where each gets a share.
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<bool> stop = false;
+  const KernelInfo& slow = *kernel("rogue/slow");
+  Case c = *draw_case(slow, {}, 1, 0);
+  c.problem.query_len = rogue_from + 1;
+  const WorkerLimits twice_its_time{.seconds = 0.8};
+  CaseVerdict verdict;
+  {
+    std::vector<std::jthread> others(5);
+    for (std::jthread& other : others) {
+      other = std::jthread([&] {
+        while (!stop) continue;
+      });
+    }
+    IsolatedRunner runner({.limits = twice_its_time});
+    verdict = runner.run(slow, task_of(slow, {.law = "within_bound", .the_case = c})).verdict;
+    stop = true;
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(verdict.verdict, Verdict::passed)
+      << (verdict.failure ? verdict.failure->check.detail : verdict.reason);
 }
 
 TEST(Isolation, OutcomesAreThoseOfOneProcess) {

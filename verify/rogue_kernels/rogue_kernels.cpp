@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <stdexcept>
@@ -28,6 +29,17 @@ void eat_memory() {
 
 void sleep_forever() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+/// For so long on a core, however long that takes.
+void compute(std::chrono::nanoseconds time) {
+  const auto used = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto end = used() + time;
+  while (used() < end) continue;
 }
 
 void add(const std::string& name, const std::function<void()>& deed) {
@@ -65,6 +77,7 @@ void add_rogue_kernels() {
     std::cout << "{\"verdict\":1}\n{\"error\":\"x\",\"kind\":0}\n" << std::flush;
     std::cerr << std::string(10'000, 'y') << '\n';
   });
+  add("slow", [] { compute(std::chrono::milliseconds(400)); });  // correct
   add("third_time", [] {
     static int times = 0;
     if (++times == 3) std::raise(SIGSEGV);
