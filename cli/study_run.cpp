@@ -155,6 +155,7 @@ ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expans
                .time_budget_s = settings.time_budget_s,
                .build = build_id(),
                .is_gpu_shared = part.is_gpu_shared,
+               .gpu_users = "/run/lock",
                .jobs = options.jobs > 0 ? options.jobs : usual};
   run.make_runner = [] {
     return std::make_unique<IsolatedRunner>(Isolation{.is_interrupted = was_interrupted});

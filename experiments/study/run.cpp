@@ -6,9 +6,11 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <optional>
 
 #include "core/error.hpp"
 #include "experiments/study/answer.hpp"
+#include "experiments/study/gpu_users.hpp"
 #include "experiments/study/on_executor.hpp"
 #include "experiments/study/on_threads.hpp"
 #include "experiments/study/study_record.hpp"
@@ -74,11 +76,11 @@ class Runner {
   /// All of a study's contenders run on one executor, but for CPU kernels beside a GPU.
   void open_device() {
     for (const Group& group : todo_) {
-      const Executor executor = group.points.empty() ? group.rivals.front().kernel->executor
-                                                     : group.points.front().kernel->executor;
+      const Executor executor = group.any().kernel->executor;
       if (executor == Executor::gpu && !gpu_) gpu_ = run_.make_device(executor);
     }
     device_name_ = gpu_ ? gpu_->description() : "";
+    if (gpu_) users_.emplace(device_name_, run_.gpu_users);
     cache_ = std::make_unique<VerifiedCache>(run_.verified, run_.build, device_name_);
     gate_ = std::make_unique<Gate>(*cache_);
   }
@@ -116,8 +118,8 @@ class Runner {
                       run_.progress);
     std::vector<const Group*> timed, modelled;
     for (const Group& group : todo_) {
-      const Contender& any = group.points.empty() ? group.rivals.front() : group.points.front();
-      (any.kernel->executor == Executor::gpu ? timed : modelled).push_back(&group);
+      const bool is_timed = group.any().kernel->executor == Executor::gpu;
+      (is_timed ? timed : modelled).push_back(&group);
     }
     time_groups(timed, progress);
     model_groups(modelled, progress);
@@ -135,16 +137,16 @@ class Runner {
     for (const Group* const group : groups) {
       const double left = seconds_left();
       const std::size_t here = group->points.size() + group->rivals.size();
-      progress.set_label(to_string(group->points.empty() ? group->rivals.front().subject.problem
-                                                         : group->points.front().subject.problem));
+      progress.set_label(to_string(group->any().subject.problem));
       if (left <= 0) {
         for (const Contender& point : group->points) leave_out(point);
       } else {
         // Each its share, so that the last ones are timed as well.
         const double share = left * static_cast<double>(here) / static_cast<double>(waiting);
+        const bool began_shared = is_gpu_shared();
         const GroupTimes times = timer.measure(*group, share);
         outcome_.spent += times.spent;
-        write_times(*group, times);
+        write_times(*group, times, began_shared || is_gpu_shared());
         if (!times.device_lost.empty()) throw MachineError(times.device_lost);
         progress.advance(static_cast<std::int64_t>(group->wanted()));
       }
@@ -159,7 +161,9 @@ class Runner {
     ++outcome_.over_budget;
   }
 
-  void write_times(const Group& group, const GroupTimes& times) {
+  [[nodiscard]] bool is_gpu_shared() const { return run_.is_gpu_shared || users_->are_several(); }
+
+  void write_times(const Group& group, const GroupTimes& times, bool is_shared) {
     const Provenance provenance = current_provenance(device_name_);
     std::vector<RivalTimes> rivals;
     for (std::size_t i = 0; i < group.rivals.size(); ++i) {
@@ -177,7 +181,7 @@ class Runner {
       const bool was_beside_rivals = !measured.left_race;
       add_measurements(record, measured, was_beside_rivals ? rivals : std::vector<RivalTimes>{});
       if (measured.left_race) add_flag(record, "left_race");
-      if (run_.is_gpu_shared) add_flag(record, "shared_gpu");
+      if (is_shared) add_flag(record, "shared_gpu");
       if (!measured.errors.empty()) record.labels["error_problem"] = record.labels["problem"];
       note_once(measured.why_no_counters);
       add_model(record, contender);
@@ -223,11 +227,8 @@ class Runner {
   }
 
   void add_model(Record& record, const Contender& contender) const {
-    if (!run_.model) return;
     const Case& c = contender.subject;
-    for (const Measurement& m : run_.model(*contender.kernel, c.problem, c.plan)) {
-      record.measurements.push_back({"model." + m.name, m.value, m.unit});
-    }
+    if (run_.model) add_model_values(record, run_.model(*contender.kernel, c.problem, c.plan));
   }
 
   void refuse(const Contender& contender, const std::string& why, const Provenance& provenance) {
@@ -245,9 +246,8 @@ class Runner {
   }
 
   void note_once(const std::string& note) {
-    if (!note.empty() && std::ranges::find(outcome_.notes, note) == outcome_.notes.end()) {
-      outcome_.notes.push_back(note);
-    }
+    const bool is_new = std::ranges::find(outcome_.notes, note) == outcome_.notes.end();
+    if (is_new && !note.empty()) outcome_.notes.push_back(note);
   }
 
   /// Other writers may have finished since: the folder says what is done. A run that had nothing to
@@ -281,6 +281,7 @@ class Runner {
   std::set<std::string> done_;
   std::unique_ptr<Device> gpu_;
   std::string device_name_;
+  std::optional<GpuUsers> users_;  ///< of gpu_
   std::unique_ptr<VerifiedCache> cache_;
   std::unique_ptr<Gate> gate_;
   std::mutex mutex_;  ///< of outcome_ while executors work

@@ -25,7 +25,8 @@ struct StudyRun {
   std::filesystem::path verified = "out/verified.jsonl";  ///< see VerifiedCache
   std::string build{};                                    ///< build_id
   bool is_gpu_shared = false;                             ///< ranks share it: times are flagged
-  std::size_t jobs = 1;                                   ///< threads, but for what is timed
+  std::filesystem::path gpu_users{};  ///< folder where others are seen, GpuUsers
+  std::size_t jobs = 1;               ///< threads, but for what is timed
   std::function<std::unique_ptr<CaseRunner>()> make_runner{};
   std::function<std::unique_ptr<Device>(Executor)> make_device{};
   LaunchModel model{};  ///< called from any thread

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/library_note.hpp"
+#include "experiments/study/gpu_users.hpp"
 #include "experiments/tuning/median_interval.hpp"
 
 namespace attest {
@@ -46,6 +47,15 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
             forward_flops(record.subject->problem) / (value(record, "time") * 1e9));
   EXPECT_EQ(value(record, "model.flops"), 7);
   EXPECT_EQ(record_of("rival_kernel").labels.at("role"), "baseline");
+}
+
+TEST_F(AStudy, FlagsTimesThatAnotherStudyMayHaveDisturbed) {
+  add(fast, "n33 d8");
+  StudyRun here = options();
+  here.gpu_users = root / "";
+  const GpuUsers other(PretendedGpu().description(), here.gpu_users);
+  (void)run(here);
+  EXPECT_EQ(record_of("fast").labels.at("flags"), "shared_gpu");
 }
 
 TEST_F(AStudy, NamesTheLibraryOfWhatRanInOneAndOfNothingElse) {

@@ -30,6 +30,8 @@ struct Group {
   std::vector<Contender> points, rivals;
 
   [[nodiscard]] std::size_t wanted() const;
+  /// For what all have in common.
+  [[nodiscard]] const Contender& any() const { return points.empty() ? rivals[0] : points[0]; }
 };
 
 /// Points that are timed side by side at most: rounds are short, and a kill loses few.

@@ -53,6 +53,12 @@ void add_flag(Record& record, const std::string& flag) {
   flags += (flags.empty() ? "" : ",") + flag;
 }
 
+void add_model_values(Record& record, const std::vector<Measurement>& values) {
+  for (const Measurement& m : values) {
+    record.measurements.push_back({"model." + m.name, m.value, m.unit});
+  }
+}
+
 Record record_of(const StudySpec& spec, const Contender& contender, const Provenance& provenance) {
   Record record{.kind = "study",
                 .subject = contender.subject,

@@ -26,6 +26,9 @@ namespace attest {
 /// The id of what was skipped, so that a resumed study does not say it twice.
 [[nodiscard]] std::string id_of(const Skipped& skipped);
 
+/// As `model.NAME`.
+void add_model_values(Record& record, const std::vector<Measurement>& values);
+
 /// One more of the comma-separated label `flags`.
 void add_flag(Record& record, const std::string& flag);
 
