@@ -33,6 +33,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <numbers>
 
 #include "core/kernel.hpp"
 #include "core/registry.hpp"
@@ -233,7 +234,8 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
     return "the kernel has one grid for each loop order; leave grid_order and scheduling at 0";
   }
   // A subnormal factor has lost more than its relative rounding error.
-  if (plan.exp == ExpChoice::exp2 && problem.scale != 0 && !std::isnormal(problem.scale * log2_e)) {
+  if (plan.exp == ExpChoice::exp2 && problem.scale != 0 &&
+      !std::isnormal(problem.scale * std::numbers::log2e_v<float>)) {
     return "exp is exp2 and scale times log2(e) subnormal or infinite; allowed: 0 and normal "
            "numbers";
   }

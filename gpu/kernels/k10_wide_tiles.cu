@@ -33,6 +33,7 @@
 //   (two blocks on a multiprocessor of sm_90), 198 up to 128 and 199 up to 256 (one block).
 #include <algorithm>
 #include <array>
+#include <numbers>
 
 #include "core/kernel.hpp"
 #include "core/registry.hpp"
@@ -93,7 +94,7 @@ __device__ __forceinline__ void make_tile(const Arguments& a, const TilePosition
 
   for (int i = static_cast<int>(threadIdx.x); i < Br; i += threads) visible[i] = keys_of(i);
   load_transposed_async<Br, D, threads>(x.q, first_query, 0, head_dim, Q, T::q_pitch);
-  const float c = problem.scale * 1.44269504F;
+  const float c = problem.scale * std::numbers::log2e_v<float>;
   typename T::Slices slices(x.k, x.v, head_dim, tile_visible, exchange + T::exchange_floats);
 
   float o[lane_rows][T::columns] = {};

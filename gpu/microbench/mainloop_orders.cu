@@ -1,6 +1,8 @@
 // The inner loop of attention without its loads: S = Q K^T, softmax, O += P V on tiles that stay in
 // shared memory, in the orders that kernels use. What it reaches bounds what a kernel with that
 // order and tile can reach.
+#include <numbers>
+
 #include "gpu/microbench/fill_shared.cuh"
 #include "gpu/microbench/kernels.hpp"
 #include "gpu/microbench/sm_span.cuh"
@@ -170,7 +172,7 @@ Mainloop form() {
             constexpr int bytes = (groups * 64 + 4 * bn) * d * 2;
             static_assert(bytes <= 232448);
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-            const float c = 1.44269504F / __builtin_sqrtf(static_cast<float>(d));
+            const float c = std::numbers::log2e_v<float> / __builtin_sqrtf(static_cast<float>(d));
             kernel<<<static_cast<unsigned>(blocks), groups * 128, bytes>>>(tiles, c, values, sink,
                                                                            spans);
           }};

@@ -4,6 +4,7 @@
 // every form that a Plan can choose.
 
 #include <cstdint>
+#include <numbers>
 
 #include "core/kernel.hpp"
 #include "gpu/primitives/launch.cuh"
@@ -31,8 +32,6 @@ template <>
 struct ExpOf<ExpChoice::library> : LibraryExp {};
 template <>
 struct ExpOf<ExpChoice::exp2> : FoldedExp2 {};
-
-inline constexpr float log2_e = 1.44269504F;
 
 /// What a visit of a key tile makes.
 enum class FormStep { all, statistics, values };
@@ -115,7 +114,8 @@ __device__ void visit_tile(const Arguments& a, const FormTiles<columns>& tiles,
   const Problem& problem = a.problem;
   const int Bc = static_cast<int>(a.plan.key_tile);
   const int D = static_cast<int>(problem.head_dim);
-  const float scale = form.exp == ExpChoice::exp2 ? problem.scale * log2_e : problem.scale;
+  const float scale =
+      form.exp == ExpChoice::exp2 ? problem.scale * std::numbers::log2e_v<float> : problem.scale;
   int seen[form_rows];
   keys_seen_by_rows(problem, first_query + at.row, first_key, Bc, seen);
   const bool all_see = problem.visible_keys(first_query) >= first_key + Bc;  // the first sees least

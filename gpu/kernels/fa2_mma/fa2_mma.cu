@@ -3,6 +3,7 @@
 // head dim; the README names the Plans of T1 to T4.
 #include <algorithm>
 #include <cstdint>
+#include <numbers>
 #include <span>
 #include <string>
 
@@ -50,7 +51,7 @@ const Fa2Variant* find_variant(const Problem& problem, const Plan& plan) {
 bool is_general(const Problem& problem, const Plan& plan) {
   return is_window(problem.mask) || problem.softcap != 0.0F || problem.length_seed != 0 ||
          problem.padding_seed != 0 || problem.query_len == 0 || plan.pack_gqa == PackGqa::yes ||
-         plan.key_splits > 1 || !(problem.scale * log2_e > 0.0F);
+         plan.key_splits > 1 || !(problem.scale * std::numbers::log2e_v<float> > 0.0F);
 }
 
 /// Output tiles: with packed rows those of a kv head, whose query heads' rows stand together.

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <numbers>
 
 #include "core/problem.hpp"
 #include "gpu/kernels/fa2_mma/shape.cuh"
 #include "gpu/primitives/softcap.cuh"
 
 namespace attest {
-
-inline constexpr float log2_e = 1.44269504088896340736F;
 
 /// What becomes of S between the two products, before the softmax sees it.
 template <typename Shape, typename Work>
@@ -19,10 +18,12 @@ struct Fa2Scoring {
   /// positive, and for softcaps.
   static __device__ __forceinline__ void form(typename Shape::Scores& s, const Problem& problem) {
     if (problem.softcap == 0.0F) {
-      for_each(s, [&](float& x) { x *= problem.scale * log2_e; });
+      for_each(s, [&](float& x) { x *= problem.scale * std::numbers::log2e_v<float>; });
     } else {
       const float per_score = problem.scale / problem.softcap;
-      for_each(s, [&](float& x) { x = softcapped(x, per_score, problem.softcap) * log2_e; });
+      for_each(s, [&](float& x) {
+        x = softcapped(x, per_score, problem.softcap) * std::numbers::log2e_v<float>;
+      });
     }
   }
 

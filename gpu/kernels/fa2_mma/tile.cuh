@@ -35,6 +35,7 @@
 //   fp16, bf16; head_dim and value_dim up to 256. Arithmetic: hopper().
 
 #include <cstdint>
+#include <numbers>
 #include <type_traits>
 
 #include "core/kernel.hpp"
@@ -140,7 +141,7 @@ struct Fa2Tile {
     Softmax softmax;
     typename Products::Queries q;
     // With a positive scale, and no softcap, the exponent's product forms the scores.
-    const float scale = problem.scale * log2_e;
+    const float scale = problem.scale * std::numbers::log2e_v<float>;
     const bool is_plain = !forms_scores || (scale > 0.0F && problem.softcap == 0.0F);
     const float c = is_plain ? scale : 1.0F;
     const int offset = SwizzledLane<T, D>::offset(lane);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string>
 
 #include "core/registry.hpp"
@@ -168,7 +169,7 @@ SplitProblem split_problem(const Arguments& a, int dim) {
             : problem.mask == Mask::causal_top_left ? 1
                                                     : p.keys - p.queries + 1;
   p.scale = std::abs(problem.scale);
-  p.c = p.scale * 1.44269504F;
+  p.c = p.scale * std::numbers::log2e_v<float>;
   p.is_negative = problem.scale < 0.0F;
   p.refuses_all = a.plan.products == Products::bf16_x6;
   p.order = a.plan.grid_order;
