@@ -1,80 +1,19 @@
 #include "core/captured_inputs.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
 
-#include "core/captured_layer_family.hpp"
+#include "core/captured_inputs_test.hpp"
 #include "core/error.hpp"
 #include "core/temporary_folder.hpp"
 
 namespace attest {
 namespace {
-
-using Extents = std::vector<std::int64_t>;
-
-struct NamedValues {
-  std::string name;
-  Extents shape;
-  std::vector<float> values;
-};
-
-std::vector<std::byte> file_bytes(const std::vector<NamedValues>& tensors,
-                                  const std::string& layout = "") {
-  std::string header = "{", data;
-  if (!layout.empty()) header += R"("__metadata__":{"attest.layout":")" + layout + "\"},";
-  for (const NamedValues& tensor : tensors) {
-    const std::size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * 4);
-    header += fmt::format(R"("{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}},)",
-                          tensor.name, fmt::join(tensor.shape, ","), begin, data.size());
-  }
-  header.back() = '}';
-  const std::uint64_t length = header.size();
-  std::string text(8, '\0');
-  std::memcpy(text.data(), &length, 8);
-  text += header + data;
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
-}
-
-/// Values first, first + 1, ... so that each tells where it came from.
-NamedValues counted(const std::string& name, const Extents& shape, float first = 0) {
-  const auto size =
-      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-  std::vector<float> values(static_cast<std::size_t>(size));
-  std::iota(values.begin(), values.end(), first);
-  return {name, shape, std::move(values)};
-}
-
-std::vector<CapturedLayer> layers_of(const std::vector<NamedValues>& tensors,
-                                     const std::string& layout = "") {
-  return captured_layers(Safetensors::from_bytes(file_bytes(tensors, layout), "t.safetensors"));
-}
-
-std::string refusal(const std::vector<NamedValues>& tensors, const std::string& layout = "") {
-  try {
-    (void)layers_of(tensors, layout);
-  } catch (const InvalidInput& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "";
-}
-
-testing::AssertionResult says(const std::string& message, const std::string& part) {
-  if (message.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "message '" << message << "' lacks '" << part << "'";
-}
 
 /// A family over one layer: batch 2, 6 query and 2 key heads, 13 query and 17 key rows, D = 4,
 /// every value different.
@@ -110,64 +49,6 @@ void for_many_cases(const InputFamily& family, const Check& check) {
       const Problem problem = small_problem(mask);
       check(family.make(problem, {.family = "small", .seed = seed}), problem);
     }
-  }
-}
-
-TEST(CapturedLayers, a_tensor_of_three_dimensions_is_tokens_heads_dims_unless_the_file_says_hnd) {
-  const auto tensors = [](const Extents& q, const Extents& kv) {
-    return std::vector{counted("q", q), counted("k", kv), counted("v", kv)};
-  };
-  const auto nhd = layers_of(tensors({5, 2, 3}, {5, 1, 3}));
-  EXPECT_EQ(nhd[0].q.shape(), (Shape{1, 2, 5, 3}));
-  EXPECT_EQ(nhd[0].q.at(0, 1, 4, 2), 4 * 6 + 1 * 3 + 2);
-  const auto hnd = layers_of(tensors({2, 5, 3}, {1, 5, 3}), "HND");
-  EXPECT_EQ(hnd[0].q.shape(), (Shape{1, 2, 5, 3}));
-  EXPECT_EQ(hnd[0].q.at(0, 1, 4, 2), 1 * 15 + 4 * 3 + 2);
-  EXPECT_TRUE(says(refusal(tensors({2, 5, 3}, {1, 5, 3}), "DNH"), "is 'DNH'; allowed: HND, NHD"));
-}
-
-TEST(CapturedLayers, a_tensor_of_four_dimensions_is_batch_heads_tokens_dims) {
-  for (const std::string layout : {"", "HND", "NHD"}) {
-    const auto layers = layers_of({counted("a.q", {2, 4, 5, 3}), counted("a.k", {2, 2, 7, 3}),
-                                   counted("a.v", {2, 2, 7, 3}), counted("mask", {7})},
-                                  layout);
-    ASSERT_EQ(layers.size(), 1U);
-    EXPECT_EQ(layers[0].name, "a");
-    EXPECT_EQ(layers[0].q.shape(), (Shape{2, 4, 5, 3}));
-    EXPECT_EQ(layers[0].q.at(1, 2, 3, 1), ((1 * 4 + 2) * 5 + 3) * 3 + 1);
-    EXPECT_EQ(layers[0].k.at(1, 1, 6, 2), ((1 * 2 + 1) * 7 + 6) * 3 + 2);
-  }
-}
-
-TEST(CapturedLayers, a_missing_tensor_is_named) {
-  const Extents s{1, 1, 2, 2};
-  EXPECT_TRUE(says(refusal({counted("q", s), counted("k", s)}), "has no tensor 'v'"));
-  EXPECT_TRUE(says(refusal({counted("q", s), counted("v", s)}), "has no tensor 'k'"));
-  EXPECT_TRUE(says(refusal({counted("x.k", s), counted("x.v", s)}), "has no tensor 'x.q'"));
-  EXPECT_TRUE(says(refusal({counted("freq", s)}), "none of its 1 tensors is a q, k or v"));
-}
-
-TEST(CapturedLayers, shapes_that_do_not_belong_together_are_refused) {
-  const auto with = [](const Extents& q, const Extents& k, const Extents& v) {
-    return refusal({counted("q", q), counted("k", k), counted("v", v)});
-  };
-  EXPECT_TRUE(says(with({1, 2, 5, 3}, {1, 2, 5, 3}, {1, 2, 6, 3}), "k and v of one shape"));
-  EXPECT_TRUE(says(with({1, 2, 5, 4}, {1, 2, 5, 3}, {1, 2, 5, 3}), "one head_dim"));
-  EXPECT_TRUE(says(with({2, 2, 5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "one batch size"));
-  EXPECT_TRUE(says(with({1, 3, 5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "multiple of the key heads"));
-  EXPECT_TRUE(says(with({5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "tensor 'q' has shape [5, 3]"));
-  EXPECT_TRUE(says(with({1, 2, 5, 3}, {1, 0, 5, 3}, {1, 2, 5, 3}), "none of them 0"));
-  EXPECT_TRUE(says(with({1, 1, 1, 2000}, {1, 1, 1, 2000}, {1, 1, 1, 2000}), "'head_dim' is 2000"));
-}
-
-TEST(CapturedLayers, values_that_are_not_finite_are_counted_and_refused) {
-  const Extents s{1, 1, 2, 2};
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    NamedValues k = counted("k", s);
-    k.values[1] = k.values[3] = bad;
-    EXPECT_TRUE(says(refusal({counted("q", s), k, counted("v", s)}),
-                     "tensor 'k' holds 2 values that are NaN or infinite"));
   }
 }
 
@@ -360,41 +241,6 @@ TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {
     }
   }
   EXPECT_NEAR(largest, stated, rounding);
-}
-
-TEST(CapturedLayerFamily, a_layer_with_fewer_queries_than_keys_is_taken_whole) {
-  const auto layers = layers_of(
-      {counted("q", {1, 1, 2, 2}), counted("k", {1, 1, 5, 2}), counted("v", {1, 1, 5, 2})});
-  const InputFamily family = captured_layer_family(layers.front(), "one");
-  Problem problem{.query_len = 2, .key_len = 5, .head_dim = 2};
-  EXPECT_FALSE(family.unsupported(problem).has_value());
-  EXPECT_EQ(family.make(problem, {}).k.at(0, 0, 4, 1), 9);
-  problem.query_len = 1;
-  EXPECT_TRUE(family.unsupported(problem).has_value());
-  problem.key_len = 4;
-  EXPECT_TRUE(family.unsupported(problem).has_value());
-}
-
-TEST(CapturedLayerFamily, it_holds_the_first_rows_of_every_head_whatever_the_seed) {
-  const auto layers = layers_of({counted("q", {1, 4, 6, 2}), counted("k", {1, 2, 6, 2}, 100),
-                                 counted("v", {1, 2, 6, 2}, 200)});
-  const InputFamily family = captured_layer_family(layers.front(), "one");
-  for (const std::int64_t rows : {1, 5, 6}) {
-    const Problem problem{
-        .query_heads = 4, .kv_heads = 2, .query_len = rows, .key_len = rows, .head_dim = 2};
-    const Inputs inputs = family.make(problem, {.family = "one", .seed = 7, .magnitude = 3});
-    for (std::int64_t n = 0; n < rows; ++n) {
-      EXPECT_EQ(inputs.q.at(0, 3, n, 1), static_cast<float>((3 * 6 + n) * 2 + 1));
-      EXPECT_EQ(inputs.k.at(0, 1, n, 0), static_cast<float>(100 + (6 + n) * 2));
-      EXPECT_EQ(inputs.v.at(0, 1, n, 0), static_cast<float>(200 + (6 + n) * 2));
-    }
-    Problem other = problem;
-    other.query_heads = 2;  // another head's rows would stand there
-    EXPECT_TRUE(family.unsupported(other).has_value());
-    EXPECT_THROW((void)family.make(other, {}), InvalidInput);
-  }
-  EXPECT_TRUE(family.unsupported(
-      {.query_heads = 4, .kv_heads = 2, .query_len = 7, .key_len = 7, .head_dim = 2}));
 }
 
 }  // namespace
