@@ -44,6 +44,7 @@ void print_study(const StudySpec& spec, const Expansion& expansion, const std::s
   if (!baselines.empty()) fmt::print("        against {}\n", fmt::join(baselines, ", "));
   fmt::print("        axes {}\n", fmt::join(axes, ", "));
   print_skipped(expansion);
+  print_few_rounds(spec);
   const GpuModel& gpu = gpu_model_from_name(device);
   const EstimatedWork work = estimated_work(expansion, gpu);
   fmt::print("  one launch of each is {:.3g} FLOP, at least {:.3g} ms on an {}", work.flops,

@@ -13,6 +13,7 @@
 #include "core/safetensors.hpp"
 #include "core/tuning_key.hpp"
 #include "experiments/study/shipped_studies.hpp"
+#include "experiments/tuning/median_interval.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {
@@ -71,6 +72,13 @@ void print_skipped(const Expansion& expansion) {
   for (const auto& [reason, count] : counts) {
     fmt::print("  {:>5} skipped by {}: {}\n", count, reason.first, reason.second);
   }
+}
+
+void print_few_rounds(const StudySpec& spec) {
+  constexpr auto fewest = static_cast<std::int64_t>(fewest_values);
+  if (!spec.repeats || *spec.repeats >= fewest) return;
+  fmt::print("  {} rounds have no interval, so that nothing about times is decided; {} have one\n",
+             *spec.repeats, fewest);
 }
 
 }  // namespace attest

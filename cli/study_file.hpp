@@ -30,4 +30,7 @@ namespace attest {
 /// What is skipped, by reason, a line each with the count.
 void print_skipped(const Expansion& expansion);
 
+/// A line where a study asks for fewer rounds than make an interval.
+void print_few_rounds(const StudySpec& spec);
+
 }  // namespace attest

@@ -99,6 +99,7 @@ void print_start(const StudySpec& spec, const Expansion& expansion, const Part& 
     }
   }
   print_skipped(expansion);
+  print_few_rounds(spec);
   std::fflush(stdout);
 }
 
@@ -246,6 +247,7 @@ void add_common_options(CLI::App& command, StudyRunOptions& options) {
   command.add_option("--time-budget", options.time_budget,
                      "90s, 5m, 1h: what is not measured by then is left out and counted");
   command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 }
 

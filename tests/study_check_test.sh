@@ -32,6 +32,11 @@ plan: {query_tile: [16, 32]}
 constraints: [shared_bytes <= 227KiB and threads < 1025]
 END
 check "launches are known without a GPU" said 0 0 "2 points of k5_padded_tiles" --device h200 good.yaml
+sed 's/^constraints.*/repeats: 5/' good.yaml >few.yaml
+check "too few rounds for an interval are named" said 0 0 "5 rounds have no interval, so that nothing about times is decided; 6 have one" few.yaml
+sed 's/^constraints.*/repeats: 6/' good.yaml >enough.yaml
+"$attest" study check enough.yaml >out
+check "and enough are not" sh -c '! grep -qF "no interval" out'
 check "a name stands for a shipped study" said 0 0 "softmax_variants: What does each choice" softmax_variants
 check "all shipped studies are listed" [ "$("$attest" list studies | grep -c '^  [a-z_]* ')" -eq "$(ls "$root"/experiments/studies/*.yaml | wc -l)" ]
 check "the schema is JSON" sh -c "'$attest' study schema | python3 -m json.tool >/dev/null"

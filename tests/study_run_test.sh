@@ -147,5 +147,7 @@ for bad in "--shard 3/2" "--time-budget never" "--executor tpu"; do
   check "'$bad' is bad input" [ $? -eq 2 ]
   check "'$bad' gets one line with what is allowed" has bad.log "allowed:"
 done
+"$attest" study run tiny.yaml --jobs -1 --out bad >bad.log 2>&1
+check "fewer than no jobs are bad input" [ $? -eq 2 ]
 check "and leaves no folder" [ ! -e bad ]
 [ "$failures" -eq 0 ]
