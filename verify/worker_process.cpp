@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "verify/processor_time.hpp"
 #include "verify/worker.hpp"
 #include "verify/worker_channel.hpp"
 
@@ -25,6 +26,7 @@ namespace attest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t kept_words = 4096;  // bytes of a worker's stderr
 // An answer is a few kilobytes; a kernel that writes into the channel must not fill our memory.
@@ -142,9 +144,9 @@ WorkerReply WorkerProcess::ask(std::string_view line, const WorkerLimits& limits
 WorkerReply WorkerProcess::wait_for_line(const WorkerLimits& limits,
                                          const std::function<bool()>& is_interrupted) {
   // On a busy machine a correct kernel takes long; what counts is how long it could have run.
-  const auto start = Clock::now() - time_without_core();
-  const std::chrono::duration<double> allowed(limits.seconds);
-  bool has_errors = true;
+  const auto start = Clock::now();
+  const ProcessorTime before = processor_time(pid_);
+  bool has_errors = true, is_late = false;
   while (true) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
       std::string text = unread_.substr(0, end);
@@ -154,13 +156,12 @@ WorkerReply WorkerProcess::wait_for_line(const WorkerLimits& limits,
     if (unread_.size() > longest_line) {
       return bury(WorkerReply::Kind::died, "wrote something else than an answer to its parent");
     }
-    const auto now = Clock::now();
     if (is_interrupted && is_interrupted()) return bury(WorkerReply::Kind::interrupted, "");
-    const std::chrono::duration<double> elapsed = now - start - time_without_core();
-    if (elapsed > allowed) {
+    if (is_late) {  // and there was nothing to read since
       return bury(WorkerReply::Kind::timed_out,
                   fmt::format("gave no answer within {:g} s", limits.seconds));
     }
+    const auto now = Clock::now();
     if (limits.memory_bytes > 0 && now - memory_checked_ > look_every) {
       memory_checked_ = now;
       if (const std::uint64_t bytes = resident_bytes(); bytes > limits.memory_bytes) {
@@ -172,9 +173,11 @@ WorkerReply WorkerProcess::wait_for_line(const WorkerLimits& limits,
     }
     std::array<pollfd, 2> waits{{{.fd = channel_.get(), .events = POLLIN, .revents = 0},
                                  {.fd = errors_.get(), .events = POLLIN, .revents = 0}}};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::min<std::chrono::duration<double>>(allowed - elapsed, look_every));
-    (void)poll(waits.data(), has_errors ? 2 : 1, static_cast<int>(left.count()) + 1);
+    const Seconds left = Seconds(limits.seconds) - used(before, processor_time(pid_), now - start);
+    is_late = !(left > Seconds(0));
+    const auto pause =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Seconds>(left, look_every));
+    (void)poll(waits.data(), has_errors ? 2 : 1, is_late ? 0 : static_cast<int>(pause.count()) + 1);
     if (has_errors && waits[1].revents != 0) has_errors = read_errors();
     if (waits[0].revents != 0 && !read_channel()) return bury(WorkerReply::Kind::died, "");
   }
@@ -239,13 +242,6 @@ std::uint64_t WorkerProcess::resident_bytes() const {
   std::uint64_t size = 0, resident = 0;
   file >> size >> resident;
   return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
-}
-
-std::chrono::nanoseconds WorkerProcess::time_without_core() const {
-  std::ifstream file(fmt::format("/proc/{}/schedstat", pid_));
-  std::int64_t on_core = 0, without = 0;
-  file >> on_core >> without;
-  return std::chrono::nanoseconds(file ? without : 0);
 }
 
 Phase WorkerProcess::phase() const {

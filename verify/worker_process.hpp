@@ -78,8 +78,6 @@ class WorkerProcess {
   WorkerReply bury(WorkerReply::Kind kind, std::string why);
   [[nodiscard]] std::string last_words() const;
   [[nodiscard]] std::uint64_t resident_bytes() const;
-  /// How long its main thread has waited for a core so far; 0 where Linux keeps no such count.
-  [[nodiscard]] std::chrono::nanoseconds time_without_core() const;
 
   pid_t pid_ = -1;
   OwnedFd channel_, errors_;

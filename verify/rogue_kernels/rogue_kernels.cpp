@@ -1,5 +1,6 @@
 #include "verify/rogue_kernels/rogue_kernels.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,23 +13,27 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "core/registry.hpp"
 
 namespace attest {
 namespace {
 
-void eat_memory() {
-  std::vector<std::vector<char>> eaten;
-  while (true) {
-    eaten.emplace_back(std::size_t{1} << 24, 'x');
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 void sleep_forever() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+/// In huge pages where there are some: a fault for each small one takes most of the time.
+void eat_memory() {
+  constexpr std::size_t bite = std::size_t{1} << 24;
+  while (true) {
+    void* const eaten =
+        mmap(nullptr, bite, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (eaten == MAP_FAILED) sleep_forever();
+    (void)madvise(eaten, bite, MADV_HUGEPAGE);
+    std::memset(eaten, 'x', bite);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 /// For so long on a core, however long that takes.
