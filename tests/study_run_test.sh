@@ -104,7 +104,7 @@ check "a rank writes a file of its own" [ -s ranks/records.3-of-3.jsonl ]
 check "and says that others have not" has rank2.log "rank 3 of 3 (Open MPI) is done, others are not: the last one answers"
 check "ranks do a part each" [ "$(points ranks | wc -l)" -lt 32 ]
 for rank in 0 1; do
-  SLURM_PROCID=$rank SLURM_NTASKS=2 SLURM_LOCALID=$rank "$attest" study resume ranks >again$rank.log 2>&1
+  SLURM_PROCID=$rank SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=$rank "$attest" study resume ranks >again$rank.log 2>&1
 done
 check "a dead rank's points are picked up by ranks of another number" same_as_whole ranks
 check "the last one answers" has again1.log "holds "

@@ -29,8 +29,9 @@ const std::vector<Launcher>& launchers() {
        {"OMPI_COMM_WORLD_LOCAL_RANK"},
        {"OMPI_COMM_WORLD_LOCAL_SIZE"}},
       {"PMI", "PMI_RANK", {"PMI_SIZE"}, {"MPI_LOCALRANKID", "SLURM_LOCALID"}, {"MPI_LOCALNRANKS"}},
-      // The tasks of a job are not those of every step of it.
-      {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, {"SLURM_LOCALID"}, {}},
+      // Of a step, which srun makes. A job's own script has SLURM_PROCID 0 and SLURM_NTASKS too,
+      // and runs once: as rank 0 of many it would leave most points out.
+      {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS"}, {"SLURM_LOCALID"}, {}},
   };
   return table;
 }

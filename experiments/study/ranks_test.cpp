@@ -22,8 +22,9 @@ TEST(Ranks, EveryLauncherSaysWhoWeAre) {
                                     {"OMPI_COMM_WORLD_SIZE", "8"},
                                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}})),
         std::pair("PMI", with({{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "1"}})),
-        std::pair("Slurm",
-                  with({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "1"}}))}) {
+        std::pair("Slurm", with({{"SLURM_PROCID", "2"},
+                                 {"SLURM_STEP_NUM_TASKS", "8"},
+                                 {"SLURM_LOCALID", "1"}}))}) {
     const auto rank = rank_from(environment);
     ASSERT_TRUE(rank) << name;
     EXPECT_EQ(rank->launcher, name);
@@ -39,6 +40,11 @@ TEST(Ranks, TasksOfAJobAreNotThoseOfItsStep) {
   const auto rank = rank_from(
       with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}}));
   EXPECT_EQ(rank->count, 1);
+}
+
+TEST(Ranks, TheScriptOfAJobWithoutSrunIsNoRank) {
+  EXPECT_FALSE(
+      rank_from(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "0"}})));
 }
 
 TEST(Ranks, NumbersThatAreNoneAreNamed) {
