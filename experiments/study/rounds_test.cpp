@@ -47,8 +47,8 @@ TEST(Rounds, DriftsDoNotMatterForRatios) {
   EXPECT_LE(ratio.median, 2 * (1 + machine.drift));
 }
 
-/// Looking after every round takes some of the confidence: of 5 % of misses it makes fewer than twice
-/// as many, at the noise where it looks most often.
+/// Looking after every round takes some of the confidence: of 5 % of misses it makes fewer than
+/// twice as many, at the noise where it looks most often.
 TEST(Rounds, EndingWhenTheIntervalIsNarrowCostsLessThanAsManyMissesAgain) {
   constexpr int runs = 2000;
   const RoundsOptions options{.points = 1, .rivals = 1, .target = 0.01};

@@ -25,8 +25,8 @@ std::vector<const KernelInfo*> mutants() {
   return found;
 }
 
-/// A planted bug may crash, hang or write anywhere. A case of the slowest kernel takes seconds, on a
-/// busy machine many.
+/// A planted bug may crash, hang or write anywhere. A case of the slowest kernel takes seconds, on
+/// a busy machine many.
 std::unique_ptr<CaseRunner> isolated() {
   return std::make_unique<IsolatedRunner>(Isolation{});
 }
