@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/progress.hpp"
 #include "core/record.hpp"
@@ -102,7 +103,7 @@ void add_calibrate_command(CLI::App& app, Action& action) {
   command->add_option("--max-len", calibration.largest_len, "largest query and key length drawn")
       ->check(CLI::Range(24, 65536))
       ->capture_default_str();
-  command->add_option("--seed", calibration.seed, "seed of the data sets")->capture_default_str();
+  add_seed_option(*command, calibration.seed, "seed of the data sets");
   command->add_option("--out", options->out, "folder for records")->capture_default_str();
   command->footer(
       "Examples:\n"

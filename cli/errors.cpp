@@ -12,6 +12,7 @@
 #include "cli/errors_axes.hpp"
 #include "cli/errors_of_file.hpp"
 #include "cli/errors_report.hpp"
+#include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/captured_layer_family.hpp"
 #include "core/progress.hpp"
@@ -174,7 +175,7 @@ void add_errors_command(CLI::App& app, Action& action) {
   command->add_option("--sets", axes.sets, "data sets a row, with seeds from --seed on")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--seed", axes.seed, "seed of the first data set")->capture_default_str();
+  add_seed_option(*command, axes.seed, "seed of the first data set");
   command->add_option("--out", options->out, "folder for errors.jsonl")->capture_default_str();
   command->add_flag("--json", options->prints_json, "print records instead of the table");
   command->footer(

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/error.hpp"
 #include "core/progress.hpp"
@@ -124,7 +125,7 @@ void add_mutants_command(CLI::App& app, Action& action) {
                    "further cases of each on N(0, 1), for the rules of other projects")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  command->add_option("--seed", matrix.seed, "seed of the cases")->capture_default_str();
+  add_seed_option(*command, matrix.seed, "seed of the cases");
   command->add_option("--jobs", matrix.jobs, "cases run at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/launch_counts.hpp"
 #include "cli/quantities.hpp"
+#include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/registry.hpp"
@@ -261,8 +262,7 @@ void add_study_run_commands(CLI::App& study, Action& action) {
       ->required();
   run->add_option("--out", options->out, "folder for the results; else out/studies/NAME");
   run->add_option("--executor", options->executor, "auto, gpu, simt, cpu")->capture_default_str();
-  run->add_option("--seed", options->seed, "of the order in which points are measured")
-      ->capture_default_str();
+  add_seed_option(*run, options->seed, "of the order in which points are measured");
   run->add_option("--device", options->device, "whose models an executor uses: h200, h100, ...")
       ->capture_default_str();
   add_common_options(*run, *options);

@@ -8,6 +8,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/quantities.hpp"
+#include "cli/seed_option.hpp"
 #include "core/error.hpp"
 
 namespace attest {
@@ -104,9 +105,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(how_many);
   command.add_option("--for", options.time_limit, "run this long instead: 60s, 5m, 1h")
       ->group(how_many);
-  command.add_option("--seed", campaign.seed, "seed of the campaign")
-      ->capture_default_str()
-      ->group(how_many);
+  add_seed_option(command, campaign.seed, "seed of the campaign")->group(how_many);
   command
       .add_option("--shard", options.shard,
                   "i/n: the i-th of n parts of the campaign, which share no case")

@@ -23,6 +23,9 @@ check "the control and the kernel are there again" has resumed.log "o5_deferred"
 "$attest" verify --resume --out killed --seed 7 >refused.log 2>&1
 check "another seed is refused" [ $? -eq 2 ]
 check "and it is said why" has refused.log "--resume takes --seed from the campaign it resumes"
+for command in verify mutants calibrate 'errors o5_deferred' 'study run none.yaml'; do
+  check "$command takes no negative seed for a large one" refuses 2 "--seed: Value -1 not in range" "$attest" $command --seed -1
+done
 "$attest" verify --resume --out nowhere >nowhere.log 2>&1
 check "nothing to resume is bad input" [ $? -eq 2 ]
 
