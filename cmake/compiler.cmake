@@ -4,7 +4,7 @@ target_include_directories(attest_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(attest_options INTERFACE
   # A product and a sum are two roundings unless the source says fma: emulation and error bounds count on it.
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch -Wold-style-cast>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow> -Wswitch -Wold-style-cast>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ATTEST_ENABLE_WERROR}>>:-Werror>)
 
 # For text, tables and JSON compile time counts; sanitizers' code doubles what the optimiser has to do.
@@ -14,6 +14,13 @@ if(ATTEST_SANITIZE)
 endif()
 function(attest_optimise_little target)
   target_compile_options(${target} PRIVATE ${ATTEST_LITTLE_OPTIMISATION})
+endfunction()
+
+# Eight sources at a time, as one: most of what compiling a small file costs are its headers. Their names, those in anonymous
+# namespaces too, must differ, and a name of one file may be a local name of another: -Wshadow is for targets compiled apart. Files
+# that register a kernel or a law, all under one name, stay apart.
+function(attest_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 if(ATTEST_SANITIZE)

@@ -9,6 +9,7 @@ function(attest_add_tests folder)
     return()
   endif()
   add_executable(${folder}_test ${ARG_SOURCES})
+  attest_compile_together(${folder}_test)
   target_link_libraries(${folder}_test PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main attest_options)
   # Most of a test program is assertions: compile time counts. What is under test keeps its level.
   target_compile_options(${folder}_test PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)

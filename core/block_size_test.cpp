@@ -10,7 +10,7 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t kib = 1024;
+constexpr std::int64_t bytes_a_kib = 1024;
 
 struct TableRow {
   std::int64_t budget_kib, head_dim;
@@ -39,7 +39,7 @@ TEST(BlockSize, TheTableOfTheExercise) {
   for (const TableRow& row : table) {
     const BlockLayout layout{.head_dim = row.head_dim};
     const auto best = [&](BlockSizeRule rule) {
-      return largest_block(layout, row.budget_kib * kib, rule).value();
+      return largest_block(layout, row.budget_kib * bytes_a_kib, rule).value();
     };
     SCOPED_TRACE(std::to_string(row.budget_kib) + " KiB, d " + std::to_string(row.head_dim));
     EXPECT_EQ(best(BlockSizeRule::integers), row.integers);
@@ -55,14 +55,14 @@ TEST(BlockSize, TheBytesOfTheTable) {
   };
   EXPECT_EQ(bytes(64, {289, 157}), 167930);
   EXPECT_EQ(bytes(64, {256, 176}), 167936);
-  EXPECT_EQ(bytes(64, {256, 176}), 164 * kib);
+  EXPECT_EQ(bytes(64, {256, 176}), 164 * bytes_a_kib);
   EXPECT_EQ(bytes(64, {208, 208}), 166400);
   EXPECT_EQ(bytes(64, {256, 128}), 131072);
   EXPECT_EQ(bytes(128, {226, 114}), 167752);
   EXPECT_EQ(bytes(128, {224, 112}), 164864);
   EXPECT_EQ(bytes(128, {144, 144}), 152064);
   EXPECT_EQ(bytes(128, {128, 128}), 131072);
-  EXPECT_EQ(bytes(64, {128, 64}), 48 * kib);
+  EXPECT_EQ(bytes(64, {128, 64}), 48 * bytes_a_kib);
   EXPECT_EQ(bytes(128, {64, 32}), 36864);
   EXPECT_EQ(bytes(64, {256, 256}), 229376);
   EXPECT_EQ(bytes(256, {128, 128}), 229376);
@@ -70,13 +70,13 @@ TEST(BlockSize, TheBytesOfTheTable) {
 
 TEST(BlockSize, TheContinuousOptimumHasTwiceAsManyRowsAsKeys) {
   const auto tenths = [](std::int64_t head_dim) {
-    const ContinuousBlock b = continuous_block(head_dim, 2, 164 * kib);
+    const ContinuousBlock b = continuous_block(head_dim, 2, 164 * bytes_a_kib);
     return std::pair(std::lround(b.query_tile * 10), std::lround(b.key_tile * 10));
   };
   EXPECT_EQ(tenths(64), std::pair(3013L, 1507L));
   EXPECT_EQ(tenths(128), std::pair(2272L, 1136L));
   const auto product = [](std::int64_t head_dim) {
-    const ContinuousBlock b = continuous_block(head_dim, 2, 164 * kib);
+    const ContinuousBlock b = continuous_block(head_dim, 2, 164 * bytes_a_kib);
     return std::lround(b.query_tile * b.key_tile);
   };
   EXPECT_EQ(product(64), 45398);
@@ -85,7 +85,7 @@ TEST(BlockSize, TheContinuousOptimumHasTwiceAsManyRowsAsKeys) {
 
 RC_GTEST_PROP(BlockSize, NoPairOfIntegersBeatsTheContinuousOptimum, ()) {
   const std::int64_t head_dim = *rc::gen::inRange<std::int64_t>(1, 257);
-  const std::int64_t budget = *rc::gen::inRange<std::int64_t>(8 * head_dim, 230 * kib);
+  const std::int64_t budget = *rc::gen::inRange<std::int64_t>(8 * head_dim, 230 * bytes_a_kib);
   const auto best = largest_block({.head_dim = head_dim}, budget, BlockSizeRule::integers);
   RC_PRE(best.has_value());
   const ContinuousBlock c = continuous_block(head_dim, 2, budget);
@@ -128,7 +128,7 @@ RC_GTEST_PROP(BlockSize, TheCalculatorFindsWhatTryingEveryPairFinds, ()) {
 
 TEST(BlockSize, OfEqualProductsTheOneWithFewestBytesWins) {
   const BlockLayout layout{.head_dim = 64};
-  const std::int64_t budget = 164 * kib;
+  const std::int64_t budget = 164 * bytes_a_kib;
   EXPECT_LE(shared_bytes(layout, {512, 64}), budget);
   EXPECT_LE(shared_bytes(layout, {128, 256}), budget);
   EXPECT_EQ(largest_block(layout, budget, BlockSizeRule::powers_of_two), (BlockSize{256, 128}));
@@ -136,8 +136,8 @@ TEST(BlockSize, OfEqualProductsTheOneWithFewestBytesWins) {
 
 // [FA1 Alg. 1], recalled.
 TEST(BlockSize, TheRuleOfFlashAttention1) {
-  EXPECT_EQ(flash_attention_1_block(64, 2, 164 * kib), (BlockSize{64, 328}));
-  EXPECT_EQ(flash_attention_1_block(128, 2, 164 * kib), (BlockSize{128, 164}));
+  EXPECT_EQ(flash_attention_1_block(64, 2, 164 * bytes_a_kib), (BlockSize{64, 328}));
+  EXPECT_EQ(flash_attention_1_block(128, 2, 164 * bytes_a_kib), (BlockSize{128, 164}));
 }
 
 // The exercise forgets scores and output in fp32 and the statistics.
@@ -146,15 +146,15 @@ TEST(BlockSize, WithEverythingInSharedMemoryTheTilesAreSmaller) {
     return BlockLayout{
         .head_dim = head_dim, .score_bytes = 4, .output_bytes = 4, .statistics_bytes = 8};
   };
-  const std::int64_t budget = 164 * kib;
+  const std::int64_t budget = 164 * bytes_a_kib;
   EXPECT_EQ(largest_block(layout(64), budget, BlockSizeRule::powers_of_two), (BlockSize{128, 128}));
   EXPECT_EQ(shared_bytes(layout(64), {128, 128}), 148480);
   EXPECT_EQ(shared_bytes(layout(128), {128, 64}), 164864);
   // A tie of products, which fewest bytes decides.
   EXPECT_EQ(largest_block(layout(128), budget, BlockSizeRule::powers_of_two), (BlockSize{64, 128}));
   EXPECT_LT(shared_bytes(layout(128), {64, 128}), 164864);
-  EXPECT_LE(shared_bytes(layout(128), {128, 64}), 163 * kib);
-  EXPECT_EQ(163 * kib, 166912);
+  EXPECT_LE(shared_bytes(layout(128), {128, 64}), 163 * bytes_a_kib);
+  EXPECT_EQ(163 * bytes_a_kib, 166912);
   EXPECT_EQ(largest_block(layout(64), budget, BlockSizeRule::multiples_of_16),
             (BlockSize{112, 176}));
   // As large as 96 x 96, with fewer bytes.
@@ -176,11 +176,11 @@ TEST(BlockSize, TwoStagesOfKAndVWithScoresInRegisters) {
 // Q4.10: the tutorial's sum is right and leaves out fp32 S and O, m and l.
 TEST(BlockSize, TheTutorialsTileOf80KiB) {
   EXPECT_EQ(shared_bytes({.head_dim = 64}, {128, 128}), 81920);
-  EXPECT_EQ(81920 + 32 * kib + 32 * kib + kib, 145 * kib);
+  EXPECT_EQ(81920 + 32 * bytes_a_kib + 32 * bytes_a_kib + bytes_a_kib, 145 * bytes_a_kib);
   EXPECT_EQ(
       shared_bytes({.head_dim = 64, .score_bytes = 4, .output_bytes = 4, .statistics_bytes = 8},
                    {128, 128}),
-      145 * kib);
+      145 * bytes_a_kib);
 }
 
 // Q3.16, Q3.17 and A1: the ladder's tiles of 32 x 32 at D = 64, in fp32.

@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-constexpr std::size_t guard_bytes = 512;
+constexpr std::size_t array_guard_bytes = 512;
 /// No length, and as a mask no 0 or 1.
 constexpr std::byte guard{0xa5};
 
@@ -45,10 +45,11 @@ void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, c
 }  // namespace
 
 const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device) {
-  const std::size_t begin = guard_bytes, end = guard_bytes + bytes.size();
-  BufferImage::Piece piece{.bytes = std::vector<std::byte>((end + guard_bytes + 3) / 4 * 4, guard),
-                           .accessible = {begin, end},
-                           .initialised = {{begin, end}}};
+  const std::size_t begin = array_guard_bytes, end = array_guard_bytes + bytes.size();
+  BufferImage::Piece piece{
+      .bytes = std::vector<std::byte>((end + array_guard_bytes + 3) / 4 * 4, guard),
+      .accessible = {begin, end},
+      .initialised = {{begin, end}}};
   std::ranges::copy(bytes, piece.bytes.begin() + static_cast<std::ptrdiff_t>(begin));
   arrays_.push_back({.image = {.name = std::move(name), .pieces = {std::move(piece)}}});
   arrays_.back().device = device.upload(arrays_.back().image);
@@ -79,9 +80,10 @@ void IndexArrays::check(Device& device, MemoryReport& report) const {
     const auto at = static_cast<std::size_t>(changed - now.begin());
     const bool is_inside = at >= piece.accessible.begin && at < piece.accessible.end;
     auto& list = is_inside ? report.modified_inputs : report.damaged_guards;
-    list.push_back(fmt::format(
-        "byte {} of {} was overwritten",
-        static_cast<std::int64_t>(at) - static_cast<std::int64_t>(guard_bytes), array.image.name));
+    list.push_back(
+        fmt::format("byte {} of {} was overwritten",
+                    static_cast<std::int64_t>(at) - static_cast<std::int64_t>(array_guard_bytes),
+                    array.image.name));
   }
 }
 

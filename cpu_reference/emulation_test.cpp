@@ -18,15 +18,10 @@
 #include "core/session.hpp"
 #include "cpu_reference/online_softmax.hpp"
 #include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/same_bits.hpp"
 
 namespace attest {
 namespace {
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
-}
 
 /// fp32 throughout: one block, the maximum known first, s = fl(scale x), expf.
 PrecisionPlan plain_fp32() {

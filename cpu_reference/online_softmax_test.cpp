@@ -106,7 +106,7 @@ OnlineState state_of(const Keys& keys, std::size_t begin, std::size_t end) {
   return state;
 }
 
-bool same_bits(const OnlineState& a, const OnlineState& b) {
+bool same_state(const OnlineState& a, const OnlineState& b) {
   const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
   return bits(a.m) == bits(b.m) && bits(a.l) == bits(b.l) &&
          std::equal(a.acc.begin(), a.acc.end(), b.acc.begin(), b.acc.end(),
@@ -203,7 +203,7 @@ TEST(OnlineSoftmax, an_empty_or_invisible_block_changes_no_bit) {
     after.update({}, nullptr);
     after.update(invisible, poison.data());
     after.merge(OnlineState(dim));
-    EXPECT_TRUE(same_bits(before, after)) << "m " << before.m << " became " << after.m;
+    EXPECT_TRUE(same_state(before, after)) << "m " << before.m << " became " << after.m;
   }
 }
 
@@ -211,7 +211,7 @@ TEST(OnlineSoftmax, merging_into_an_empty_state_copies_it) {
   const OnlineState part = state_of(random_keys(2, 9, 5.0), 0, 9);
   OnlineState state(dim);
   state.merge(part);
-  EXPECT_TRUE(same_bits(state, part));
+  EXPECT_TRUE(same_state(state, part));
 }
 
 TEST(OnlineSoftmax, the_value_row_of_an_invisible_key_is_not_read) {

@@ -8,15 +8,10 @@
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
 #include "cpu_reference/emulation.hpp"
+#include "cpu_reference/same_bits.hpp"
 
 namespace attest {
 namespace {
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return std::ranges::equal(a, b, [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
-}
 
 TEST(PrecisionChoices, each_differs_from_flash_and_flash_is_the_registered_emulation) {
   const Problem p{.query_heads = 2,

@@ -12,8 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
-
 TEST(ReferenceF64, BoundIncludesTheOwnErrorHoweverLarge) {
   // Scores of 1e20 leave double no correct digit in a weight: both errors are then the spread of
   // the values.
@@ -92,9 +90,9 @@ TEST(ReferenceF64, NanReachesTheRowsThatSeeItAndChangesNoOther) {
                         .mask = Mask::causal_top_left};
   const Inputs clean = normal_inputs(problem);
   Inputs dirty = clean;
-  dirty.k.at(0, 0, 50, 3) = nan_value;
+  dirty.k.at(0, 0, 50, 3) = std::numeric_limits<float>::quiet_NaN();
   dirty.v.at(0, 0, 20, 5) = std::numeric_limits<float>::infinity();
-  dirty.q.at(0, 1, 10, 0) = nan_value;
+  dirty.q.at(0, 1, 10, 0) = std::numeric_limits<float>::quiet_NaN();
   const Answer want = exact_answer(problem, clean, plan_for(problem));
   const Answer got = exact_answer(problem, dirty, plan_for(problem));
   for (std::int64_t h = 0; h < 2; ++h) {

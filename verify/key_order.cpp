@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array<std::string_view, 4> names{"drawn", "reversed", "rising", "falling"};
+constexpr std::array<std::string_view, 4> order_names{"drawn", "reversed", "rising", "falling"};
 
 /// Sum over the queries that use key head (b, h), which orders keys as their mean does.
 std::vector<double> query_sum(const Problem& problem, const Inputs& inputs, std::int64_t b,
@@ -54,16 +54,16 @@ std::vector<std::int64_t> order_of(const Problem& problem, const Inputs& inputs,
 }  // namespace
 
 std::string_view name_of(KeyOrder order) {
-  return names.at(static_cast<std::size_t>(order));
+  return order_names.at(static_cast<std::size_t>(order));
 }
 
 KeyOrder key_order_from_name(std::string_view name) {
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
+  const auto found = std::ranges::find(order_names, name);
+  if (found == order_names.end()) {
     throw InvalidInput(
-        fmt::format("key order '{}'; allowed: {}", printable(name), fmt::join(names, ", ")));
+        fmt::format("key order '{}'; allowed: {}", printable(name), fmt::join(order_names, ", ")));
   }
-  return static_cast<KeyOrder>(found - names.begin());
+  return static_cast<KeyOrder>(found - order_names.begin());
 }
 
 void require_same_answer(const Problem& problem, KeyOrder order) {

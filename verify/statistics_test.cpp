@@ -80,13 +80,13 @@ PrecisionPlan precision_of(const Problem& problem) {
   return precision;
 }
 
-struct Judgement {
+struct Alarms {
   double o_over_bound = 0;
   std::set<std::string> alarms;
   std::int64_t rows = 0;
 };
 
-Judgement judge(const std::string& family, ElementType type, Defect defect, std::uint64_t seed) {
+Alarms judge(const std::string& family, ElementType type, Defect defect, std::uint64_t seed) {
   Problem problem{.query_heads = 2,
                   .query_len = 64,
                   .key_len = 256,
@@ -101,7 +101,7 @@ Judgement judge(const std::string& family, ElementType type, Defect defect, std:
   if (defect == Defect::wrong_scale) outputs.lse = attend(problem, inputs, Defect::none).lse;
   const auto models = model_errors(problem, inputs, precision, answer);
   const StatisticValues values = statistics_of(models, answer, outputs);
-  Judgement judgement;
+  Alarms judgement;
   judgement.rows = static_cast<std::int64_t>(models.size());
   judgement.o_over_bound = compare(outputs.o, answer.o, answer.o_bound).worst.ratio;
   for (const StatisticInfo& info : all_statistics()) {
@@ -121,7 +121,7 @@ TEST(Statistics, a_correct_kernel_raises_no_alarm) {
   for (const ElementType type : low_precision) {
     for (const std::string& family : families) {
       for (const std::uint64_t seed : {1, 2, 3}) {
-        const Judgement found = judge(family, type, Defect::none, seed);
+        const Alarms found = judge(family, type, Defect::none, seed);
         EXPECT_GT(found.rows, 64) << family;
         EXPECT_TRUE(found.alarms.empty()) << family << ' ' << *found.alarms.begin();
       }
@@ -133,7 +133,7 @@ TEST(Statistics, a_correct_kernel_raises_no_alarm) {
 void expect_only_statistics_see(Defect defect, const std::string& statistic, ElementType type,
                                 const std::string& family) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Judgement found = judge(family, type, defect, seed);
+    const Alarms found = judge(family, type, defect, seed);
     EXPECT_LE(found.o_over_bound, 1) << family << ' ' << seed;
     EXPECT_TRUE(found.alarms.contains(statistic))
         << family << ' ' << seed << ' ' << format_of(type).name;

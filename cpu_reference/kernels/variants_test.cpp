@@ -14,6 +14,7 @@
 #include "core/registry.hpp"
 #include "core/session.hpp"
 #include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/same_bits.hpp"
 
 // Laws of every CPU kernel in the registry, over random problems, plans, layouts and input
 // families.
@@ -130,12 +131,6 @@ Worst worst_ratio(const Outputs& outputs, const Answer& answer) {
                                           answer.lse_bound.values()[i]));
   }
   return worst;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  });
 }
 
 TEST(CpuVariants, every_kernel_stays_within_the_bound_of_its_precision_plan) {

@@ -1,3 +1,5 @@
+#include "experiments/claims/claims_test.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,13 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path tree = ATTEST_SOURCE_DIR;
-
-const Ledger& ledger() {
-  static const Ledger ledger = read_ledger(tree / "experiments/claims");
-  return ledger;
-}
-
 const std::vector<Evaluation>& evaluations() {
   static const std::vector<Evaluation> evaluations = [] {
     std::vector<const LedgerRow*> rows;
@@ -33,11 +28,6 @@ const std::vector<Evaluation>& evaluations() {
     return evaluate(rows, tree / "experiments/results");
   }();
   return evaluations;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 TEST(Claims, EveryIdOfTheListHasARowAndEveryRowAnIdOfTheList) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "experiments/claims/claims_test.hpp"
 #include "experiments/claims/ledger.hpp"
 #include "experiments/study/spec.hpp"
 
@@ -17,18 +18,6 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path tree = ATTEST_SOURCE_DIR;
-
-const Ledger& ledger() {
-  static const Ledger ledger = read_ledger(tree / "experiments/claims");
-  return ledger;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 bool is_in_ledger(const std::string& id) {
   return std::ranges::any_of(

@@ -18,7 +18,7 @@ namespace attest {
 namespace {
 
 using Kind = YamlNode::Kind;
-using Shape = SpecKey::Shape;
+using KeyShape = SpecKey::Shape;
 
 constexpr std::size_t longest_word = 200, longest_text = 1000;
 constexpr double no_limit = 1e15;  // larger limits are not worth saying
@@ -86,27 +86,27 @@ class ShapeCheck {
 
   void check(const YamlNode& node, const SpecKey& key, const std::string& path) {
     switch (key.shape) {
-      case Shape::value:
+      case KeyShape::value:
         return check_value(node, key.form, path);
-      case Shape::one_or_list:
+      case KeyShape::one_or_list:
         if (node.kind == Kind::scalar) return check_value(node, key.form, path);
         [[fallthrough]];
-      case Shape::list:
+      case KeyShape::list:
         return check_list(node, path, allowed_of(key.form),
                           [&](const YamlNode& item) { check_value(item, key.form, path); });
-      case Shape::keys:
+      case KeyShape::keys:
         if (is_word_instead(node, key)) return;
         return check_keys(node, key.keys, path, words_of(key));
-      case Shape::keys_list:
+      case KeyShape::keys_list:
         return check_list(node, path, "keys with values: " + names_of(key.keys),
                           [&](const YamlNode& item) { check_keys(item, key.keys, path); });
-      case Shape::axes_list:
+      case KeyShape::axes_list:
         if (node.kind == Kind::list) {
           return check_list(node, path, "keys with values: " + names_of(key.keys),
                             [&](const YamlNode& item) { check_axes(item, key.keys, path); });
         }
         [[fallthrough]];
-      case Shape::axes:
+      case KeyShape::axes:
         if (is_word_instead(node, key)) return;
         return check_axes(node, key.keys, path, words_of(key));
     }

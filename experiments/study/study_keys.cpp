@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-using Shape = SpecKey::Shape;
+using KeyShape = SpecKey::Shape;
 
 Form text_form(std::string allowed) {
   return {.allowed = std::move(allowed)};
@@ -123,29 +123,29 @@ std::vector<SpecKey> all_keys() {
        .is_required = true},
       {.name = "claims",
        .summary = "claims it is about",
-       .shape = Shape::list,
+       .shape = KeyShape::list,
        .form = claim_form()},
       {.name = "kernels",
        .summary = "names or globs; see attest list kernels",
-       .shape = Shape::one_or_list,
+       .shape = KeyShape::one_or_list,
        .form =
            word_form("a kernel's name or a glob such as k5_padded_tiles or k*", "[A-Za-z0-9_*?/]+"),
        .is_required = true},
       {.name = "problem",
        .summary = "what is computed: axes, all combinations; a list of them is put together",
-       .shape = Shape::axes_list,
+       .shape = KeyShape::axes_list,
        .keys = problem_keys()},
       {.name = "plan",
        .summary =
            "how: axes over fields of the Plan; other fields are those of the default Plan or, "
            "where no such Plan is offered, of the offered one that is nearest; `all` for a "
            "field: every value that offered Plans have; for the whole: every offered Plan",
-       .shape = Shape::axes_list,
+       .shape = KeyShape::axes_list,
        .form = plan,
        .keys = plan_keys()},
       {.name = "inputs",
        .summary = "how Q, K and V are filled",
-       .shape = Shape::axes,
+       .shape = KeyShape::axes,
        .keys = {{.name = "family",
                  .summary = "see attest list inputs",
                  .form = name_form("the name of a family; see attest list inputs")},
@@ -158,12 +158,12 @@ std::vector<SpecKey> all_keys() {
        .form = choice_form({"auto", "gpu", "simt", "cpu"})},
       {.name = "metrics",
        .summary = "what is recorded of a point",
-       .shape = Shape::list,
+       .shape = KeyShape::list,
        .form = choice_form({"time", "rate", "sm_clock", "power", "temperature", "error.rmse",
                             "error.max_abs", "error.over_bound_max", "model"})},
       {.name = "counters",
        .summary = "hardware counters, in runs of their own",
-       .shape = Shape::list,
+       .shape = KeyShape::list,
        .form = word_form(
            "dram, l2, tensor, shared, occupancy, stalls, a counter of one such as "
            "l2_hit_rate, or a metric such as dram__bytes_read.sum",
@@ -171,7 +171,7 @@ std::vector<SpecKey> all_keys() {
       {.name = "baselines",
        .summary = "what every point is timed against in the same rounds: NAME, NAME with PLAN, and "
                   "`as OTHER` to call it otherwise",
-       .shape = Shape::list,
+       .shape = KeyShape::list,
        .form =
            text_form("cudnn_sdpa, k5_padded_tiles with qt32 kt32, or either followed by as NAME")},
       {.name = "cache",
@@ -179,11 +179,11 @@ std::vector<SpecKey> all_keys() {
        .form = choice_form({"hot", "cold"})},
       {.name = "constraints",
        .summary = "points where one is false are skipped",
-       .shape = Shape::list,
+       .shape = KeyShape::list,
        .form = expression_form("shared_bytes <= 227KiB")},
       {.name = "sampling",
        .summary = "which of the points run",
-       .shape = Shape::keys,
+       .shape = KeyShape::keys,
        .form = sampling,
        .keys = sampling_keys()},
       {.name = "repeats", .summary = "rounds of every point", .form = whole_form(3, 1000)},
@@ -193,18 +193,18 @@ std::vector<SpecKey> all_keys() {
        .form = percent_form("1%")},
       {.name = "seeds",
        .summary = "of the inputs: how many, or a list of them",
-       .shape = Shape::one_or_list,
+       .shape = KeyShape::one_or_list,
        .form = whole_form(0, 0x1p53)},
       {.name = "time_budget",
        .summary = "of the whole run",
        .form = word_form("a time such as 40s or 5min", "[0-9]{1,6}(\\.[0-9]{1,3})? ?(ms|s|min|h)")},
       {.name = "expect",
        .summary = "what the results are expected to say",
-       .shape = Shape::keys_list,
+       .shape = KeyShape::keys_list,
        .keys = expect_keys()},
       {.name = "plots",
        .summary = "pictures of the report",
-       .shape = Shape::keys_list,
+       .shape = KeyShape::keys_list,
        .keys = plot_keys()}};
 }
 

@@ -11,8 +11,8 @@
 namespace attest {
 namespace {
 
-std::vector<Finding> run(simt::SimtDevice& device, const DetectionCase& c, bool planted,
-                         std::uint64_t seed) {
+std::vector<Finding> run_copies(simt::SimtDevice& device, const DetectionCase& c, bool planted,
+                                std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(2 * c.blocks * c.threads);
   const TestBuffer<float> values(device, "values", std::vector<float>(count, 1.0F));
   device.seed_schedule(seed);
@@ -25,7 +25,7 @@ class AsyncCopy : public testing::TestWithParam<DetectionCase> {};
 TEST_P(AsyncCopy, whatIsForgottenIsFoundUnderEverySchedule) {
   simt::SimtDevice device;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const std::vector<Finding> findings = run(device, GetParam(), true, seed);
+    const std::vector<Finding> findings = run_copies(device, GetParam(), true, seed);
     // A copy that comes first makes its target unwritten besides.
     EXPECT_TRUE(std::any_of(findings.begin(), findings.end(),
                             [](const Finding& f) { return f.kind == GetParam().kind; }))
@@ -36,7 +36,7 @@ TEST_P(AsyncCopy, whatIsForgottenIsFoundUnderEverySchedule) {
 TEST_P(AsyncCopy, correctTwinIsSilentUnderEverySchedule) {
   simt::SimtDevice device;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const std::vector<Finding> findings = run(device, GetParam(), false, seed);
+    const std::vector<Finding> findings = run_copies(device, GetParam(), false, seed);
     ASSERT_TRUE(findings.empty()) << findings.front().kind << ": " << findings.front().message;
   }
 }

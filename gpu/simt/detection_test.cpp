@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "gpu/simt/finding_text.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
 
@@ -21,14 +22,8 @@ std::string marked_line(const std::string& mark) {
   return "mark not found";
 }
 
-std::string text_of(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const Finding& f : findings) text += f.kind + ": " + f.message + "\n";
-  return text;
-}
-
-std::vector<Finding> run(simt::SimtDevice& device, const DetectionCase& c, bool planted,
-                         std::uint64_t seed) {
+std::vector<Finding> run_case(simt::SimtDevice& device, const DetectionCase& c, bool planted,
+                              std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(2 * c.blocks * c.threads);
   const TestBuffer<float> values(device, "values", std::vector<float>(count, 1.0F));
   const TestBuffer<unsigned> counter(device, "counter", {0});
@@ -42,7 +37,7 @@ class Detection : public testing::TestWithParam<DetectionCase> {};
 TEST_P(Detection, plantedBugIsFoundUnderEverySchedule) {
   simt::SimtDevice device;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const std::vector<Finding> findings = run(device, GetParam(), true, seed);
+    const std::vector<Finding> findings = run_case(device, GetParam(), true, seed);
     ASSERT_FALSE(findings.empty()) << "seed " << seed;
     for (const Finding& f : findings) {
       EXPECT_EQ(f.kind, GetParam().kind) << f.message;
@@ -57,7 +52,7 @@ TEST_P(Detection, correctTwinIsSilentUnderEverySchedule) {
   for (const int os_threads : {1, 3}) {
     simt::SimtDevice device(os_threads);
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
-      const std::vector<Finding> findings = run(device, GetParam(), false, seed);
+      const std::vector<Finding> findings = run_case(device, GetParam(), false, seed);
       ASSERT_TRUE(findings.empty()) << "seed " << seed << "\n" << text_of(findings);
     }
   }
@@ -66,8 +61,8 @@ TEST_P(Detection, correctTwinIsSilentUnderEverySchedule) {
 TEST_P(Detection, correctLaunchAfterAPlantedBugIsSilent) {
   simt::SimtDevice device;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    ASSERT_FALSE(run(device, GetParam(), true, seed).empty());
-    const std::vector<Finding> findings = run(device, GetParam(), false, seed);
+    ASSERT_FALSE(run_case(device, GetParam(), true, seed).empty());
+    const std::vector<Finding> findings = run_case(device, GetParam(), false, seed);
     ASSERT_TRUE(findings.empty()) << text_of(findings);
   }
 }
@@ -84,7 +79,7 @@ const DetectionCase& named(const std::string& name) {
 TEST(RaceReport, namesKernelBothLinesBothThreadsAndThePlace) {
   for (const std::string name : {"write_then_read", "read_then_write"}) {
     simt::SimtDevice device;
-    const std::vector<Finding> findings = run(device, named(name), true, 3);
+    const std::vector<Finding> findings = run_case(device, named(name), true, 3);
     // Which of the two lines comes second depends on the schedule; both are named.
     for (const Finding& f : findings) {
       EXPECT_NE(f.message.find(name + ", block ("), std::string::npos) << f.message;
@@ -99,7 +94,7 @@ TEST(RaceReport, namesKernelBothLinesBothThreadsAndThePlace) {
 
 TEST(OutOfBounds, byOneElementNamesTheBufferAndTheByte) {
   simt::SimtDevice device;
-  const std::vector<Finding> findings = run(device, named("past_the_end"), true, 0);
+  const std::vector<Finding> findings = run_case(device, named("past_the_end"), true, 0);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_NE(findings[0].message.find("buffer values, byte 528 of 528"), std::string::npos)
       << findings[0].message;
@@ -108,13 +103,14 @@ TEST(OutOfBounds, byOneElementNamesTheBufferAndTheByte) {
 TEST(Findings, sameSeedGivesTheSameReport) {
   for (const DetectionCase& c : detection_cases()) {
     simt::SimtDevice first, second;
-    EXPECT_EQ(text_of(run(first, c, true, 11)), text_of(run(second, c, true, 11))) << c.name;
+    EXPECT_EQ(text_of(run_case(first, c, true, 11)), text_of(run_case(second, c, true, 11)))
+        << c.name;
   }
 }
 
 TEST(Findings, areHandedOutOnce) {
   simt::SimtDevice device;
-  EXPECT_FALSE(run(device, named("two_writers"), true, 0).empty());
+  EXPECT_FALSE(run_case(device, named("two_writers"), true, 0).empty());
   EXPECT_TRUE(device.take_findings().empty());
 }
 

@@ -16,7 +16,7 @@ namespace {
 // much again on both sides.
 constexpr std::size_t arena_bytes = std::size_t{32} << 30;
 constexpr std::size_t alignment = 256;
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t host_page_bytes = 4096;
 constexpr std::size_t smallest_gap = std::size_t{1} << 20;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
@@ -26,9 +26,9 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 /// Gives the pages that hold the range back; they read as 0 from then on. Nothing else may lie in
 /// them.
 void give_back(void* first, std::size_t size_bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(first) / page_bytes * page_bytes;
+  const auto begin = reinterpret_cast<std::uintptr_t>(first) / host_page_bytes * host_page_bytes;
   const auto end = reinterpret_cast<std::uintptr_t>(first) + size_bytes;
-  madvise(reinterpret_cast<void*>(begin), round_up(end - begin, page_bytes), MADV_DONTNEED);
+  madvise(reinterpret_cast<void*>(begin), round_up(end - begin, host_page_bytes), MADV_DONTNEED);
 }
 
 }  // namespace
