@@ -51,6 +51,11 @@ struct Outcome {
   double seconds = 0;  ///< with those before it was resumed
 };
 
+/// The negative control is not counted: it ends early, when it is caught.
+bool has_known_number(const KernelInfo& kernel) {
+  return kernel.role != KernelRole::negative_control;
+}
+
 /// Runs the campaign; what is done is on disk at any time.
 Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& options,
             CampaignState state) {
@@ -62,13 +67,12 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     shown.seconds_limit = std::max(0.0, campaign.time_limit->count());
   } else {
     shown.total = 0;
-    // The negative control is not counted: it ends early, when it is caught.
     for (const KernelInfo* kernel : kernels) {
-      if (kernel->role == KernelRole::negative_control) continue;
+      if (!has_known_number(*kernel)) continue;
       shown.total += cases_of_shard(*kernel, campaign);
     }
     for (const KernelResult& result : state.results) {
-      if (result.kernel->role == KernelRole::negative_control) continue;
+      if (!has_known_number(*result.kernel)) continue;
       shown.total -= result.cases - result.regressions + result.not_drawn;
     }
   }
@@ -91,7 +95,9 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     write_campaign_state(options.out, state);
   };
   Progress progress(shown);
-  campaign.on_case_done = [&] { progress.advance(); };
+  campaign.on_case_done = [&](const KernelInfo& kernel) {
+    if (has_known_number(kernel)) progress.advance();
+  };
   Outcome outcome{.results = run_campaign(kernels, campaign), .seconds = seconds_now()};
   if (!was_interrupted()) {
     state.is_finished = true;

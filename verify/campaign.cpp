@@ -144,7 +144,7 @@ class Campaign {
         ++result.not_drawn;
       }
     }
-    if (options_.on_case_done && *index >= 0) options_.on_case_done();
+    if (options_.on_case_done && *index >= 0) options_.on_case_done(kernel);
   }
 
   /// A planted bug is judged by the law that must catch it, by all if it must give no answer.

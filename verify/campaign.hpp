@@ -42,7 +42,7 @@ struct CampaignOptions {
   std::function<std::unique_ptr<CaseRunner>()> make_runner{};
   /// Asked often; true ends the campaign with what is done.
   std::function<bool()> is_interrupted{};
-  std::function<void()> on_case_done{};  ///< called from any thread
+  std::function<void(const KernelInfo&)> on_case_done{};  ///< called from any thread
   /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
   /// overlap.
   std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};

@@ -90,7 +90,7 @@ TEST_F(CampaignFolder, AnInterruptedCampaignGoesOnWithoutRunningACaseTwice) {
   Log parts;
   std::atomic<int> done = 0;
   CampaignOptions options = logged_options(parts);
-  options.on_case_done = [&] { ++done; };
+  options.on_case_done = [&](const KernelInfo&) { ++done; };
   options.is_interrupted = [&] { return done >= 11; };
   options.on_checkpoint = [&](const std::vector<KernelResult>& results) {
     write_campaign_state(folder_, {.program = "abc", .arguments = {"--x=1"}, .results = results});

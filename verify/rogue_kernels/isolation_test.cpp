@@ -238,7 +238,7 @@ TEST(Isolation, AnInterruptEndsACampaignWhoseKernelHangs) {
     return std::make_unique<IsolatedRunner>(
         Isolation{.limits = {.seconds = 3600}, .is_interrupted = options.is_interrupted});
   };
-  options.on_case_done = [&] { ++done; };
+  options.on_case_done = [&](const KernelInfo&) { ++done; };
   const auto start = std::chrono::steady_clock::now();
   const std::vector<KernelResult> results =
       run_campaign({kernel("rogue/hang"), kernel("o5_deferred")}, options);
