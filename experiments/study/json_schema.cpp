@@ -11,8 +11,6 @@ namespace attest {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using KeyShape = SpecKey::Shape;
-
 /// Alternatives of alternatives are alternatives.
 Json any_of(const std::vector<Json>& schemas) {
   if (schemas.size() == 1) return schemas.front();

@@ -18,8 +18,6 @@ namespace attest {
 namespace {
 
 using Kind = YamlNode::Kind;
-using KeyShape = SpecKey::Shape;
-
 constexpr std::size_t longest_word = 200, longest_text = 1000;
 constexpr double no_limit = 1e15;  // larger limits are not worth saying
 

@@ -42,6 +42,8 @@ struct SpecKey {
   bool is_required = false;
   std::vector<SpecKey> keys{};  ///< shapes keys and axes; `form.choices` may stand in their place
 };
+
+using KeyShape = SpecKey::Shape;
 /// Keys of a whole study.
 [[nodiscard]] const std::vector<SpecKey>& study_keys();
 

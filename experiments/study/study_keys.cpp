@@ -9,8 +9,6 @@
 namespace attest {
 namespace {
 
-using KeyShape = SpecKey::Shape;
-
 Form text_form(std::string allowed) {
   return {.allowed = std::move(allowed)};
 }
