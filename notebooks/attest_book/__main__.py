@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import sys
 
 from attest_book.error import BadInput
@@ -21,13 +22,16 @@ def notebooks(arguments):
     return 0
 
 
+def file_name(title):
+    return re.sub(r"\W+", "_", title).strip("_")
+
+
 def report_errors(arguments):
     from attest_book import error_report, measured_errors
     program = os.environ.get("ATTEST_BINARY")
     if not program:
         raise BadInput("report --errors runs the program that ./attest builds, and ATTEST_BINARY does not name it; allowed: ./attest report --errors")
-    name = "_".join("".join(c if c.isalnum() else "_" for c in kernel) for kernel in arguments.errors)
-    target = arguments.out or pathlib.Path("out/reports") / f"errors_{name}.html"
+    target = arguments.out or pathlib.Path("out/reports") / f"errors_{file_name(' '.join(arguments.errors))}.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     measured = measured_errors.measure(program, arguments.errors, target.with_suffix(""), arguments.problem or measured_errors.PROBLEM, arguments.plugin,
                                        arguments.executor or "auto")
@@ -51,9 +55,9 @@ def report(arguments):
     if len(arguments.folders) > 2:
         raise BadInput(f"report takes one results folder, or two to compare, not {len(arguments.folders)}")
     studies = [study.read(folder) for folder in arguments.folders]
-    which, name = (study_report, studies[0].name) if len(studies) == 1 else (compare, "comparison")
+    which, name = (study_report, studies[0].title()) if len(studies) == 1 else (compare, "comparison")
     made = which.page(*studies).html()
-    target = arguments.out or pathlib.Path("out/reports") / f"{name.replace('/', '_')}.html"
+    target = arguments.out or pathlib.Path("out/reports") / f"{file_name(name)}.html"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(made, encoding="utf-8")
     print(which.terminal(*studies))
@@ -74,7 +78,7 @@ def parser():
     command.add_argument("--plugin", action="append", metavar="FILE", type=pathlib.Path, default=[], help="with --errors: a shared object with your kernels")
     command.add_argument("--problem", help="with --errors: 'h2 n512 d64' if not given; an element type in it leaves out the others")
     command.add_argument("--executor", help="with --errors: auto, gpu, simt or cpu")
-    command.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the page, out/reports/NAME.html if not given")
+    command.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the page, a file of out/reports named after the study and the machine if not given")
     command.set_defaults(run=report)
     return top
 

@@ -90,7 +90,7 @@ def others_line(table, only_a, only_b):
 
 def machines_line(a, b):
     """Where they were measured, if not on one machine; else nothing."""
-    there = [sorted({record.provenance["device"] or record.provenance["host"] for record in study.records}) for study in (a, b)]
+    there = [study.machines() for study in (a, b)]
     return "" if there[0] == there[1] else f"A and B are not of one machine: {', '.join(there[0])}; {', '.join(there[1])}."
 
 

@@ -73,6 +73,11 @@ class Compare(InFolder):
         self.assertIn("A and B are not of one machine: a device; another device.", compare.terminal(a, b))
         self.assertNotIn("not of one machine", compare.terminal(a, a))
 
+    def test_a_point_that_no_gpu_was_asked_about_does_not_make_another_machine(self):
+        skipped = {**made_up_study.not_run()[0], "provenance": {**made_up_study.PROVENANCE, "device": ""}}
+        a, b = self.study(name="a"), self.study(made_up_study.points() + [skipped], name="b")
+        self.assertNotIn("not of one machine", compare.terminal(a, b))
+
     def test_two_folders_make_a_page(self):
         self.study(name="a"), self.study(made_up_study.points(slower=1.2), name="b")
         status, out, err = self.run_line("report", self.folder / "a", self.folder / "b", "--out", self.folder / "page.html")

@@ -42,6 +42,17 @@ class Study:
             return None
         return max(0, wanted - len(self.points) - int((self.refused["role"] != "baseline").sum()))
 
+    def machines(self):
+        """Descriptions of the GPUs that ran its points or, where none did, of the hosts."""
+        def of(key):
+            return sorted({record.provenance[key] for record in self.records} - {""})
+        return of("device") or of("host")
+
+    def title(self):
+        """Its name and that of its machine, which tells it from the same study elsewhere."""
+        names = sorted({machine.partition(",")[0].replace("(R)", "") for machine in self.machines()})
+        return f"{self.name} on {' and '.join(names)}"
+
     def varying(self, beginning=""):
         """Axes that have several values among the points, the most values first."""
         counts = {axis: self.points[axis].nunique() for axis in self.axes if axis in self.points and axis.startswith(beginning)}

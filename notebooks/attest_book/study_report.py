@@ -164,7 +164,7 @@ def text_table(header, rows):
 def terminal(study):
     columns = columns_of(study, is_short=True)
     rows = [cells(study, row, columns) for _, row in ordered(study).iterrows()]
-    parts = [study.name, study.question, "", answer(study), "", text_table([title for _, title in columns], rows[:MOST_ROWS])]
+    parts = [study.title(), study.question, "", answer(study), "", text_table([title for _, title in columns], rows[:MOST_ROWS])]
     if len(rows) > MOST_ROWS:
         parts.append(f"... {len(rows) - MOST_ROWS} more rows; the page has all")
     not_run = reasons(study.skipped) + reasons(study.refused)
@@ -175,7 +175,7 @@ def terminal(study):
 
 
 def page(study):
-    made = Page(study.name)
+    made = Page(study.title())
     made.paragraph(study.question)
     made.paragraph(answer(study), "answer")
     if study.answers:

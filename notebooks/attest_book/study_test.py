@@ -110,6 +110,20 @@ class Report(InFolder):
             json.loads(spec)
         self.assertIn("18 points timed, 3 skipped, 1 refused", out)
 
+    def test_pages_of_one_study_on_two_machines_lie_side_by_side_and_say_which_is_which(self):
+        def on(device, host):
+            return [{**record, "provenance": {**record["provenance"], "device": device, "host": host}} for record in made_up_study.points()]
+        # A point that was skipped before the GPU was asked has no device.
+        gpu = on("NVIDIA H200, sm_90, 132 SMs", "Intel(R) Xeon(R) Processor, 16 threads") + on("", "Intel(R) Xeon(R) Processor, 16 threads")[:1]
+        cpu = on("", "Intel(R) Xeon(R) Processor, 4 threads")
+        with contextlib.chdir(self.folder):
+            for records, name in ((gpu, "gpu"), (cpu, "cpu")):
+                self.assertEqual(self.run_line("report", made_up_study.write(self.folder / name, records))[::2], (0, ""))
+        pages = {path.name: path.read_text(encoding="utf-8") for path in (self.folder / "out/reports").iterdir()}
+        self.assertEqual(set(pages), {"tiles_on_NVIDIA_H200.html", "tiles_on_Intel_Xeon_Processor.html"})
+        self.assertIn("<h1>tiles on NVIDIA H200</h1>", pages["tiles_on_NVIDIA_H200.html"])
+        self.assertIn("<h1>tiles on Intel Xeon Processor</h1>", pages["tiles_on_Intel_Xeon_Processor.html"])
+
     def test_every_committed_study_has_a_page_that_draws_what_its_file_asks_for(self):
         folders = sorted(path.parent for path in records.RESULTS.glob("*/studies/*/study.yaml"))
         self.assertTrue(folders)
