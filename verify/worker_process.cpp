@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "core/error.hpp"
@@ -49,6 +50,20 @@ std::string signal_name(int signal) {
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) return "was killed by " + signal_name(WTERMSIG(status));
   return fmt::format("called exit({})", WEXITSTATUS(status));
+}
+
+/// Linux says of the process that it is not on its way out. A process that ends is marked so before
+/// its files are closed [proc(5), flags of stat; PF_EXITING]. Where the system has no flags, false.
+bool lives_on(pid_t process) {
+  constexpr std::uint64_t exiting = 0x4;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text, word;
+  std::getline(file, text);
+  std::istringstream words(text.substr(std::min(text.size(), text.rfind(')'))));
+  // The name's end, state, parent, group, session, terminal, its group.
+  for (int i = 0; i < 7; ++i) words >> word;
+  std::uint64_t flags = 0;
+  return words >> flags && flags != 0 && (flags & exiting) == 0;
 }
 
 }  // namespace
@@ -205,7 +220,7 @@ WorkerReply WorkerProcess::bury(WorkerReply::Kind kind, std::string why) {
   pid_t ended = 0;
   if (kind == WorkerReply::Kind::died && why.empty()) {
     // Its end of the channel is closed: it is dead or dying, unless the kernel closed it.
-    for (int i = 0; i < 200 && ended == 0; ++i) {
+    for (int i = 0; i < 200 && ended == 0 && !lives_on(pid_); ++i) {
       ended = waitpid(pid_, &status, WNOHANG);
       if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
