@@ -46,14 +46,14 @@ Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
   return result;
 }
 
-bool same_bits(float a, float b) {
+bool same_bits_or_both_nan(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));
 }
 
 std::optional<WorstElement> first_difference(const Tensor<float>& got, const Tensor<float>& want) {
   for (std::size_t i = 0; i < want.values().size(); ++i) {
-    if (same_bits(got.values()[i], want.values()[i])) continue;
+    if (same_bits_or_both_nan(got.values()[i], want.values()[i])) continue;
     return WorstElement{.index = index_of(want.shape(), static_cast<std::int64_t>(i)),
                         .got = got.values()[i],
                         .want = want.values()[i],

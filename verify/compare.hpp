@@ -35,8 +35,8 @@ struct Comparison {
 [[nodiscard]] std::optional<WorstElement> first_difference(const Tensor<float>& got,
                                                            const Tensor<float>& want);
 
-/// Equality of bits, with all NaNs equal.
-[[nodiscard]] bool same_bits(float a, float b);
+/// What the exact laws ask: hardware does not promise which NaN it gives. -0 differs from 0.
+[[nodiscard]] bool same_bits_or_both_nan(float a, float b);
 
 /// `[b, h, n, d]`
 [[nodiscard]] std::string to_string(const Shape& index);

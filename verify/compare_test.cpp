@@ -61,10 +61,12 @@ TEST(Compare, WithoutAFiniteBoundNothingIsDecidedNotEvenAboutNaN) {
                    .is_within());
 }
 
-TEST(Compare, BitsDifferForSignedZerosButNotForNaNPayloads) {
-  EXPECT_FALSE(same_bits(0.0F, -0.0F));
-  EXPECT_TRUE(same_bits(std::nanf("1"), -std::nanf("2")));
-  EXPECT_FALSE(same_bits(1.0F, std::nextafter(1.0F, 2.0F)));
+TEST(Compare, SameBitsOrBothNaNTellsSignedZerosApartButNoNaNs) {
+  EXPECT_FALSE(same_bits_or_both_nan(0.0F, -0.0F));
+  EXPECT_TRUE(same_bits_or_both_nan(std::nanf("1"), -std::nanf("2")));
+  EXPECT_FALSE(same_bits_or_both_nan(std::nanf(""), 1.0F));
+  EXPECT_FALSE(same_bits_or_both_nan(1.0F, std::nanf("")));
+  EXPECT_FALSE(same_bits_or_both_nan(1.0F, std::nextafter(1.0F, 2.0F)));
 }
 
 }  // namespace

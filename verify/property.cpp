@@ -54,7 +54,8 @@ Check check_of(std::string tensor, const Comparison& comparison, std::string_vie
   return check;
 }
 
-Check check_same_bits(const Outputs& got, const Outputs& want, std::string_view failure) {
+Check check_same_bits_or_both_nan(const Outputs& got, const Outputs& want,
+                                  std::string_view failure) {
   if (const auto difference = first_difference(got.o, want.o)) {
     return Check::failed_at("O", *difference, std::string(failure));
   }

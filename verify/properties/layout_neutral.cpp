@@ -17,8 +17,9 @@ const PropertyRegistration registration{
          [](Run& run) {
            Case contiguous = run.the_case();
            contiguous.layouts = {};
-           return check_same_bits(run.base().outputs, run.launch(contiguous, run.inputs()).outputs,
-                                  "the strided run differs from the contiguous one");
+           return check_same_bits_or_both_nan(run.base().outputs,
+                                              run.launch(contiguous, run.inputs()).outputs,
+                                              "the strided run differs from the contiguous one");
          }}};
 
 }  // namespace

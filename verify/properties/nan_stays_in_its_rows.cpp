@@ -77,7 +77,7 @@ const PropertyRegistration registration{
                    is_lse ? launch.outputs.lse.at(b, h, n, 0) : launch.outputs.o.at(b, h, n, d);
                const float base = is_lse ? run.base().outputs.lse.at(b, h, n, 0)
                                          : run.base().outputs.o.at(b, h, n, d);
-               if (must_be_nan ? std::isnan(got) : same_bits(got, base)) continue;
+               if (must_be_nan ? std::isnan(got) : same_bits_or_both_nan(got, base)) continue;
                return Check::failed_at(
                    is_lse ? "LSE" : "O",
                    {.index = {b, h, n, is_lse ? 0 : d},
