@@ -47,9 +47,10 @@ void print_state(Device& gpu) {
   if (const auto state = gpu.state()) {
     fmt::print("now        SM {:.0f} MHz, memory {:.0f} MHz, {:.0f} W, {:.0f} degrees{}\n",
                state->sm_clock_mhz, state->memory_clock_mhz, state->power_w, state->temperature_c,
-               state->throttle_reasons.empty()
+               !state->throttle_reasons ? ", throttled or not: it does not tell"
+               : state->throttle_reasons->empty()
                    ? ""
-                   : fmt::format(", throttled: {}", fmt::join(state->throttle_reasons, ", ")));
+                   : fmt::format(", throttled: {}", fmt::join(*state->throttle_reasons, ", ")));
   } else {
     fmt::print("now        not known: NVML does not tell clocks and power of this GPU\n");
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,8 +57,12 @@ struct Finding {
 /// What the machine says about itself while it works.
 struct DeviceState {
   double sm_clock_mhz = 0, memory_clock_mhz = 0, power_w = 0, temperature_c = 0;
-  /// Why the clocks are lower than asked for, such as `power cap`; empty: they are not.
-  std::vector<std::string> throttle_reasons{};
+  /// Why the clocks are lower than asked for now, such as `power cap`; empty: they are not;
+  /// nothing: the device does not tell.
+  std::optional<std::vector<std::string>> throttle_reasons{};
+  /// Milliseconds since some moment in the past during which they were lower, by reason; reasons
+  /// overlap. What the device does not count is missing.
+  std::map<std::string, double> throttled_ms{};
 };
 
 /// Memory and time of the place where kernels run. One Device belongs to one host thread.

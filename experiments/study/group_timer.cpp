@@ -138,8 +138,22 @@ double GroupTimer::time(const Racer& racer, Spent& spent) {
   look_for_interrupt();
   const double ms = timed_ms(*racer.contender, racer.launches);
   spent.kernels += ms * racer.launches * 1e-3;
-  if (auto state = device_.state()) racer.measured->states.push_back(*std::move(state));
+  if (auto state = state_since_last()) racer.measured->states.push_back(*std::move(state));
   return ms;
+}
+
+std::optional<DeviceState> GroupTimer::state_since_last() {
+  auto state = device_.state();
+  if (!state) return state;
+  const auto before = std::exchange(throttled_before_ms_, std::exchange(state->throttled_ms, {}));
+  for (const auto& [reason, ms] : throttled_before_ms_) {
+    const auto found = before.find(reason);
+    // A counter that fell was begun anew.
+    if (found != before.end() && ms >= found->second) {
+      state->throttled_ms[reason] = ms - found->second;
+    }
+  }
+  return state;
 }
 
 std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Spent& spent) {
@@ -195,6 +209,7 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
 
   const auto before_warm_up = Clock::now();
   warm_up(racers);
+  (void)state_since_last();
   result.spent.warm_up = seconds_since(before_warm_up);
 
   points = halve(racers, points, result.spent);

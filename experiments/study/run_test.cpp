@@ -126,12 +126,53 @@ TEST_F(AStudy, AWrongBaselineIsNotTimedEither) {
 }
 
 TEST_F(AStudy, FlagsTimesUnderThrottlingAndKeepsTheReasons) {
-  PretendedGpu::reasons = {"power cap"};
+  PretendedGpu::reasons = {{"power cap"}};
   add(fast, "n33 d8");
   (void)run();
   EXPECT_EQ(record_of("fast").labels.at("flags"), "throttled");
   EXPECT_EQ(record_of("fast").labels.at("throttle"), "power cap");
   EXPECT_EQ(value(record_of("fast"), "throttled"), 1) << "the share of timings";
+  EXPECT_EQ(record_of("fast").labels.at("throttle_read"), "reasons");
+  EXPECT_EQ(value(record_of("fast"), "throttled_time"), -1) << "nobody counted it";
+}
+
+TEST_F(AStudy, FlagsAThrottleThatWasOverWhenItsTimingWas) {
+  PretendedGpu::throttled_ms = {{"heat", 1000}, {"power cap", 5000}};
+  PretendedGpu::power_cap_ms_a_reading = 2;
+  add(fast, "n33 d8");
+  (void)run();
+  const Record record = record_of("fast");
+  EXPECT_EQ(record.labels.at("flags"), "throttled");
+  EXPECT_EQ(record.labels.at("throttle"), "power cap") << "heat was long ago";
+  EXPECT_EQ(record.labels.at("throttle_read"), "counters, reasons");
+  EXPECT_EQ(value(record, "throttled"), 1);
+  EXPECT_EQ(value(record, "throttled_time"), 2 * value(record, "rounds"))
+      << "what a rival's timings and the warm-up were held back is not this one's";
+}
+
+TEST_F(AStudy, WithCountersThatStandStillWasNotThrottled) {
+  PretendedGpu::throttled_ms = {{"heat", 1000}};
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_FALSE(record_of("fast").labels.contains("flags"));
+  EXPECT_EQ(value(record_of("fast"), "throttled_time"), 0);
+}
+
+TEST_F(AStudy, DoesNotBelieveACounterThatBeganAnew) {
+  PretendedGpu::throttled_ms = {{"power cap", 5000}};
+  PretendedGpu::power_cap_ms_a_reading = -1;
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_FALSE(record_of("fast").labels.contains("flags"));
+  EXPECT_EQ(record_of("fast").labels.at("throttle_read"), "reasons");
+}
+
+TEST_F(AStudy, SaysThatNobodyAskedWhetherItWasThrottled) {
+  PretendedGpu::reasons.reset();
+  add(fast, "n33 d8");
+  (void)run();
+  EXPECT_FALSE(record_of("fast").labels.contains("flags"));
+  EXPECT_EQ(record_of("fast").labels.at("throttle_read"), "nothing");
 }
 
 TEST_F(AStudy, CountsNothingOfAKernelInAnotherProcessAndSaysSo) {

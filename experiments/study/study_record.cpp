@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -30,20 +31,41 @@ void add_median(Record& record, const std::vector<DeviceState>& states, double D
   record.measurements.push_back({name, median_interval(std::move(values)).median, unit});
 }
 
+/// Reasons are those at the end of a timing, counters tell what was over by then.
+void add_throttle(Record& record, const std::vector<DeviceState>& states) {
+  if (states.empty()) return;
+  std::set<std::string> reasons, read;
+  double timings = 0, ms = 0;
+  for (const DeviceState& state : states) {
+    std::set<std::string> of_timing;
+    if (state.throttle_reasons) {
+      read.insert("reasons");
+      of_timing.insert(state.throttle_reasons->begin(), state.throttle_reasons->end());
+    }
+    double longest_ms = 0;
+    for (const auto& [reason, reason_ms] : state.throttled_ms) {
+      read.insert("counters");
+      if (reason_ms > 0) of_timing.insert(reason);
+      longest_ms = std::max(longest_ms, reason_ms);
+    }
+    timings += of_timing.empty() ? 0 : 1;
+    ms += longest_ms;
+    reasons.merge(of_timing);
+  }
+  record.labels["throttle_read"] =
+      read.empty() ? "nothing" : fmt::format("{}", fmt::join(read, ", "));
+  if (read.contains("counters")) record.measurements.push_back({"throttled_time", ms, "ms"});
+  if (reasons.empty()) return;
+  record.measurements.push_back({"throttled", timings / static_cast<double>(states.size()), "1"});
+  record.labels["throttle"] = fmt::format("{}", fmt::join(reasons, ", "));
+  add_flag(record, "throttled");
+}
+
 void add_states(Record& record, const std::vector<DeviceState>& states) {
   add_median(record, states, &DeviceState::sm_clock_mhz, "sm_clock", "MHz");
   add_median(record, states, &DeviceState::power_w, "power", "W");
   add_median(record, states, &DeviceState::temperature_c, "temperature", "C");
-  std::set<std::string> reasons;
-  double throttled = 0;
-  for (const DeviceState& state : states) {
-    reasons.insert(state.throttle_reasons.begin(), state.throttle_reasons.end());
-    throttled += state.throttle_reasons.empty() ? 0 : 1;
-  }
-  if (reasons.empty()) return;
-  record.measurements.push_back({"throttled", throttled / static_cast<double>(states.size()), "1"});
-  record.labels["throttle"] = fmt::format("{}", fmt::join(reasons, ", "));
-  add_flag(record, "throttled");
+  add_throttle(record, states);
 }
 
 }  // namespace

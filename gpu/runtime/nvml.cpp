@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,21 @@ namespace {
 using NvmlDevice = void*;
 constexpr int nvml_success = 0, nvml_clock_sm = 1, nvml_clock_memory = 2, nvml_gpu_temperature = 0;
 
+/// nvmlFieldValue_t. Of its union only the member that the counters below have.
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, code;
+  unsigned long long value;
+};
+constexpr int nvml_unsigned_long_long = 3;
+
+/// NVML_FI_DEV_PERF_POLICY_*: nanoseconds during which a policy held the clocks below what was
+/// asked for. The newer NVML_FI_DEV_CLOCKS_EVENT_REASON_* tell software's heat from the hardware's,
+/// but drivers 570 and 580 number them differently.
+constexpr std::array<std::pair<unsigned, const char*>, 4> policies{
+    {{74, "power cap"}, {75, "heat"}, {76, "in step with other GPUs"}, {77, "board limit"}}};
+
 struct Nvml {
   SharedLibrary library{"libnvidia-ml.so.1", "ATTEST_NVML", {"/usr/lib/x86_64-linux-gnu"}};
   std::string problem = library.why_missing();
@@ -26,6 +42,7 @@ struct Nvml {
   int (*power)(NvmlDevice, unsigned*) = nullptr;               // mW
   int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;    // degrees Celsius
   int (*throttle)(NvmlDevice, unsigned long long*) = nullptr;  // bits
+  int (*fields)(NvmlDevice, int, FieldValue*) = nullptr;       // null: a driver without it
 
   Nvml() {
     if (!problem.empty()) return;
@@ -36,6 +53,7 @@ struct Nvml {
     find(power, "nvmlDeviceGetPowerUsage");
     find(temperature, "nvmlDeviceGetTemperature");
     find(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    fields = reinterpret_cast<decltype(fields)>(library.function("nvmlDeviceGetFieldValues"));
     if (!problem.empty()) return;
     if (const int code = start(); code != nvml_success) {
       problem = fmt::format("nvmlInit failed with error {} ({})", code, library.path());
@@ -53,6 +71,28 @@ struct Nvml {
 const Nvml& nvml() {
   static const Nvml opened;
   return opened;
+}
+
+std::optional<std::vector<std::string>> reasons_now(const Nvml& library, NvmlDevice device) {
+  unsigned long long bits = 0;
+  if (library.throttle(device, &bits) != nvml_success) return std::nullopt;
+  return throttle_reasons(bits);
+}
+
+/// All counters in one call.
+std::map<std::string, double> throttled_ms(const Nvml& library, NvmlDevice device) {
+  std::array<FieldValue, policies.size()> values{};
+  for (std::size_t i = 0; i < policies.size(); ++i) values[i].field = policies[i].first;
+  std::map<std::string, double> ms;
+  if (library.fields == nullptr ||
+      library.fields(device, static_cast<int>(values.size()), values.data()) != nvml_success) {
+    return ms;
+  }
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    if (values[i].code != nvml_success || values[i].type != nvml_unsigned_long_long) continue;
+    ms[policies[i].second] = static_cast<double>(values[i].value) * 1e-6;
+  }
+  return ms;
 }
 
 }  // namespace
@@ -73,13 +113,12 @@ std::optional<DeviceState> nvml_state(const std::string& pci_bus_id) {
                ? static_cast<double>(value)
                : std::numeric_limits<double>::quiet_NaN();
   };
-  unsigned long long bits = 0;
-  if (library.throttle(device, &bits) != nvml_success) bits = 0;
   return DeviceState{.sm_clock_mhz = ask(library.clock, device, nvml_clock_sm),
                      .memory_clock_mhz = ask(library.clock, device, nvml_clock_memory),
                      .power_w = ask(library.power, device) / 1000,
                      .temperature_c = ask(library.temperature, device, nvml_gpu_temperature),
-                     .throttle_reasons = throttle_reasons(bits)};
+                     .throttle_reasons = reasons_now(library, device),
+                     .throttled_ms = throttled_ms(library, device)};
 }
 
 std::vector<std::string> throttle_reasons(std::uint64_t bits) {

@@ -61,8 +61,38 @@ TEST(NvmlDeathTest, of_several_gpus_the_state_is_that_of_the_one_with_the_bus_id
 TEST(NvmlDeathTest, only_the_gpu_at_its_power_cap_is_throttled) {
   const auto is_right = [] {
     const auto [idle, capped] = fake_states();
-    return idle && capped && idle->throttle_reasons.empty() &&
+    return idle && capped && idle->throttle_reasons == Words{} &&
            capped->throttle_reasons == Words{"power cap"};
+  };
+  EXPECT_IN_A_PROCESS(is_right());
+}
+
+TEST(NvmlDeathTest, a_throttle_that_ended_before_it_was_asked_about_shows_in_the_counters) {
+  const auto is_right = [] {
+    const auto [before, other] = fake_states();
+    const auto [after, still_other] = fake_states();
+    return before->throttle_reasons == Words{} && after->throttle_reasons == Words{} &&
+           before->throttled_ms.at("power cap") >= 5000 &&
+           after->throttled_ms.at("power cap") - before->throttled_ms.at("power cap") == 6 &&
+           after->throttled_ms.at("heat") == 0;
+  };
+  EXPECT_IN_A_PROCESS(is_right());
+}
+
+TEST(NvmlDeathTest, what_a_gpu_does_not_count_is_missing_and_not_zero) {
+  const auto is_right = [] {
+    const auto [counts_two, counts_nothing] = fake_states();
+    return counts_two->throttled_ms.size() == 2 && counts_nothing->throttled_ms.empty();
+  };
+  EXPECT_IN_A_PROCESS(is_right());
+}
+
+TEST(NvmlDeathTest, a_driver_that_tells_neither_reasons_nor_counters_does_not_say_unthrottled) {
+  const auto is_right = [] {
+    setenv("ATTEST_NVML", ATTEST_FAKE_OLD_NVML, 1);
+    const auto state = nvml_state("0000:43:00.0");
+    return state && state->power_w == 700 && !state->throttle_reasons &&
+           state->throttled_ms.empty();
   };
   EXPECT_IN_A_PROCESS(is_right());
 }
@@ -86,6 +116,18 @@ TEST_F(GpuNvmlTest, the_state_of_the_device_is_that_of_a_running_gpu) {
   EXPECT_GT(state->memory_clock_mhz, 0);
   EXPECT_GT(state->power_w, 0);
   EXPECT_GT(state->temperature_c, 0);
+}
+
+TEST_F(GpuNvmlTest, what_its_driver_counts_never_falls) {
+  if (!why_no_nvml().empty()) GTEST_SKIP() << why_no_nvml();
+  CudaDevice device;
+  const auto before = device.state(), after = device.state();
+  ASSERT_TRUE(before && after);
+  if (before->throttled_ms.empty()) GTEST_SKIP() << "this driver counts nothing";
+  for (const auto& [reason, ms] : before->throttled_ms) {
+    EXPECT_GE(ms, 0) << reason;
+    EXPECT_GE(after->throttled_ms.at(reason), ms) << reason;
+  }
 }
 
 TEST_F(GpuNvmlTest, a_gpu_that_is_not_there_has_no_state) {
