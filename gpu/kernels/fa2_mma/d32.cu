@@ -7,7 +7,8 @@ template <typename T>
 constexpr Fa2Variant shapes[] = {
     fa2_variant<this_executor, Fa2Shape<T, 32, 128, 64, 4, 2>,
                 Fa2Extras{.persistent = true, .general = true}>(),
-    fa2_variant<this_executor, Fa2Shape<T, 32, 64, 64, 4, 2>, Fa2Extras{.general = true}>(),
+    fa2_variant<this_executor, Fa2Shape<T, 32, 64, 64, 4, 2>,
+                Fa2Extras{.general = true, .every_step = std::is_same_v<T, __half>}>(),
     fa2_variant<this_executor, Fa2Shape<T, 32, 128, 128, 8, 2>>(),
     fa2_variant<this_executor, Fa2Shape<T, 32, 128, 64, 8, 2>>(),
     fa2_variant<this_executor, Fa2Shape<T, 32, 128, 32, 4, 3>>(),

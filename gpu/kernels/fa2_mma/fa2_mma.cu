@@ -54,6 +54,15 @@ bool is_general(const Problem& problem, const Plan& plan) {
          plan.key_splits > 1 || !(problem.scale * std::numbers::log2e_v<float> > 0.0F);
 }
 
+bool divides_every_step(const Plan& plan) {
+  return plan.normalise == Normalise::every_step;
+}
+
+/// What runs dense problems.
+const TileKernels& dense_kernels(const Fa2Variant& v, const Plan& plan) {
+  return divides_every_step(plan) ? v.every_step : v.dense;
+}
+
 /// Output tiles: with packed rows those of a kv head, whose query heads' rows stand together.
 Fa2Grid grid_of(const Problem& problem, const Plan& plan) {
   const std::int64_t group =
@@ -112,7 +121,17 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.pack_gqa < 0 || plan.pack_gqa > PackGqa::yes) {
     return outside("pack_gqa", plan.pack_gqa, "0 to " + std::to_string(PackGqa::yes));
   }
+  if (plan.normalise < 0 || plan.normalise > Normalise::every_step) {
+    return outside("normalise", plan.normalise, "0 to " + std::to_string(Normalise::every_step));
+  }
   const bool needs_general = is_general(problem, plan);
+  if (divides_every_step(plan) && (needs_general || v->every_step.one_tile == nullptr)) {
+    const std::string sizes = sizes_of(
+        problem, [](const Fa2Variant& other) { return other.every_step.one_tile != nullptr; });
+    return "the plan is " + to_string(plan) +
+           "; every_step is compiled for dense problems, of this element type and head_dim: " +
+           (sizes.empty() ? "not at all" : sizes);
+  }
   if (needs_general && v->general == nullptr) {
     return "the plan is " + to_string(plan) +
            "; compiled for windows, softcap, lengths, padding, packed rows, key splits and scales "
@@ -125,7 +144,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
            " blocks; allowed: " + std::to_string(max_grid_x) + " x " + std::to_string(max_grid_y);
   }
   if (plan.scheduling == Scheduling::persistent &&
-      (needs_general || v->dense.persistent == nullptr)) {
+      (needs_general || dense_kernels(*v, plan).persistent == nullptr)) {
     return "scheduling is persistent; compiled with the first plan's tiles, for dense problems";
   }
   return why_order_does_not_fit(plan);
@@ -157,6 +176,15 @@ std::vector<Plan> plans(const Problem& problem) {
   add(first, 3, PackGqa::yes);
   add(last_general, 0, PackGqa::yes);
   add(last_general, 7, PackGqa::no);
+  for (const Fa2Variant& v : variants(problem)) {
+    if (v.every_step.one_tile == nullptr) continue;
+    // The pair that differs in nothing else.
+    for (const auto normalise : {Normalise::at_the_end, Normalise::every_step}) {
+      Plan plan = plan_of(v);
+      plan.normalise = normalise;
+      if (!unsupported(problem, plan)) all.push_back(plan);
+    }
+  }
   return all;
 }
 
@@ -191,7 +219,7 @@ void run(const Arguments& a, Device& device) {
     return;
   }
   const BlockGrid grid = blocks_of(a.plan, grid_of(a.problem, a.plan));
-  launch_output_tiles(v.dense,
+  launch_output_tiles(dense_kernels(v, a.plan),
                       {.threads = 32 * v.warps,
                        .shared_floats = v.shared_bytes / 4,
                        .grid_x = grid.x,
@@ -212,7 +240,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .exp = ex2_approx(),
           .reference_lag = static_cast<double>(reference_lag),
           .weight_format = problem.element_type,
-          .rescale = Rescale::deferred,
+          .rescale = divides_every_step(plan) ? Rescale::normalised_steps : Rescale::deferred,
           .blocks = blocks,
           .splits = splits,
           .normaliser_chain = blocks * plan.key_tile / 4 + 2 + splits,

@@ -22,6 +22,8 @@ struct Fa2Shape {
   using ProductsOf = Fa2Products<Shape>;
   /// Dense problems too have scales that are not positive: a test a tile.
   static constexpr bool takes_any_scale = false;
+  /// O is divided once, when all keys are in it.
+  static constexpr bool divides_every_step = false;
 
   // Registers of a lane for O, S and Q, of 255 in all.
   static constexpr int output_registers = row_tiles * D / 2, score_registers = row_tiles * Bc / 2;
@@ -36,6 +38,12 @@ struct Fa2Shape {
   using Scores = float[row_tiles][Bc / 8][4];  ///< S of a warp: a lane's part of the fragments
   using Outputs = float[row_tiles][D / 8][4];  ///< O of a warp
   using Rows = float[row_tiles][2];            ///< a number for each of a lane's rows
+};
+
+/// The same sizes, with O divided after every key tile.
+template <typename Shape>
+struct Fa2EveryStep : Shape {
+  static constexpr bool divides_every_step = true;
 };
 
 }  // namespace attest

@@ -31,6 +31,7 @@ struct Fa2Softmax {
   Rows r, l;               ///< r is -FLT_MAX before the first key; l: of this lane's keys
   Rows below;              ///< what exponents of this tile are below: r, or 0 where r is large
   bool has_large = false;  ///< |r| > large in some row of the warp
+  Rows divisor;            ///< what O was divided by, of shapes that divide at every step
 
   __device__ __forceinline__ Fa2Softmax() {
 #pragma unroll
@@ -39,6 +40,7 @@ struct Fa2Softmax {
       for (int h = 0; h < 2; ++h) {
         r[i][h] = -FLT_MAX;
         l[i][h] = 0.0F;
+        if constexpr (Shape::divides_every_step) divisor[i][h] = 0.0F;
       }
     }
   }
@@ -114,6 +116,25 @@ struct Fa2Softmax {
     }
   }
 
+  /// Undoes divide().
+  __device__ __forceinline__ void multiply_back(typename Shape::Outputs& o) const {
+    multiply_rows(o, divisor);
+  }
+
+  /// Divides O, which holds the tile's P V, by the sum of the weights so far.
+  __device__ __forceinline__ void divide(typename Shape::Outputs& o) {
+    Rows factor;
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        divisor[i][h] = over_row(l[i][h]);
+        factor[i][h] = 1.0F / divisor_of(divisor[i][h]);
+      }
+    }
+    multiply_rows(o, factor);
+  }
+
   /// The sum over a row's four lanes, in each of them.
   static __device__ float over_row(float x) {
     x += __shfl_xor_sync(0xffffffffU, x, 1);
@@ -121,6 +142,21 @@ struct Fa2Softmax {
   }
 
  private:
+  static __device__ __forceinline__ void multiply_rows(typename Shape::Outputs& o,
+                                                       const Rows& factor) {
+#pragma unroll
+    for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int n = 0; n < Shape::D / 8; ++n) {
+          o[i][n][2 * h] *= factor[i][h];
+          o[i][n][2 * h + 1] *= factor[i][h];
+        }
+      }
+    }
+  }
+
   __device__ __forceinline__ void raise(const Rows& largest, typename Shape::Outputs& o) {
     bool is_any_large = false;
 #pragma unroll

@@ -31,6 +31,12 @@
 // Two works (work.cuh)
 //   dense    full lengths, no window or a causal one, a positive scale: what must be fast
 //   general  windows, softcap, hidden keys, lengths, any scale, packed rows, splits of the keys
+// Division
+//   once, when all keys are in O; or, in a shape that divides at every step, after each key tile,
+//   as FA1 does [FA1, arXiv 2205.14135, Algorithm 1, line 12]:
+//     O <- (2^(r_old - r) l_old O + P V) / l,  l <- 2^(r_old - r) l_old + sum of P
+//   with O and l_old as the key tile before left them. l_old O, which does not hang on the scores,
+//   is formed before Q K^T: tensor cores can work meanwhile, and nothing spills at D 128.
 // Limits
 //   fp16, bf16; head_dim and value_dim up to 256. Arithmetic: hopper().
 
@@ -168,7 +174,10 @@ struct Fa2Tile {
       const int first_key = step * Bc;
       const bool is_seen = is_open || is_seen_by_warp(work, warp_first, first_key);
       typename Shape::Scores s = {};
-      if (is_seen) Products::form_scores(q, warp_queries, offset, keys, key_offset, s);
+      if (is_seen) {
+        if constexpr (Shape::divides_every_step) softmax.multiply_back(o);
+        Products::form_scores(q, warp_queries, offset, keys, key_offset, s);
+      }
       if constexpr (stages == 1) {
         AsyncCopies::wait<0>();
         __syncthreads();  // (3)
@@ -186,6 +195,7 @@ struct Fa2Tile {
         }
         softmax.see(s, c, o);
         Products::add_values(softmax, s, c, values, offset, o);
+        if constexpr (Shape::divides_every_step) softmax.divide(o);
       }
       if constexpr (stages > 1) stage = stage == stages - 1 ? 0 : stage + 1;
     };
@@ -206,7 +216,7 @@ struct Fa2Tile {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const float sum = softmax.l[i][h] = Softmax::over_row(softmax.l[i][h]);
-        factor[i][h] = 1.0F / divisor_of(sum);
+        factor[i][h] = Shape::divides_every_step ? 1.0F : 1.0F / divisor_of(sum);
       }
     }
     if constexpr (Work::is_general) {

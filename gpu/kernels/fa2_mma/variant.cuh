@@ -22,6 +22,7 @@ struct Fa2Variant {
   std::int64_t shared_bytes;
   TileKernels dense;
   void (*general)(Arguments, Fa2Grid, std::int64_t first_block);  ///< null: not compiled
+  TileKernels every_step = {};  ///< of dense problems, O divided at every step
 };
 
 // Everything that one home compiles carries its name: both have these templates.
@@ -44,7 +45,7 @@ __global__ void __launch_bounds__(Shape::threads)
 
 /// What is compiled for a shape besides the dense kernel with one tile a block.
 struct Fa2Extras {
-  bool persistent = false, general = false;
+  bool persistent = false, general = false, every_step = false;
 };
 
 template <Executor home, typename Shape, Fa2Extras extras = Fa2Extras{}>
@@ -61,6 +62,9 @@ constexpr Fa2Variant fa2_variant() {
     v.dense.persistent = fa2_mma<home, Shape, Scheduling::persistent>;
   }
   if constexpr (extras.general) v.general = fa2_mma_general<home, Shape>;
+  if constexpr (extras.every_step) {
+    v.every_step.one_tile = fa2_mma<home, Fa2EveryStep<Shape>, Scheduling::one_tile>;
+  }
   return v;
 }
 
