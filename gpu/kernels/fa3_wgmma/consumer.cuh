@@ -51,7 +51,7 @@ struct Fa3Consumer {
     for (;;) {
       Softmax softmax;
       const Fa3Work work = wait_for_work();
-      if (work.row < 0) break;
+      if (work.count == Fa3Work::none_left) break;
       const int count = own_count(work);
       skip(work.count - count, work.count - max(count, 1));
       if (count == 0) {
@@ -177,12 +177,15 @@ struct Fa3Consumer {
   __device__ __forceinline__ int row_of(const Fa3Work& work) const {
     return first_row_of(work) + 16 * warp() + lane() / 4;
   }
+  __device__ __forceinline__ bool has_row(int row) const {
+    return static_cast<unsigned>(row) < static_cast<unsigned>(p.queries);
+  }
   /// Key tiles that some row of the group sees; the block has those that any of its rows sees.
   __device__ __forceinline__ int own_count(const Fa3Work& work) const {
     const int first_row = first_row_of(work);
     const int past = p.past_key(min(first_row + Shape::group_rows, p.queries) - 1);
     const int count = max(0, min(work.count, (past + Bc - 1) / Bc - work.first));
-    return uniform(first_row < p.queries ? count : 0);
+    return uniform(has_row(first_row) ? count : 0);
   }
   /// x, which all lanes have, as something that ptxas knows all lanes to have: what hangs on it,
   /// the descriptors above all, then stays in uniform registers.
@@ -263,7 +266,7 @@ struct Fa3Consumer {
       return false;
     }
     const Fa3Work next = wait_for_work();
-    const bool has_next = next.row >= 0 && next.count > 0 && own_count(next) == next.count;
+    const bool has_next = next.count > 0 && own_count(next) == next.count;
     if (has_next) wait_for_k(kv_tiles + 1);
     fence_products();
     issue_scores(kv_tiles + 1);
@@ -519,7 +522,7 @@ struct Fa3Consumer {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {
       const int row = row_of(work) + 8 * h;
-      if (row >= p.queries) continue;
+      if (!has_row(row)) continue;
       const int t = lane() % 4;
       if constexpr (Shape::choice.splits) {
         float* const to = partial_row(work, row);

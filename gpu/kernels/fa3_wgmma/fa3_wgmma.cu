@@ -27,6 +27,7 @@ constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 constexpr int output_box_rows = 16;  // of a warp
+constexpr int warpgroup_rows = 64;
 constexpr float log2_e = 1.44269504088896340736F;
 
 /// {tiles taken, blocks that ended} of the launches in flight; the last block of a launch leaves
@@ -79,6 +80,12 @@ std::int64_t splits_of(const Plan& plan) {
 TileGrid grid_of(const Problem& problem, const Plan& plan) {
   return {problem.batch * problem.query_heads,
           ceil_div(problem.query_len, plan.query_tile) * splits_of(plan)};
+}
+
+/// Rows of the output tiles beyond the queries, in whole warpgroups.
+int unfilled_rows(const Problem& problem, const Plan& plan) {
+  const std::int64_t rows = ceil_div(problem.query_len, plan.query_tile) * plan.query_tile;
+  return static_cast<int>((rows - problem.query_len) / warpgroup_rows * warpgroup_rows);
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
@@ -183,7 +190,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
                        .box_rows = box_rows});
   };
   Fa3Parameters p{};
-  p.q = map(a.q, problem.query_heads, problem.query_len, a.q_strides, 64);
+  p.q = map(a.q, problem.query_heads, problem.query_len, a.q_strides, warpgroup_rows);
   p.k = map(a.k, problem.kv_heads, problem.key_len, a.k_strides, v.choice.key_tile);
   p.v = map(a.v, problem.kv_heads, problem.key_len, a.v_strides, v.choice.key_tile);
   p.o = map(a.o, problem.query_heads, problem.query_len, a.o_strides, output_box_rows);
@@ -197,6 +204,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
   p.queries = static_cast<int>(problem.query_len);
   p.keys = static_cast<int>(problem.key_len);
   p.columns = static_cast<int>(problem.head_dim);
+  p.first_row = problem.mask == Mask::none ? 0 : -unfilled_rows(problem, a.plan);
   p.reach = problem.mask == Mask::none              ? p.keys
             : problem.mask == Mask::causal_top_left ? 1
                                                     : p.keys - p.queries + 1;

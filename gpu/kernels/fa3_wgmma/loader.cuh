@@ -20,7 +20,7 @@ struct Fa3Loader {
     prefetch_map(p.v);
     auto tile = static_cast<int>(blockIdx.x);
     Fa3Work work = work_of(tile);
-    while (work.row >= 0) {
+    while (work.count != Fa3Work::none_left) {
       // Asked for before it is needed: the answer takes a microsecond.
       tile = p.counters != nullptr ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
                                    : tile + static_cast<int>(gridDim.x);
@@ -39,10 +39,10 @@ struct Fa3Loader {
 
  private:
   __device__ Fa3Work work_of(int i) const {
-    if (i >= p.tiles) return {-1, 0, 0, 0, 0, 0, 0};
+    if (i >= p.tiles) return {0, 0, 0, 0, 0, 0, Fa3Work::none_left};
     const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
     const auto tile = static_cast<int>(at.tile), plane = static_cast<int>(at.head);
-    const int part = tile % p.splits, row = tile / p.splits * Shape::Br;
+    const int part = tile % p.splits, row = p.first_row + tile / p.splits * Shape::Br;
     const int last_row = min(row + Shape::Br, p.queries) - 1;
     const int all = (p.past_key(last_row) + Shape::Bc - 1) / Shape::Bc;
     // Every split gets the same number of key tiles, or one more.
@@ -57,7 +57,7 @@ struct Fa3Loader {
   }
   /// Into the L2 cache, where Q has to wait for the memory of the Q before it.
   __device__ __forceinline__ void prefetch_q(const Fa3Work& work) const {
-    if (work.count == 0) return;
+    if (work.count <= 0) return;
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
 #pragma unroll
@@ -76,7 +76,7 @@ struct Fa3Loader {
       rings.work(q_tiles, group) = work;
       const Mbarrier full = rings.full_q(stage, group);
       maybe_pause<Shape>(p.delay_seed);
-      if (work.count == 0) {
+      if (work.count <= 0) {
         full.arrive();
         continue;
       }

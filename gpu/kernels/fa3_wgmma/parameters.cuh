@@ -21,6 +21,9 @@ struct Fa3Parameters {
   int heads;       ///< query heads
   int group;       ///< query heads of a kv head
   int queries, keys, columns;
+  /// Of output tile 0, at most 0 and a multiple of a warpgroup's rows: under a causal mask the tile
+  /// that the queries do not fill is the one with the fewest keys.
+  int first_row;
   /// Query i sees keys below min(keys, i + reach).
   int reach;
   float c;            ///< scale * log2(e), or 1 with factor
@@ -44,12 +47,14 @@ struct Fa3Parameters {
 /// One output tile, or its part of a split. All that takes a division is worked out by the thread
 /// that loads: nobody waits for it.
 struct alignas(16) Fa3Work {
-  int row;            ///< its first query; -1: there is none left
+  int row;            ///< its first query; below 0 for rows that there are not
   int part;           ///< of the splits
   int entry;          ///< of the batch
   int head, kv_head;  ///< in the entry
   int first;          ///< key tile; later ones first: first is the lowest
-  int count;          ///< key tiles; their last is first + count - 1
+  int count;          ///< key tiles; their last is first + count - 1; none_left: no more work
+
+  static constexpr int none_left = -1;
 };
 
 }  // namespace attest
