@@ -30,6 +30,8 @@ struct Fa3Consumer {
   static constexpr bool orders_in_q = !has_output_panels && !Shape::choice.splits;
   static constexpr int ordered_panels = has_output_panels ? Shape::choice.o_panels : Shape::panels;
   static_assert(!orders_in_q || Shape::q_stages > 1);
+  /// Four groups have no register left for it.
+  static constexpr int most_skipped_ahead = Shape::consumers < 4 ? Shape::v_stages - 1 : 0;
   static constexpr int first_turn = 1;  ///< named barriers, one for each group's turn
 
   const Fa3Parameters& p;
@@ -52,9 +54,9 @@ struct Fa3Consumer {
       Softmax softmax;
       const Fa3Work work = wait_for_work();
       if (work.count == Fa3Work::none_left) break;
-      const int count = own_count(work);
-      skip(work.count - count, work.count - max(count, 1));
-      if (count == 0) {
+      skip(work.skipped, work.count == 0 ? work.skipped - 1 : work.skipped, has_scores);
+      if (work.count == 0) {
+        __syncwarp();  // all lanes have read the work
         release_last_q();
         store_nothing(work);
         if constexpr (!orders_in_q) release_q();
@@ -71,8 +73,8 @@ struct Fa3Consumer {
         wait_for_products<0>();
         hold(s);
       }
-      weigh_all(softmax, work.first, count);
-      has_scores = finish_output(softmax, count > 1);
+      weigh_all(softmax, work.first, work.count);
+      has_scores = finish_output(softmax, work.count > 1);
     }
     if (lane() == 0) wait_until_stores_have_read();  // shared memory ends with the block
   }
@@ -169,23 +171,12 @@ struct Fa3Consumer {
     for (int i = 0; i < Bc / 16; ++i) hold(weights[i]);
   }
 
-  /// Of the group.
-  __device__ __forceinline__ int first_row_of(const Fa3Work& work) const {
-    return work.row + group * Shape::group_rows;
-  }
   /// Of this lane; the other is 8 below.
   __device__ __forceinline__ int row_of(const Fa3Work& work) const {
-    return first_row_of(work) + 16 * warp() + lane() / 4;
+    return work.row + 16 * warp() + lane() / 4;
   }
   __device__ __forceinline__ bool has_row(int row) const {
     return static_cast<unsigned>(row) < static_cast<unsigned>(p.queries);
-  }
-  /// Key tiles that some row of the group sees; the block has those that any of its rows sees.
-  __device__ __forceinline__ int own_count(const Fa3Work& work) const {
-    const int first_row = first_row_of(work);
-    const int past = p.past_key(min(first_row + Shape::group_rows, p.queries) - 1);
-    const int count = max(0, min(work.count, (past + Bc - 1) / Bc - work.first));
-    return uniform(has_row(first_row) ? count : 0);
   }
   /// x, which all lanes have, as something that ptxas knows all lanes to have: what hangs on it,
   /// the descriptors above all, then stays in uniform registers.
@@ -193,24 +184,27 @@ struct Fa3Consumer {
     return __shfl_sync(0xffffffffU, x, 0);
   }
 
-  /// Gives the block's next key tiles back unread, and passes the turns on that others wait for:
-  /// one for each tile that is not the work's first. The tiles must have arrived: an arrival before
-  /// would count for the tiles that were there.
-  __device__ __forceinline__ void skip(int tiles, int turns) {
+  /// Gives the block's next key tiles back unread, or V of them where K is given back, and passes
+  /// the turns on that others wait for: one for each tile that is not the work's first. The tiles
+  /// must have arrived: an arrival before would count for the tiles that were there.
+  __device__ __forceinline__ void skip(int tiles, int turns, bool has_skipped_k) {
 #pragma unroll 1
     for (; tiles > 0; --tiles) {
       if (Shape::choice.ping_pong && tiles <= turns) {
         wait_for_turn();
         pass_turn();
       }
-      wait_for_k(kv_tiles);
+      if (most_skipped_ahead == 0 || !has_skipped_k) skip_k(kv_tiles);
       wait_for_v(kv_tiles);
-      __syncwarp();  // all lanes have seen both: a phase is over, and the next may be, before the
-                     // last
-      release_k(kv_tiles);
+      __syncwarp();
       release_v(kv_tiles);
       ++kv_tiles;
     }
+  }
+  __device__ __forceinline__ void skip_k(unsigned tile) const {
+    wait_for_k(tile);
+    __syncwarp();  // all lanes have seen it: a phase is over, and the next may be, before the last
+    release_k(tile);
   }
 
   /// Weights of key tiles [first, first + count), last first, whose first scores are in s, and all
@@ -220,7 +214,7 @@ struct Fa3Consumer {
     // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
-    const int masked = uniform(p.past_key(first_row_of(rings.work(q_tiles, group))) / Bc);
+    const int masked = uniform(p.past_key(rings.work(q_tiles, group).row) / Bc);
     const int seen = uniform(p.scales_first ? 0 : masked > tile ? tile : masked - 1);
     if constexpr (Shape::choice.overlap) {
       release_k(kv_tiles);
@@ -266,10 +260,17 @@ struct Fa3Consumer {
       return false;
     }
     const Fa3Work next = wait_for_work();
-    const bool has_next = next.count > 0 && own_count(next) == next.count;
-    if (has_next) wait_for_k(kv_tiles + 1);
+    // Key tiles that this group leaves out come first. More than there is room for would not come
+    // before the V that is being read is given back.
+    const bool has_next = next.count > 0 && next.skipped <= most_skipped_ahead;
+    const int ahead = most_skipped_ahead == 0 ? 0 : next.skipped;
+    if (has_next) {
+#pragma unroll 1
+      for (int left = ahead; left > 0; --left) skip_k(kv_tiles + left);
+      wait_for_k(kv_tiles + 1 + ahead);
+    }
     fence_products();
-    issue_scores(kv_tiles + 1);
+    issue_scores(kv_tiles + 1 + ahead);
     commit_products();
     wait_for_products<1>();
     hold(o);
@@ -454,7 +455,7 @@ struct Fa3Consumer {
     const int row = 16 * warp();
 #pragma unroll
     for (int panel = 0; panel < Shape::panels; ++panel) {
-      store_box(p.o, {panel * panel_columns, first_row_of(work) + row, work.head, work.entry},
+      store_box(p.o, {panel * panel_columns, work.row + row, work.head, work.entry},
                 ordered + (panel * Shape::q_panel_bytes + row * panel_row_bytes));
     }
     commit_stores();
@@ -472,7 +473,7 @@ struct Fa3Consumer {
       for (int i = 0; i < 16; i += 4) {
         const uint4 chunk = load_16_bytes(
             ordered + (panel * Shape::q_panel_bytes + swizzled_chunk(row + i, lane() % 8)));
-        const int query = first_row_of(work) + row + i;
+        const int query = work.row + row + i;
         if (query < p.queries && column + panel * panel_columns < p.columns)
           store_columns(output_row(work, query), column + panel * panel_columns, chunk);
       }

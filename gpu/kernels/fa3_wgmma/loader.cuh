@@ -39,7 +39,7 @@ struct Fa3Loader {
 
  private:
   __device__ Fa3Work work_of(int i) const {
-    if (i >= p.tiles) return {0, 0, 0, 0, 0, 0, Fa3Work::none_left};
+    if (i >= p.tiles) return {.count = Fa3Work::none_left};
     const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
     const auto tile = static_cast<int>(at.tile), plane = static_cast<int>(at.head);
     const int part = tile % p.splits, row = p.first_row + tile / p.splits * Shape::Br;
@@ -49,20 +49,35 @@ struct Fa3Loader {
     const int first = part * (all / p.splits) + min(part, all % p.splits);
     const int count = all / p.splits + (part < all % p.splits ? 1 : 0);
     const int head = plane % p.heads;
-    return {row, part, plane / p.heads, head, head / p.group, first, count};
+    return {row, part, plane / p.heads, head, head / p.group, first, count, 0};
   }
 
-  __device__ __forceinline__ static BoxStart q_box(const Fa3Work& work, int group, int panel) {
-    return {panel * panel_columns, work.row + group * Shape::group_rows, work.head, work.entry};
+  /// Of the next output tile, what is for a warpgroup: 64 rows, and the key tiles that some of them
+  /// see. The order of the rows turns with each tile: under a causal mask the upper rows see fewer
+  /// keys, and who had them has the lower ones next, so that over two tiles all have as much to do.
+  __device__ __forceinline__ Fa3Work share_of(Fa3Work work, int group) const {
+    if (work.count == Fa3Work::none_left) return work;
+    work.row += (q_tiles % 2 == 0 ? group : Shape::consumers - 1 - group) * Shape::group_rows;
+    const int past = p.past_key(min(work.row + Shape::group_rows, p.queries) - 1);
+    const bool has_rows = 0 <= work.row && work.row < p.queries;
+    const int seen = has_rows ? (past + Shape::Bc - 1) / Shape::Bc - work.first : 0;
+    const int count = max(0, min(work.count, seen));
+    work.skipped = work.count - count;
+    work.count = count;
+    return work;
+  }
+  __device__ __forceinline__ static BoxStart q_box(const Fa3Work& share, int panel) {
+    return {panel * panel_columns, share.row, share.head, share.entry};
   }
   /// Into the L2 cache, where Q has to wait for the memory of the Q before it.
   __device__ __forceinline__ void prefetch_q(const Fa3Work& work) const {
     if (work.count <= 0) return;
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
+      const Fa3Work share = share_of(work, group);
 #pragma unroll
       for (int panel = 0; panel < Shape::panels; ++panel) {
-        prefetch_box(p.q, q_box(work, group, panel));
+        prefetch_box(p.q, q_box(share, panel));
       }
     }
   }
@@ -73,7 +88,8 @@ struct Fa3Loader {
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
       rings.empty_q(stage, group).wait(q_tiles / Shape::q_stages % 2 ^ 1U);
-      rings.work(q_tiles, group) = work;
+      const Fa3Work share = share_of(work, group);
+      rings.work(q_tiles, group) = share;
       const Mbarrier full = rings.full_q(stage, group);
       maybe_pause<Shape>(p.delay_seed);
       if (work.count <= 0) {
@@ -84,7 +100,7 @@ struct Fa3Loader {
 #pragma unroll
       for (int panel = 0; panel < Shape::panels; ++panel) {
         load_box(rings.q_tile(stage, group) + panel * Shape::q_panel_bytes, p.q,
-                 q_box(work, group, panel), full, L2Hint::evict_first);
+                 q_box(share, panel), full, L2Hint::evict_first);
       }
     }
     ++q_tiles;

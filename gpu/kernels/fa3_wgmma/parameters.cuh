@@ -44,8 +44,8 @@ struct Fa3Parameters {
   }
 };
 
-/// One output tile, or its part of a split. All that takes a division is worked out by the thread
-/// that loads: nobody waits for it.
+/// One output tile or its part of a split, a block's or what of it is for a warpgroup. All that
+/// takes a division is worked out by the thread that loads: nobody waits for it.
 struct alignas(16) Fa3Work {
   int row;            ///< its first query; below 0 for rows that there are not
   int part;           ///< of the splits
@@ -53,6 +53,7 @@ struct alignas(16) Fa3Work {
   int head, kv_head;  ///< in the entry
   int first;          ///< key tile; later ones first: first is the lowest
   int count;          ///< key tiles; their last is first + count - 1; none_left: no more work
+  int skipped;        ///< key tiles before them that the block has and this warpgroup does not see
 
   static constexpr int none_left = -1;
 };
