@@ -125,6 +125,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   return why_order_does_not_fit(plan);
 }
 
+/// Heads whose tiles are worked on side by side under a causal mask: long tiles last would leave
+/// most of the GPU idle at the end, and K and V of few heads stay in the L2 cache. Which is best
+/// hangs on the lengths; the first is the one to take without a reason.
+constexpr std::int64_t sections[] = {32, 16, 64};
+
 std::vector<Plan> plans(const Problem& problem) {
   if (problem.head_dim > largest_head_dim) return {};
   std::vector<Plan> all;
@@ -135,15 +140,19 @@ std::vector<Plan> plans(const Problem& problem) {
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
-      // Long tiles last would leave most of the GPU idle at the end; few heads at a time keep their
-      // K and V in the L2 cache.
       plan.grid_order = GridOrder::longest_first;
-      plan.group = 16;
+      plan.group = sections[0];
     }
     add(plan);
   }
   if (all.empty()) return all;
   Plan first = all.front();
+  if (problem.mask != Mask::none) {
+    for (const std::int64_t heads : {sections[1], sections[2]}) {
+      first.group = heads;
+      add(first);
+    }
+  }
   first.group = 0;
   for (const std::int64_t order :
        {GridOrder::q_fastest, GridOrder::q_slowest, GridOrder::paired, GridOrder::longest_first}) {
