@@ -22,9 +22,11 @@ from records import read, values
 GROUPS = ["dram", "l2", "tensor", "shared", "occupancy", "stalls"]
 DURATION = "gpu__time_duration.sum"
 DIMS = ["b2 h32 n8192 d64", "b2 h16 n8192 d128", "b2 h8 n8192 d256"]
+SHORT = ["b32 h16 n512 d128", "b16 h16 n1024 d128", "b32 h8 n512 d256", "b8 h8 n2048 d256"]
 SETS = {
     "fa3": [(f"{shape} {mask} bf16", contender) for shape in DIMS for mask in ("none", "causal_top_left")
             for contender in ("fa3_wgmma", "torch_sdpa_cudnn")],
+    "short": [(f"{shape} causal_top_left bf16", contender) for shape in SHORT for contender in ("fa3_wgmma", "torch_sdpa_cudnn")],
     "ladder": [("b8 h12 n4096 d64 none fp32", kernel) for kernel in ("k5_padded_tiles", "k10_wide_tiles")]
               + [("b4 h16 n4096 d128 causal_top_left bf16", "fa2_mma"), ("b4 h16 n4096 d128 none fp32", "fp32_wgmma")],
 }
