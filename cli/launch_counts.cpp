@@ -7,7 +7,7 @@
 
 #include "cli/access_lines.hpp"
 #include "cli/explanation.hpp"
-#include "experiments/study/model_values.hpp"
+#include "experiments/study/language/model_values.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

@@ -6,8 +6,8 @@
 #include "cli/selection.hpp"
 #include "core/input_family.hpp"
 #include "core/registry.hpp"
+#include "experiments/study/language/spec.hpp"
 #include "experiments/study/shipped_studies.hpp"
-#include "experiments/study/spec.hpp"
 #include "verify/property.hpp"
 
 namespace attest {

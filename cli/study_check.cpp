@@ -11,8 +11,8 @@
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/progress.hpp"
-#include "experiments/study/point.hpp"
-#include "experiments/study/schema.hpp"
+#include "experiments/study/language/point.hpp"
+#include "experiments/study/language/schema.hpp"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/point.hpp"
+#include "experiments/study/language/point.hpp"
 
 namespace attest {
 

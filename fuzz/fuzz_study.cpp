@@ -1,7 +1,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "experiments/study/spec.hpp"
+#include "experiments/study/language/spec.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
 

@@ -44,6 +44,8 @@ const std::vector<Layer>& layers() {
       {"gpu/arithmetic", {"core", "gpu/primitives"}, {"gpu/simt", "gpu/runtime"}},
       {"gpu/microbench", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
+      // The fuzz targets link it without the runner.
+      {"experiments/study/language", {"core"}, {"experiments"}},
       {"experiments", {"core", "cpu_reference", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
       {"fuzz", {"core", "plugin", "verify", "experiments", "include"}, {}},

@@ -44,6 +44,6 @@ check "keys are listed" sh -c "'$attest' study keys | grep -qF '\`question\`'"
 # Builds without CUDA know peers by name alone: the table must have those that a build with CUDA registers.
 "$attest" list kernels | awk '$2 == "gpu" {gpu[$1]} $2 == "simt" {simt[$1]} END {for (k in gpu) if (!(k in simt)) print k}' |
   sort >registered
-tr '\n' ' ' <"$root/experiments/study/kernel_choice.cpp" | grep -o 'names{[^}]*}' | head -1 | grep -o '"[a-z0-9_]*"' | tr -d '"' | sort >named
+tr '\n' ' ' <"$root/experiments/study/language/kernel_choice.cpp" | grep -o 'names{[^}]*}' | head -1 | grep -o '"[a-z0-9_]*"' | tr -d '"' | sort >named
 check "peers are those that study files may name" sh -c '[ -z "$(comm -23 registered named)" ]'
 [ $failures -eq 0 ]

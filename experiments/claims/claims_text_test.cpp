@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "experiments/claims/claims_test.hpp"
 #include "experiments/claims/ledger.hpp"
-#include "experiments/study/spec.hpp"
+#include "experiments/study/language/spec.hpp"
 
 // What the ledger's texts, and studies, say about claims.
 namespace attest {

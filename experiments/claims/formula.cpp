@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "experiments/study/expression.hpp"
+#include "experiments/study/language/expression.hpp"
 
 namespace attest {
 namespace {

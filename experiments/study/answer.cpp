@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "experiments/study/evaluate.hpp"
-#include "experiments/study/study_names.hpp"
+#include "experiments/study/language/evaluate.hpp"
+#include "experiments/study/language/study_names.hpp"
 
 namespace attest {
 namespace {

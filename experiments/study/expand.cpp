@@ -7,10 +7,10 @@
 #include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/random.hpp"
-#include "experiments/study/kernel_choice.hpp"
-#include "experiments/study/model_values.hpp"
+#include "experiments/study/language/kernel_choice.hpp"
+#include "experiments/study/language/model_values.hpp"
+#include "experiments/study/language/point.hpp"
 #include "experiments/study/plan_choice.hpp"
-#include "experiments/study/point.hpp"
 #include "experiments/study/problem_grid.hpp"
 
 namespace attest {

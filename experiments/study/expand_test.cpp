@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "experiments/study/point.hpp"
+#include "experiments/study/language/point.hpp"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/record.hpp"
 #include "experiments/study/group_timer.hpp"
-#include "experiments/study/spec.hpp"
+#include "experiments/study/language/spec.hpp"
 
 namespace attest {
 

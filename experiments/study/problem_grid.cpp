@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "experiments/study/evaluate.hpp"
-#include "experiments/study/problem_field.hpp"
+#include "experiments/study/language/evaluate.hpp"
+#include "experiments/study/language/problem_field.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "experiments/study/spec.hpp"
+#include "experiments/study/language/spec.hpp"
 
 namespace attest {
 

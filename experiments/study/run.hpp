@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/progress.hpp"
+#include "experiments/study/language/point.hpp"
 #include "experiments/study/outcome.hpp"
-#include "experiments/study/point.hpp"
 #include "experiments/study/results_folder.hpp"
 
 namespace attest {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/point.hpp"
+#include "experiments/study/language/point.hpp"
 #include "verify/campaign.hpp"
 
 namespace attest {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/registry.hpp"
-#include "experiments/study/kernel_choice.hpp"
-#include "experiments/study/point.hpp"
-#include "experiments/study/schema.hpp"
+#include "experiments/study/language/kernel_choice.hpp"
+#include "experiments/study/language/point.hpp"
+#include "experiments/study/language/schema.hpp"
 #include "experiments/study/shipped_studies.hpp"
 
 namespace attest {

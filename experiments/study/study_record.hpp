@@ -5,7 +5,7 @@
 
 #include "core/record.hpp"
 #include "experiments/study/group_timer.hpp"
-#include "experiments/study/point.hpp"
+#include "experiments/study/language/point.hpp"
 
 namespace attest {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/registry.hpp"
-#include "experiments/study/point.hpp"
+#include "experiments/study/language/point.hpp"
 #include "verify/case_runner.hpp"
 
 namespace attest {

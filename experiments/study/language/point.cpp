@@ -1,0 +1,49 @@
+#include "experiments/study/language/point.hpp"
+
+#include <fmt/format.h>
+
+#include "core/cost_model.hpp"
+#include "core/problem.hpp"
+
+namespace attest {
+
+std::string point_id(const KernelInfo& kernel, const Case& subject) {
+  const std::string text =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}", kernel.name, name_of(kernel.executor),
+                  to_string(subject.problem), to_string(subject.plan), subject.inputs.family,
+                  subject.inputs.magnitude, subject.inputs.seed);
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::string_view name_of(Skipped::By by) {
+  switch (by) {
+    case Skipped::By::kernel:
+      return "kernel";
+    case Skipped::By::constraint:
+      return "constraint";
+    case Skipped::By::sampling:
+      return "sampling";
+  }
+  return "";
+}
+
+EstimatedWork estimated_work(const Expansion& expansion, const GpuModel& gpu) {
+  EstimatedWork sum;
+  const auto add = [&](const Problem& problem) {
+    const Work work{.flops = forward_flops(problem),
+                    .dram_bytes = compulsory_traffic(problem).total()};
+    sum.flops += work.flops;
+    sum.seconds += time_floors(gpu, problem.element_type, work).largest();
+  };
+  for (const Point& point : expansion.points) {
+    add(point.subject.problem);
+    for (const Point::Rival& rival : point.baselines) add(rival.subject.problem);
+  }
+  return sum;
+}
+
+}  // namespace attest

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/case.hpp"
+#include "core/device_table.hpp"
+#include "core/kernel.hpp"
+#include "core/launch_trace.hpp"
+#include "experiments/study/language/spec.hpp"
+
+namespace attest {
+
+/// One measurement that a study asks for.
+struct Point {
+  /// A baseline at this point: the same problem and inputs.
+  struct Rival {
+    std::string name;  ///< of the baseline
+    const KernelInfo* kernel = nullptr;
+    Case subject{};
+  };
+  const KernelInfo* kernel = nullptr;  ///< on the executor where it runs
+  Case subject{};                      ///< kernel, problem, plan, inputs with their seed
+  std::map<std::string, std::string>
+      axes{};                      ///< what varies in the study: `problem.length` is `512`
+  std::vector<Rival> baselines{};  ///< those that can run here
+};
+
+/// 16 hexadecimal digits of kernel, executor, problem, Plan, inputs and seed: the same for the same
+/// question in every version of the study's file.
+[[nodiscard]] std::string point_id(const KernelInfo& kernel, const Case& subject);
+
+/// What the file asks for and will not be run.
+struct Skipped {
+  enum class By { kernel, constraint, sampling };
+  By by = By::kernel;
+  std::string what;    ///< kernel, problem and Plan, or `baseline NAME` and the point
+  std::string reason;  ///< one sentence, the same for points that are skipped for the same reason
+  std::map<std::string, std::string> axes{};
+};
+[[nodiscard]] std::string_view name_of(Skipped::By by);
+
+/// Where a study is expanded for.
+struct ExpansionContext {
+  const GpuModel* gpu = nullptr;  ///< its limits, and its rows in the table of tuned Plans
+  std::string gpu_name{};         ///< as the driver says it; empty: gpu->driver_name
+  bool has_gpu = false;           ///< auto is the GPU; otherwise the SIMT executor
+  /// Launches of a kernel of the SIMT executor (observe_launches). Empty: shared_bytes and its like
+  /// are not known.
+  std::function<std::vector<LaunchConfiguration>(const KernelInfo&, const Problem&, const Plan&)>
+      launches_of{};
+};
+
+struct Expansion {
+  std::vector<Point> points;  ///< in the order of the file: kernels, problems, plans, inputs, seeds
+  std::vector<Skipped> skipped;
+};
+/// Throws MachineError when the study names an executor that this machine lacks, InvalidInput when
+/// the grid is too large to expand.
+[[nodiscard]] Expansion expand(const StudySpec& spec, const ExpansionContext& context);
+
+/// What a GPU does at least for one launch of every point and baseline.
+struct EstimatedWork {
+  double flops = 0;
+  double seconds = 0;  ///< at the peaks of the model
+};
+[[nodiscard]] EstimatedWork estimated_work(const Expansion& expansion, const GpuModel& gpu);
+
+}  // namespace attest

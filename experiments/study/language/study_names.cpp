@@ -1,0 +1,104 @@
+#include "experiments/study/language/study_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/input_family.hpp"
+#include "experiments/study/language/kernel_choice.hpp"
+#include "experiments/study/language/model_values.hpp"
+#include "experiments/study/language/problem_field.hpp"
+
+namespace attest {
+namespace {
+
+ValueType text_type(std::vector<std::string> texts) {
+  return {.kind = ValueType::Kind::text, .texts = std::move(texts)};
+}
+
+constexpr std::array measured_names{
+    "rate",        "rounds",     "sm_clock",      "power",
+    "temperature", "error.rmse", "error.max_abs", "error.over_bound_max"};
+
+ValueType type_of(const ProblemField& field) {
+  return field.kind == ProblemField::Kind::choice ? text_type(choices_of(field)) : ValueType{};
+}
+
+}  // namespace
+
+Vocabulary identity_vocabulary() {
+  Vocabulary vocabulary;
+  auto& names = vocabulary.names;
+  names["kernel"] = text_type(study_kernel_names());
+  names["executor"] = text_type({"gpu", "simt", "cpu"});
+  for (const ProblemField& field : problem_fields()) {
+    names[fmt::format("problem.{}", field.name)] = type_of(field);
+  }
+  for (const PlanField& field : plan_fields()) {
+    names[fmt::format("plan.{}", field.name)] =
+        field.is_choice() ? text_type({field.values.begin(), field.values.end()}) : ValueType{};
+  }
+  std::vector<std::string> families;
+  for (const InputFamily& family : all_input_families()) families.push_back(family.name);
+  names["inputs.family"] = text_type(std::move(families));
+  names["inputs.magnitude"] = names["inputs.seed"] = {};
+  return vocabulary;
+}
+
+Value identity_value(std::string_view name, Executor executor, const Case& subject) {
+  if (name == "kernel") return Value::of_text(subject.kernel);
+  if (name == "executor") return Value::of_text(std::string(name_of(executor)));
+  if (name == "inputs.family") return Value::of_text(subject.inputs.family);
+  if (name == "inputs.magnitude") return Value::number(subject.inputs.magnitude);
+  if (name == "inputs.seed") return Value::number(static_cast<double>(subject.inputs.seed));
+  if (name.starts_with("problem.")) {
+    const ProblemField* field = find_problem_field(name.substr(8));
+    if (field == nullptr) return Value::missing(std::string(name));
+    std::string text = text_of(*field, subject.problem);
+    if (field->kind == ProblemField::Kind::choice) return Value::of_text(std::move(text));
+    return text.empty() ? Value::missing(std::string(name))
+                        : Value::number(field->get(subject.problem));
+  }
+  for (const PlanField& field : plan_fields()) {
+    if (name != fmt::format("plan.{}", field.name)) continue;
+    const std::int64_t value = subject.plan.*field.member;
+    if (name == "plan.key_splits" && value == 0) return Value::number(1);
+    if (value == 0) break;
+    if (!field.is_choice()) return Value::number(static_cast<double>(value));
+    return Value::of_text(std::string(field.values[static_cast<std::size_t>(value - 1)]));
+  }
+  return Value::missing(std::string(name));
+}
+
+Vocabulary constraint_vocabulary() {
+  Vocabulary vocabulary = identity_vocabulary();
+  for (const ModelValueName& value : model_value_names()) {
+    vocabulary.names[std::string(value.name)] = {.dimension = value.dimension};
+  }
+  for (const char* name : measured_names) vocabulary.later.emplace_back(name);
+  for (const char* begin : {"time", "speed_over_", "counter.", "model."}) {
+    vocabulary.later.emplace_back(begin);
+  }
+  return vocabulary;
+}
+
+Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
+  Vocabulary vocabulary = identity_vocabulary();
+  auto& names = vocabulary.names;
+  names["time"] = {.dimension = Dimension::time};
+  for (const char* name : measured_names) names[name] = {};
+  for (const Baseline& baseline : baselines) names["speed_over_" + baseline.name] = {};
+  vocabulary.open = {"counter.", "model."};
+  return vocabulary;
+}
+
+Vocabulary problem_vocabulary() {
+  Vocabulary vocabulary;
+  for (const ProblemField& field : problem_fields()) {
+    if (field.kind != ProblemField::Kind::choice) vocabulary.names[std::string(field.name)] = {};
+  }
+  return vocabulary;
+}
+
+}  // namespace attest
