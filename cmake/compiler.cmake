@@ -7,13 +7,11 @@ target_compile_options(attest_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow> -Wswitch -Wold-style-cast>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ATTEST_ENABLE_WERROR}>>:-Werror>)
 
-# For text, tables and JSON compile time counts; sanitizers' code doubles what the optimiser has to do.
-set(ATTEST_LITTLE_OPTIMISATION -O1)
-if(ATTEST_SANITIZE)
-  set(ATTEST_LITTLE_OPTIMISATION -Og)
-endif()
+# For text, tables and JSON compile time counts: -Og takes a quarter less than -O1. There g++ 12 takes parts of <regex> for
+# uninitialised.
 function(attest_optimise_little target)
-  target_compile_options(${target} PRIVATE ${ATTEST_LITTLE_OPTIMISATION})
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Og> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 endfunction()
 
 # Eight sources at a time, as one: most of what compiling a small file costs are its headers. Their names, those in anonymous

@@ -18,7 +18,9 @@
 namespace attest {
 namespace {
 
-using Json = nlohmann::json;
+// Not core/json.hpp's: that one looks for a name among all others, and a header may have a hundred
+// thousand.
+using SortedJson = nlohmann::json;
 
 constexpr std::size_t length_bytes = 8;
 constexpr std::size_t max_header_bytes = 100'000'000;  // the format's own limit
@@ -35,8 +37,8 @@ constexpr std::size_t max_path_bytes = 4096;
 }
 
 /// Short text of a JSON value for a message.
-std::string excerpt(const Json& value) {
-  return printable(value.dump(-1, ' ', true, Json::error_handler_t::replace));
+std::string excerpt(const SortedJson& value) {
+  return printable(value.dump(-1, ' ', true, SortedJson::error_handler_t::replace));
 }
 
 std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
@@ -63,10 +65,10 @@ std::size_t header_length(std::span<const std::byte> bytes, std::string_view whe
 }
 
 /// A name given twice would silently hide a tensor, so the parser looks at every key.
-Json parse_header(std::string_view text, std::string_view where) {
+SortedJson parse_header(std::string_view text, std::string_view where) {
   std::set<std::string> names;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1 &&
+  const auto check = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
+    if (event == SortedJson::parse_event_t::key && depth == 1 &&
         !names.insert(parsed.get<std::string>()).second) {
       reject(where, fmt::format("name '{}' is given twice", printable(parsed.get<std::string>())));
     }
@@ -75,21 +77,21 @@ Json parse_header(std::string_view text, std::string_view where) {
   require_shallow_json(text,
                        fmt::format("safetensors file '{}'", printable(where, max_path_bytes)));
   try {
-    Json header = Json::parse(text, check);
+    SortedJson header = SortedJson::parse(text, check);
     if (!header.is_object()) {
       reject(where, fmt::format("the header is {}; allowed: a JSON object", excerpt(header)));
     }
     return header;
-  } catch (const Json::parse_error& error) {
+  } catch (const SortedJson::parse_error& error) {
     reject(where, fmt::format("the header is not JSON: wrong at its byte {}", error.byte));
-  } catch (const Json::exception&) {
+  } catch (const SortedJson::exception&) {
     reject(where, "the header holds a number that is too large for a double");
   }
 }
 
-std::map<std::string, std::string> read_metadata(const Json& value, std::string_view where) {
+std::map<std::string, std::string> read_metadata(const SortedJson& value, std::string_view where) {
   std::map<std::string, std::string> metadata;
-  const bool is_good = value.is_object() && std::ranges::all_of(value, [](const Json& entry) {
+  const bool is_good = value.is_object() && std::ranges::all_of(value, [](const SortedJson& entry) {
                          return entry.is_string();
                        });
   if (!is_good) {
@@ -99,7 +101,7 @@ std::map<std::string, std::string> read_metadata(const Json& value, std::string_
   return metadata;
 }
 
-ElementType read_type(const Json& value, std::string_view name, std::string_view where) {
+ElementType read_type(const SortedJson& value, std::string_view name, std::string_view where) {
   if (value == "F32") return ElementType::fp32;
   if (value == "F16") return ElementType::fp16;
   if (value == "BF16") return ElementType::bf16;
@@ -107,10 +109,10 @@ ElementType read_type(const Json& value, std::string_view name, std::string_view
 }
 
 /// Whole numbers from 0 that fit in 63 bits.
-std::vector<std::int64_t> read_numbers(const Json& value, std::string_view key,
+std::vector<std::int64_t> read_numbers(const SortedJson& value, std::string_view key,
                                        std::string_view name, std::string_view where) {
   constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const bool is_good = value.is_array() && std::ranges::all_of(value, [](const Json& number) {
+  const bool is_good = value.is_array() && std::ranges::all_of(value, [](const SortedJson& number) {
                          return number.is_number_unsigned() && number.get<std::uint64_t>() <= limit;
                        });
   if (!is_good) {
@@ -135,7 +137,7 @@ std::int64_t bytes_of(const SafetensorsEntry& entry, std::string_view where) {
   return bytes;
 }
 
-SafetensorsEntry read_entry(const std::string& name, const Json& value, std::size_t data_size,
+SafetensorsEntry read_entry(const std::string& name, const SortedJson& value, std::size_t data_size,
                             std::string_view where) {
   const bool has_keys = value.is_object() && value.size() == 3 && value.contains("dtype") &&
                         value.contains("shape") && value.contains("data_offsets");
@@ -218,7 +220,7 @@ Safetensors Safetensors::from_bytes(std::vector<std::byte> bytes, std::string wh
   result.data_begin_ = length_bytes + length;
   const std::size_t data_size = bytes.size() - result.data_begin_;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
-  const Json header = parse_header(text, result.where_);
+  const SortedJson header = parse_header(text, result.where_);
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
       result.metadata_ = read_metadata(value, result.where_);
