@@ -60,9 +60,6 @@ struct DeviceState {
   /// Why the clocks are lower than asked for now, such as `power cap`; empty: they are not;
   /// nothing: the device does not tell.
   std::optional<std::vector<std::string>> throttle_reasons{};
-  /// Milliseconds since some moment in the past during which they were lower, by reason; reasons
-  /// overlap. What the device does not count is missing.
-  std::map<std::string, double> throttled_ms{};
 };
 
 /// Memory and time of the place where kernels run. One Device belongs to one host thread.
@@ -99,6 +96,10 @@ class Device {
   [[nodiscard]] virtual double time_ms(const std::function<void()>& work) = 0;
   /// Clocks, power, temperature now; nothing where nobody measures them.
   [[nodiscard]] virtual std::optional<DeviceState> state() { return std::nullopt; }
+  /// Milliseconds since some moment in the past during which clocks were lower than asked for, by
+  /// reason; reasons overlap. What the device does not count is missing. On a GPU asking takes
+  /// about a millisecond, and the driver counts in steps of 100 ms.
+  [[nodiscard]] virtual std::map<std::string, double> throttled_ms() { return {}; }
   /// Leaves nothing of earlier work in the L2 cache, where there is one.
   virtual void flush_cache() {}
   /// Runs `work`, more than once if need be, and returns what the counters and groups of counters

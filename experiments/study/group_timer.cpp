@@ -138,22 +138,8 @@ double GroupTimer::time(const Racer& racer, Spent& spent) {
   look_for_interrupt();
   const double ms = timed_ms(*racer.contender, racer.launches);
   spent.kernels += ms * racer.launches * 1e-3;
-  if (auto state = state_since_last()) racer.measured->states.push_back(*std::move(state));
+  if (auto state = device_.state()) racer.measured->states.push_back(*std::move(state));
   return ms;
-}
-
-std::optional<DeviceState> GroupTimer::state_since_last() {
-  auto state = device_.state();
-  if (!state) return state;
-  const auto before = std::exchange(throttled_before_ms_, std::exchange(state->throttled_ms, {}));
-  for (const auto& [reason, ms] : throttled_before_ms_) {
-    const auto found = before.find(reason);
-    // A counter that fell was begun anew.
-    if (found != before.end() && ms >= found->second) {
-      state->throttled_ms[reason] = ms - found->second;
-    }
-  }
-  return state;
 }
 
 std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Spent& spent) {
@@ -178,6 +164,17 @@ std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Sp
   left.insert(left.end(), racers.begin() + static_cast<std::ptrdiff_t>(points), racers.end());
   racers = std::move(left);
   return points_a_group;
+}
+
+/// A counter that fell was begun anew, and says nothing.
+std::map<std::string, double> growth(const std::map<std::string, double>& before,
+                                     const std::map<std::string, double>& after) {
+  std::map<std::string, double> grown;
+  for (const auto& [name, value] : after) {
+    const auto found = before.find(name);
+    if (found != before.end() && value >= found->second) grown[name] = value - found->second;
+  }
+  return grown;
 }
 
 GroupTimes GroupTimer::measure(const Group& group, double seconds) {
@@ -209,7 +206,7 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
 
   const auto before_warm_up = Clock::now();
   warm_up(racers);
-  (void)state_since_last();
+  const auto throttled_before_ms = device_.throttled_ms();
   result.spent.warm_up = seconds_since(before_warm_up);
 
   points = halve(racers, points, result.spent);
@@ -226,7 +223,9 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
   }
 
   const auto before_counters = Clock::now();
+  const auto throttled_ms = growth(throttled_before_ms, device_.throttled_ms());
   for (const Racer& racer : racers) {
+    racer.measured->throttled_ms = throttled_ms;
     if (!options_.counters.empty() && racer.contender->is_wanted) {
       count(*racer.contender, *racer.measured);
     }

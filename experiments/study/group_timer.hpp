@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +17,12 @@ namespace attest {
 
 /// What became of a contender.
 struct Measured {
-  std::string why_refused{};       ///< empty: it was verified
-  std::vector<double> times_ms{};  ///< of a launch, one a round
-  int launches = 0;                ///< in a row, of which each of times_ms is the mean
-  /// After each timing, where the device says it; throttled_ms is of the timing alone.
-  std::vector<DeviceState> states{};
+  std::string why_refused{};          ///< empty: it was verified
+  std::vector<double> times_ms{};     ///< of a launch, one a round
+  int launches = 0;                   ///< in a row, of which each of times_ms is the mean
+  std::vector<DeviceState> states{};  ///< after each timing, where the device says it
+  /// By which Device::throttled_ms grew while its group was timed: rivals' timings are in it.
+  std::map<std::string, double> throttled_ms{};
   bool left_race = false;               ///< slower than others in successive halving: few rounds
   std::vector<Measurement> errors{};    ///< on request, of sampled rows
   std::vector<Measurement> counters{};  ///< on request, from launches of their own
@@ -93,15 +93,11 @@ class GroupTimer {
   [[nodiscard]] std::size_t halve(std::vector<Racer>& racers, std::size_t points, Spent& spent);
   [[nodiscard]] double timed_ms(const Contender& contender, int launches);
   void count(const Contender& contender, Measured& measured);
-  /// The state now. What it counts is counted from the call before, the end of the last timing: so
-  /// a timing costs one reading.
-  [[nodiscard]] std::optional<DeviceState> state_since_last();
   void look_for_interrupt() const;
 
   Device& device_;
   const Gate& gate_;
   TimingOptions options_;
-  std::map<std::string, double> throttled_before_ms_{};
   std::string placed_{};
   std::unique_ptr<ResidentProblem> resident_;
 };

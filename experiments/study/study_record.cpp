@@ -31,41 +31,40 @@ void add_median(Record& record, const std::vector<DeviceState>& states, double D
   record.measurements.push_back({name, median_interval(std::move(values)).median, unit});
 }
 
-/// Reasons are those at the end of a timing, counters tell what was over by then.
-void add_throttle(Record& record, const std::vector<DeviceState>& states) {
-  if (states.empty()) return;
+/// Reasons are those at the end of a timing; counters tell, too, what was over by then.
+void add_throttle(Record& record, const Measured& measured) {
+  if (measured.states.empty()) return;
   std::set<std::string> reasons, read;
-  double timings = 0, ms = 0;
-  for (const DeviceState& state : states) {
-    std::set<std::string> of_timing;
-    if (state.throttle_reasons) {
-      read.insert("reasons");
-      of_timing.insert(state.throttle_reasons->begin(), state.throttle_reasons->end());
-    }
-    double longest_ms = 0;
-    for (const auto& [reason, reason_ms] : state.throttled_ms) {
-      read.insert("counters");
-      if (reason_ms > 0) of_timing.insert(reason);
-      longest_ms = std::max(longest_ms, reason_ms);
-    }
-    timings += of_timing.empty() ? 0 : 1;
-    ms += longest_ms;
-    reasons.merge(of_timing);
+  double timings = 0, longest_ms = 0;
+  for (const DeviceState& state : measured.states) {
+    if (!state.throttle_reasons) continue;
+    read.insert("reasons");
+    reasons.insert(state.throttle_reasons->begin(), state.throttle_reasons->end());
+    timings += state.throttle_reasons->empty() ? 0 : 1;
+  }
+  for (const auto& [reason, ms] : measured.throttled_ms) {
+    read.insert("counters");
+    if (ms > 0) reasons.insert(reason);
+    longest_ms = std::max(longest_ms, ms);
   }
   record.labels["throttle_read"] =
       read.empty() ? "nothing" : fmt::format("{}", fmt::join(read, ", "));
-  if (read.contains("counters")) record.measurements.push_back({"throttled_time", ms, "ms"});
+  if (read.contains("counters")) {
+    record.measurements.push_back({"group_throttled_time", longest_ms, "ms"});
+  }
   if (reasons.empty()) return;
-  record.measurements.push_back({"throttled", timings / static_cast<double>(states.size()), "1"});
+  const double share = timings / static_cast<double>(measured.states.size());
+  record.measurements.push_back({"throttled", share, "1"});
   record.labels["throttle"] = fmt::format("{}", fmt::join(reasons, ", "));
   add_flag(record, "throttled");
 }
 
-void add_states(Record& record, const std::vector<DeviceState>& states) {
+void add_states(Record& record, const Measured& measured) {
+  const std::vector<DeviceState>& states = measured.states;
   add_median(record, states, &DeviceState::sm_clock_mhz, "sm_clock", "MHz");
   add_median(record, states, &DeviceState::power_w, "power", "W");
   add_median(record, states, &DeviceState::temperature_c, "temperature", "C");
-  add_throttle(record, states);
+  add_throttle(record, measured);
 }
 
 }  // namespace
@@ -154,7 +153,7 @@ void add_measurements(Record& record, const Measured& measured,
                    speed_over(measured.times_ms, *rival.times_ms), "1");
     }
   }
-  add_states(record, measured.states);
+  add_states(record, measured);
   for (const Measurement& m : measured.counters) {
     record.measurements.push_back({"counter." + m.name, m.value, m.unit});
   }

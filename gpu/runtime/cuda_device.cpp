@@ -92,6 +92,10 @@ std::optional<DeviceState> CudaDevice::state() {
   return nvml_state(info_.pci_bus_id);
 }
 
+std::map<std::string, double> CudaDevice::throttled_ms() {
+  return nvml_throttled_ms(info_.pci_bus_id);
+}
+
 void CudaDevice::flush_cache() {
   if (flush_.size() == 0) {
     flush_ = DeviceBuffer<std::byte>(static_cast<std::size_t>(2 * info_.l2_bytes));

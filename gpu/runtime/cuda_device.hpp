@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -32,6 +33,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
   /// From NVML; nothing where it is missing.
   [[nodiscard]] std::optional<DeviceState> state() override;
+  [[nodiscard]] std::map<std::string, double> throttled_ms() override;
   /// Twice the L2 of nobody's data is read in the stream.
   void flush_cache() override;
   /// Each pass starts with a flushed cache.

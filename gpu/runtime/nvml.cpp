@@ -79,20 +79,12 @@ std::optional<std::vector<std::string>> reasons_now(const Nvml& library, NvmlDev
   return throttle_reasons(bits);
 }
 
-/// All counters in one call.
-std::map<std::string, double> throttled_ms(const Nvml& library, NvmlDevice device) {
-  std::array<FieldValue, policies.size()> values{};
-  for (std::size_t i = 0; i < policies.size(); ++i) values[i].field = policies[i].first;
-  std::map<std::string, double> ms;
-  if (library.fields == nullptr ||
-      library.fields(device, static_cast<int>(values.size()), values.data()) != nvml_success) {
-    return ms;
-  }
-  for (std::size_t i = 0; i < policies.size(); ++i) {
-    if (values[i].code != nvml_success || values[i].type != nvml_unsigned_long_long) continue;
-    ms[policies[i].second] = static_cast<double>(values[i].value) * 1e-6;
-  }
-  return ms;
+/// Null: there is no NVML, or it knows no such GPU.
+NvmlDevice device_of(const std::string& pci_bus_id) {
+  NvmlDevice device = nullptr;
+  if (!nvml().problem.empty() || nvml().device_of(pci_bus_id.c_str(), &device) != nvml_success)
+    return nullptr;
+  return device;
 }
 
 }  // namespace
@@ -103,10 +95,8 @@ const std::string& why_no_nvml() {
 
 std::optional<DeviceState> nvml_state(const std::string& pci_bus_id) {
   const Nvml& library = nvml();
-  NvmlDevice device = nullptr;
-  if (!library.problem.empty() || library.device_of(pci_bus_id.c_str(), &device) != nvml_success) {
-    return std::nullopt;
-  }
+  NvmlDevice const device = device_of(pci_bus_id);
+  if (device == nullptr) return std::nullopt;
   const auto ask = [](auto function, auto... arguments) {
     unsigned value = 0;
     return function(arguments..., &value) == nvml_success
@@ -117,8 +107,23 @@ std::optional<DeviceState> nvml_state(const std::string& pci_bus_id) {
                      .memory_clock_mhz = ask(library.clock, device, nvml_clock_memory),
                      .power_w = ask(library.power, device) / 1000,
                      .temperature_c = ask(library.temperature, device, nvml_gpu_temperature),
-                     .throttle_reasons = reasons_now(library, device),
-                     .throttled_ms = throttled_ms(library, device)};
+                     .throttle_reasons = reasons_now(library, device)};
+}
+
+std::map<std::string, double> nvml_throttled_ms(const std::string& pci_bus_id) {
+  std::map<std::string, double> ms;
+  NvmlDevice const device = device_of(pci_bus_id);
+  std::array<FieldValue, policies.size()> values{};  // all in one call
+  for (std::size_t i = 0; i < policies.size(); ++i) values[i].field = policies[i].first;
+  if (device == nullptr || nvml().fields == nullptr ||
+      nvml().fields(device, static_cast<int>(values.size()), values.data()) != nvml_success) {
+    return ms;
+  }
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    if (values[i].code != nvml_success || values[i].type != nvml_unsigned_long_long) continue;
+    ms[policies[i].second] = static_cast<double>(values[i].value) * 1e-6;
+  }
+  return ms;
 }
 
 std::vector<std::string> throttle_reasons(std::uint64_t bits) {
