@@ -39,7 +39,7 @@ struct Fa3Loader {
 
  private:
   __device__ Fa3Work work_of(int i) const {
-    if (i >= p.tiles) return {.count = Fa3Work::none_left};
+    if (i >= p.tiles) return {0, 0, 0, 0, 0, 0, Fa3Work::none_left, 0};
     const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
     const auto tile = static_cast<int>(at.tile), plane = static_cast<int>(at.head);
     const int part = tile % p.splits, row = p.first_row + tile / p.splits * Shape::Br;
