@@ -79,12 +79,7 @@ void explain_traffic(Explanation& e) {
     e.why_no_traffic = "the laws are about entries of one length without padding";
     return;
   }
-  // K0, the only kernel of its dataflow, walks S for maximum, sum and weights.
-  const bool is_standard = e.dataflow == Dataflow::standard;
-  e.tiling = Tiling{.query_tile = e.plan.query_tile,
-                    .key_tile = e.plan.key_tile,
-                    .passes = e.plan.passes == Passes::two ? 2 : 1,
-                    .score_reads = is_standard ? 3 : 1};
+  e.tiling = tiling_of(*e.kernel, e.problem, e.plan);
   e.law = traffic_without_cache(e.dataflow, e.problem, *e.tiling);
   e.l2 = simulate_l2({.problem = e.problem,
                       .tiling = *e.tiling,

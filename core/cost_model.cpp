@@ -40,10 +40,6 @@ double rows_of_lse(const Problem& problem) {
   return d(problem.query_heads) * query_rows(problem);
 }
 
-std::int64_t rows_of(const Problem& problem, const Tiling& tiling, std::int64_t query_tile) {
-  return std::min(tiling.query_tile, problem.query_len - query_tile * tiling.query_tile);
-}
-
 /// Keys of a range of key tiles.
 std::int64_t keys_of(const Problem& problem, const Tiling& tiling, const KeyRange& tiles) {
   return std::min(tiles.end * tiling.key_tile, problem.key_len) -
@@ -63,7 +59,7 @@ std::int64_t loaded_keys(const Problem& problem, const Tiling& tiling) {
 std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
   std::int64_t scores = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
-    scores += rows_of(problem, tiling, tile) *
+    scores += queries_of(problem, tiling, tile).size() *
               keys_of(problem, tiling, visited_key_tiles(problem, tiling, tile));
   }
   return scores;
@@ -73,7 +69,8 @@ std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
 std::int64_t handled_rows(const Problem& problem, const Tiling& tiling) {
   std::int64_t rows = 0;
   for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
-    rows += visited_key_tiles(problem, tiling, tile).size() * rows_of(problem, tiling, tile);
+    rows +=
+        visited_key_tiles(problem, tiling, tile).size() * queries_of(problem, tiling, tile).size();
   }
   return rows;
 }
@@ -127,21 +124,34 @@ Traffic queries_outside(const Problem& problem, const Tiling& tiling) {
 
 }  // namespace
 
+Tiling tiling_of(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+  // K0, the only kernel of its dataflow, walks S for maximum, sum and weights.
+  return {.query_tile = plan.query_tile,
+          .key_tile = plan.key_tile,
+          .passes = plan.passes == Passes::two ? 2 : 1,
+          .score_reads = kernel.dataflow == Dataflow::standard ? 3 : 1,
+          .first_row = kernel.first_row ? kernel.first_row(problem, plan) : 0};
+}
+
 std::int64_t query_tiles(const Problem& problem, const Tiling& tiling) {
-  return ceil_quotient(problem.query_len, tiling.query_tile);
+  return ceil_quotient(problem.query_len - tiling.first_row, tiling.query_tile);
 }
 
 std::int64_t key_tiles(const Problem& problem, const Tiling& tiling) {
   return ceil_quotient(problem.key_len, tiling.key_tile);
 }
 
+QueryRange queries_of(const Problem& problem, const Tiling& tiling, std::int64_t tile) {
+  const std::int64_t first = tiling.first_row + tile * tiling.query_tile;
+  return {std::max<std::int64_t>(0, first), std::min(first + tiling.query_tile, problem.query_len)};
+}
+
 KeyRange visited_key_tiles(const Problem& problem, const Tiling& tiling, std::int64_t tile) {
   const auto range = [&](std::int64_t query) {
     return visible_range(problem.mask, problem.window, problem.query_len, problem.key_len, query);
   };
-  const std::int64_t first_query = tile * tiling.query_tile;
-  const std::int64_t last_query = std::min(first_query + tiling.query_tile, problem.query_len) - 1;
-  const std::int64_t begin = range(first_query).begin, end = range(last_query).end;
+  const QueryRange queries = queries_of(problem, tiling, tile);
+  const std::int64_t begin = range(queries.begin).begin, end = range(queries.end - 1).end;
   if (begin >= end) return {};
   return {begin / tiling.key_tile, ceil_quotient(end, tiling.key_tile)};
 }

@@ -19,11 +19,23 @@ struct Tiling {
   std::int64_t passes = 1;
   /// Dataflow::standard: times that the softmax reads S. 3: for maximum, sum and weights.
   std::int64_t score_reads = 1;
+  /// Query that query tile 0 begins with, above -query_tile and at most 0 (KernelInfo::first_row).
+  std::int64_t first_row = 0;
 };
+/// That of a kernel's Plan, which must name both tiles.
+[[nodiscard]] Tiling tiling_of(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
 
 /// Whole query tiles of a head, rounded up; the same of key tiles.
 [[nodiscard]] std::int64_t query_tiles(const Problem& problem, const Tiling& tiling);
 [[nodiscard]] std::int64_t key_tiles(const Problem& problem, const Tiling& tiling);
+/// Queries [begin, end) of query tile `tile`.
+struct QueryRange {
+  std::int64_t begin = 0, end = 0;
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+};
+[[nodiscard]] QueryRange queries_of(const Problem& problem, const Tiling& tiling,
+                                    std::int64_t tile);
 /// Key tiles that rows of query tile `tile` see, from the first to the last. Of the full lengths,
 /// whatever padding hides.
 [[nodiscard]] KeyRange visited_key_tiles(const Problem& problem, const Tiling& tiling,

@@ -196,7 +196,8 @@ RC_GTEST_PROP(CostModel, NoDataflowMovesLessThanIsCompulsory, ()) {
                   .query_len = size(200),
                   .key_len = size(200),
                   .head_dim = size(64)};
-  const Tiling tiles{.query_tile = size(70), .key_tile = size(70)};
+  Tiling tiles{.query_tile = size(70), .key_tile = size(70)};
+  tiles.first_row = -*rc::gen::inRange<std::int64_t>(0, tiles.query_tile);
   for (const Dataflow dataflow :
        {Dataflow::standard, Dataflow::keys_outside, Dataflow::queries_outside}) {
     RC_ASSERT(traffic_without_cache(dataflow, p, tiles).total() >= compulsory_traffic(p).total());
@@ -209,13 +210,16 @@ RC_GTEST_PROP(CostModel, AKeyTileIsVisitedWhenSomeRowOfTheQueryTileSeesSomeOfIt,
             .key_len = size(50),
             .mask = *rc::gen::elementOf(std::vector<Mask>(all_masks().begin(), all_masks().end()))};
   if (is_window(p.mask)) p.window = {.left = size(60) - 2, .right = size(60) - 2};
-  const Tiling tiles{.query_tile = size(20), .key_tile = size(20)};
-  std::int64_t pairs = 0;
+  Tiling tiles{.query_tile = size(20), .key_tile = size(20)};
+  tiles.first_row = -*rc::gen::inRange<std::int64_t>(0, tiles.query_tile);
+  std::int64_t pairs = 0, queries = 0;
   for (std::int64_t i = 0; i < query_tiles(p, tiles); ++i) {
     std::int64_t first = -1, last = -1;
     for (std::int64_t j = 0; j < key_tiles(p, tiles); ++j) {
       bool is_seen = false;
-      for (std::int64_t q = i * tiles.query_tile; q < (i + 1) * tiles.query_tile; ++q) {
+      for (std::int64_t row = 0; row < tiles.query_tile; ++row) {
+        const std::int64_t q = tiles.first_row + i * tiles.query_tile + row;
+        if (q < 0 || q >= p.query_len) continue;
         const KeyRange range = p.visible_range(0, q);
         is_seen |= std::max(range.begin, j * tiles.key_tile) <
                    std::min(range.end, (j + 1) * tiles.key_tile);
@@ -226,7 +230,10 @@ RC_GTEST_PROP(CostModel, AKeyTileIsVisitedWhenSomeRowOfTheQueryTileSeesSomeOfIt,
     const KeyRange visited = visited_key_tiles(p, tiles, i);
     RC_ASSERT(visited == (first < 0 ? KeyRange{} : KeyRange{first, last + 1}));
     pairs += visited.size();
+    RC_ASSERT(queries_of(p, tiles, i).begin == queries);
+    queries = queries_of(p, tiles, i).end;
   }
+  RC_ASSERT(queries == p.query_len);
   RC_ASSERT(visited_tile_pairs(p, tiles) == pairs);
 }
 

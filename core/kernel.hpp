@@ -96,6 +96,9 @@ struct KernelInfo {
   /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
   /// runs everything.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
+  /// Query that query tile 0 begins with, above -query_tile and at most 0: the rows before query 0
+  /// are missing ones. May be empty: 0, and the last tile is the short one.
+  std::function<std::int64_t(const Problem&, const Plan&)> first_row{};
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
   /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch

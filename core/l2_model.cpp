@@ -46,18 +46,17 @@ class Layout {
   [[nodiscard]] std::int64_t kv_head(std::int64_t head) const {
     return head / p.query_heads * p.kv_heads + p.kv_head_of(head % p.query_heads);
   }
-  [[nodiscard]] std::int64_t rows(std::int64_t tile) const {
-    return std::min(tiling.query_tile, p.query_len - tile * tiling.query_tile);
-  }
   void read_keys(L2Cache& cache, const Region& of, std::int64_t head, std::int64_t tile) const {
     const std::int64_t first = tile * tiling.key_tile;
     of.read(cache, kv_head(head), first, std::min(tiling.key_tile, p.key_len - first));
   }
   void read_rows(L2Cache& cache, const Region& of, const TilePosition& at) const {
-    of.read(cache, at.head, at.tile * tiling.query_tile, rows(at.tile));
+    const QueryRange rows = queries_of(p, tiling, at.tile);
+    of.read(cache, at.head, rows.begin, rows.size());
   }
   void write_rows(L2Cache& cache, const Region& of, const TilePosition& at) const {
-    of.write(cache, at.head, at.tile * tiling.query_tile, rows(at.tile));
+    const QueryRange rows = queries_of(p, tiling, at.tile);
+    of.write(cache, at.head, rows.begin, rows.size());
   }
   /// Tile (at.tile, key_tile) of a matrix of scores, kept tile after tile.
   struct Bytes {
@@ -65,11 +64,11 @@ class Layout {
   };
   [[nodiscard]] Bytes matrix_tile(const Region& of, const TilePosition& at,
                                   std::int64_t key_tile) const {
-    const std::int64_t before =
-        at.tile * tiling.query_tile * p.key_len + rows(at.tile) * key_tile * tiling.key_tile;
+    const QueryRange rows = queries_of(p, tiling, at.tile);
+    const std::int64_t before = rows.begin * p.key_len + rows.size() * key_tile * tiling.key_tile;
     const std::int64_t keys = std::min(tiling.key_tile, p.key_len - key_tile * tiling.key_tile);
     return {of.base + at.head * of.rows * of.row_bytes + before * score_bytes_,
-            rows(at.tile) * keys * score_bytes_};
+            rows.size() * keys * score_bytes_};
   }
 
   const Problem p;

@@ -36,6 +36,7 @@ L2Launch random_launch() {
                   .grid_order = *rc::gen::inRange<std::int64_t>(0, GridOrder::paired + 1),
                   .group = *rc::gen::inRange<std::int64_t>(0, 6),
                   .resident_blocks = *rc::gen::inRange<std::int64_t>(1, 40)};
+  launch.tiling.first_row = -8 * *rc::gen::inRange<std::int64_t>(0, launch.tiling.query_tile / 8);
   if (launch.dataflow == Dataflow::queries_outside) {
     launch.tiling.passes = *rc::gen::inRange<std::int64_t>(1, 3);
   }

@@ -23,12 +23,6 @@ const CompiledKernel* machine_code_of(std::string_view name, int compute_capabil
   return found == compiled.end() ? nullptr : &*found;
 }
 
-Tiling tiling_of(const Plan& plan) {
-  return {.query_tile = plan.query_tile,
-          .key_tile = plan.key_tile,
-          .passes = plan.passes == Passes::two ? 2 : 1};
-}
-
 }  // namespace
 
 const std::vector<ModelValueName>& model_value_names() {
@@ -82,9 +76,9 @@ Value ModelValues::value(std::string_view name) {
     if (subject_.plan.query_tile < 1 || subject_.plan.key_tile < 1) {
       return Value::missing("tile_pairs: the Plan names no tiles");
     }
-    return Value::number(
-        static_cast<double>(problem.batch * problem.query_heads *
-                            visited_tile_pairs(problem, tiling_of(subject_.plan))));
+    return Value::number(static_cast<double>(
+        problem.batch * problem.query_heads *
+        visited_tile_pairs(problem, tiling_of(kernel_, problem, subject_.plan))));
   }
   const auto& names = model_value_names();
   if (std::ranges::find(names, name, &ModelValueName::name) == names.end()) {

@@ -82,10 +82,11 @@ TileGrid grid_of(const Problem& problem, const Plan& plan) {
           ceil_div(problem.query_len, plan.query_tile) * splits_of(plan)};
 }
 
-/// Rows of the output tiles beyond the queries, in whole warpgroups.
-int unfilled_rows(const Problem& problem, const Plan& plan) {
+/// Fa3Parameters::first_row: less the rows of the tiles beyond the queries, in whole warpgroups.
+std::int64_t first_row(const Problem& problem, const Plan& plan) {
+  if (problem.mask == Mask::none) return 0;
   const std::int64_t rows = ceil_div(problem.query_len, plan.query_tile) * plan.query_tile;
-  return static_cast<int>((rows - problem.query_len) / warpgroup_rows * warpgroup_rows);
+  return (problem.query_len - rows) / warpgroup_rows * warpgroup_rows;
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
@@ -213,7 +214,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
   p.queries = static_cast<int>(problem.query_len);
   p.keys = static_cast<int>(problem.key_len);
   p.columns = static_cast<int>(problem.head_dim);
-  p.first_row = problem.mask == Mask::none ? 0 : -unfilled_rows(problem, a.plan);
+  p.first_row = static_cast<int>(first_row(problem, a.plan));
   p.reach = problem.mask == Mask::none              ? p.keys
             : problem.mask == Mask::causal_top_left ? 1
                                                     : p.keys - p.queries + 1;
@@ -284,6 +285,7 @@ const KernelRegistration registration{
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
+     .first_row = first_row,
      .workspace_bytes = workspace_bytes,
      .launch = run}};
 
