@@ -6,7 +6,7 @@
 The grid [FA3 §4.1]: bf16, 16,384 tokens and 2,048 columns in all (B = 16384 / N, H = 2048 / D), D 64, 128, 256, N 512 to
 16,384, full and causal. Of each pair of problems everybody is timed in the same rounds, full and causal, so that every ratio
 is one of neighbours. Before that, the first head of everybody's answer is held against fp32 arithmetic: the exit code is 1 where
-ours errs more than twice as much as that of PyTorch's flash backend. That is a check against timing nonsense; verification
+ours errs more than twice as much, by RMSE, as that of PyTorch's flash backend. That is a check against timing nonsense; verification
 is `attest verify`. Problems that the kernel refuses are left out, with one sentence a set.
 """
 
@@ -34,14 +34,15 @@ def warm_up():
         spent += timing.elapsed_ms(lambda: torch.matmul(a, a), 5) * 5
 
 
-def largest_error(o, q, k, v, is_causal, queries, keys):
-    """Of the first head's rows `queries`, which see `keys`, against fp32 arithmetic on the same 16-bit inputs."""
+def errors_of(o, q, k, v, is_causal, queries, keys):
+    """(largest, RMS) of the first head's rows `queries`, which see `keys`, against fp32 arithmetic on the same 16-bit inputs."""
     q, o = (tensor[:1, :1, queries].float() for tensor in (q, o))
     k, v = (tensor[:1, :1, keys].float() for tensor in (k, v))
     s = torch.matmul(q, k.transpose(-1, -2)) * q.shape[-1]**-0.5
     if is_causal:
         s.masked_fill_(torch.ones(s.shape[-2:], device="cuda", dtype=torch.bool).triu(1), -torch.inf)
-    return (o - torch.matmul(torch.softmax(s, dim=-1), v)).abs().max().item()
+    error = o - torch.matmul(torch.softmax(s, dim=-1), v)
+    return error.abs().max().item(), error.square().mean().sqrt().item()
 
 
 def tuned_plans(path, kernel):
@@ -89,7 +90,7 @@ class Race:
                 print(f"{text}: {name} is left out: {str(refusal).splitlines()[0]}", flush=True)
                 continue
             self.calls[name, text] = run if name == self.kernel else call
-            self.errors[name, text] = largest_error(answer, *tensors, is_causal, queries, keys)
+            self.errors[name, text] = errors_of(answer, *tensors, is_causal, queries, keys)
 
     def start(self, rounds):
         self.times = timing.interleaved(self.calls, rounds, as_graphs=True)
@@ -104,14 +105,15 @@ class Race:
             for peer in (CUDNN, EFFICIENT):
                 if peer in own and name == self.kernel:
                     rows += timing.ratio_rows(f"speed_over_{peer}", own[peer], own[name])
-            rows += [("largest_error", self.errors[name, text], "value")] + extra(name, text)
+            rows += [(measure, error, "value") for measure, error in zip(("largest_error", "rmse"), self.errors[name, text])]
+            rows += extra(name, text)
             yield ({"set": kind, "contender": name, "shape": text, "baseline": FLASH,
                     "plan": self.runs[text].plan if name == self.kernel else "-", "inputs": "normal",
                     "torch": torch.__version__, "launches": "CUDA graphs"}, rows)
 
     def wrong(self):
         return [text for text in self.runs
-                if not self.errors[self.kernel, text] <= 2 * self.errors.get((FLASH, text), float("inf"))]
+                if not self.errors[self.kernel, text][1] <= 2 * self.errors.get((FLASH, text), (float("inf"),) * 2)[1]]
 
 
 def causal_over_full(race, full, causal):
