@@ -44,7 +44,7 @@ PLACE = re.compile(r"\{[^{}]*\}")
 
 SPEEDS = [RESULTS / f"h200/{name}.jsonl" for name in ("fp32_speed", "tf32_speed", "forward_grid", "forward_grid_fa3_wgmma")]
 ERRORS = [RESULTS / f"{name}.jsonl" for name in ("h200/errors", "h200/errors_fp32", "h200/errors_tf32", "h200/errors_torch",
-                                                 "h200/errors_precision")]
+                                                 "h200/errors_precision", "xeon-2core/errors_timed")]
 REPORTS = {
     "h200/ladder.md": lambda: ladder_report.report(RESULTS / "h200/ladder.jsonl", RESULTS / "h200/counters.jsonl"),
     "h200/forward_grid.md": lambda: forward_grid_report.report(RESULTS / "h200/forward_grid.jsonl"),

@@ -2,7 +2,8 @@
 
     cd experiments/results/h200
     python3 ../../speed_error_report.py --speeds fp32_speed.jsonl tf32_speed.jsonl forward_grid.jsonl forward_grid_fa3_wgmma.jsonl \\
-        --errors errors.jsonl errors_fp32.jsonl errors_tf32.jsonl errors_torch.jsonl errors_precision.jsonl --out .
+        --errors errors.jsonl errors_fp32.jsonl errors_tf32.jsonl errors_torch.jsonl errors_precision.jsonl \\
+        ../xeon-2core/errors_timed.jsonl --out .
 
 Writes speed_against_error.md and .png. Every figure is one of the records; which speed stands beside which error is
 speed_error_pairs.py's choice.
