@@ -11,6 +11,10 @@ from records import geometric_mean, read, values
 STUDIES = RESULTS / "h200/studies"
 
 
+def range_of(figures):
+    return min(figures), max(figures)
+
+
 @functools.cache
 def fa3_speeds():
     """{shape: {peer: fa3_wgmma's speed over it}} on FlashAttention-3's grid."""
@@ -30,19 +34,15 @@ def largest_error_over_flash():
     return max(of["fa3_wgmma"] / of["torch_sdpa_flash"] for of in errors.values())
 
 
-def fa3_at(dim, length, peer=BETTER):
-    return next(speeds[peer] for shape, speeds in fa3_speeds().items() if {f"n{length}", f"d{dim}", "causal_top_left"} <= set(shape.split()))
-
-
-def range_of(values):
-    return min(values), max(values)
+def fa3_at(dim, length):
+    return next(speeds[BETTER] for shape, speeds in fa3_speeds().items() if {f"n{length}", f"d{dim}", "causal_top_left"} <= set(shape.split()))
 
 
 def tensor_active(contender, *dims):
     """Smallest and largest share of the time in which the tensor pipe is active, in percent."""
     found = [values(record)["tensor_active"] for record in read(RESULTS / "h200/counters_fa3_wgmma.jsonl")
              if (record["labels"]["contender"], record["labels"]["source"]) == (contender, "cupti") and record["labels"]["shape"].split()[3] in dims]
-    return min(found), max(found)
+    return range_of(found)
 
 
 def slices_lose():
@@ -50,7 +50,7 @@ def slices_lose():
     times = {(record["labels"]["contender"], record["labels"]["axis.problem.batch"]): values(record)["time"]
              for record in read(STUDIES / "occupancy_controlled/records.jsonl") if record["kind"] == "study" and record["verdict"] == "passed"}
     losses = [100 * (1 - times["k5_padded_tiles", batch] / times["k6_sliced_dims", batch]) for batch in ("4", "32")]
-    return min(losses), max(losses)
+    return range_of(losses)
 
 
 def flash_lengths():
@@ -58,7 +58,7 @@ def flash_lengths():
     found = [100 * contenders["torch_sdpa_flash"][1]["rate_over_dense"]
              for contenders in forward_grid_tables.by_set(read(RESULTS / "h200/forward_grid.jsonl"))["lengths"].values()
              if "rate_over_dense" in contenders.get("torch_sdpa_flash", ({}, {}))[1]]
-    return min(found), max(found)
+    return range_of(found)
 
 
 FEW_KERNELS, OTHER_PROCESS = "occupancy_controlled", "peers_forward"
@@ -75,9 +75,8 @@ def is_as_usual(name):
     return name not in (FEW_KERNELS, OTHER_PROCESS, *OLDER_BUILD)
 
 
-def of_overheads(is_of):
-    found = [overhead for name, runs in overheads().items() if is_of(name) for overhead in runs]
-    return min(found), max(found)
+def usual_overheads():
+    return [overhead for name, runs in overheads().items() if is_as_usual(name) for overhead in runs]
 
 
 def budgets():
@@ -106,7 +105,7 @@ HOPPER_FIGURES = [
      lambda: [*tensor_active("fa3_wgmma", "d64"), *tensor_active("fa3_wgmma", "d128", "d256"), *tensor_active("torch_sdpa_cudnn", "d64", "d128", "d256")]),
     ("experiments/studies/README.md", "Together they may take {} s of an H200.", lambda: [budgets()]),
     ("experiments/study/README.md", "On an H200 it is {:.1f} to {:.1f} % in {} of {} shipped studies (",
-     lambda: [*of_overheads(is_as_usual), sum(map(is_as_usual, overheads())), len(overheads())]),
+     lambda: [*range_of(usual_overheads()), sum(map(is_as_usual, overheads())), len(overheads())]),
     ("experiments/study/README.md", "`study_summary`), {:.1f} % in `occupancy_controlled`, which times kernels for 0.9 s in all, and {:.1f} % in `peers_forward`,",
      lambda: [overheads()[name][0] for name in (FEW_KERNELS, OTHER_PROCESS)]),
     ("experiments/study/README.md", "`speed_and_error` ({:.1f} and {:.1f} %) were timed by a build", lambda: [overheads()[name][0] for name in OLDER_BUILD]),
