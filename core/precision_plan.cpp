@@ -117,6 +117,7 @@ ExpMethod polynomial_exp2(int degree) {
   exp.name = fmt::format("polynomial exp2 of degree {}", degree);
   exp.relative_error = approximation[degree - 3] * (1 + ulp) + 2 * unit_roundoff;
   exp.argument_error *= 1 + exp.relative_error;
+  exp.is_scattered = false;
   return exp;
 }
 

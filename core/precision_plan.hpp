@@ -60,6 +60,12 @@ struct ExpMethod {
   std::string name;
   double relative_error;
   double argument_error;
+  /// exp(0) is exactly 1: a rescale by a maximum that stayed then costs nothing.
+  bool is_one_at_zero = true;
+  /// The error scatters over the arguments as a rounding does, so that its usual size is known.
+  /// False: only its limit is known. Neighbouring arguments may then err alike, all of them as much
+  /// as is allowed.
+  bool is_scattered = true;
 };
 
 /// Library expf: 2 ulp over the full range [CUDA C++ Programming Guide, mathematical functions
@@ -75,7 +81,8 @@ struct ExpMethod {
 [[nodiscard]] ExpMethod ex2_approx();
 /// exp2 as a polynomial on [0, 1) whose constant coefficient is 1, of degree 3, 4 or 5: 8.8e-5,
 /// 3.0e-6 or 8.5e-8 relative [FlashAttention-4's coefficients], its roundings in Horner's form, and
-/// the folding. Throws InvalidInput for another degree.
+/// the folding. Its error swings between the limits, so it is not scattered. Throws InvalidInput
+/// for another degree.
 [[nodiscard]] ExpMethod polynomial_exp2(int degree);
 
 /// What happens to the partial output when a later key block raises the running maximum.

@@ -83,6 +83,16 @@ double log_of(double relative_error) {
 
 }  // namespace
 
+double subnormal_scale_error(const PrecisionPlan& precision, const Problem& problem,
+                             const Arithmetic& arithmetic) {
+  const double scale = std::abs(static_cast<double>(problem.scale));
+  if (scale == 0 || scale >= arithmetic.min_normal) return 0;
+  if (precision.flushes_subnormals) return 1;
+  const bool is_multiplied = precision.exp.argument_error > 0 || precision.lse == LseForm::log2;
+  // Relative to scale log2(e), which is larger than the scale.
+  return is_multiplied ? arithmetic.min_subnormal / 2 / scale : 0;
+}
+
 BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
                                std::int64_t visible_keys, const Magnitudes& magnitudes,
                                const Arithmetic& arithmetic) {
@@ -93,6 +103,7 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   const double blocks = static_cast<double>(std::max<std::int64_t>(precision.blocks, 1));
   const double splits = static_cast<double>(std::max<std::int64_t>(precision.splits, 1));
   const double rounding = log_of(u);
+  const double scale_error = subnormal_scale_error(precision, problem, arithmetic);
   // A quotient or a logarithm is rounded to fp32, so no declared error is below u.
   const double division = std::max(precision.division_error, u);
   const bool is_normalised = precision.rescale == Rescale::normalised_steps;
@@ -114,6 +125,8 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
     c.score_rounding = u;
     c.score_relative += u * c.score_relative;  // the rounding of s_hat, not of s
   }
+  // A scale that is flushed makes every score 0, in the LSE too.
+  if (precision.flushes_subnormals) c.score_relative += scale_error;
   const double tiny =
       precision.flushes_subnormals ? arithmetic.min_normal : arithmetic.min_subnormal;
   // What a term loses: one product or, flushed, a product and a sum.
@@ -141,20 +154,24 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
 
   // Strict moves of the maximum after a key's own exp: at later blocks, at the merge of splits,
   // and, for steps that normalise within a tile first, from the tile's maximum to the running one.
+  // A rescale by a maximum that stayed counts as well where exp(0) is not 1.
   double exps = 1;
+  const bool is_inexact_at_zero = !precision.exp.is_one_at_zero;
   if (precision.shifts_by_maximum) {
     const double moves = blocks - 1 + (is_split && !merges_lse ? 1 : 0) + (is_normalised ? 1 : 0);
     exps = c.largest_score > 0 ? 1 + std::min(moves, n - 1) : std::min(1 + moves, n - 1);
-    if (merges_lse && n > 1) exps += 1;
+    if (is_inexact_at_zero) exps = 1 + moves;
+    if (merges_lse && (n > 1 || is_inexact_at_zero)) exps += 1;
   }
   const ElementFormat& weights = format_of(precision.weight_format);
   // exps = 0: the row's only weight is 1, which every format holds.
   const bool rounds_weights = precision.weight_format != ElementType::fp32 && exps > 0;
   const double weight_rounding = rounds_weights ? log_of(weights.unit_roundoff) : 0;
   c.exponent = exps * log_of(std::max(precision.exp.relative_error, u));
+  if (is_inexact_at_zero) c.largest_weight = c.exponent;
   // The logarithm of 1 + e, e = argument_error x: -ln(1 - e) < 1.01 e below e = 0.01; above it the
   // weight is lost.
-  c.argument = u + 1.01 * precision.exp.argument_error;
+  c.argument = u + 1.01 * precision.exp.argument_error + scale_error;
   if (precision.sums_rounded_weights) c.exponent += weight_rounding;
   c.lag = precision.reference_lag * std::numbers::ln2;
   c.exponent += c.argument * 2 * c.lag;
@@ -229,7 +246,7 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
   c.rounding = u;
   c.lse_absolute = losses * tiny;
   if (precision.lse == LseForm::log2) {
-    c.lse_scaling = chain_error(4, u);
+    c.lse_scaling = chain_error(4, u) + scale_error;
     c.logarithm += 2 * u;
   }
   if (merges_lse && n > 1) {

@@ -28,6 +28,7 @@ struct BoundConstants {
   double argument;             ///< H_j per D_j
   double exponent;             ///< constant part of H_j
   double largest_score;        ///< H_j per max|s|, for kernels that scale inside the exponent
+  double largest_weight;       ///< |ln| of the largest weight beside that; 0: exp(0) is 1
   double numerator;            ///< Y
   double normaliser;           ///< Z
   double division;             ///< of the final normalisation
@@ -61,6 +62,12 @@ struct Magnitudes {
   friend bool operator==(const Magnitudes&, const Magnitudes&) = default;
 };
 [[nodiscard]] Magnitudes magnitudes_of(const Inputs& inputs);
+
+/// Relative error of the scale that a kernel multiplies by, beyond a rounding: where scale log2(e)
+/// is subnormal it is rounded to a multiple of the smallest number, or flushed to 0. 0 for a normal
+/// scale, and for kernels that multiply by the scale as it is.
+[[nodiscard]] double subnormal_scale_error(const PrecisionPlan& precision, const Problem& problem,
+                                           const Arithmetic& arithmetic = fp32_arithmetic);
 
 /// Constants of a row that sees `visible_keys` >= 1 keys.
 [[nodiscard]] BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,

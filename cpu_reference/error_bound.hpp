@@ -34,7 +34,8 @@ namespace attest {
 ///                                           <= D_j := max_i (s_i + delta_i) - s_j + delta_j.
 ///    So the final weights are e^(s_j - m_hat + h_j) with
 ///      |h_j| <= H_j := delta_j + (u + argument_error) D_j + E eps.
-///    E counts the exps on the way. exp(0) = 1 exactly, so only strict moves count: E <= n - 1.
+///    E counts the exps on the way. Where exp(0) = 1 exactly only strict moves count: E <= n - 1.
+///    Otherwise every rescale counts, and the largest weight is within e^+-(E eps) of 1.
 ///    A kernel that scales inside the exponent, e^fma(x_j, c, -fl(m_b c)), keeps the rounding of
 ///    m_b c, at most g = u max|s_j|: H_j grows by it and E by one, and the largest weight is not 1
 ///    but within e^+-g.
@@ -113,7 +114,13 @@ namespace attest {
 ///    + argument_error). Computed weights are up to e^lambda, the normaliser is larger and |r| may
 ///    be by as much; step 5 holds a fortiori. Sums of P V overflow as much earlier.
 ///
-/// 12. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is
+/// 12. A subnormal factor of the exponent, scale log2(e), is rounded to a multiple of 2^-149, or
+/// flushed
+///    to 0: a relative error e_s (subnormal_scale_error) far above u that all scores of all rows
+///    share. H_j grows by e_s D_j, as the part of it that the keys share cancels; a maximum in
+///    units of log2 carries e_s into the LSE, and so does step 7.
+///
+/// 13. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is
 ///    exact when it is subnormal (sums of fp32 numbers are multiples of 2^-149), and fl(m scale)
 ///    loses half of 2^-149, less than the loss at a scaled score that score_absolute allows and
 ///    such a kernel does not have. It is kept, as it costs nothing.
@@ -166,7 +173,8 @@ ATTEST_HOST_DEVICE Number normaliser_floor(const BoundConstants& c, const Number
   // The largest weight alone: 1, or e^-g with a factor for the error of its own exp.
   const Number largest_weight =
       c.largest_score > 0 ? exp(Number(-c.largest_score * largest_magnitude)) / 2 : Number(1);
-  return std::max<Number>(largest_weight, exp(log_share) * denominator);
+  return std::max<Number>(largest_weight * exp(Number(-c.largest_weight)),
+                          exp(log_share) * denominator);
 }
 
 /// What the columns of a row share.
@@ -202,9 +210,9 @@ ATTEST_HOST_DEVICE Number core_error(const BoundConstants& c, const RowSummary<N
   using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
   const Number z = normaliser_error(c, row);
-  const Number weight_exponent = c.largest_score * row.largest_magnitude;
+  const Number weight_exponent = c.largest_score * row.largest_magnitude + c.largest_weight;
   if (!(z < 1) || !(weight_exponent <= largest_weight_exponent)) return infinity;
-  const Number largest_weight = c.largest_score > 0 ? Number(exp(weight_exponent)) : Number(1);
+  const Number largest_weight = weight_exponent > 0 ? Number(exp(weight_exponent)) : Number(1);
   if (!(largest_weight < c.weight_max)) return infinity;
   const bool is_useful = row.growth <= largest_useful_growth;
   const Number w =

@@ -179,6 +179,56 @@ double worst_ratio(const Tensor<float>& got, const Tensor<double>& want,
   return worst;
 }
 
+// fl(scale log2 e) is a multiple of 2^-149, about 1e5 of them.
+TEST(ErrorBoundTerms, ASubnormalScaleTimesLog2OfEIsRoundedAbsolutely) {
+  Row row({0x1p126F}, {1}, 1e-40F);
+  row.plan.exp = exp2_folded();
+  row.plan.lse = LseForm::log2;
+  const Outputs got = emulate(row.problem, {}, row.plan, row.inputs);
+  row.expect_lse_needs(&BoundConstants::lse_scaling, double{got.lse.values()[0]});
+  Row normal = row;
+  normal.problem.scale = 0x1p-126F;
+  EXPECT_EQ(subnormal_scale_error(normal.plan, normal.problem), 0);
+}
+
+TEST(ErrorBoundTerms, SubnormalScalesStayWithinTheBoundWhereverTheScaleEnters) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Problem problem{.query_len = 3, .key_len = 9, .head_dim = 2};
+    problem.scale = static_cast<float>(
+        std::ldexp(1 + 0.3 * static_cast<double>(seed % 3), -127 - static_cast<int>(seed % 20)));
+    Inputs inputs = make_inputs(problem, {.family = "normal", .seed = seed});
+    for (float& q : inputs.q.values()) q *= 0x1p60F;
+    for (float& k : inputs.k.values()) k *= 0x1p62F;
+    PrecisionPlan plan;
+    plan.exp = exp2_folded();
+    plan.exp.argument_error += u;
+    plan.blocks = 3;
+    plan.normaliser_chain = problem.key_len;
+    plan.log_error = 2 * u;
+    plan.scale_after_dot = seed % 2 == 0;
+    plan.lse = seed % 4 < 2 ? LseForm::natural : LseForm::log2;
+    const Answer answer = exact_answer(problem, inputs, plan);
+    const Outputs got = emulate(problem, {.key_tile = 4}, plan, inputs);
+    EXPECT_LE(worst_ratio(got.o, answer.o, answer.o_bound), 1) << seed;
+    EXPECT_LE(worst_ratio(got.lse, answer.lse, answer.lse_bound), 1) << seed;
+  }
+}
+
+// A weight of 1 + coarse at the maximum itself; a rescale that moves nothing errs as much.
+TEST(ErrorBoundTerms, AnExponentialThatIsNotOneAtZeroNeedsItsErrorInEveryWeight) {
+  Row one({0}, {1});
+  one.plan.exp = {
+      .name = "off", .relative_error = coarse, .argument_error = 0, .is_one_at_zero = false};
+  one.expect_lse_needs(&BoundConstants::exponent, std::log1p(coarse));
+  Row two({0, 0}, {1, -1});
+  two.plan.exp = one.plan.exp;
+  two.plan.rescale = Rescale::deferred;
+  two.plan.blocks = 2;
+  const double first = (1 + coarse) * (1 + coarse), second = 1 + coarse;
+  two.expect_o_needs(&BoundConstants::exponent, (first - second) / (first + second));
+  two.expect_lse_needs(&BoundConstants::exponent, std::log(first + second));
+}
+
 TEST(ErrorBoundTerms, SplitsMergedByTheirLseStayWithinTheBoundAndWrongMergesDoNot) {
   constexpr std::int64_t lengths[] = {7, 16, 33, 65};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

@@ -72,7 +72,13 @@ ExpMethod exp_of(const AttestPrecision& p, const std::string& where) {
       return exp;
     }
     case ATTEST_EXP_CUSTOM:
-      return {"the plugin's own exp", relative, argument};
+      // The declared limit holds at 0, too, and says nothing about how the error is spread below
+      // it.
+      return {.name = "the plugin's own exp",
+              .relative_error = relative,
+              .argument_error = argument,
+              .is_one_at_zero = false,
+              .is_scattered = false};
     default:
       reject(where, "exp", fmt::format("{}", p.exp), "ATTEST_EXP_LIBRARY to ATTEST_EXP_CUSTOM");
   }
