@@ -6,6 +6,8 @@
 
 #include "core/precision_plan.hpp"
 #include "core/problem.hpp"
+#include "cpu_reference/bound_constants.hpp"
+#include "cpu_reference/error_paths.hpp"
 
 // What roundings of a kind do on average: the constants of the error model (error_model.hpp).
 namespace attest::error_model {
@@ -20,12 +22,15 @@ inline double square(double x) {
   return x * x;
 }
 
-/// A sum of `terms` products S with sum of squares X: variance and drift of its error.
+/// A sum of `terms` products S with sum of squares X: variance and drift of its error, from what a
+/// walk to S does on average, and from the partial sums themselves. The larger one counts.
 struct ChainModel {
   double per_sum = 0;    ///< variance per S^2
   double per_terms = 0;  ///< variance per X
+  double per_path = 0;   ///< variance per sum of S_j^2, S_j the partial sums (error_paths.hpp)
   double of_sum = 0;     ///< drift per |S|: the truncated partial sums
   double of_cuts = 0;    ///< drift per largest term when all terms have one sign
+  double of_path = 0;    ///< drift per sum of S_j
   double terms = 1;
 
   /// `is_even`: the terms are alike along the chain, so that partial sums grow evenly. Otherwise
@@ -37,6 +42,7 @@ struct ChainModel {
     const double steps = is_fma ? products : std::ceil(products / how.fused_terms) + parts - 1;
     per_sum = rounding * square(u) * steps * (is_even ? 1.0 / 3 : 1);
     per_terms = rounding * square(u) * steps / 6;
+    per_path = rounding * square(u);
     if (is_fma) return;
     // b + 1 terms cut at 2^-F of the largest, whose square is about S^2 / 3 + X / 4.
     const double cut = std::exp2(-how.fraction_bits);
@@ -48,6 +54,9 @@ struct ChainModel {
     of_sum = truncation * u * steps * (is_even ? 0.5 : 1);
     per_terms += square(truncation * u * steps) / 12;
     of_cuts = truncation / 2 * cut * (how.fused_terms + 1) * steps;
+    // One step in b terms rounds, and cuts the accumulator with the terms.
+    per_path = (per_path + square(cut) * (how.fused_terms + 1) / 12) / how.fused_terms;
+    of_path = (truncation * u + cut) / how.fused_terms;
   }
   /// `count` roundings to nearest of partial sums that may be as large as the last one.
   void add_roundings(double count) { per_sum += rounding * square(u) * count; }
@@ -90,6 +99,14 @@ struct RowConstants {
   double exponential_drift = 0;  ///< a relative error of all weights
   double maximum_drift = 0;      ///< of LSE per |max s|
   double value_rest = 0;         ///< drift of O per root of sum p^2 v^2
+  KeyWalk walk;                  ///< how the keys are summed
+  double outer = 0;              ///< variance per square of a running sum that a chain is added to
+  double rescale = 0;            ///< variance of a rescale that the keys before it share
+  double part = 0;               ///< variance of the weight of a split
+  double part_lse = 0;           ///< the same per square of the split's LSE
+  /// Drift of every log weight, and of each per max s - s: of exponentials of which nothing is
+  /// known but a limit.
+  double log_drift = 0, log_drift_slope = 0;
 
   RowConstants(const PrecisionPlan& p, const Problem& problem, double keys)
       : score(p.score, static_cast<double>(problem.head_dim), 1, true),
@@ -108,19 +125,26 @@ struct RowConstants {
     if (p.scale_after_dot) score_rounding = one;
     if (p.scale_folded_into_q) score_terms += one;
     const double exp_argument = p.exp.argument_error + u;
-    argument = one + square(exp_argument) / 12;
     // A reference that lags lengthens the arguments of all weights alike.
     const double lag = p.reference_lag * std::numbers::ln2;
+    const double blocks = static_cast<double>(std::max<std::int64_t>(p.blocks, 1));
+    const double splits = static_cast<double>(std::max<std::int64_t>(p.splits, 1));
     const double of_exp = p.exp.relative_error + lag * exp_argument;
-    exponential = one + square(of_exp) / 12;
+    argument = one;
+    exponential = one;
+    if (p.exp.is_scattered) {
+      argument += square(exp_argument) / 12;
+      exponential += square(of_exp) / 12;
+    } else {
+      log_drift = of_exp * (std::min(blocks, keys) + splits);
+      log_drift_slope = exp_argument;
+    }
     if (p.weight_format != ElementType::fp32) {
       const ElementFormat& format = format_of(p.weight_format);
       weight = rounding * square(format.unit_roundoff);
       weight_absolute = square(format.min_subnormal / 2) / 3;
     }
     weight += value_parts.factor;
-    const double blocks = static_cast<double>(std::max<std::int64_t>(p.blocks, 1));
-    const double splits = static_cast<double>(std::max<std::int64_t>(p.splits, 1));
     const double moves = 1 + std::log2(blocks) + splits;
     const double chain = std::min(static_cast<double>(p.normaliser_chain), keys) + splits;
     normaliser = one * (chain + 2 * moves);
@@ -128,13 +152,38 @@ struct RowConstants {
     if (p.rescale == Rescale::normalised_steps) common += 4 * one * blocks;
     // A constant that is rounded once errs alike in every row: log2(e) times the scale, ln 2. Taken
     // as half of what the declared worst case allows.
-    scale_drift = p.exp.argument_error / 2;
+    const double of_scale = subnormal_scale_error(p, problem);
+    scale_drift = p.exp.argument_error / 2 + of_scale;
     // The mean error of an exponential, as a part of its largest.
-    exponential_drift = of_exp / 4;
+    exponential_drift = p.exp.is_scattered ? of_exp / 4 : 0;
     const bool is_fused = !p.scale_after_dot && !p.scale_folded_into_q;
     const bool is_base_2 = p.exp.argument_error > 0;
     if (is_fused || is_base_2) maximum = 3 * one;
     if (!is_fused && is_base_2) maximum_drift = 2 * u;
+    if (p.lse == LseForm::log2) maximum_drift += of_scale;
+    add_walk(p, keys);
+  }
+
+ private:
+  void add_walk(const PrecisionPlan& p, double keys) {
+    const double one = rounding * square(u);
+    const auto share_of = [&](double count) {
+      return static_cast<std::int64_t>(std::ceil(keys / std::max(1.0, std::min(count, keys))));
+    };
+    const bool is_split = p.splits > 1;
+    walk.block = share_of(static_cast<double>(p.blocks));
+    if (is_split) walk.part = walk.chain = share_of(static_cast<double>(p.splits));
+    if (p.promoted_keys > 0) walk.chain = p.promoted_keys;
+    // The accumulator is multiplied once a block, or multiplied and divided.
+    const double roundings = p.rescale == Rescale::normalised_steps ? 4
+                             : p.rescale == Rescale::none           ? 0
+                                                                    : 1;
+    value.per_path += one * roundings / static_cast<double>(walk.block);
+    outer = one * 2;
+    rescale = exponential + one;
+    if (!is_split) return;
+    part = exponential + one;
+    if (p.merge == Merge::lse_pairs) part_lse = one * (p.lse == LseForm::log2 ? 4 : 1);
   }
 };
 

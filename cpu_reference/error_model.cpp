@@ -51,6 +51,7 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
       head.k = copy_of(inputs.k, row.b, kv_head, head.kept);
       head.v = copy_of(inputs.v, row.b, kv_head, head.kept);
       head.k2 = head.k.array().square();
+      head.k_by_dim = head.k.transpose();
       head.v2 = head.v.array().square();
       loaded = kv;
       seen.clear();

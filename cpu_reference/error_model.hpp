@@ -27,9 +27,19 @@ namespace attest {
 ///   is d for fused multiply-adds, ceil(d / b) for a tensor core, which also cuts b + 1 terms a
 ///   step at 2^-F of the largest; scaling; the argument, in proportion to max s - s_j; the
 ///   exponential.
+/// Values and factors with a trend walk another way: their partial sums are far from S at first and
+/// come back. So sum S_i^2 is also formed from the terms themselves, in their order and for keys in
+/// the reverse order too, and the larger figure counts (error_paths.hpp).
+///
 /// O_c errs by sum_j p_j t_j (v_jc - O_c). P's rounding enters without the centre when the
 /// normaliser adds weights before they are rounded. The sum of P V is a chain again; the
-/// normaliser, the rescales and the division have one relative error for the whole row.
+/// normaliser, the rescales and the division have one relative error for the whole row. A rescale
+/// by a maximum that rose errs alike for all keys before it, and the weight of a split for all keys
+/// of the split: each moves O by its error times the sum of p_j (v_jc - O_c) over those keys. Parts
+/// that are weighed by e^LSE_p err by the rounding u |LSE_p| as well.
+///
+/// Of an exponential that is not scattered (ExpMethod) nothing is known but its limit. That is no
+/// variance then but a drift of every weight.
 ///
 /// The columns of a row share t_j, and so do sums over columns: along any direction y the variance
 /// of sum_c y_c err_c is sum_j p_j^2 t_j^2 (sum_c y_c (v_jc - O_c))^2 plus what each column has for

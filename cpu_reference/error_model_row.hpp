@@ -15,9 +15,6 @@
 // The errors of one row, from the roundings that error_constants.hpp has in numbers.
 namespace attest::error_model {
 
-using Row = Eigen::Array<float, 1, Eigen::Dynamic>;
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 /// Half the distance between neighbours of x in a format.
 inline double half_ulp(const ElementFormat& format, double x) {
   const double magnitude = std::max(std::abs(x), format.min_normal);
@@ -28,6 +25,7 @@ inline double half_ulp(const ElementFormat& format, double x) {
 struct Head {
   KeptKeys kept;  ///< key of every row of the matrices
   Matrix k, k2, v, v2;
+  Matrix k_by_dim;  ///< K transposed
 };
 
 inline Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
@@ -63,7 +61,8 @@ class Modeller {
     p_ = (s_ - static_cast<float>(lse)).exp();
     if (!is_regular()) return false;
     const RowConstants c(precision_, problem_, static_cast<double>(keys));
-    if (!log_errors(c)) return false;
+    if (!log_errors(c, score_paths(q, head.k_by_dim.middleCols(seen.begin, keys)))) return false;
+    weigh_parts(c, lse);
     model_columns(c, head, seen, row);
     model_directions(c, head, seen, row);
     model_lse(c, lse, row);
@@ -100,12 +99,23 @@ class Modeller {
   }
 
   /// Variances of the log weights: centred (shared by numerator and normaliser) and of P alone.
-  bool log_errors(const RowConstants& c) {
+  /// `paths`: of the dot products, before they are scaled.
+  bool log_errors(const RowConstants& c, const PathSums& paths) {
     const float top = s_.maxCoeff();
-    centred_ = static_cast<float>(c.score.per_sum + c.score_rounding) * s_.square() +
-               static_cast<float>(c.score.per_terms + c.score_terms) * x_ +
+    const auto scale = std::abs(static_cast<double>(problem_.scale));
+    const Row chain =
+        (static_cast<float>(c.score.per_sum) * s_.square() +
+         static_cast<float>(c.score.per_terms) * x_)
+            .max(static_cast<float>(c.score.per_path * square(scale)) * paths.squares);
+    centred_ = chain + static_cast<float>(c.score_rounding) * s_.square() +
+               static_cast<float>(c.score_terms) * x_ +
                static_cast<float>(c.argument) * (top - s_).square() +
                static_cast<float>(c.exponential);
+    // What truncation along the path adds to the common part that scale_drift stands for.
+    const Row path_drift = static_cast<float>(c.score.of_path * scale) * paths.sums.abs() -
+                           static_cast<float>(c.score.of_sum + c.score.of_cuts) * s_.abs();
+    log_drift_ = path_drift.max(0.0F) + static_cast<float>(c.log_drift) +
+                 static_cast<float>(c.log_drift_slope) * (top - s_);
     if (!((centred_ * p_).sum() <= square(scope_.largest_log_error))) return false;
     // A weight in P's subnormal range has an absolute error: relative to w = e^(s - max), or to p
     // itself when weights are divided before they are rounded.
@@ -123,8 +133,49 @@ class Modeller {
     return true;
   }
 
+  /// Variance of the weight that each split gets where the splits are merged.
+  void weigh_parts(const RowConstants& c, double lse) {
+    part_variance_.clear();
+    if (c.walk.part == 0) return;
+    std::vector<double> part_lse;
+    for (std::int64_t first = 0; first < p_.size(); first += c.walk.part) {
+      const std::int64_t keys = std::min<std::int64_t>(c.walk.part, p_.size() - first);
+      part_lse.push_back(lse + std::log(static_cast<double>(p_.segment(first, keys).sum())));
+    }
+    const double top = *std::ranges::max_element(part_lse);
+    for (const double own : part_lse) {
+      const bool is_lost = !std::isfinite(own);
+      part_variance_.push_back(
+          is_lost ? 0 : c.part + c.part_lse * square(own) + c.argument * square(top - own));
+    }
+  }
+
+  /// Variance of each column by errors that whole splits and all keys before a rescale share.
+  [[nodiscard]] Row common_moves(const RowConstants& c, const ValuePaths& paths) const {
+    Row variance = static_cast<float>(c.rescale) * paths.rescaled;
+    for (std::size_t i = 0; i < part_variance_.size(); ++i) {
+      variance += static_cast<float>(part_variance_[i]) *
+                  paths.parts.row(static_cast<std::int64_t>(i)).array().square();
+    }
+    return variance;
+  }
+
   void model_columns(const RowConstants& c, const Head& head, KeyRange keys, RowErrorModel& row) {
     const auto v2 = head.v2.middleRows(keys.begin, keys.size());
+    const auto v = head.v.middleRows(keys.begin, keys.size());
+    const auto exact = answer_.o.row(row.b, row.h, row.n);
+    const Row o_row = Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>>(
+                          exact.data(), static_cast<std::int64_t>(exact.size()))
+                          .cast<float>();
+    const ValuePaths paths(c.walk, p_, s_, v, o_row);
+    rescaled_mass_ = paths.rescaled_mass;
+    moved_ = common_moves(c, paths);
+    Row weight_drift = Row::Zero(o_row.size());
+    if (log_drift_.maxCoeff() > 0) {
+      for (std::int64_t j = 0; j < p_.size(); ++j) {
+        weight_drift += p_(j) * log_drift_(j) * (v.row(j).array() - o_row).abs();
+      }
+    }
     const Row p2 = p_.square();
     const Row log_part = ((p2 * (centred_ + rounded_)).matrix() * v2).array();
     squares_ = (p2.matrix() * v2).array();
@@ -137,16 +188,20 @@ class Modeller {
       const auto column = static_cast<std::int64_t>(i);
       const double o = answer_.o.at(row.b, row.h, row.n, column);
       const double terms = static_cast<double>(squares_(column));
-      own_[i] =
-          c.value.per_sum * square(o) + c.value.per_terms * terms + square(half_ulp(output, o)) / 3;
+      double path = c.value.per_path * static_cast<double>(paths.within.squares(column));
+      if (c.walk.chain > 0) path += c.outer * static_cast<double>(paths.outer(column));
+      own_[i] = std::max(c.value.per_sum * square(o) + c.value.per_terms * terms, path) +
+                square(half_ulp(output, o)) / 3;
       const double variance =
-          static_cast<double>(log_part(column)) + c.common * square(o) + own_[i];
+          static_cast<double>(log_part(column) + moved_(column)) + c.common * square(o) + own_[i];
       const double sd = std::sqrt(variance);
       if (!(answer_.o_own_error.at(row.b, row.h, row.n, column) <= sd / 16)) continue;
       if (!std::isfinite(sd)) continue;
       if (std::abs(o) >= output.max_finite / 2 || terms == 0) continue;
       row.o_sd[i] = sd;
-      row.o_drift[i] = c.value.drift(o, terms) + c.value_rest * std::sqrt(terms);
+      const double along_path = c.value.of_path * static_cast<double>(paths.within.sums(column));
+      row.o_drift[i] = std::max(c.value.drift(o, terms), std::abs(along_path)) +
+                       c.value_rest * std::sqrt(terms) + static_cast<double>(weight_drift(column));
     }
     row.shared_squares = shared_squares(head, keys, row);
   }
@@ -159,7 +214,7 @@ class Modeller {
       if (sd > 0) least = std::min(least, sd);
     }
     Row weight = Row::Zero(columns), weighted_o = Row::Zero(columns);
-    double o_squares = 0;
+    double o_squares = 0, moved = 0;
     for (std::int64_t i = 0; i < columns; ++i) {
       const double sd = row.o_sd[static_cast<std::size_t>(i)];
       if (!(sd > 0)) continue;
@@ -168,6 +223,7 @@ class Modeller {
       weight(i) = static_cast<float>(w);
       weighted_o(i) = static_cast<float>(w * o);
       o_squares += w * square(o);
+      moved += static_cast<double>(moved_(i)) / square(sd);
     }
     const Row v2 =
         (weight.matrix() * head.v2.middleRows(keys.begin, keys.size()).transpose()).array();
@@ -176,7 +232,7 @@ class Modeller {
     const Row distance = (v2 - 2 * vo + static_cast<float>(o_squares)).max(0.0F);
     const Row unit_sd = p_ / static_cast<float>(least);
     const Row of_key = unit_sd.square() * (centred_ * distance + rounded_ * v2);
-    const double sum = static_cast<double>(of_key.square().sum());
+    const double sum = static_cast<double>(of_key.square().sum()) + square(moved);
     return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
   }
 
@@ -244,8 +300,11 @@ class Modeller {
     const Row t = (y.matrix() * head.v.middleRows(keys.begin, keys.size()).transpose()).array();
     const Row p2 = p_.square();
     const Row centred = (t - static_cast<float>(level)).square();
+    const Matrix one_column = t.matrix().transpose();
+    const ValuePaths paths(c.walk, p_, s_, one_column, Row::Constant(1, static_cast<float>(level)));
     result.variance =
-        static_cast<double>((p2 * centred_ * centred + p2 * rounded_ * t.square()).sum()) +
+        static_cast<double>((p2 * centred_ * centred + p2 * rounded_ * t.square()).sum() +
+                            common_moves(c, paths)(0)) +
         c.common * square(level) + own;
     return result;
   }
@@ -254,7 +313,14 @@ class Modeller {
     const double top = static_cast<double>(s_.maxCoeff());
     const double shared = static_cast<double>((p_.square() * centred_).sum());
     const double log_l = lse - top;
-    const double variance = shared + c.normaliser + c.maximum * square(top) +
+    double merged = 0;
+    for (std::size_t i = 0; i < part_variance_.size(); ++i) {
+      const std::int64_t first = static_cast<std::int64_t>(i) * c.walk.part;
+      const std::int64_t keys = std::min<std::int64_t>(c.walk.part, p_.size() - first);
+      merged += part_variance_[i] * square(static_cast<double>(p_.segment(first, keys).sum()));
+    }
+    const double variance = shared + c.rescale * rescaled_mass_ + merged + c.normaliser +
+                            c.maximum * square(top) +
                             square(std::max(precision_.log_error, u) * log_l) / 3 +
                             square(half_ulp(format_of(ElementType::fp32), lse)) / 3;
     const double distance = static_cast<double>((p_ * (top - s_)).sum());
@@ -266,7 +332,8 @@ class Modeller {
     }
     row.lse_sd = std::sqrt(variance);
     row.lse_drift = c.exponential_drift + c.scale_drift * distance +
-                    c.maximum_drift * std::abs(top) + score_drift;
+                    c.maximum_drift * std::abs(top) + score_drift +
+                    static_cast<double>((p_ * log_drift_).sum());
   }
 
   const Problem& problem_;
@@ -274,6 +341,10 @@ class Modeller {
   const Answer& answer_;
   const ErrorModelScope& scope_;
   Row s_, x_, p_, centred_, rounded_, squares_;
+  Row log_drift_;  ///< |mean error| of every log weight is at most this
+  Row moved_;      ///< of every column, common_moves()
+  double rescaled_mass_ = 0;
+  std::vector<double> part_variance_;
   std::vector<float> order_;
   std::vector<double> own_;  ///< variance that a column has for itself
 };
