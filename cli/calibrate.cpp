@@ -97,6 +97,10 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       ->add_option("--executor", options->executor,
                    "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str();
+  command
+      ->add_option("--family", calibration.families,
+                   "glob over input families; of several, captured activations get a quarter")
+      ->capture_default_str();
   command->add_option("--sets", calibration.sets, "data sets per kernel and element type")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();

@@ -8,8 +8,10 @@
 #include <limits>
 #include <optional>
 
+#include "core/error.hpp"
 #include "core/input_family.hpp"
 #include "core/random.hpp"
+#include "core/registry.hpp"
 #include "verify/compare.hpp"
 #include "verify/run.hpp"
 
@@ -18,6 +20,24 @@ namespace {
 
 constexpr std::uint64_t calibration_stream = 0x63616c;  // "cal": apart from all others
 
+/// Captured activations are one family beside twenty random ones, and least like a model of errors:
+/// one set in four has them.
+const InputFamily& family_of(const CalibrationOptions& options,
+                             const std::function<std::int64_t(std::int64_t)>& pick) {
+  std::vector<const InputFamily*> random, captured;
+  for (const InputFamily& family : all_input_families()) {
+    if (!matches_glob(family.name, options.families)) continue;
+    (family.head_dims.empty() ? random : captured).push_back(&family);
+  }
+  if (random.empty() && captured.empty()) {
+    throw InvalidInput(fmt::format("--family '{}' matches no input family; see attest list inputs",
+                                   options.families));
+  }
+  const bool is_captured = random.empty() || (!captured.empty() && pick(4) == 0);
+  const auto& families = is_captured ? captured : random;
+  return *families[static_cast<std::size_t>(pick(static_cast<std::int64_t>(families.size())))];
+}
+
 /// A case with enough rows and keys for the statistics, or nothing when the kernel cannot run it.
 std::optional<Case> draw_case(const KernelInfo& kernel, ElementType type,
                               const CalibrationOptions& options, std::uint64_t number) {
@@ -25,6 +45,7 @@ std::optional<Case> draw_case(const KernelInfo& kernel, ElementType type,
   const auto pick = [&](std::int64_t bound) {
     return random_below(options.seed, calibration_stream, next++, bound);
   };
+  const InputFamily& family = family_of(options, pick);
   constexpr std::array<std::int64_t, 4> dims{32, 64, 64, 128};
   const std::int64_t shortest = std::min<std::int64_t>(24, options.largest_len);
   Case c;
@@ -35,13 +56,14 @@ std::optional<Case> draw_case(const KernelInfo& kernel, ElementType type,
   p.query_len = shortest + pick(options.largest_len - shortest + 1);
   p.key_len = shortest + pick(options.largest_len - shortest + 1);
   p.head_dim = dims[static_cast<std::size_t>(pick(4))];
+  if (!family.head_dims.empty()) {
+    p.head_dim = family.head_dims[static_cast<std::size_t>(
+        pick(static_cast<std::int64_t>(family.head_dims.size())))];
+  }
   p.mask =
       kernel.masks[static_cast<std::size_t>(pick(static_cast<std::int64_t>(kernel.masks.size())))];
   p.element_type = type;
   p.scale = default_scale(p.head_dim);
-  const auto& families = all_input_families();
-  const InputFamily& family =
-      families[static_cast<std::size_t>(pick(static_cast<std::int64_t>(families.size())))];
   if (family.unsupported && family.unsupported(p)) return std::nullopt;
   c.inputs = {.family = family.name, .seed = random_bits(options.seed, calibration_stream, next++)};
   if (!family.magnitudes.empty()) {

@@ -16,6 +16,7 @@ namespace attest {
 struct CalibrationOptions {
   std::int64_t sets = 500;         ///< data sets a kernel and element type
   std::int64_t largest_len = 300;  ///< of queries and keys
+  std::string families = "*";      ///< glob over the input families
   std::uint64_t seed = 1;
 };
 
