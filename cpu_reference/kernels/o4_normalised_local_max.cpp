@@ -19,12 +19,14 @@ namespace attest {
 namespace {
 
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
-  float m = -std::numeric_limits<float>::infinity();
+  constexpr float minus_inf = -std::numeric_limits<float>::infinity();
+  float m = minus_inf;
   float l = 0;
   std::vector<float> product(o.size());
   const std::vector<float> scores = row.scores();
   for (const auto& [first, s] : tiles_of(scores, plan.key_tile)) {
     const float tile_m = maximum(s);
+    if (tile_m == minus_inf) continue;  // scores of -inf only: no key of the block counts
     float tile_l = 0;
     product.assign(o.size(), 0.0F);
     for (std::size_t j = 0; j < s.size(); ++j) {

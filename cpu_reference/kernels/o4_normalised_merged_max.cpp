@@ -18,11 +18,13 @@ namespace attest {
 namespace {
 
 float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
-  float m = -std::numeric_limits<float>::infinity();
+  constexpr float minus_inf = -std::numeric_limits<float>::infinity();
+  float m = minus_inf;
   float l = 0;
   const std::vector<float> scores = row.scores();
   for (const auto& [first, s] : tiles_of(scores, plan.key_tile)) {
     const float raised = maximum(m, maximum(s));
+    if (raised == minus_inf) continue;             // scores of -inf only: no key counts yet
     const float carry = l * std::exp(m - raised);  // 0 in the first block, where m = -inf
     m = raised;
     l = carry;

@@ -22,15 +22,17 @@ float attend(const AttentionRow& row, const Plan& plan, std::span<float> o) {
   const float sign = std::copysign(1.0F, row.scale);
   const float scale = std::abs(row.scale);
   const float c = scale * std::numbers::log2e_v<float>;
-  float m = -std::numeric_limits<float>::infinity();
+  constexpr float minus_inf = -std::numeric_limits<float>::infinity();
+  float m = minus_inf;
   float l = 0;
   std::vector<float> acc(o.size(), 0.0F);
   const std::vector<float> scores = row.scores(sign);
   for (const auto& [first, x] : tiles_of(scores, plan.key_tile)) {
     const float raised = maximum(m, maximum(x));
+    if (raised == minus_inf) continue;  // scores of -inf only: no key counts yet
     if (raised != m) {
-      // Nothing is there to be rescaled in the first block; -inf times a zero scale would be NaN.
-      const float rescale = first == 0 ? 0.0F : std::exp2((m - raised) * c);
+      // Nothing is there to be rescaled before the first key; -inf times a zero scale would be NaN.
+      const float rescale = m == minus_inf ? 0.0F : std::exp2((m - raised) * c);
       m = raised;
       l *= rescale;
       for (float& a : acc) a *= rescale;

@@ -8,7 +8,10 @@
  *   s_j = scale * q_i . k_j  over the keys j that the mask lets i see,    O_i = sum_j softmax(s)_j v_j,
  *   LSE_i = ln sum_j exp(s_j), the NATURAL logarithm, of the scaled scores, in fp32.
  * A row that sees no key gets O = 0 (exactly, in every element) and LSE = -infinity. A NaN in a visible input must reach the
- * rows that see it, and no other row. Query head h reads key and value head h / (query_heads / kv_heads).
+ * rows that see it, and no other row. So must an infinity in V, in its column: as that infinity, or as NaN where the weight
+ * underflowed. A score of -infinity, which an infinity in K makes, is a weight of 0: the row is that without the key, or NaN
+ * (nothing is asked where no other key is left). A score of +infinity or NaN leaves no finite LSE. Query head h reads key and
+ * value head h / (query_heads / kv_heads).
  *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Q, K and V may only be read. O, LSE and scratch hold NaN on entry: write

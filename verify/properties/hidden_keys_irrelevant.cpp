@@ -95,16 +95,7 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
   const auto unmoved = unmoved_rows(problem, row.n);
   return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
     if (!unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)]) return Check::passed();
-    for (std::int64_t d = 0; d < problem.output_dim(); ++d) {
-      const float got = launch.outputs.o.at(b, h, n, d);
-      const float want = base.o.at(b, h, n, d);
-      if (same_bits_or_both_nan(got, want)) continue;
-      return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want}, failure);
-    }
-    const float got = launch.outputs.lse.at(b, h, n, 0);
-    const float want = base.lse.at(b, h, n, 0);
-    if (same_bits_or_both_nan(got, want)) return Check::passed();
-    return Check::failed_at("LSE", {.index = {b, h, n, 0}, .got = got, .want = want}, failure);
+    return check_same_row(launch.outputs, base, b, h, n, failure);
   });
 }
 

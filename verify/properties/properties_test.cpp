@@ -262,6 +262,8 @@ TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
                                          "hidden_keys_irrelevant",
                                          "other_queries_irrelevant",
                                          "nan_stays_in_its_rows",
+                                         "infinite_values_stay_infinite",
+                                         "infinite_keys_have_exact_weights",
                                          "plan_invariance",
                                          "scaled_values_bitwise",
                                          "duplicated_request_bitwise",
