@@ -30,12 +30,17 @@ struct MutantsOptions {
 /// for once.
 constexpr double seconds_per_case = 30;
 
+std::string feature_of(const MatrixRow& mutant) {
+  if (mutant.killing_feature) return mutant.killing_feature->name;
+  return mutant.features.all.kills > 0 ? "any" : "-";
+}
+
 void print_table(const KillMatrix& matrix) {
   fmt::print("\n{:<38}", "mutant");
   constexpr std::array<std::string_view, matrix_columns> heads{"FA 2x",  "cuDNN", "xForm", "KBench",
                                                                "FlashI", "exact", "bound", "stat"};
   for (const std::string_view head : heads) fmt::print(" {:>6}", head);
-  fmt::print("  named law\n");
+  fmt::print("  {:<30} feature of the cases that our laws kill it in\n", "named law");
   const auto row = [](const std::string& name, const auto& cell, std::string_view last) {
     fmt::print("{:<38}", name);
     for (std::size_t column = 0; column < matrix_columns; ++column) {
@@ -47,7 +52,9 @@ void print_table(const KillMatrix& matrix) {
     const MatrixRow& mutant = matrix.mutants[i];
     row(
         mutant.kernel->name, [&](std::size_t c) { return mutant.columns[c].kills; },
-        matrix.campaign[i].is_as_expected() ? mutant.kernel->killed_by : "NOT KILLED");
+        fmt::format("{:<30} {}",
+                    matrix.campaign[i].is_as_expected() ? mutant.kernel->killed_by : "NOT KILLED",
+                    feature_of(mutant)));
   }
   fmt::print("\n");
   row(
@@ -135,7 +142,8 @@ void add_mutants_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->footer(
       "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "
-      "the bug.\n"
+      "the bug; the\n"
+      "last column is the feature that tells best which cases our laws kill it in.\n"
       "Exit code 0: our laws kill every mutant, each names a law that does, and no correct kernel "
       "is "
       "rejected.\n"

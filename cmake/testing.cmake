@@ -1,3 +1,7 @@
+# Seconds of wall-clock time after which CTest ends a test. It is there to end those that hang and must never end one that is slow: the
+# longest take two minutes of an idle core.
+set(attest_test_timeout 3600)
+
 # attest_add_tests(folder sources...): one GoogleTest program a folder; CTest names are <folder>.<Suite>.<test>.
 if(ATTEST_ENABLE_TESTS)
   enable_testing()
@@ -15,7 +19,13 @@ function(attest_add_tests folder)
   target_compile_options(${folder}_test PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   target_precompile_headers(${folder}_test REUSE_FROM attest_test_prefix)
   target_compile_definitions(${folder}_test PRIVATE ATTEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${folder}_test TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${folder}_test TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${attest_test_timeout})
+endfunction()
+
+# Gives the limit to all tests of this folder that were added with add_test().
+function(attest_limit_tests)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${attest_test_timeout})
 endfunction()
 
 # A program <folder>_benchmark; not under sanitizers, where its numbers would mean nothing.

@@ -4,6 +4,8 @@ set -u
 attest=$1
 source "${BASH_SOURCE[0]%/*}/checks.sh"
 has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
+# Waits for the first state of a campaign, as long as its process lives.
+begun() { until [ -s "$1/campaign.json" ] || ! kill -0 "$2" 2>/dev/null; do sleep 0.1; done; }
 
 # One law: this is about campaigns, not about what they find.
 options=(--kernel 'o5*,o1*' --property within_bound --max-len 20 --jobs 2)
@@ -13,7 +15,7 @@ check "the negative control shows the law and the layer that killed it" has whol
 
 "$attest" verify "${options[@]}" --cases 1000000 --out killed >killed.log 2>&1 &
 victim=$!
-for _ in $(seq 200); do [ -s killed/campaign.json ] && break; sleep 0.1; done
+begun killed "$victim"
 kill -9 "$victim"; wait "$victim" 2>/dev/null
 done_before=$(grep -o '"cases": [0-9]*' killed/campaign.json | tail -n 1 | tr -dc 0-9)
 check "a killed campaign leaves its state" [ "$done_before" -gt 0 ]
@@ -31,7 +33,7 @@ check "nothing to resume is bad input" [ $? -eq 2 ]
 
 "$attest" verify "${options[@]}" --cases 1000000 --out stopped >stopped.log 2>&1 &
 victim=$!
-for _ in $(seq 200); do [ -s stopped/campaign.json ] && break; sleep 0.1; done
+begun stopped "$victim"
 kill -TERM "$victim"; wait "$victim"
 check "an interrupted campaign ends with 130" [ $? -eq 130 ]
 check "the table shows what was done" has stopped.log "o5_deferred"

@@ -31,9 +31,9 @@ points() {
 }
 lines() { cat "$1"/records*.jsonl 2>/dev/null | wc -l; }
 same_as_whole() { diff <(points whole) <(points "$1"); }
-# Waits until the folder has more lines than before, and a little longer: into the middle of a point.
-wait_for_lines() {
-  for _ in $(seq 400); do [ "$(lines "$1")" -gt "$2" ] && break; sleep 0.02; done
+# Waits until the folder has more lines than before or the process is gone, and a little longer: into the middle of a point.
+wait_for_lines() {  # folder, lines, process
+  until [ "$(lines "$1")" -gt "$2" ] || ! kill -0 "$3" 2>/dev/null; do sleep 0.02; done
   sleep 0.0$((RANDOM % 5))
 }
 
@@ -53,7 +53,7 @@ kills=0
 "$attest" study run tiny.yaml --out killed --jobs 1 >killed.log 2>&1 & victim=$!
 for _ in 1 2 3 4; do
   before=$(lines killed)
-  wait_for_lines killed "$before"
+  wait_for_lines killed "$before" $victim
   kill -9 $victim 2>/dev/null && kills=$((kills + 1))
   wait $victim 2>/dev/null
   "$attest" study resume killed --jobs 1 >>killed.log 2>&1 & victim=$!
@@ -75,8 +75,8 @@ check "and then stands there whole" same_as_whole cut
 check "a study that is done has nothing left" has cut.log "0 measured"
 check "but its answer" has cut.log "holds "
 
-flock cut/records.jsonl sleep 3 & holder=$!
-sleep 0.2
+flock --no-fork cut/records.jsonl sleep 3600 & holder=$!
+while flock --nonblock cut/records.jsonl true; do sleep 0.02; done
 "$attest" study resume cut >two.log 2>two.err
 check "a second writer is refused" [ $? -eq 3 ]
 check "with one line" [ "$(grep -c 'another run is writing to it' two.err)-$(wc -l <two.err)" = 1-1 ]
@@ -90,7 +90,7 @@ check "and it says what to do" has again.err "attest study resume whole"
 check "nothing to resume is bad input" [ $? -eq 2 ]
 
 "$attest" study run tiny.yaml --out stopped --jobs 1 >stopped.log 2>&1 & victim=$!
-wait_for_lines stopped 2
+wait_for_lines stopped 2 $victim
 kill -TERM $victim; wait $victim
 check "an interrupted study ends with 130" [ $? -eq 130 ]
 check "and says how to go on" has stopped.log "attest study resume stopped"
@@ -122,7 +122,7 @@ if command -v mpirun >/dev/null; then
   check "each writes its file" [ "$(ls mpi/records.?-of-4.jsonl | wc -l)" -eq 4 ]
   check "together they are the whole" same_as_whole mpi
   mpirun --oversubscribe -n 4 "$attest" study run tiny.yaml --out dead --jobs 1 >dead.log 2>&1 & launcher=$!
-  wait_for_lines dead 4
+  wait_for_lines dead 4 $launcher
   pkill -9 -P $launcher -n; wait $launcher  # one rank, and with it mpirun ends the others
   check "a rank that is killed ends the run" [ $? -ne 0 ]
   mpirun --oversubscribe -n 2 "$attest" study resume dead --jobs 1 >dead.log 2>&1

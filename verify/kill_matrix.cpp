@@ -58,7 +58,8 @@ class Judge {
     parallel(correct_cases_.size(), [&](std::size_t task, CaseRunner& runner) {
       CorrectCase& correct = correct_cases_[task];
       correct.judgement = judge(*correct.kernel, correct.the_case, correct, runner);
-      count(row_of(matrix_.correct, *correct.kernel), correct, correct.judgement, nullptr);
+      count(row_of(matrix_.correct, *correct.kernel), correct, correct.the_case, correct.judgement,
+            nullptr);
     });
     parallel(drawn_.size(), [&](std::size_t task, CaseRunner& runner) {
       MatrixRow& row = matrix_.mutants[drawn_[task].mutant];
@@ -66,8 +67,9 @@ class Judge {
       Case c = correct.the_case;
       c.kernel = row.kernel->name;
       c.plan = drawn_[task].plan;
-      count(row, correct, judge(*row.kernel, c, correct, runner), &correct.judgement);
+      count(row, correct, c, judge(*row.kernel, c, correct, runner), &correct.judgement);
     });
+    name_killing_features();
     matrix_.options = options_;
     return std::move(matrix_);
   }
@@ -170,13 +172,14 @@ class Judge {
     hanging_.insert(&kernel);
   }
 
-  /// `without_bug` is what the rules say of the kernel without the bug; null for that kernel
-  /// itself.
-  void count(MatrixRow& row, const CorrectCase& correct, const Judgement& judgement,
+  /// `c` is the correct case as this kernel ran it. `without_bug` is what the rules say of the
+  /// kernel without the bug; null for that kernel itself.
+  void count(MatrixRow& row, const CorrectCase& correct, const Case& c, const Judgement& judgement,
              const Judgement* without_bug) {
     const std::scoped_lock lock(mutex_);
     if (options_.on_case_done) options_.on_case_done();
     const bool usual = correct.is_usual;
+    bool is_killed = false;
     ++(usual ? row.normal_cases : row.cases);
     for (std::size_t column = 0; column < matrix_columns; ++column) {
       if (!judgement.rejected[column] || (usual && column >= peer_columns)) continue;
@@ -185,8 +188,35 @@ class Judge {
       if (without_bug != nullptr && without_bug->rejected[column]) continue;
       ++tally.kills;
       ++tally.families[correct.the_case.inputs.family];
+      is_killed = is_killed || column >= peer_columns;
     }
+    if (!usual && without_bug != nullptr) row.features.add(features_of(*row.kernel, c), is_killed);
     for (const std::string& law : judgement.laws) ++row.laws[law];
+  }
+
+  void name_killing_features() {
+    Coverage anywhere;
+    for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
+      add_cases_before_a_late_kill(mutant);
+      for (const auto& [name, tally] : matrix_.mutants[mutant].features.by_feature) {
+        anywhere[name] += tally.cases;
+      }
+    }
+    for (MatrixRow& row : matrix_.mutants)
+      row.killing_feature = killing_feature(row.features, anywhere);
+  }
+
+  /// One kill among few cases has many features by chance. The cases that the campaign ran before
+  /// it had the others of them.
+  void add_cases_before_a_late_kill(std::size_t mutant) {
+    MatrixRow& row = matrix_.mutants[mutant];
+    const KernelResult& campaign = matrix_.campaign[mutant];
+    if (!campaign.failure || row.features.all.kills != 1) return;
+    for (std::int64_t i = options_.cases; i < campaign.failing_case; ++i) {
+      if (const auto c = draw(*row.kernel, i, false)) {
+        row.features.add(features_of(*row.kernel, *c), false);
+      }
+    }
   }
 
   /// Calls work(task, runner of the thread) for every task, on `jobs` threads.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/provenance.hpp"
 #include "verify/campaign.hpp"
 #include "verify/case_runner.hpp"
+#include "verify/killing_feature.hpp"
 
 namespace attest {
 
@@ -48,6 +50,10 @@ struct MatrixRow {
   std::array<Tally, peer_columns> on_normal{};
   /// Our laws that rejected it, the first of each layer in a case, with their cases.
   std::map<std::string, std::int64_t> laws{};
+  /// The cases by their features; a kill is one by a layer of ours. Where only a case past
+  /// `KillMatrixOptions::cases` killed it, the campaign's cases before that count as well.
+  FeatureTallies features{};  ///< of mutants
+  std::optional<KillingFeature> killing_feature{};
 
   [[nodiscard]] bool is_killed_by(std::size_t column) const { return columns[column].kills > 0; }
   [[nodiscard]] bool is_killed_by_us() const;

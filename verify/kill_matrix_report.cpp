@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "core/json.hpp"
 #include "verify/kill_matrix.hpp"
@@ -42,22 +43,29 @@ std::string families_of(const MatrixRow& row) {
   return text;
 }
 
-std::string header(std::string_view first, std::string_view last) {
+/// What tells the cases that kill it from the others.
+std::string feature_of(const MatrixRow& row) {
+  if (!row.killing_feature) return row.features.all.kills > 0 ? "any" : "";
+  const auto& [name, tally] = *row.killing_feature;
+  return fmt::format("{} ({} of {} cases)", name, tally.kills, tally.cases);
+}
+
+std::string header(std::string_view first, std::initializer_list<std::string_view> last) {
   std::string names = fmt::format("| {} |", first);
   std::string rule = "| --- |";
   for (std::size_t column = 0; column < matrix_columns; ++column) {
     names += fmt::format(" {} |", column_name(column));
     rule += " --- |";
   }
-  if (!last.empty()) {
-    names += fmt::format(" {} |", last);
+  for (const std::string_view name : last) {
+    names += fmt::format(" {} |", name);
     rule += " --- |";
   }
   return names + "\n" + rule + "\n";
 }
 
 std::string summary(const KillMatrix& matrix) {
-  std::string text = header("", "");
+  std::string text = header("", {});
   const auto row = [&](std::string_view name, const auto& cell) {
     text += fmt::format("| {} |", name);
     for (std::size_t column = 0; column < matrix_columns; ++column) {
@@ -96,7 +104,8 @@ std::string summary(const KillMatrix& matrix) {
 }
 
 std::string mutant_table(const KillMatrix& matrix) {
-  std::string text = header("mutant", "families that let us kill it");
+  std::string text =
+      header("mutant", {"families that let us kill it", "feature of the cases that do"});
   for (const MatrixRow& row : matrix.mutants) {
     text += fmt::format("| {} |", short_name(*row.kernel));
     for (std::size_t column = 0; column < matrix_columns; ++column) {
@@ -104,7 +113,7 @@ std::string mutant_table(const KillMatrix& matrix) {
       if (column < peer_columns) text += fmt::format(" ({})", row.on_normal[column].kills);
       text += " |";
     }
-    text += fmt::format(" {} |\n", families_of(row));
+    text += fmt::format(" {} | {} |\n", families_of(row), escaped(feature_of(row)));
   }
   return text;
 }
@@ -153,6 +162,11 @@ Json row_json(const MatrixRow& row) {
     if (column >= peer_columns) continue;
     json["rules_on_normal"][column_name(column)] = tally_json(row.on_normal[column]);
   }
+  json["killing_cases"] = row.features.all.kills;
+  if (row.killing_feature) {
+    const auto& [name, tally] = *row.killing_feature;
+    json["feature"] = {{"name", name}, {"cases", tally.cases}, {"kills", tally.kills}};
+  }
   return json;
 }
 
@@ -189,7 +203,11 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       "tolerance, the error bound, and the distribution of errors (verify/README.md). As in a "
       "campaign, all of them that read the one launch are asked and one drawn from those that "
       "launch again, besides any of these that a mutant with the case names.\n";
-  text += "\n## Mutants\n\n" + mutant_table(matrix);
+  text +=
+      "\n## Mutants\n\nThe last column names the feature of a case (verify/README.md) that tells "
+      "best which cases kill the bug: kills by our layers correlate with it most (phi "
+      "coefficient), significantly at 0.1 %. `any` says that there is none.\n\n" +
+      mutant_table(matrix);
   text += "\n## What the bugs are\n\n" + legend(matrix);
   text += "\n## Shrunk cases\n\n" + shrink_table(matrix);
   return text;

@@ -78,6 +78,38 @@ TEST(KillMatrix, TellsWhichRuleSeesWhichBugOnTheSameCasesAndReportsIt) {
   expect_reports_with_names_and_provenance(matrix);
 }
 
+KillMatrix matrix_of_padded_keys(std::int64_t cases, std::uint64_t seed) {
+  return make_kill_matrix({.kernels = "mutant/m05_padded_keys_in_the_sum",
+                           .cases = cases,
+                           .normal_cases = 0,
+                           .seed = seed,
+                           .shrink_calls = 0});
+}
+
+TEST(KillMatrix, NamesPaddingWhereABugOfPaddingDies) {
+  const KillMatrix matrix = matrix_of_padded_keys(60, 1);
+  const MatrixRow& row = matrix.mutants.front();
+  ASSERT_TRUE(row.killing_feature);
+  EXPECT_TRUE(row.killing_feature->name.starts_with("padded")) << row.killing_feature->name;
+  const Provenance provenance = current_provenance("");
+  EXPECT_NE(to_markdown(matrix, provenance).find(row.killing_feature->name), std::string::npos);
+  EXPECT_EQ(parse_json(to_json(matrix, provenance))["mutants"][0]["feature"]["name"],
+            row.killing_feature->name);
+}
+
+TEST(KillMatrix, CountsTheFeaturesOfTheCasesThatTheCampaignRanBeforeALateKill) {
+  int late = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const KillMatrix matrix = matrix_of_padded_keys(1, seed);
+    const KernelResult& campaign = matrix.campaign.front();
+    if (!campaign.failure || campaign.failing_case < 2) continue;
+    ++late;
+    EXPECT_EQ(matrix.mutants.front().features.all.cases, campaign.failing_case + 1);
+    EXPECT_EQ(matrix.mutants.front().features.all.kills, 1);
+  }
+  EXPECT_GT(late, 0);
+}
+
 TEST(KillMatrix, AGlobWithoutMutantsIsRefused) {
   EXPECT_THROW((void)make_kill_matrix({.kernels = "k3*"}), InvalidInput);
 }

@@ -16,7 +16,7 @@ from attest_book.error import BadInput
 from attest_book.page import chart_html, document
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1]
-LONGEST_CELL_S = 120
+LONGEST_CELL_S = 1200
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of IPython's tracebacks
 # The kernel reads records only. It listens on this machine alone, for as long as the notebook runs, and need not warn of it.
 KERNEL_ARGUMENTS = ["--IPKernelApp.exec_lines=import attest_book.records_only", "--IPKernelApp.log_level=ERROR"]

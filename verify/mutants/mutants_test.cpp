@@ -17,18 +17,47 @@
 namespace attest {
 namespace {
 
-std::vector<const KernelInfo*> mutants() {
-  std::vector<const KernelInfo*> found;
+using Kernels = std::vector<const KernelInfo*>;
+
+/// The kernel that the bug was planted in.
+const KernelInfo* host_of(const KernelInfo& mutant) {
+  return find_kernel(mutant.planted_in, mutant.executor);
+}
+
+template <typename Wanted>
+Kernels mutants_where(const Wanted& is_wanted) {
+  Kernels found;
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.role == KernelRole::mutant) found.push_back(&kernel);
+    if (kernel.role == KernelRole::mutant && is_wanted(kernel)) found.push_back(&kernel);
   }
   return found;
 }
 
-/// A planted bug may crash, hang or write anywhere. A case of the slowest kernel takes seconds, on
-/// a busy machine many.
-std::unique_ptr<CaseRunner> isolated() {
-  return std::make_unique<IsolatedRunner>(Isolation{});
+Kernels mutants_of(const std::string& host) {
+  return mutants_where([&](const KernelInfo& mutant) { return mutant.planted_in == host; });
+}
+
+std::set<std::string> hosts() {
+  std::set<std::string> names;
+  for (const KernelInfo* mutant : mutants_where([](const KernelInfo&) { return true; })) {
+    names.insert(mutant->planted_in);
+  }
+  return names;
+}
+
+/// Of processor time. Cases of CPU kernels take hundredths of a second, those of the executor up to
+/// seconds; a hang is waited for twice.
+double most_seconds(Executor executor) {
+  return executor == Executor::cpu ? 5 : 60;
+}
+
+/// What each of the mutants comes to. They may crash, hang or write anywhere.
+std::vector<KernelResult> judged(const Kernels& kernels, CampaignOptions options) {
+  const double seconds = most_seconds(kernels.front()->executor);
+  options.make_runner = [seconds] {
+    return std::make_unique<IsolatedRunner>(Isolation{.limits = {.seconds = seconds}});
+  };
+  return run_campaign(kernels, options);
 }
 
 bool is_verdict(std::string_view name) {
@@ -50,16 +79,18 @@ std::int64_t tiles(std::int64_t length, std::int64_t tile) {
   return tile == 0 ? 1 : (length + tile - 1) / tile;
 }
 
-// One test for both laws: CTest runs each test in a process of its own, and the campaign is long.
-TEST(Mutants, EachIsKilledByTheLawItNamesAndTheMedianShrinksToOneHeadOfTwoTiles) {
+/// One kernel and the mutants of it. CTest runs each test in a process of its own, so they share
+/// the processors, and none takes long.
+class MutantsOf : public testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernel, MutantsOf, testing::ValuesIn(hosts()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(MutantsOf, EachIsKilledByTheLawItNames) {
   CampaignOptions options;
   options.cases_per_kernel = options.cases_per_simt_kernel = 500;  // a killed one gets no more
-  options.jobs = 2;
-  options.make_runner = isolated;
-  options.shrink.candidate_seconds = 0.25;
-  options.shrink.seconds_without_answer = 5;
-  const std::vector<KernelResult> results = run_campaign(mutants(), options);
-
+  options.shrink.calls = 0;
+  const std::vector<KernelResult> results = judged(mutants_of(GetParam()), options);
   ASSERT_FALSE(results.empty());
   for (const KernelResult& result : results) {
     const std::string& killer = result.kernel->killed_by;
@@ -69,7 +100,36 @@ TEST(Mutants, EachIsKilledByTheLawItNamesAndTheMedianShrinksToOneHeadOfTwoTiles)
         << result.kernel->name << ": "
         << (result.failure ? describe(*result.failure, *result.kernel) : "survived");
   }
-  // A median, because some bugs need more: a wrong head map needs heads.
+}
+
+TEST_P(MutantsOf, TheKernelPassesTheFirstOfTheSameCases) {
+  std::string laws;
+  const Kernels mutants = mutants_of(GetParam());
+  for (const KernelInfo* mutant : mutants) {
+    if (!is_verdict(mutant->killed_by)) laws += mutant->killed_by + ",";
+  }
+  const KernelInfo* const host = host_of(*mutants.front());
+  ASSERT_NE(host, nullptr);
+  CampaignOptions options;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 25;
+  options.laws.glob = laws;
+  options.laws.every_law = true;
+  for (const KernelResult& result : judged({host}, options)) {
+    EXPECT_EQ(result.verdict(), Verdict::passed)
+        << (result.failure ? describe(*result.failure, *result.kernel) : result.vacuous_reason);
+  }
+}
+
+// Of kernels on the CPU, where cases are cheap; shrink_summary_test.cpp asks it of the executor.
+// A median, because some bugs need more: a wrong head map needs heads.
+TEST(Mutants, TheMedianOfTheirCasesShrinksToOneHeadOfTwoTiles) {
+  CampaignOptions options;
+  options.cases_per_kernel = 500;
+  options.shrink.candidate_seconds = 0.25;
+  options.shrink.seconds_without_answer = 5;
+  const std::vector<KernelResult> results = judged(
+      mutants_where([](const KernelInfo& mutant) { return mutant.executor == Executor::cpu; }),
+      options);
   EXPECT_EQ(median(results, [](const Case& c) { return c.problem.batch; }), 1);
   EXPECT_EQ(median(results, [](const Case& c) { return c.problem.query_heads; }), 1);
   EXPECT_LE(
@@ -77,26 +137,6 @@ TEST(Mutants, EachIsKilledByTheLawItNamesAndTheMedianShrinksToOneHeadOfTwoTiles)
       2);
   EXPECT_LE(
       median(results, [](const Case& c) { return tiles(c.problem.key_len, c.plan.key_tile); }), 2);
-}
-
-TEST(Mutants, TheKernelsTheyWerePlantedInPassTheFirstOfTheSameCases) {
-  std::set<const KernelInfo*> kernels;
-  std::string laws;
-  for (const KernelInfo* mutant : mutants()) {
-    kernels.insert(find_kernel(mutant->planted_in, mutant->executor));
-    ASSERT_FALSE(kernels.contains(nullptr)) << mutant->planted_in;
-    if (!is_verdict(mutant->killed_by)) laws += mutant->killed_by + ",";
-  }
-  CampaignOptions options;
-  options.cases_per_kernel = options.cases_per_simt_kernel = 25;
-  options.jobs = 2;
-  options.make_runner = isolated;
-  options.laws.glob = laws;
-  options.laws.every_law = true;
-  for (const KernelResult& result : run_campaign({kernels.begin(), kernels.end()}, options)) {
-    EXPECT_EQ(result.verdict(), Verdict::passed)
-        << (result.failure ? describe(*result.failure, *result.kernel) : result.vacuous_reason);
-  }
 }
 
 }  // namespace
