@@ -1,6 +1,7 @@
 // The laws about dense problems against saboteurs; shape_laws_test.cpp and statistic_laws_test.cpp
 // have the others.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,8 +37,13 @@ TEST(Properties, AnUnwrittenElementIsCaught) {
 }
 
 TEST(Properties, AModifiedInputIsCaught) {
-  expect_caught("inputs_unmodified",
-                [](const Arguments& a) { *static_cast<float*>(const_cast<void*>(a.q)) += 1.0F; });
+  expect_caught("inputs_unmodified", [](const Arguments& a) {
+    // Pages of inputs cannot be written to, unless a kernel makes it so.
+    void* const q = const_cast<void*>(a.q);
+    const auto page = reinterpret_cast<std::uintptr_t>(q) / 4096 * 4096;
+    ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);
+    *static_cast<float*>(q) += 1.0F;
+  });
 }
 
 TEST(Properties, AnEmptyRowThatIsNotZeroOrHasAFiniteLseIsCaught) {
