@@ -202,7 +202,7 @@ TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportBreaksALawOfItsOwn) {
   KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
   const Case c = plain_case();
   const auto law_broken = [&] {
-    Run run(kernel, c, device);
+    attest::Run run(kernel, c, device);
     const CaseVerdict verdict = verify_case(run, {});
     return verdict.failure ? verdict.failure->law : "";
   };
