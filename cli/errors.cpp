@@ -12,6 +12,7 @@
 #include "cli/errors_axes.hpp"
 #include "cli/errors_of_file.hpp"
 #include "cli/errors_report.hpp"
+#include "cli/json_output.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/captured_layer_family.hpp"
@@ -94,13 +95,14 @@ std::vector<ErrorsRow> measured_rows(
 }
 
 ExitCode report_errors(const ErrorsOptions& options) {
+  JsonOutput json(options.prints_json);
   std::optional<RecordWriter> records;  // bad input makes no file
   const std::vector<ErrorsRow> rows =
       measured_rows(options, [&](const ErrorsRow& row, const std::string& device) {
         if (!records) records.emplace(options.out / "errors.jsonl");
         for (const Record& record : records_of(row, device)) {
           records->write(record);
-          if (options.prints_json) fmt::print("{}\n", to_json(record));
+          json.print(to_json(record));
         }
       });
   if (!options.prints_json) {

@@ -35,7 +35,10 @@ ExitCode replay(const ReplayOptions& options) {
   Isolation isolation = limits;
   isolation.setup = {.plugins = plugins, .inputs_file = inputs_file};
   const std::unique_ptr<CaseRunner> runner = runner_for(isolation, options.in_process);
-  const CaseVerdict verdict = runner->run(*subject.kernel, subject.task()).verdict;
+  CaseVerdict verdict;
+  for (int i = 0; i < tries_in_a_fresh_process && !verdict.failure; ++i) {
+    verdict = runner->run(*subject.kernel, subject.task()).verdict;
+  }
   if (!verdict.failure) {
     print_not_reproduced(subject, verdict);
     return ExitCode::passed;

@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/json_output.hpp"
 #include "cli/minimize.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
@@ -106,7 +107,8 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
   return outcome;
 }
 
-void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter& records) {
+void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter& records,
+                   JsonOutput& json) {
   std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : outcome.results) {
     const Executor executor = result.kernel->executor;
@@ -115,7 +117,7 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
     }
     const Record record = record_of(result, options, outcome.seconds, provenances[executor]);
     records.write(record);
-    if (options.prints_json) fmt::print("{}\n", to_json(record));
+    json.print(to_json(record));
   }
 }
 
@@ -130,6 +132,8 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     }
     options = resumed_options(options, typed, state.arguments);
   }
+  // Before a plugin can print.
+  JsonOutput json(options.prints_json && !options.is_large && options.minimize.empty());
   CampaignOptions& campaign = options.campaign;
   if (!options.time_limit.empty()) {
     campaign.time_limit = std::chrono::duration<double>(parse_seconds("--for", options.time_limit));
@@ -160,7 +164,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   catch_interrupts();
   const Outcome outcome = run(kernels, options, std::move(state));
   const bool is_complete = !was_interrupted();
-  if (is_complete) write_records(outcome, options, records);
+  if (is_complete) write_records(outcome, options, records, json);
   if (!options.prints_json) {
     print_failures(outcome.results, options);
     print_table(outcome.results);

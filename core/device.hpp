@@ -41,6 +41,11 @@ struct BufferImage {
   };
   std::string name = {};
   std::vector<Piece> pieces = {};  ///< ascending, none overlaps another
+  std::size_t alignment = 256;     ///< of the address of byte 0; a power of two up to 256
+  bool is_input = false;           ///< kernels may only read it
+  /// What follows the last byte cannot be touched at all. For devices that can do so, see
+  /// Device::ends_buffers_at_pages; the others ignore it.
+  bool ends_at_page = false;
 
   [[nodiscard]] std::size_t size_bytes() const {
     return pieces.empty() ? 0 : pieces.back().begin + pieces.back().bytes.size();
@@ -70,8 +75,8 @@ class Device {
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
-  /// Copies the pieces over; the returned address is that of the buffer's byte 0 and is aligned to
-  /// 256 bytes. Throws MachineError when there is no room.
+  /// Copies the pieces over; the returned address is that of the buffer's byte 0, aligned as the
+  /// image says. Throws MachineError when there is no room.
   [[nodiscard]] virtual std::byte* upload(const BufferImage& image) = 0;
   /// `bytes` bytes for the harness itself, values undefined: no guards, no copy from the host.
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) {
@@ -85,6 +90,8 @@ class Device {
                              .initialised = {{0, values.size()}}};
     return upload({.name = "values", .pieces = {std::move(piece)}});
   }
+  /// A buffer may end where memory ends, so that touching the byte behind it ends the process.
+  [[nodiscard]] virtual bool ends_buffers_at_pages() const { return false; }
   virtual void download(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void release(std::byte* buffer) noexcept = 0;
   /// Leaves NaN wherever a kernel might find what an earlier one left behind: in shared memory,

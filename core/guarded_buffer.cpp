@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t guard_bytes = 4096;
 /// A kernel that goes one row too far should land in a guard, not in somebody else's memory.
 constexpr std::size_t largest_guard = std::size_t{1} << 17;
+constexpr std::size_t largest_buffer_alignment = 256;
 /// Steps of the slowest dimension that leave a larger gap than this lie in pieces of their own.
 constexpr std::size_t largest_filled_gap = std::size_t{1} << 20;
 
@@ -44,6 +45,18 @@ void fill(std::vector<std::byte>& bytes, std::uint32_t bits, std::size_t element
   for (std::size_t at = 0; at + element_size <= bytes.size(); at += element_size) {
     store(bytes.data() + at, bits, element_size);
   }
+}
+
+std::size_t aligned_up(std::size_t size, std::size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+/// Of a buffer whose tensor begins `offset_bytes` past an aligned address: enough that the address
+/// of the tensor is a multiple of the same powers of two wherever the buffer lies.
+std::size_t alignment_of(std::size_t offset_bytes, const Placement& placement) {
+  if (offset_bytes == 0) return placement.alignment;
+  const std::size_t largest_power = offset_bytes & (~offset_bytes + 1);
+  return std::min(largest_buffer_alignment, std::max(2 * largest_power, std::size_t{4}));
 }
 
 std::string element_name(const std::string& tensor, std::int64_t b, std::int64_t h, std::int64_t n,
@@ -86,7 +99,11 @@ void GuardedBuffer::add_pieces(const TensorLayout& layout) {
     const std::size_t end = begin + (is_split ? step_bytes : all_bytes);
     BufferImage::Piece piece;
     piece.begin = step == 0 ? 0 : (begin - guard_bytes) / 4 * 4;
-    piece.bytes.resize((end - piece.begin + guard_after + 3) / 4 * 4);
+    const bool is_last = step + 1 == (is_split ? steps : 1);
+    const std::size_t buffer_end = is_last && image_.ends_at_page
+                                       ? aligned_up(end, image_.alignment)
+                                       : aligned_up(end + guard_after, 4);
+    piece.bytes.resize(buffer_end - piece.begin);
     piece.accessible = {begin, end};
     fill(piece.bytes, guard_bits(type_), element_size_);
     image_.pieces.push_back(std::move(piece));
@@ -95,7 +112,7 @@ void GuardedBuffer::add_pieces(const TensorLayout& layout) {
 
 GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
                              const TensorLayout& layout, ElementType type,
-                             const Tensor<float>* values)
+                             const Tensor<float>* values, const Placement& placement)
     : use_(use),
       shape_(shape),
       strides_(strides_of(shape, layout)),
@@ -104,6 +121,9 @@ GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
       first_(guard_bytes + static_cast<std::size_t>(layout.base_offset) * element_size_),
       slowest_(static_cast<std::size_t>(slowest_dim(layout.order))) {
   image_.name = std::move(name);
+  image_.is_input = use == Use::input;
+  image_.ends_at_page = placement.ends_at_page;
+  if (image_.ends_at_page) image_.alignment = alignment_of(first_ - guard_bytes, placement);
   add_pieces(layout);
   const auto dim = static_cast<std::size_t>(shape[3]);
   for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t at) {

@@ -19,6 +19,16 @@ struct MemoryReport {
   std::vector<std::string> modified_inputs;    ///< Q, K or V changed
 };
 
+/// Where a buffer lies in memory.
+struct Placement {
+  /// Bytes that divide the address of the first element of a tensor without a base offset; a power
+  /// of two up to 256. A base offset moves the tensor away from such an address, and no less.
+  std::size_t alignment = 256;
+  /// What follows the tensor, but for less than the alignment, is no guard but memory that cannot
+  /// be touched. Only for devices that have it (Device::ends_buffers_at_pages).
+  bool ends_at_page = false;
+};
+
 /// One tensor as it lies in a device buffer: strided, guards around it, guards and gaps filled with
 /// NaN. Where the stride of the slowest dimension is huge, each of its steps is a piece of its own
 /// between guards, and what lies between the pieces is neither written nor looked at.
@@ -28,7 +38,7 @@ class GuardedBuffer {
 
   /// `values` fill an input; an output or workspace passes nullptr and is poisoned.
   GuardedBuffer(std::string name, Use use, const Shape& shape, const TensorLayout& layout,
-                ElementType type, const Tensor<float>* values);
+                ElementType type, const Tensor<float>* values, const Placement& placement = {});
 
   [[nodiscard]] const BufferImage& image() const { return image_; }
   [[nodiscard]] const Strides& strides() const { return strides_; }

@@ -5,14 +5,17 @@
 #include <string>
 
 #include "core/device.hpp"
+#include "core/host_mapping.hpp"
 
 namespace attest {
 
-/// Ordinary host memory: where CPU kernels run. Work is finished when a launch returns. Of a buffer
-/// in pieces only what is touched takes memory; what lies between them reads as 0.
+/// Ordinary host memory: where CPU kernels run. Work is finished when a launch returns. Every
+/// buffer has pages of its own (HostMapping): writing to an input ends the process. Of a buffer in
+/// pieces only what is touched takes memory; what lies between them reads as 0.
 class HostMemoryDevice final : public Device {
  public:
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
+  [[nodiscard]] bool ends_buffers_at_pages() const override { return true; }
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;
   void synchronize() override {}
@@ -20,7 +23,7 @@ class HostMemoryDevice final : public Device {
   [[nodiscard]] std::string description() const override;
 
  private:
-  std::map<std::byte*, std::size_t> mapped_;  ///< sizes of the buffers in pieces
+  std::map<std::byte*, HostMapping> mappings_;  ///< by the address of byte 0
 };
 
 }  // namespace attest

@@ -10,6 +10,7 @@ namespace attest {
 namespace {
 
 constexpr std::size_t array_guard_bytes = 512;
+constexpr std::size_t array_alignment = 16;
 /// No length, and as a mask no 0 or 1.
 constexpr std::byte guard{0xa5};
 
@@ -44,29 +45,36 @@ void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, c
 
 }  // namespace
 
-const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device) {
+const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device,
+                                  bool ends_at_page) {
   const std::size_t begin = array_guard_bytes, end = array_guard_bytes + bytes.size();
-  BufferImage::Piece piece{
-      .bytes = std::vector<std::byte>((end + array_guard_bytes + 3) / 4 * 4, guard),
-      .accessible = {begin, end},
-      .initialised = {{begin, end}}};
+  const std::size_t guard_end = end + (ends_at_page ? 0 : array_guard_bytes);
+  const std::size_t size = (guard_end + array_alignment - 1) / array_alignment * array_alignment;
+  BufferImage::Piece piece{.bytes = std::vector<std::byte>(size, guard),
+                           .accessible = {begin, end},
+                           .initialised = {{begin, end}}};
   std::ranges::copy(bytes, piece.bytes.begin() + static_cast<std::ptrdiff_t>(begin));
-  arrays_.push_back({.image = {.name = std::move(name), .pieces = {std::move(piece)}}});
+  arrays_.push_back({.image = {.name = std::move(name),
+                               .pieces = {std::move(piece)},
+                               .alignment = array_alignment,
+                               .is_input = true,
+                               .ends_at_page = ends_at_page}});
   arrays_.back().device = device.upload(arrays_.back().image);
   return arrays_.back().device + begin;
 }
 
-void IndexArrays::upload(const Problem& problem, Device& device, Arguments& arguments) {
+void IndexArrays::upload(const Problem& problem, Device& device, Arguments& arguments,
+                         bool ends_at_page) {
   const auto add_starts = [&](const char* name, const std::vector<std::int32_t>& starts) {
-    return reinterpret_cast<const std::int32_t*>(add(name, bytes_of(starts), device));
+    return reinterpret_cast<const std::int32_t*>(add(name, bytes_of(starts), device, ends_at_page));
   };
   if (problem.length_seed != 0) {
     arguments.query_starts = add_starts("query_starts", query_starts(problem));
     arguments.key_starts = add_starts("key_starts", key_starts(problem));
   }
   if (problem.padding_seed != 0) {
-    arguments.key_mask =
-        reinterpret_cast<const std::uint8_t*>(add("key_mask", bytes_of(key_mask(problem)), device));
+    arguments.key_mask = reinterpret_cast<const std::uint8_t*>(
+        add("key_mask", bytes_of(key_mask(problem)), device, ends_at_page));
   }
 }
 

@@ -19,8 +19,10 @@ class IndexArrays {
   IndexArrays(const IndexArrays&) = delete;
   IndexArrays& operator=(const IndexArrays&) = delete;
 
-  /// Uploads what the problem needs and sets the pointers in `arguments`.
-  void upload(const Problem& problem, Device& device, Arguments& arguments);
+  /// Uploads what the problem needs and sets the pointers in `arguments`. `ends_at_page`: nothing
+  /// that can be touched follows an array but for less than 16 bytes, see Placement.
+  void upload(const Problem& problem, Device& device, Arguments& arguments,
+              bool ends_at_page = false);
   /// Any byte that changed is a modified input.
   void check(Device& device, MemoryReport& report) const;
   void release(Device& device) noexcept;
@@ -30,7 +32,8 @@ class IndexArrays {
     BufferImage image;
     std::byte* device = nullptr;
   };
-  const std::byte* add(std::string name, std::vector<std::byte> bytes, Device& device);
+  const std::byte* add(std::string name, std::vector<std::byte> bytes, Device& device,
+                       bool ends_at_page);
 
   std::vector<Array> arrays_;
 };

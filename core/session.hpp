@@ -14,7 +14,9 @@
 namespace attest {
 
 /// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
-/// buffer between guards, gaps of the strides filled with NaN. Where the problem has lengths, the
+/// buffer between guards, gaps of the strides filled with NaN. Where the device can do so, the
+/// case's schedule seed draws for every buffer whether memory ends where the buffer does; seed 0
+/// draws none. Where the problem has lengths, the
 /// entries of the batch lie packed on the device; on the host every tensor keeps the problem's
 /// shape, rows that do not exist being 0 in O and -infinity in LSE.
 class Session {
@@ -26,8 +28,12 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  /// Poisons the device's scratch memory, then launches.
+  /// Poisons the device's scratch memory, then launches. The floating-point mode is afterwards what
+  /// it was. Throws MachineError if the kernel forked and its child came back as well; the child
+  /// ends here.
   void launch();
+  /// How the last launch left the floating-point mode of this thread; empty: as it was.
+  [[nodiscard]] const std::string& changed_mode() const { return changed_mode_; }
   /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN.
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
@@ -41,7 +47,8 @@ class Session {
     std::byte* device = nullptr;
   };
   void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
-           ElementType type, const Tensor<float>* values);
+           ElementType type, const Tensor<float>* values, std::size_t alignment);
+  [[nodiscard]] bool draws_end_at_page(std::size_t buffer) const;
   void release() noexcept;
 
   const KernelInfo& kernel_;
@@ -50,7 +57,9 @@ class Session {
   IndexArrays indices_;
   Arguments arguments_;
   std::vector<Buffer> buffers_;  ///< q, k, v, o, lse, workspace
+  std::uint64_t schedule_seed_;
   MemoryReport report_;
+  std::string changed_mode_;
 };
 
 }  // namespace attest

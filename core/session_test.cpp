@@ -1,8 +1,12 @@
 #include "core/session.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <array>
 #include <cmath>
+#include <csignal>
+#include <functional>
 #include <limits>
 
 #include "core/host_memory_device.hpp"
@@ -162,10 +166,19 @@ TEST(Session, GuardsAroundFarElementsAreChecked) {
             "84 elements of O were not written, the first is O[1, 0, 0, 0]");
 }
 
-TEST(Session, AWriteIntoAnInputIsNamed) {
+/// As a kernel that lifts the protection of its inputs.
+void make_writable(const void* address) {
+  const auto page = reinterpret_cast<std::uintptr_t>(address) / 4096 * 4096;
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);
+}
+
+TEST(Session, AWriteIntoAnInputThatAKernelUnprotectedIsNamed) {
   const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
     copy_q(a);
-    const_cast<float*>(static_cast<const float*>(a.k))[place(a.k_strides, 1, 1, 4) + 6] += 1.0F;
+    auto* const k =
+        const_cast<float*>(static_cast<const float*>(a.k)) + place(a.k_strides, 1, 1, 4) + 6;
+    make_writable(k);
+    *k += 1.0F;
   });
   ASSERT_EQ(report.modified_inputs.size(), 1U);
   EXPECT_EQ(report.modified_inputs[0], "1 elements of K were changed, the first is K[1, 1, 4, 6]");
@@ -244,15 +257,118 @@ TEST(Session, RowsOfEntriesThatAreNotWrittenAreReported) {
 TEST(Session, AChangedStartOrMaskIsAModifiedInput) {
   const MemoryReport report = report_of(packed_case(), [](const Arguments& a) {
     copy_packed(a);
+    make_writable(a.key_starts);
+    make_writable(a.key_mask);
     const_cast<std::int32_t*>(a.key_starts)[1] = 77;
     const_cast<std::uint8_t*>(a.key_mask)[0] ^= 1;
   });
   EXPECT_EQ(report.modified_inputs.size(), 2U);
   const MemoryReport beyond = report_of(packed_case(), [](const Arguments& a) {
     copy_packed(a);
+    make_writable(a.query_starts);
     const_cast<std::int32_t*>(a.query_starts)[13] = 0;
   });
   EXPECT_EQ(beyond.damaged_guards.size(), 1U);
+}
+
+TEST(SessionDeathTest, AWriteIntoAnInputEndsTheProcessEvenIfItIsUndone) {
+  const auto double_and_halve = [](const float* input) {
+    auto* const value = const_cast<volatile float*>(input);
+    *value = *value * 2;
+    *value = *value / 2;
+  };
+  const std::array<std::function<void(const Arguments&)>, 4> writes{
+      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.q)); },
+      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.k)); },
+      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.v)); },
+      [](const Arguments& a) {
+        auto* const start = const_cast<volatile std::int32_t*>(a.key_starts);
+        *start = *start + 0;
+      }};
+  for (const auto& write : writes) {
+    EXPECT_EXIT((void)report_of(packed_case(), write), testing::KilledBySignal(SIGSEGV), "");
+  }
+}
+
+/// A case whose schedule seed makes memory end where Q does (`ends`), or go on.
+Case case_with_page_end(ElementType type, bool ends) {
+  Case c = strided_case(type);
+  for (c.schedule_seed = 1;; ++c.schedule_seed) {
+    bool is_found = false;
+    (void)report_of(c, [&](const Arguments& a) {
+      const std::int64_t bytes = span_of(query_shape(c.problem), c.layouts.q) *
+                                 static_cast<std::int64_t>(format_of(type).size_bytes);
+      const auto end = reinterpret_cast<std::uintptr_t>(a.q) + static_cast<std::uintptr_t>(bytes);
+      // With the next page an unreadable one, fewer than 16 bytes lie between.
+      is_found = ((4096 - end % 4096) % 4096 < 16) == ends;
+    });
+    if (is_found) return c;
+  }
+}
+
+TEST(SessionDeathTest, ReadingPastABufferThatEndsAtAPageEndsTheProcess) {
+  const auto read_past_q = [](const Case& c, std::int64_t elements) {
+    (void)report_of(c, [&](const Arguments& a) {
+      const auto* const q = static_cast<const volatile float*>(a.q);
+      (void)q[span_of(query_shape(c.problem), c.layouts.q) + elements];
+    });
+  };
+  EXPECT_EXIT(read_past_q(case_with_page_end(ElementType::fp32, true), 4),
+              testing::KilledBySignal(SIGSEGV), "");
+  read_past_q(case_with_page_end(ElementType::fp32, false), 4);
+  Case plain = strided_case(ElementType::fp32);
+  plain.schedule_seed = 0;
+  read_past_q(plain, 4);
+}
+
+TEST(Session, EveryBufferEndsAtAPageInAboutHalfOfTheCasesAndKeepsItsAlignment) {
+  for (const ElementType type : all_element_types()) {
+    Case c = strided_case(type);
+    c.layouts.v.base_offset = 0;
+    const std::size_t size = format_of(type).size_bytes;
+    int at_page = 0;
+    constexpr int cases = 64;
+    for (c.schedule_seed = 1; c.schedule_seed <= cases; ++c.schedule_seed) {
+      Outputs outputs;
+      const MemoryReport report = report_of(
+          c,
+          [&](const Arguments& a) {
+            copy_q(a);
+            const auto address_of = [](const void* pointer) {
+              return reinterpret_cast<std::uintptr_t>(pointer);
+            };
+            // Bits of the address up to the one that the base offset sets.
+            EXPECT_EQ(address_of(a.q) % (2 * size), size);      // offset 1
+            EXPECT_EQ(address_of(a.k) % (4 * size), 2 * size);  // offset 2
+            EXPECT_EQ(address_of(a.o) % (2 * size), size);      // offset 3
+            EXPECT_EQ(address_of(a.v) % 16, 0U);
+            EXPECT_EQ(address_of(a.lse) % 64, 0U);
+            EXPECT_EQ(address_of(a.workspace) % 256, 0U);
+            const auto bytes =
+                static_cast<std::uintptr_t>(span_of(key_shape(c.problem), {})) * size;
+            if ((address_of(a.v) + bytes + 15) % 4096 < 16) ++at_page;
+          },
+          &outputs);
+      EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
+                  report.modified_inputs.empty());
+      const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+      EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+    }
+    EXPECT_GT(at_page, cases / 4);
+    EXPECT_LT(at_page, cases * 3 / 4);
+  }
+}
+
+TEST(Session, FarElementsMayEndAtAPage) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    Case c = far_case();
+    c.schedule_seed = seed;
+    Outputs outputs;
+    const MemoryReport report = report_of(c, copy_q, &outputs);
+    EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty());
+    const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+    EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/floating_point_mode.hpp"
 #include "core/registry.hpp"
 #include "core/safetensors.hpp"
 #include "plugin/descriptor.hpp"
@@ -32,6 +33,8 @@ std::string last_error() {
 
 /// Loads and describes. The object stays loaded for the rest of the process: kernels point into it.
 std::vector<KernelInfo> kernels_in(const std::string& path) {
+  // Linked with -ffast-math, an object makes its loader flush denormals [gcc(1)].
+  const FloatingPointMode mode;
   void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) reject(path, last_error());
   void* address = dlsym(object, symbol);

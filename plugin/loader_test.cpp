@@ -1,6 +1,7 @@
 #include "plugin/loader.hpp"
 
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -90,6 +91,12 @@ TEST(Loader, APathIsLoadedOnce) {
 
 TEST(Loader, AFieldOfALaterVersionThatIsZeroDoesNoHarm) {
   EXPECT_EQ(load_plugin(plugin("newer_struct")).kernels, std::vector<std::string>{"newer_plugin"});
+}
+
+TEST(Loader, APluginLinkedWithFastMathDoesNotMakeTheJudgeFlushDenormals) {
+  const unsigned before = _mm_getcsr();
+  EXPECT_EQ(load_plugin(plugin("flush_on_load")).kernels.front(), "flushing_plugin");
+  EXPECT_EQ(_mm_getcsr() & ~0x3fU, before & ~0x3fU);
 }
 
 TEST(Loader, TwoPluginsCannotShareAName) {

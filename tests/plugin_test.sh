@@ -53,7 +53,21 @@ check "and reproduces the failure" has "$out" reproduced
 
 verify "$plugins/error_in_run.so"
 check "a returned error is a failure" is "$status" 1
+check "of a law of its own" has "$out" "returns_no_error (exact layer)"
 check "the plugin's sentence is shown" has "$out" "no fourth?query today"
+run replay "$(replay_line)"
+check "and is replayed" has "$out" reproduced
+verify "$plugins/round_up_in_run.so"
+check "another rounding mode is a failure" is "$status" 1
+check "of its law" has "$out" "floating_point_mode_kept (exact layer)"
+cases=12 verify "$plugins/flush_on_load.so"
+check "what a plugin does to the floating-point mode while it is loaded disturbs nobody" is "$status" 0
+for where in "" --in-process; do
+  cases=4 verify "$plugins/noisy.so" --json $where
+  check "a plugin that prints passes $where" is "$status" 0
+  check "and its words are not in --json $where" is "$(grep -vc '^{"schema":' <<<"$out")" 0
+  check "but for one record $where" is "$(wc -l <<<"$out")" 1
+done
 verify "$plugins/wrong_answer.so"
 check "a wrong answer is a failure" is "$status" 1
 check "the bound finds it" has "$out" "within_bound"
@@ -83,7 +97,8 @@ isolated abort_in_run crashed "while the kernel ran"
 isolated exit_in_run crashed "called exit(0)"
 isolated hang_in_run timed_out "gave no answer within" --timeout 0.5s
 isolated eat_memory_in_run crashed "more than the limit of 1.5 GiB" --memory-limit 1536MiB
-isolated crash_in_later_unsupported crashed "while the kernel ran"
+isolated write_input_in_run crashed "it wrote to Q, which is an input"
+isolated crash_in_later_unsupported crashed "while the kernel was asked whether it can run the case: unsupported()"
 isolated hang_in_later_unsupported timed_out "gave no answer within" --timeout 0.5s
 isolated wrong_later_refinement failed "precision field 'division_error' is -1; allowed: 0 to 1"
 

@@ -162,6 +162,8 @@ class Campaign {
     for (std::size_t k = next_shrink_++; k < kernels_.size() && !is_interrupted();
          k = next_shrink_++) {
       if (!results_[k].failure || results_[k].is_shrunk) continue;
+      // What depends on chance or on the calls before shrinks to anything.
+      if (!results_[k].failure->repetition.empty()) continue;
       const Failure smallest =
           shrink_failure(runner, *kernels_[k], *results_[k].failure, options_.shrink);
       {

@@ -25,7 +25,7 @@ CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) 
     try {
       (void)run.answer();
     } catch (const KernelError& error) {  // it cannot say how it rounds
-      if (!answer.verdict.failure) answer.verdict = refusal(error, task.the_case);
+      if (!answer.verdict.failure) refuse(answer.verdict, error, task.the_case);
       answer.seconds = clock.times();
       return answer;
     }

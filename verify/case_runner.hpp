@@ -42,8 +42,8 @@ class CaseRunner {
   /// std::logic_error if the f64 reference errs more than it says: then no verdict is worth
   /// anything.
   [[nodiscard]] virtual CaseAnswer run(const KernelInfo& kernel, const CaseTask& task) = 0;
-  /// For candidates of a shrinker: at most this long a case, and no second look at a crash. 0: the
-  /// usual again. Nothing where there is no watchdog.
+  /// For candidates of a shrinker: at most this long a case, infinity being the usual limit, and no
+  /// second look at a failure. 0: the usual again. Nothing where there is no watchdog.
   virtual void hurry(double /*seconds*/) {}
 };
 

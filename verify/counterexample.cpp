@@ -51,6 +51,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                                            const Failure& failure, Executor executor,
                                            const std::string& inputs_file) {
   Json evidence = {{"what", failure.check.detail}};
+  if (!failure.repetition.empty()) evidence["repetition"] = failure.repetition;
   if (failure.check.has_element) {
     const WorstElement& worst = failure.check.worst;
     evidence["element"] = failure.check.tensor + to_string(worst.index);

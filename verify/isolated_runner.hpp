@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "verify/case_runner.hpp"
 #include "verify/worker_process.hpp"
@@ -18,11 +20,16 @@ struct Isolation {
 /// The campaign was asked to end while a case ran.
 struct Interrupted {};
 
-/// Judges in a worker process that is used again and again, and replaced when a kernel kills it,
-/// hangs or grows too large: verdicts `crashed` and `timed_out`. A crash in a worker that had
-/// judged other cases before is repeated in a fresh one, and the verdict says so if it then does
-/// not happen: the earlier case of another kernel may be the cause. A judge that does not finish in
-/// time (phase other than `launch`) is nobody's failure: the case is vacuous.
+/// How often a case is judged in one fresh process before its failure counts as not repeated: the
+/// first call of a process, and calls that find what another call of the same case left.
+inline constexpr int tries_in_a_fresh_process = 3;
+
+/// Judges in a worker process that is used for some tens of cases, and replaced earlier when a
+/// kernel kills it, hangs or grows too large: verdicts `crashed` and `timed_out`. A case that
+/// failed is judged again in a fresh process, up to three times; what then happens at the first try
+/// is the verdict, and otherwise the failure says how it is repeated (Failure::repetition). A judge
+/// that does not finish in time (phases other than `launch` and `ask`) is nobody's failure: the
+/// case is vacuous.
 class IsolatedRunner : public CaseRunner {
  public:
   explicit IsolatedRunner(Isolation isolation) : isolation_(std::move(isolation)) {}
@@ -32,11 +39,13 @@ class IsolatedRunner : public CaseRunner {
 
  private:
   [[nodiscard]] CaseAnswer attempt(const CaseTask& task);
+  [[nodiscard]] CaseAnswer confirmed(const CaseTask& task, CaseAnswer answer);
   [[nodiscard]] CaseAnswer answer_without_reply(const CaseTask& task, const WorkerReply& reply);
 
   Isolation isolation_;
   double hurried_seconds_ = 0;
   std::unique_ptr<WorkerProcess> worker_;  ///< null: the next case gets a fresh one
+  std::vector<std::string> judged_;        ///< keys of the cases that it was given
 };
 
 }  // namespace attest

@@ -11,20 +11,30 @@ namespace attest {
 enum class Phase {
   draw,       ///< Problem, Plan, layouts and seeds
   inputs,     ///< values of Q, K and V
+  ask,        ///< the kernel, about what it can do (Question)
   launch,     ///< the kernel, with its buffers prepared, poisoned and read back
   reference,  ///< the exact answer and the bound
   laws,       ///< comparing, and making variations of a case
   certify     ///< rows of the reference against the oracle
 };
-inline constexpr std::array<std::string_view, 6> phase_names{"draw",      "inputs", "launch",
-                                                             "reference", "laws",   "certify"};
+inline constexpr std::array<std::string_view, 7> phase_names{
+    "draw", "inputs", "ask", "launch", "reference", "laws", "certify"};
+
+/// What a kernel's functions are asked besides to run.
+enum class Question { can_run, plans, precision, workspace };
+/// What follows `while the kernel was asked`, with the function's name in include/attest/plugin.h.
+inline constexpr std::array<std::string_view, 4> question_texts{
+    "whether it can run the case: unsupported()", "for its plans",
+    "how it rounds: refine_precision()", "for its scratch memory: scratch_bytes()"};
 using PhaseTimes = std::array<double, phase_names.size()>;  ///< seconds, by Phase
 
 /// What a process does right now, readable from outside when it dies or does not answer. Lives in
 /// memory that two processes share, and a kernel gone wild may write to it: readers check all.
 struct ActivityNote {
   std::atomic<int> phase = 0;
-  std::array<char, 60> law{};  ///< being checked; ends with 0
+  std::atomic<int> question = 0;  ///< the last one, see Phase::ask
+  std::array<char, 60> law{};     ///< being checked; ends with 0
+  std::array<char, 60> fault{};   ///< what an access that killed the process was about; ends with 0
 };
 
 /// Adds up the time spent in each phase of one case. Phases nest: the inner one gets the time.
@@ -41,6 +51,9 @@ class PhaseClock {
     phase_ = phase;
     if (note_ != nullptr) note_->phase = static_cast<int>(phase);
     return before;
+  }
+  void set_question(Question question) {
+    if (note_ != nullptr) note_->question = static_cast<int>(question);
   }
   void set_law(std::string_view law) {
     if (note_ == nullptr) return;

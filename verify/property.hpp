@@ -51,6 +51,9 @@ enum class Layer {
 };
 [[nodiscard]] std::string_view name_of(Layer layer);
 
+/// The law that a kernel breaks by saying that it failed (KernelError).
+inline constexpr std::string_view error_law = "returns_no_error";
+
 /// A law that every kernel must obey, in one file of verify/properties.
 struct Property {
   std::string name;

@@ -53,7 +53,8 @@ Launch Run::launch(const Case& variation, const Inputs& inputs) {
   }
   return {.outputs = std::move(outputs),
           .memory = session.memory_report(),
-          .findings = device_.take_findings()};
+          .findings = device_.take_findings(),
+          .changed_mode = session.changed_mode()};
 }
 
 Answer Run::answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs) {

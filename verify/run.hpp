@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/case.hpp"
@@ -13,6 +14,7 @@
 #include "cpu_reference/reference_f64.hpp"
 #include "verify/phase.hpp"
 #include "verify/statistics.hpp"
+#include "verify/watched_kernel.hpp"
 
 namespace attest {
 
@@ -21,6 +23,7 @@ struct Launch {
   Outputs outputs;
   MemoryReport memory;
   std::vector<Finding> findings;
+  std::string changed_mode;  ///< how it left the floating-point mode; empty: as it was
 };
 
 /// A kernel threw, or its launch failed. What its device is worth afterwards is not known.
@@ -35,11 +38,14 @@ class Run {
  public:
   /// All arguments outlive the run. `clock` may be null.
   Run(const KernelInfo& kernel, const Case& c, Device& device, PhaseClock* clock = nullptr)
-      : kernel_(kernel),
-        case_(c),
+      : case_(c),
         device_(device),
-        clock_(clock != nullptr ? *clock : own_clock_) {}
+        clock_(clock != nullptr ? *clock : own_clock_),
+        kernel_(watched_kernel(kernel, clock_)) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
+  /// The kernel; what it is asked is seen by the clock.
   [[nodiscard]] const KernelInfo& kernel() const { return kernel_; }
   [[nodiscard]] const Case& the_case() const { return case_; }
   [[nodiscard]] const Problem& problem() const { return case_.problem; }
@@ -61,11 +67,11 @@ class Run {
   [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs);
 
  private:
-  const KernelInfo& kernel_;
   const Case& case_;
   Device& device_;
   PhaseClock own_clock_;
   PhaseClock& clock_;
+  const KernelInfo kernel_;
   std::optional<Inputs> inputs_;
   std::optional<Launch> base_;
   std::optional<Answer> answer_;

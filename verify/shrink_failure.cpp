@@ -1,14 +1,25 @@
 #include "verify/shrink_failure.hpp"
 
 #include <chrono>
+#include <limits>
 
 #include "verify/shrinking.hpp"
 
 namespace attest {
+namespace {
+
+bool is_same(const std::optional<Failure>& failure, const Failure& wanted) {
+  if (!failure || failure->kind != wanted.kind) return false;
+  return wanted.kind != Verdict::failed || failure->law == wanted.law;
+}
+
+}  // namespace
+
 CaseTask task_of(const KernelInfo& kernel, const Failure& failure) {
+  // An error may have been returned for a variation that any law made.
   return {.executor = kernel.executor,
           .the_case = failure.the_case,
-          .laws = {.glob = failure.law, .every_law = true}};
+          .laws = {.glob = failure.law == error_law ? "*" : failure.law, .every_law = true}};
 }
 
 Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failure& failure,
@@ -22,17 +33,17 @@ Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failu
     CaseTask task = task_of(kernel, failure);
     task.the_case = c;
     const CaseVerdict verdict = runner.run(kernel, task).verdict;
-    if (!verdict.failure || verdict.failure->kind != failure.kind) return false;
+    if (!is_same(verdict.failure, failure)) return false;
     smallest = *verdict.failure;
     return true;
   };
-  if (gives_no_answer) runner.hurry(budget.candidate_seconds);
+  runner.hurry(gives_no_answer ? budget.candidate_seconds
+                               : std::numeric_limits<double>::infinity());
   (void)shrink(kernel, failure.the_case, fails, budget.calls);
-  if (!gives_no_answer) return smallest;
   runner.hurry(0);
   if (smallest.the_case == failure.the_case) return failure;
   const CaseVerdict again = runner.run(kernel, task_of(kernel, smallest)).verdict;
-  const bool is_confirmed = again.failure && again.failure->kind == failure.kind;
+  const bool is_confirmed = is_same(again.failure, failure) && again.failure->repetition.empty();
   return is_confirmed ? *again.failure : failure;
 }
 

@@ -31,15 +31,6 @@ std::vector<const Property*> select(Run& run, const LawSelection& laws) {
   return cheap;
 }
 
-/// A kernel that refuses what it claims to support has broken the law that was about to be checked.
-Check checked(const Property& property, Run& run) {
-  try {
-    return property.check(run);
-  } catch (const KernelError& error) {
-    return Check::failed(error.what());
-  }
-}
-
 /// Which law decided, and in which layer.
 std::string law_of(const Failure& failure) {
   if (failure.kind != Verdict::failed) {
@@ -52,31 +43,25 @@ std::string law_of(const Failure& failure) {
 
 }  // namespace
 
-CaseVerdict refusal(const KernelError& error, const Case& c) {
-  CaseVerdict verdict;
+void refuse(CaseVerdict& verdict, const KernelError& error, const Case& c) {
   verdict.verdict = Verdict::failed;
   verdict.failure =
-      Failure{.law = "within_bound", .the_case = c, .check = Check::failed(error.what())};
-  return verdict;
+      Failure{.law = std::string(error_law), .the_case = c, .check = Check::failed(error.what())};
 }
 
 namespace {
 
-CaseVerdict judge(Run& run, const LawSelection& laws) {
-  CaseVerdict verdict;
+void judge(Run& run, const LawSelection& laws, CaseVerdict& verdict) {
   const Case& c = run.the_case();
-  {
-    const InPhase phase(run.clock(), Phase::launch);  // a plugin's code may answer
-    if (const auto reason = why_unsupported(run.kernel(), c)) {
-      verdict.verdict = Verdict::unsupported;
-      verdict.reason = *reason;
-      return verdict;
-    }
+  if (const auto reason = why_unsupported(run.kernel(), c)) {
+    verdict.verdict = Verdict::unsupported;
+    verdict.reason = *reason;
+    return;
   }
   for (const Property* property : select(run, laws)) {
     run.clock().set_law(property->name);
-    const Check check = checked(*property, run);
     verdict.checked_laws.push_back(property->name);
+    const Check check = property->check(run);
     if (property->layer == Layer::bound && check.has_element && check.worst.bound > 0) {
       double& worst =
           check.tensor == "LSE" ? verdict.worst_lse_over_bound : verdict.worst_o_over_bound;
@@ -85,24 +70,25 @@ CaseVerdict judge(Run& run, const LawSelection& laws) {
     if (check.status == Check::Status::failed) {
       verdict.verdict = Verdict::failed;
       verdict.failure = Failure{.law = property->name, .the_case = c, .check = check};
-      return verdict;
+      return;
     }
     if (check.status == Check::Status::vacuous) {
       verdict.verdict = Verdict::vacuous;
       verdict.reason = check.detail;
     }
   }
-  return verdict;
 }
 
 }  // namespace
 
 CaseVerdict verify_case(Run& run, const LawSelection& laws) {
+  CaseVerdict verdict;
   try {
-    return judge(run, laws);
+    judge(run, laws, verdict);
   } catch (const KernelError& error) {
-    return refusal(error, run.the_case());
+    refuse(verdict, error, run.the_case());
   }
+  return verdict;
 }
 
 std::string describe(const Failure& failure, const KernelInfo& kernel) {
@@ -125,6 +111,7 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
     }
     text += '\n';
   }
+  if (!failure.repetition.empty()) text += fmt::format("  repeat   {}\n", failure.repetition);
   return text;
 }
 

@@ -31,6 +31,10 @@ struct Failure {
   Case the_case;
   Check check = {};
   Verdict kind = Verdict::failed;  ///< or crashed, timed_out
+  /// A sentence if the case did not fail at the first try in a fresh process: it depends on what
+  /// ran before, or on chance. Such a failure is kept, and is not shrunk. Empty: it did, or nobody
+  /// tried.
+  std::string repetition{};
 };
 
 /// All laws of one case.
@@ -52,9 +56,8 @@ struct LawSelection {
   bool every_law = false;
 };
 
-/// The verdict on a kernel that fails outside of a law: asked for its roundings or what it
-/// supports.
-[[nodiscard]] CaseVerdict refusal(const KernelError& error, const Case& c);
+/// Makes it the verdict on a kernel that says that it failed, whatever it was asked: law error_law.
+void refuse(CaseVerdict& verdict, const KernelError& error, const Case& c);
 
 /// Checks the laws that apply to the run. A KernelFault passes through.
 [[nodiscard]] CaseVerdict verify_case(Run& run, const LawSelection& laws);

@@ -10,12 +10,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/registry.hpp"
 #include "verify/worker_channel.hpp"
+#include "verify/worker_fault.hpp"
 
 namespace attest {
 namespace {
@@ -72,11 +75,19 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load) {
   (void)setrlimit(RLIMIT_CORE, &no_core);
   LineChannel channel(take_channel());
   ActivityNote* const note = take_note();
+  if (note != nullptr) note_faults_in(*note);
+  // What a kernel prints is read case by case.
+  (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  const auto answer = [&](std::string text) {
+    (void)std::fflush(stdout);
+    std::cout.flush();
+    channel.send(std::move(text));
+  };
   try {
     const std::optional<std::string> first = channel.receive();
     if (!first) return 0;
     load(setup_from_line(*first));
-    channel.send(encode(WorkerSetup{}));  // ready
+    answer(encode(WorkerSetup{}));  // ready
     InProcessRunner runner(note);
     while (const std::optional<std::string> line = channel.receive()) {
       const CaseTask task = task_from_line(*line);
@@ -85,14 +96,14 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load) {
         throw std::logic_error("a worker does not know the kernel " + task.the_case.kernel);
       }
       try {
-        channel.send(encode(runner.run(*kernel, task)));
+        answer(encode(runner.run(*kernel, task)));
       } catch (const KernelFault& fault) {
-        channel.send(encode(crashed(task, note, fault.what())));
+        answer(encode(crashed(task, note, fault.what())));
         std::_Exit(0);  // no destructor may wait for a lost device
       }
     }
   } catch (...) {
-    channel.send(encode(describe_current_exception()));
+    answer(encode(describe_current_exception()));
   }
   // Workers are stopped, not shut down: what a kernel left behind must not run now.
   std::_Exit(0);

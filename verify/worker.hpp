@@ -12,8 +12,8 @@ namespace attest {
 inline constexpr std::string_view worker_argument = "worker";
 
 /// The life of a worker: loads what its first message names through `load`, then judges a case a
-/// line until its parent hangs up. Kernels run in this process; stdout goes to stderr, so that
-/// nothing a kernel prints reaches the channel. A kernel whose launch fails is reported as crashed,
+/// line until its parent hangs up. Kernels run in this process; what they print goes to the parent,
+/// which shows it with their failures. A kernel whose launch fails is reported as crashed,
 /// and the process ends: after a sticky CUDA error it could not go on. Returns the exit code.
 [[nodiscard]] int run_worker(const std::function<void(const WorkerSetup&)>& load);
 

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "verify/processor_time.hpp"
@@ -34,6 +35,10 @@ constexpr std::size_t kept_words = 4096;  // bytes of a worker's stderr
 constexpr std::size_t longest_line = std::size_t{1} << 26;
 // How often memory, deadline and Ctrl-C are looked at while a worker is silent.
 constexpr auto look_every = std::chrono::milliseconds(50);
+// glibc fills memory that malloc gives with the complement of this byte, 0x7f, and freed memory
+// with the byte: a kernel that reads what it did not write finds 3.4e38, NaN in fp16, and not the
+// zeros of fresh pages or what it wrote there last time [mallopt(3), M_PERTURB].
+constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
 // Loading means reading the captured activations and the plugins.
 constexpr double start_seconds = 120;
 
@@ -50,6 +55,18 @@ std::string signal_name(int signal) {
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) return "was killed by " + signal_name(WTERMSIG(status));
   return fmt::format("called exit({})", WEXITSTATUS(status));
+}
+
+/// This process's environment, in which a worker's memory is perturbed unless the user decides.
+std::vector<char*> worker_environment() {
+  std::vector<char*> variables{const_cast<char*>(perturbed_memory)};
+  const std::string_view name = std::string_view(perturbed_memory).substr(0, 16);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with(name)) variables.erase(variables.begin());
+    variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
+  return variables;
 }
 
 /// Linux says of the process that it is not on its way out. A process that ends is marked so before
@@ -80,7 +97,7 @@ WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
     if (reply.kind != WorkerReply::Kind::answered) {
       throw MachineError("a worker process ended before its first case: it " + reply.text);
     }
-    rethrow_error(reply.text);
+    if (const auto error = error_from_line(reply.text)) rethrow(*error);
   } catch (...) {
     clean_up();  // no destructor runs for what was not made
     throw;
@@ -139,8 +156,9 @@ void WorkerProcess::spawn() {
   std::string name = "attest";
   std::string argument(worker_argument);
   const std::array<char*, 3> arguments{name.data(), argument.data(), nullptr};
-  const int error =
-      posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
+  const std::vector<char*> environment = worker_environment();
+  const int error = posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(),
+                                environment.data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
@@ -149,24 +167,42 @@ void WorkerProcess::spawn() {
   }
 }
 
-WorkerReply WorkerProcess::ask(std::string_view line, const WorkerLimits& limits,
+WorkerReply WorkerProcess::ask(std::string_view question, const WorkerLimits& limits,
                                const std::function<bool()>& is_interrupted) {
+  read_all_errors();
+  words_.clear();
+  ++question_;
   // Failing to send means that it died since its last answer; waiting finds out how.
-  (void)send_all(channel_.get(), std::string(line) + '\n');
-  return wait_for_line(limits, is_interrupted);
+  (void)send_all(
+      channel_.get(),
+      sealed({.question = question_, .process = getpid(), .text = std::string(question)}) + '\n');
+  return wait_for_answer(limits, is_interrupted);
 }
 
-WorkerReply WorkerProcess::wait_for_line(const WorkerLimits& limits,
-                                         const std::function<bool()>& is_interrupted) {
+WorkerReply WorkerProcess::reply_of(std::string_view line) {
+  const auto no_answer = [this](const char* what) { return bury(WorkerReply::Kind::died, what); };
+  std::optional<Letter> letter = opened(line);
+  if (!letter) return no_answer("wrote something else than an answer to its parent");
+  if (letter->process != pid_) {
+    return no_answer("did not answer, but another process did: the kernel forked");
+  }
+  if (letter->question != question_) return no_answer("answered a question that it was not asked");
+  if (!unread_.empty()) return no_answer("wrote more than its answer to its parent");
+  read_all_errors();
+  return {.text = std::move(letter->text), .last_words = last_words()};
+}
+
+WorkerReply WorkerProcess::wait_for_answer(const WorkerLimits& limits,
+                                           const std::function<bool()>& is_interrupted) {
   // On a busy machine a correct kernel takes long; what counts is how long it could have run.
   const auto start = Clock::now();
   const ProcessorTime before = processor_time(pid_);
-  bool has_errors = true, is_late = false;
+  bool has_errors = true, is_late = false, is_gone = false;
   while (true) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
-      std::string text = unread_.substr(0, end);
+      const std::string line = unread_.substr(0, end);
       unread_.erase(0, end + 1);
-      return {.text = std::move(text)};
+      return reply_of(line);
     }
     if (unread_.size() > longest_line) {
       return bury(WorkerReply::Kind::died, "wrote something else than an answer to its parent");
@@ -194,8 +230,20 @@ WorkerReply WorkerProcess::wait_for_line(const WorkerLimits& limits,
         std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Seconds>(left, look_every));
     (void)poll(waits.data(), has_errors ? 2 : 1, is_late ? 0 : static_cast<int>(pause.count()) + 1);
     if (has_errors && waits[1].revents != 0) has_errors = read_errors();
-    if (waits[0].revents != 0 && !read_channel()) return bury(WorkerReply::Kind::died, "");
+    if (waits[0].revents != 0) {
+      if (!read_channel()) return bury(WorkerReply::Kind::died, "");
+    } else if (is_gone) {  // and a process that its kernel started holds the channel open
+      return bury(WorkerReply::Kind::died, "");
+    } else {
+      is_gone = has_ended();  // what it sent before is read first
+    }
   }
+}
+
+bool WorkerProcess::has_ended() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
 }
 
 bool WorkerProcess::read_channel() {
@@ -230,12 +278,17 @@ WorkerReply WorkerProcess::bury(WorkerReply::Kind kind, std::string why) {
   kill(pid_, SIGKILL);  // should the kernel have changed its group
   while (ended == 0 || (ended < 0 && errno == EINTR)) ended = waitpid(pid_, &status, 0);
   pid_ = -1;
-  // A process that a kernel moved out of the group may hold the pipe open: never wait for its end.
+  read_all_errors();
+  return {.kind = kind, .text = why + last_words()};
+}
+
+void WorkerProcess::read_all_errors() {
+  // A process that a kernel moved out of the group may hold the pipe open, or fill it for ever:
+  // never wait for its end.
   for (int i = 0; i < 1000; ++i) {
     pollfd wait{.fd = errors_.get(), .events = POLLIN, .revents = 0};
     if (poll(&wait, 1, 0) <= 0 || !read_errors()) break;
   }
-  return {.kind = kind, .text = why + last_words()};
 }
 
 std::string WorkerProcess::last_words() const {
@@ -265,11 +318,23 @@ Phase WorkerProcess::phase() const {
   return is_known ? static_cast<Phase>(phase) : Phase::launch;
 }
 
+Question WorkerProcess::question() const {
+  const int question = note_->question;
+  const bool is_known = question >= 0 && question < static_cast<int>(question_texts.size());
+  return is_known ? static_cast<Question>(question) : Question::can_run;
+}
+
 std::string WorkerProcess::law() const {
   std::string law(note_->law.data(), strnlen(note_->law.data(), note_->law.size()));
   std::erase_if(
       law, [](char c) { return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0; });
   return law;
+}
+
+std::string WorkerProcess::fault() const {
+  std::string fault(note_->fault.data(), strnlen(note_->fault.data(), note_->fault.size()));
+  std::erase_if(fault, [](char c) { return std::isprint(static_cast<unsigned char>(c)) == 0; });
+  return fault;
 }
 
 }  // namespace attest

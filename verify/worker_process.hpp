@@ -42,8 +42,10 @@ struct WorkerReply {
     timed_out,   ///< stopped
     interrupted  ///< stopped because the campaign ends
   } kind = Kind::answered;
-  /// The answer's line; otherwise one line about what happened, with the worker's last words.
+  /// The answer; otherwise one line about what happened, with the worker's last words.
   std::string text;
+  /// Answered: the last lines that the worker printed meanwhile, as a clause; empty: none.
+  std::string last_words{};
 };
 
 /// One worker: this executable again, in a process of its own, in a process group of its own. It
@@ -58,22 +60,32 @@ class WorkerProcess {
   /// Kills it and whatever it started.
   ~WorkerProcess();
 
-  /// Sends a line and waits for one. After anything but an answer the process is gone.
-  [[nodiscard]] WorkerReply ask(std::string_view line, const WorkerLimits& limits,
+  /// Sends a question, one line, and waits for its answer. Anything else that arrives, an answer to
+  /// another question or of another process among it, is no answer: the worker died. After anything
+  /// but an answer the process is gone.
+  [[nodiscard]] WorkerReply ask(std::string_view question, const WorkerLimits& limits,
                                 const std::function<bool()>& is_interrupted);
   /// What the worker was last seen doing, also after its death.
   [[nodiscard]] Phase phase() const;
+  /// The last thing that its kernel was asked.
+  [[nodiscard]] Question question() const;
   /// The law that it was checking; empty: none.
   [[nodiscard]] std::string law() const;
+  /// What the access that killed it was about (ActivityNote::fault); empty: not known.
+  [[nodiscard]] std::string fault() const;
 
  private:
   void spawn();
   void clean_up();
-  [[nodiscard]] WorkerReply wait_for_line(const WorkerLimits& limits,
-                                          const std::function<bool()>& is_interrupted);
+  [[nodiscard]] WorkerReply wait_for_answer(const WorkerLimits& limits,
+                                            const std::function<bool()>& is_interrupted);
+  /// Of a line that arrived.
+  [[nodiscard]] WorkerReply reply_of(std::string_view line);
+  [[nodiscard]] bool has_ended() const;
   /// Reads what is there; false at the end of the stream.
   [[nodiscard]] bool read_channel();
   [[nodiscard]] bool read_errors();
+  void read_all_errors();
   /// Ends the process and says how it ended.
   WorkerReply bury(WorkerReply::Kind kind, std::string why);
   [[nodiscard]] std::string last_words() const;
@@ -83,7 +95,8 @@ class WorkerProcess {
   OwnedFd channel_, errors_;
   ActivityNote* note_ = nullptr;
   std::string unread_;
-  std::string words_;  ///< the end of its stderr
+  std::uint64_t question_ = 0;  ///< number of the last one
+  std::string words_;           ///< the end of what it printed since
   std::chrono::steady_clock::time_point memory_checked_{};
 };
 

@@ -81,6 +81,7 @@ double number_from_json(const Json& json) {
 Json failure_json(const Failure& failure) {
   return {{"law", failure.law},
           {"kind", enum_json(failure.kind)},
+          {"repetition", failure.repetition},
           {"case", parse_json(to_json(failure.the_case))},
           {"check", check_json(failure.check)}};
 }
@@ -89,7 +90,8 @@ Failure failure_from_json(const Json& json) {
   return {.law = json.at("law"),
           .the_case = case_from_json(json.at("case").dump(), "a failure"),
           .check = check_from(json.at("check")),
-          .kind = enum_from<Verdict>(json.at("kind"), 6)};
+          .kind = enum_from<Verdict>(json.at("kind"), 6),
+          .repetition = json.at("repetition")};
 }
 
 std::string encode(const WorkerSetup& setup) {
@@ -168,17 +170,21 @@ std::string encode(const WorkerError& error) {
   return line_of({{"error", error.text}, {"kind", enum_json(error.kind)}});
 }
 
-void rethrow_error(std::string_view line) {
-  if (!line.starts_with("{\"error\":")) return;
+std::optional<WorkerError> error_from_line(std::string_view line) {
+  if (!line.starts_with("{\"error\":")) return std::nullopt;
   const Json json = parse_json(line);
-  const std::string text = json.at("error");
-  switch (enum_from<WorkerError::Kind>(json.at("kind"), 3)) {
+  return WorkerError{.kind = enum_from<WorkerError::Kind>(json.at("kind"), 3),
+                     .text = json.at("error")};
+}
+
+void rethrow(const WorkerError& error) {
+  switch (error.kind) {
     case WorkerError::Kind::machine:
-      throw MachineError(text);
+      throw MachineError(error.text);
     case WorkerError::Kind::input:
-      throw InvalidInput(text);
+      throw InvalidInput(error.text);
     case WorkerError::Kind::internal:
-      throw std::logic_error(text);
+      throw std::logic_error(error.text);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +32,10 @@ struct WorkerError {
   std::string text;
 };
 [[nodiscard]] std::string encode(const WorkerError& error);
-/// Throws what the worker caught, if the line says so: MachineError, InvalidInput or
-/// std::logic_error.
-void rethrow_error(std::string_view line);
+/// Nothing if the line is another message. Throws like the other readers.
+[[nodiscard]] std::optional<WorkerError> error_from_line(std::string_view line);
+/// Throws what the worker caught: MachineError, InvalidInput or std::logic_error.
+void rethrow(const WorkerError& error);
 
 /// A failure as it stands in messages and in the state of a campaign.
 [[nodiscard]] Json failure_json(const Failure& failure);

@@ -27,7 +27,8 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
                                          .bound = 0,
                                          .ratio = std::numeric_limits<double>::infinity()},
                                         "outside"),
-              .kind = Verdict::failed};
+              .kind = Verdict::failed,
+              .repetition = "not repeated"};
   answer.certificate = {.rows = 1, .worst_o_ratio = 0.5, .worst_lse_ratio = 0.25};
   answer.judgement =
       Judgement{.rejected = {true, false, false, false, false, false, true, false}, .laws = {"b"}};
@@ -41,6 +42,7 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   EXPECT_EQ(read.verdict.failure->the_case, answer.verdict.failure->the_case);
   EXPECT_TRUE(std::isnan(read.verdict.failure->check.worst.got));
   EXPECT_EQ(read.verdict.failure->check.worst.want, answer.verdict.failure->check.worst.want);
+  EXPECT_EQ(read.verdict.failure->repetition, "not repeated");
   ASSERT_TRUE(read.judgement.has_value());
   EXPECT_EQ(read.judgement->rejected, answer.judgement->rejected);
   EXPECT_EQ(read.judgement->laws, answer.judgement->laws);
@@ -68,11 +70,13 @@ TEST(WorkerProtocol, ATaskAndASetupArriveAsTheyWereSent) {
 }
 
 TEST(WorkerProtocol, ErrorsKeepTheirKind) {
-  EXPECT_THROW(rethrow_error(encode(WorkerError{WorkerError::Kind::machine, "a"})), MachineError);
-  EXPECT_THROW(rethrow_error(encode(WorkerError{WorkerError::Kind::input, "a"})), InvalidInput);
-  EXPECT_THROW(rethrow_error(encode(WorkerError{WorkerError::Kind::internal, "a"})),
-               std::logic_error);
-  EXPECT_NO_THROW(rethrow_error(encode(CaseAnswer{})));
+  const auto send = [](WorkerError::Kind kind) {
+    if (const auto error = error_from_line(encode(WorkerError{kind, "a"}))) rethrow(*error);
+  };
+  EXPECT_THROW(send(WorkerError::Kind::machine), MachineError);
+  EXPECT_THROW(send(WorkerError::Kind::input), InvalidInput);
+  EXPECT_THROW(send(WorkerError::Kind::internal), std::logic_error);
+  EXPECT_FALSE(error_from_line(encode(CaseAnswer{})));
 }
 
 TEST(WorkerProtocol, WhatAKernelWroteIsNoAnswer) {
@@ -80,6 +84,7 @@ TEST(WorkerProtocol, WhatAKernelWroteIsNoAnswer) {
        {"", "hello", "[]", "{}", "{\"verdict\":0}", "{\"verdict\":99}"}) {
     EXPECT_ANY_THROW((void)answer_from_line(line)) << line;
   }
+  EXPECT_ANY_THROW((void)error_from_line("{\"error\": and no more"));
 }
 
 }  // namespace

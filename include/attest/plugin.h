@@ -14,14 +14,16 @@
  * value head h / (query_heads / kv_heads).
  *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
- * memory of the current CUDA device for ATTEST_CUDA. Q, K and V may only be read. O, LSE and scratch hold NaN on entry: write
- * every element of O and LSE, and assume nothing about scratch. Do not touch the gaps that strides leave: they hold NaN, are
- * checked afterwards, and may not be read into an answer either. O never overlaps an input.
+ * memory of the current CUDA device for ATTEST_CUDA. Q, K and V may only be read: in host memory their pages are read-only. O,
+ * LSE and scratch hold NaN on entry: write every element of O and LSE, and assume nothing about scratch. Do not touch the gaps
+ * that strides leave: they hold NaN, are checked afterwards, and may not be read into an answer either. Memory may end where a
+ * tensor does. O never overlaps an input.
  *
  * Threads and time. All callbacks are called from one thread at a time; several worker processes may each have loaded the
  * plugin. For ATTEST_HOST the work must be finished when run() returns. For ATTEST_CUDA put all work into `stream` (or order
  * it before what comes later in that stream) and return without waiting; the current device is set. Keep no state between
- * calls that changes an answer: the same call must give the same bits if you claim determinism.
+ * calls that changes an answer: the same call must give the same bits if you claim determinism. Return with the rounding mode,
+ * flushing of denormals and exception masks that you were called with.
  *
  * Ownership. Everything that attest_plugin() returns a pointer to stays yours, must not change, and lives as long as the
  * process. A returned error string needs to live until the next call. Let no C++ exception out: it fails the case. A crash, an

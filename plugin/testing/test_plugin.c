@@ -1,9 +1,12 @@
 /* One correct kernel, and one way to be wrong for each macro that the build may define. */
+#include <fenv.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 #include <attest/plugin.h>
 
@@ -69,6 +72,13 @@ static const char* run(const AttestRun* r) {
   if (p->query_len > 3) exit(0);
 #elif defined(HANG_IN_RUN)
   while (p->query_len > 3) sleep(1);
+#elif defined(WRITE_INPUT_IN_RUN)
+  volatile float* q = (volatile float*)r->q;
+  if (p->query_len > 3) *q = *q * 2, *q = *q / 2;
+#elif defined(ROUND_UP_IN_RUN)
+  if (p->query_len > 3) fesetround(FE_UPWARD);
+#elif defined(NOISY)
+  puts("{\"kind\": noise of run}");
 #endif
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {
@@ -112,12 +122,16 @@ static struct {
 static const AttestKernel* kernels[] = {&kernel, &second};
 static AttestPlugin plugin = {sizeof(AttestPlugin), ATTEST_PLUGIN_VERSION, kernels, 1};
 
-#if defined(CRASH_ON_LOAD) || defined(EXIT_ON_LOAD) || defined(HANG_ON_LOAD)
+#if defined(CRASH_ON_LOAD) || defined(EXIT_ON_LOAD) || defined(HANG_ON_LOAD) || defined(NOISY) || defined(FLUSH_ON_LOAD)
 __attribute__((constructor)) static void on_load(void) {
 #if defined(CRASH_ON_LOAD)
   *nowhere = 1;
 #elif defined(EXIT_ON_LOAD)
   exit(7);
+#elif defined(NOISY)
+  puts("{\"kind\": noise of loading}");
+#elif defined(FLUSH_ON_LOAD) /* what -ffast-math links in */
+  _mm_setcsr(_mm_getcsr() | 0x8040u);
 #else
   for (;;) pause();
 #endif
@@ -231,6 +245,8 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   kernel.unsupported = unsupported;
 #elif defined(WRONG_LATER_REFINEMENT)
   kernel.refine_precision = refine;
+#elif defined(FLUSH_ON_LOAD)
+  kernel.name = "flushing_plugin";
 #elif defined(CUDA_KERNEL)
   kernel.memory_space = ATTEST_CUDA;
 #elif defined(ALIGNED)

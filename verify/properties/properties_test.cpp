@@ -1,8 +1,11 @@
 // The laws about dense problems against saboteurs; shape_laws_test.cpp and statistic_laws_test.cpp
 // have the others.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <optional>
 
@@ -36,8 +39,13 @@ TEST(Properties, AnUnwrittenElementIsCaught) {
 }
 
 TEST(Properties, AModifiedInputIsCaught) {
-  expect_caught("inputs_unmodified",
-                [](const Arguments& a) { *static_cast<float*>(const_cast<void*>(a.q)) += 1.0F; });
+  expect_caught("inputs_unmodified", [](const Arguments& a) {
+    // Pages of inputs cannot be written to, unless a kernel makes it so.
+    void* const q = const_cast<void*>(a.q);
+    const auto page = reinterpret_cast<std::uintptr_t>(q) / 4096 * 4096;
+    ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);
+    *static_cast<float*>(q) += 1.0F;
+  });
 }
 
 TEST(Properties, AnEmptyRowThatIsNotZeroOrHasAFiniteLseIsCaught) {
@@ -186,8 +194,32 @@ TEST(Properties, ANaNMayGetLostInARowWithoutABound) {
   EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
 }
 
-TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportIsCaught) {
-  expect_caught("within_bound", [](const Arguments&) { throw KernelError("out of registers"); });
+TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportBreaksALawOfItsOwn) {
+  const auto refuse = [](const Arguments&) { throw KernelError("out of registers"); };
+  expect_caught("returns_no_error", refuse);
+  expect_caught("within_bound", refuse);
+  HostMemoryDevice device;
+  KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
+  const Case c = plain_case();
+  const auto law_broken = [&] {
+    attest::Run run(kernel, c, device);
+    const CaseVerdict verdict = verify_case(run, {});
+    return verdict.failure ? verdict.failure->law : "";
+  };
+  kernel.precision = [](const Problem&, const Plan&) -> PrecisionPlan { throw KernelError("no"); };
+  EXPECT_EQ(law_broken(), "returns_no_error");
+  kernel.launch = [](const Arguments&, Device&) { throw KernelError("no"); };
+  EXPECT_EQ(law_broken(), "returns_no_error");
+}
+
+TEST(Properties, AFloatingPointModeThatIsNotRestoredIsCaughtAndDoesNotReachTheJudge) {
+  const int before = std::fegetround();
+  expect_caught("floating_point_mode_kept",
+                [](const Arguments&) { (void)std::fesetround(FE_UPWARD); });
+  expect_caught("floating_point_mode_kept",
+                [](const Arguments&) { _mm_setcsr(_mm_getcsr() | 0x8040U); });
+  EXPECT_EQ(std::fegetround(), before);
+  EXPECT_EQ(_mm_getcsr() & 0x8040U, 0U);
 }
 
 TEST(Properties, ASecondRequestThatDiffersFromItsTwinIsCaught) {
@@ -249,7 +281,9 @@ TEST(Properties, AMeanThatIsNotCorrectlyRoundedIsCaught) {
 }
 
 TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
-  const std::vector<std::string> covered{"within_bound",
+  const std::vector<std::string> covered{"returns_no_error",
+                                         "floating_point_mode_kept",
+                                         "within_bound",
                                          "lse_within_bound",
                                          "guards_untouched",
                                          "outputs_written",

@@ -29,8 +29,8 @@ extern "C" const char* __asan_default_options() {
 }
 
 int main(int argc, char** argv) {
-  attest::add_rogue_kernels();
   const std::string_view command = argc > 1 ? argv[1] : "";
+  attest::add_rogue_kernels(command == attest::worker_argument);
   if (command == attest::worker_argument) {
     return attest::run_worker([](const attest::WorkerSetup& setup) {
       if (!setup.inputs_file.empty()) throw attest::InvalidInput(setup.inputs_file + " is bad");

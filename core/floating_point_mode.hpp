@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cfenv>
+#include <string>
+
+namespace attest {
+
+/// How the calling thread computes: rounding, flushing of denormals and masked exceptions, in the
+/// control words of SSE (MXCSR) and of the x87. They are callee-saved by the ABI: a function that
+/// changes them and returns changes the results of its caller. Taken when the object is made,
+/// restored when it goes; flags that exceptions raise do not belong to it.
+class FloatingPointMode {
+ public:
+  FloatingPointMode() noexcept;
+  FloatingPointMode(const FloatingPointMode&) = delete;
+  FloatingPointMode& operator=(const FloatingPointMode&) = delete;
+  ~FloatingPointMode();
+
+  /// What is different now, such as "denormal results are flushed to zero (MXCSR 0x9f80, was
+  /// 0x1f80)"; empty: nothing.
+  [[nodiscard]] std::string changes() const;
+
+ private:
+  std::fenv_t before_{};
+};
+
+}  // namespace attest
