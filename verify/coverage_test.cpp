@@ -42,9 +42,9 @@ TEST(Coverage, TheDefaultRunOfAllKernelsReachesEveryFeature) {
 
 // Of each kind of kernel one: what it can reach at all, 500 cases of its own reach.
 TEST(Coverage, TheCasesOfOneKernelReachEveryFeatureThatItCanHave) {
-  const std::set<std::string> of_splits{"key splits, the last with a tail",
-                                        "more key splits than tiles",
-                                        "key splits that a row sees nothing of"};
+  const std::set<std::string> of_splits{
+      "key splits, the last with a tail", "more key splits than tiles",
+      "key splits that a row sees nothing of", "key splits of over 2,048 keys"};
   const std::set<std::string> of_16_bits{"base pointer aligned to 2 bytes"};
   const KernelInfo* tiled = find_kernel("k3_sequence_parallel", Executor::simt);
   ASSERT_NE(tiled, nullptr);
@@ -69,7 +69,8 @@ TEST(Coverage, AFeatureThatNoCaseHasIsNamedInTheText) {
   EXPECT_NE(to_string(coverage).find("not reached: one query\n"), std::string::npos);
 }
 
-/// The kernel with every stride cut to 32 bits, as an `int` in its code would do.
+/// The kernel with every stride cut to an integer of 32 bits, as one in its code would do.
+template <typename Integer>
 KernelInfo with_32_bit_strides(const KernelInfo& kernel) {
   KernelInfo narrow = kernel;
   narrow.launch = [&kernel](const Arguments& a, Device& device) {
@@ -78,7 +79,7 @@ KernelInfo with_32_bit_strides(const KernelInfo& kernel) {
                                        &Arguments::v_strides, &Arguments::o_strides}) {
       Strides& strides = cut.*tensor;
       for (std::int64_t* stride : {&strides.batch, &strides.head, &strides.row}) {
-        *stride = static_cast<std::int32_t>(*stride);
+        *stride = static_cast<Integer>(*stride);
       }
     }
     kernel.launch(cut, device);
@@ -92,19 +93,31 @@ Verdict verdict_of(const KernelInfo& kernel, const Case& c) {
   return verify_case(run, {}).verdict;
 }
 
-TEST(Coverage, OnlyElementsBeyond2To31ShowAKernelThatKeepsStridesIn32Bits) {
+/// Every tensor of a case with a stride of `distance` shows the cut to `Integer`, and no shorter
+/// one does.
+template <typename Integer>
+void expect_shown_from(std::int64_t distance, std::int64_t shorter) {
   const KernelInfo& k3 = *find_kernel("k3_sequence_parallel", Executor::simt);
-  const KernelInfo narrow = with_32_bit_strides(k3);
+  const KernelInfo narrow = with_32_bit_strides<Integer>(k3);
   Case c{.kernel = k3.name,
          .problem = {.batch = 2, .query_len = 5, .key_len = 9, .head_dim = 16},
          .plan = {.query_tile = 8, .key_tile = 8}};
   for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
     c.layouts = {};
+    (c.layouts.*tensor).outer_gap = shorter;
     EXPECT_EQ(verdict_of(narrow, c), Verdict::passed);
-    (c.layouts.*tensor).outer_gap = far_elements;
+    (c.layouts.*tensor).outer_gap = distance;
     EXPECT_EQ(verdict_of(k3, c), Verdict::passed);
     EXPECT_EQ(verdict_of(narrow, c), Verdict::failed);
   }
+}
+
+TEST(Coverage, OnlyElementsBeyond2To31ShowAKernelThatKeepsStridesIn32Bits) {
+  expect_shown_from<std::int32_t>(far_elements, 0);
+}
+
+TEST(Coverage, OnlyElementsBeyond2To32ShowAKernelThatKeepsStridesInUnsigned32Bits) {
+  expect_shown_from<std::uint32_t>(2 * far_elements, far_elements);
 }
 
 }  // namespace

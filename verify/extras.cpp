@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "verify/lengths.hpp"
+
 namespace attest {
 namespace {
 
@@ -14,21 +16,14 @@ bool one_of(int count) {
   return *gen::inRange(0, count) == 0;
 }
 
-/// 0 and 1, beside a tile's edge, all keys, no end, anything.
+/// Sides of sliding windows in use are powers of two from here on.
+constexpr std::int64_t long_side = 1024;
+
 std::int64_t draw_side(std::int64_t tile, std::int64_t key_len) {
   const std::int64_t any = *gen::inRange<std::int64_t>(0, key_len + 1);
+  if (key_len > long_side && one_of(3)) return long_side + *gen::inRange<std::int64_t>(-1, 3);
   return *gen::weightedElement<std::int64_t>(
       {{2, 0}, {1, 1}, {1, tile - 1}, {1, tile}, {1, tile + 1}, {1, key_len}, {2, -1}, {3, any}});
-}
-
-/// What users have most is causal: no key past the diagonal. Without an end on the right there are
-/// tiles in which a window begins and nothing ends.
-Window draw_window(std::int64_t tile, std::int64_t key_len) {
-  Window window{.left = draw_side(tile, key_len), .right = draw_side(tile, key_len)};
-  const int kind = *gen::inRange(0, 6);
-  if (kind < 2) window.right = 0;
-  if (kind == 2) window.right = -1;
-  return window;
 }
 
 std::int64_t draw_value_dim(const KernelInfo& kernel, std::int64_t max_head_dim,
@@ -44,6 +39,17 @@ std::uint64_t draw_seed() {
 }
 
 }  // namespace
+
+// What users have most is causal: no key past the diagonal. Without an end on the right there are
+// tiles in which a window begins and nothing ends.
+Window draw_window(std::int64_t key_tile, std::int64_t key_len) {
+  const std::int64_t tile = tile_or_usual(key_tile);
+  Window window{.left = draw_side(tile, key_len), .right = draw_side(tile, key_len)};
+  const int kind = *gen::inRange(0, 6);
+  if (kind < 2) window.right = 0;
+  if (kind == 2) window.right = -1;
+  return window;
+}
 
 Extras draw_extras(const KernelInfo& kernel) {
   const Features& has = kernel.features;
@@ -74,8 +80,7 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
     std::vector<Mask> masks = kernel.masks;
     std::erase_if(masks, [](Mask mask) { return !is_window(mask); });
     problem.mask = *gen::elementOf(masks);
-    const std::int64_t tile = std::max<std::int64_t>(key_tile, 1);
-    problem.window = draw_window(tile, problem.key_len);
+    problem.window = draw_window(key_tile, problem.key_len);
   }
   if (extras.value_dim) problem.value_dim = draw_value_dim(kernel, max_head_dim, problem.head_dim);
   if (extras.padding) {

@@ -17,6 +17,10 @@ struct Extras {
 /// at a time. Draws nothing for a kernel that offers nothing.
 [[nodiscard]] Extras draw_extras(const KernelInfo& kernel);
 
+/// Sides of a window among `key_len` keys: 0 and 1, beside an edge of a tile of `key_tile` keys,
+/// around 1,024, all keys, no end, anything.
+[[nodiscard]] Window draw_window(std::int64_t key_tile, std::int64_t key_len);
+
 /// Window, value_dim, lengths and padding of a problem whose other sizes are drawn. `key_tile` is
 /// that of the plan: windows begin and end around its edges.
 void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int64_t key_tile,

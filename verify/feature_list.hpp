@@ -20,5 +20,7 @@ using Predicate = std::function<bool(const Case&)>;
 void add_value_features(std::vector<Feature>& list);
 /// What only some kernels offer: windows, softcap, value_dim, lengths, padding.
 void add_extra_features(std::vector<Feature>& list);
+/// Large sizes, and what else is drawn on purpose because chance would not (heavy_tail.hpp).
+void add_tail_features(std::vector<Feature>& list);
 
 }  // namespace attest

@@ -251,6 +251,7 @@ const std::vector<Feature>& all_features() {
     add_memory(list);
     add_value_features(list);
     add_extra_features(list);
+    add_tail_features(list);
     return list;
   }();
   return features;

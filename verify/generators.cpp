@@ -15,6 +15,7 @@
 #include "core/registry.hpp"
 #include "core/stored_shapes.hpp"
 #include "verify/extras.hpp"
+#include "verify/heavy_tail.hpp"
 #include "verify/shrinking.hpp"
 
 namespace attest {
@@ -49,20 +50,20 @@ std::vector<const InputFamily*> matching_families(const std::string& glob) {
   return matching;
 }
 
-std::int64_t draw_head_dim(const KernelInfo& kernel, const InputFamily& family,
-                           const GeneratorOptions& options) {
+std::int64_t draw_head_dim(const KernelInfo& kernel, const InputFamily& family, std::int64_t most) {
   if (!family.head_dims.empty()) return *gen::elementOf(family.head_dims);
   const auto common = *gen::element<std::int64_t>(16, 32, 64);
   const auto odd = *gen::element<std::int64_t>(1, 7, 16, 17, 24, 40, 48, 59, 63);
-  const auto wide = *gen::element<std::int64_t>(65, 80, 96, 111, 128);
+  std::vector<std::int64_t> wide{65, 80, 96, 111, 128, 129, 160, 192, 255, 256, 512, 1024};
+  std::erase_if(wide, [&](std::int64_t dim) { return dim > std::max(most, usual_sizes.head_dim); });
   const auto drawn = *gen::weightedOneOf<std::int64_t>(
-      {{5, gen::just(common)}, {3, gen::just(odd)}, {2, gen::just(wide)}});
-  const std::int64_t usual = std::min(drawn, options.max_head_dim);
+      {{5, gen::just(common)}, {3, gen::just(odd)}, {2, gen::elementOf(wide)}});
+  const std::int64_t usual = std::min(drawn, most);
   const std::vector<std::int64_t>& own = kernel.head_dims;
   if (own.empty() || std::ranges::find(own, usual) != own.end()) return usual;
   std::vector<std::int64_t> within;
   for (const std::int64_t dim : own) {
-    if (dim <= options.max_head_dim) within.push_back(dim);
+    if (dim <= most) within.push_back(dim);
   }
   return within.empty() ? own.front() : *gen::elementOf(within);
 }
@@ -86,30 +87,44 @@ TensorLayout draw_layout() {
           .lone_stride = *gen::element<std::int64_t>(0, 0, 0, 1, std::int64_t{1} << 33)};
 }
 
-/// Moves the steps of the slowest dimension so far apart that the last element lies beyond 2^31,
-/// if any order has two steps.
-void move_far(TensorLayout& layout, const Shape& shape) {
+/// Each of the steps that lie far apart is a piece of memory of its own; where there are more, the
+/// gaps between them are too short for that and would be filled.
+constexpr std::int64_t most_far_steps = 512;
+
+/// Moves the steps of the slowest dimension so far apart that the last element lies beyond
+/// `distance` elements, if any order has two steps.
+void move_far(TensorLayout& layout, const Shape& shape, std::int64_t distance) {
   std::vector<DimOrder> orders;
   for (const DimOrder order : all_dim_orders()) {
-    if (shape[static_cast<std::size_t>(slowest_dim(order))] > 1) orders.push_back(order);
+    const std::int64_t steps = shape[static_cast<std::size_t>(slowest_dim(order))];
+    if (steps > 1 && steps <= most_far_steps) orders.push_back(order);
   }
   if (orders.empty()) return;
   layout.order = *gen::elementOf(orders);
   const std::int64_t steps = shape[static_cast<std::size_t>(slowest_dim(layout.order))] - 1;
-  layout.outer_gap = (far_elements + steps - 1) / steps;
+  layout.outer_gap = (distance + steps - 1) / steps;
 }
 
-Layouts draw_layouts(const Problem& problem, bool may_be_far) {
+/// How far from the first element the last one may lie, in elements: beyond what signed and what
+/// unsigned 32-bit offsets reach. Memory of a GPU is taken, address space of the host is not.
+std::int64_t draw_distance(const KernelInfo& kernel, ElementType type) {
+  const auto distance = *gen::element(far_elements, 2 * far_elements);
+  const bool fits = kernel.executor != Executor::gpu || format_of(type).size_bytes == 2;
+  return fits ? distance : far_elements;
+}
+
+Layouts draw_layouts(const KernelInfo& kernel, const Problem& problem, bool may_be_far) {
   if (*gen::inRange(0, 4) == 0) return {};
   Layouts layouts{.q = draw_layout(), .k = draw_layout(), .v = draw_layout(), .o = draw_layout()};
   const int far = *gen::inRange(0, 100);
   if (!may_be_far || problem.key_len == 0) return layouts;
-  // One tensor at a time: each takes 8 GiB of address space.
+  const std::int64_t distance = draw_distance(kernel, problem.element_type);
+  // One tensor at a time: each takes 8 or 16 GiB of address space.
   const StoredShapes shapes = stored_shapes(problem);
-  if (far == 0) move_far(layouts.q, shapes.q);
-  if (far == 1) move_far(layouts.k, shapes.k);
-  if (far == 2) move_far(layouts.v, shapes.v);
-  if (far == 3) move_far(layouts.o, shapes.o);
+  if (far == 0) move_far(layouts.q, shapes.q, distance);
+  if (far == 1) move_far(layouts.k, shapes.k, distance);
+  if (far == 2) move_far(layouts.v, shapes.v, distance);
+  if (far == 3) move_far(layouts.o, shapes.o, distance);
   return layouts;
 }
 
@@ -128,9 +143,10 @@ Mask draw_prefix_mask(const KernelInfo& kernel) {
   return masks.empty() ? kernel.masks.front() : *gen::elementOf(masks);
 }
 
-std::int64_t draw_batch(const Extras& extras, std::int64_t max_batch) {
-  if (extras.lengths) return *gen::inRange<std::int64_t>(1, 2 * max_batch + 1);
-  return std::min(*gen::weightedElement<std::int64_t>({{4, 1}, {2, 2}, {1, 3}}), max_batch);
+std::int64_t draw_batch(const Extras& extras, std::int64_t most) {
+  most = std::min(most, usual_sizes.batch);
+  if (extras.lengths) return *gen::inRange<std::int64_t>(1, most + 1);
+  return std::min(*gen::weightedElement<std::int64_t>({{4, 1}, {2, 2}, {1, 3}}), most);
 }
 
 /// Families whose maxima move while a kernel walks along the keys, from whichever end it starts.
@@ -153,64 +169,62 @@ const InputFamily& draw_family(const GeneratorOptions& options, bool late) {
 /// time, or a part of one, whose other warps run ahead; and no mask that leaves few queries few
 /// keys. But there are heads enough for a block that stays to take several tiles, one after the
 /// other.
-void shape_for_many_tiles(const KernelInfo& kernel, const GeneratorOptions& options,
-                          const Plan& plan, Problem& p) {
+void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
+                          Problem& p) {
   const auto rows = *gen::element<std::int64_t>(1, 16, 40, plan.query_tile);
   p.query_len = std::min(p.query_len, std::max<std::int64_t>(1, rows));
   if (p.mask == Mask::causal_top_left) p.mask = kernel.masks.front();
   p.batch = 1;
   const HeadCounts heads = *gen::element(HeadCounts{4, 1}, HeadCounts{4, 2}, HeadCounts{5, 5});
-  if (plan.pack_gqa == PackGqa::yes || heads.query > options.max_query_heads) return;
+  if (plan.pack_gqa == PackGqa::yes || heads.query > most.query_heads) return;
   p.query_heads = heads.query;
   p.kv_heads = heads.kv;
 }
 
-/// Called inside gen::exec, where dereferencing a generator draws from it.
-Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
+/// A case but for its layouts, of sizes up to `most`.
+Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, const SizeLimits& most,
+                 bool many_tiles) {
   Case c;
   c.kernel = kernel.name;
-  const bool many_tiles = draws_many_tiles(options.lengths);
   const InputFamily& family = draw_family(options, many_tiles);
   Problem& p = c.problem;
   p.element_type = *gen::elementOf(kernel.element_types);
   p.mask = draw_prefix_mask(kernel);
-  p.head_dim = draw_head_dim(kernel, family, options);
+  p.head_dim = draw_head_dim(kernel, family, most.head_dim);
   p.scale = family.head_dims.empty() ? draw_scale(p.head_dim) : default_scale(p.head_dim);
   const HeadCounts heads = *gen::elementOf(head_counts);
   p.query_heads = heads.query;
   p.kv_heads = heads.kv;
-  if (p.query_heads > options.max_query_heads) p.query_heads = p.kv_heads = 1;
+  if (p.query_heads > most.query_heads) p.query_heads = p.kv_heads = 1;
   const Extras extras = draw_extras(kernel);
-  p.batch = draw_batch(extras, options.max_batch);
+  p.batch = draw_batch(extras, most.batch);
 
   // Plans of the largest problem of this kind: the lengths are then drawn around one plan's tiles.
   Problem largest = p;
-  largest.query_len = largest.key_len = options.max_len;
+  largest.query_len = largest.key_len = most.len;
   const std::vector<Plan> plans = kernel.plans(largest);
   if (plans.empty()) return c;
   c.plan = *gen::elementOf(plans);
   if (c.plan.pack_gqa == PackGqa::yes) {
     const HeadCounts packed = *gen::elementOf(packed_head_counts);
-    if (packed.query <= options.max_query_heads) {
+    if (packed.query <= most.query_heads) {
       p.query_heads = packed.query;
       p.kv_heads = packed.kv;
     }
   }
-  const std::int64_t max_len = len_limit(p, options.max_len);
+  const std::int64_t max_len = len_limit(p, most.len);
   LengthWeights of_queries = options.lengths;
   if (!extras.no_queries) of_queries.zero = 0;
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
   if (many_tiles) {
-    p.key_len = draw_many_tiles(c.plan.key_tile, options.max_len);
-    shape_for_many_tiles(kernel, options, c.plan, p);
+    p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
+    shape_for_many_tiles(kernel, most, c.plan, p);
   }
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
-  draw_extra_shapes(extras, kernel, c.plan.key_tile, options.max_head_dim, p);
-  const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
-  c.layouts = fitted(kernel.layout_needs, p, draw_layouts(p, may_be_far));
+  draw_extra_shapes(extras, kernel, c.plan.key_tile, most.head_dim, p);
   c.inputs = {.family = family.name,
               .seed = *gen::arbitrary<std::uint64_t>(),
               .magnitude = *gen::elementOf(family.magnitudes),
@@ -218,6 +232,41 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   c.schedule_seed = *gen::arbitrary<std::uint64_t>();
   if (extras.softcap) p.softcap = draw_softcap(c.inputs.magnitude);
   return c;
+}
+
+SizeLimits smaller_of(const SizeLimits& a, const SizeLimits& b) {
+  return {.len = std::min(a.len, b.len),
+          .head_dim = std::min(a.head_dim, b.head_dim),
+          .batch = std::min(a.batch, b.batch),
+          .query_heads = std::min(a.query_heads, b.query_heads)};
+}
+
+/// What the lengths of a case say of its other sizes; one case in 17 is large in another
+/// dimension.
+std::optional<Tail> draw_tail(const LengthKind* kind) {
+  if (kind == nullptr) return *gen::inRange(0, 13) == 0 ? std::optional(Tail::shape) : std::nullopt;
+  if (kind->weight == &LengthWeights::heavy_tail) return Tail::lengths;
+  if (kind->weight == &LengthWeights::square_tiles) return Tail::square_tiles;
+  return std::nullopt;
+}
+
+/// Called inside gen::exec, where dereferencing a generator draws from it.
+Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
+  const SizeLimits usual = options.limits(usual_sizes);
+  const LengthKind* kind = draw_kind_of_case(options.lengths);
+  std::optional<Case> c;
+  if (const std::optional<Tail> tail = draw_tail(kind)) {
+    c = draw_from_tail(*tail, kernel, options,
+                       draw_within(kernel, options, smaller_of(usual, sizes_beside(*tail)), false));
+  }
+  if (!c) {
+    const bool many_tiles = kind != nullptr && kind->weight == &LengthWeights::many_tiles;
+    c = draw_within(kernel, options, usual, many_tiles);
+  }
+  const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
+  c->layouts =
+      fitted(kernel.layout_needs, c->problem, draw_layouts(kernel, c->problem, may_be_far));
+  return *c;
 }
 
 }  // namespace

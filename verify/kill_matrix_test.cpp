@@ -11,11 +11,13 @@ namespace {
 
 KillMatrix small_matrix() {
   // One bug that hardly anything but laws about memory can see, one that only LSE shows, one that
-  // everybody sees.
+  // everybody sees. They run in this process: under this seed every row that the first one stores
+  // past the end lies in memory that is mapped.
   return make_kill_matrix({.kernels = "mutant/z03_query_tail_stored,mutant/c32_low_precision_sum,"
                                       "mutant/c44_softmax_per_tile",
                            .cases = 15,
                            .normal_cases = 4,
+                           .seed = 4,
                            .shrink_calls = 0});
 }
 

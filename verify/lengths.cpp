@@ -33,9 +33,11 @@ std::int64_t weight_from(std::string_view text, std::string_view number) {
   return weight;
 }
 
-std::int64_t sum_of(const LengthWeights& weights) {
+std::int64_t sum_of(const LengthWeights& weights, bool with_kinds_of_case) {
   std::int64_t sum = 0;
-  for (const LengthKind& kind : length_kinds) sum += weights.*kind.weight;
+  for (const LengthKind& kind : length_kinds) {
+    if (with_kinds_of_case || !kind.is_of_case) sum += weights.*kind.weight;
+  }
   return sum;
 }
 
@@ -57,12 +59,8 @@ LengthWeights length_weights_from(std::string_view text) {
     if (part.size() == rest.size()) break;
     rest.remove_prefix(part.size() + 1);
   }
-  std::int64_t sum = 0;
-  for (const LengthKind& kind : length_kinds) {
-    if (kind.weight != &LengthWeights::zero && kind.weight != &LengthWeights::many_tiles)
-      sum += weights.*kind.weight;
-  }
-  if (sum == 0) fail(text, "no kind of length that queries can have has a weight");
+  if (sum_of(weights, false) == weights.zero)
+    fail(text, "no kind of length that queries can have has a weight");
   return weights;
 }
 
@@ -74,19 +72,25 @@ std::string to_string(const LengthWeights& weights) {
   return text;
 }
 
-bool draws_many_tiles(const LengthWeights& weights) {
-  return *gen::inRange<std::int64_t>(0, sum_of(weights)) < weights.many_tiles;
+const LengthKind* draw_kind_of_case(const LengthWeights& weights) {
+  std::int64_t pick = *gen::inRange<std::int64_t>(0, sum_of(weights, true));
+  for (const LengthKind& kind : length_kinds) {
+    if (!kind.is_of_case) continue;
+    if (pick < weights.*kind.weight) return &kind;
+    pick -= weights.*kind.weight;
+  }
+  return nullptr;
 }
 
 std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len) {
   const std::int64_t tiles = *gen::inRange<std::int64_t>(3, 6);
-  return std::clamp<std::int64_t>(tiles * std::max<std::int64_t>(1, tile) + *gen::inRange(-1, 2), 1,
+  return std::clamp<std::int64_t>(tiles * tile_or_usual(tile) + *gen::inRange(-1, 2), 1,
                                   4 * max_len);
 }
 
 std::int64_t draw_length(const LengthWeights& weights, std::int64_t tile, std::int64_t max_len) {
-  tile = std::clamp<std::int64_t>(tile, 1, max_len);
-  std::int64_t pick = *gen::inRange<std::int64_t>(0, sum_of(weights) - weights.many_tiles);
+  tile = std::min(tile_or_usual(tile), max_len);
+  std::int64_t pick = *gen::inRange<std::int64_t>(0, sum_of(weights, false));
   const auto* kind = length_kinds.begin();
   while (pick >= weights.*kind->weight) pick -= weights.*(kind++)->weight;
 

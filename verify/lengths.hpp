@@ -18,6 +18,11 @@ struct LengthWeights {
   /// Of keys only: three to five of the plan's tiles, one key less or more, up to four times as
   /// many as usual. A pipeline that runs around, a reference that lags behind need as many turns.
   std::int64_t many_tiles = 2;
+  /// Of causal problems: as many queries as keys, two to four whole tiles. The shape of training.
+  std::int64_t square_tiles = 1;
+  /// Hundreds to thousands of queries, of keys or of both, beside sizes that are small
+  /// (heavy_tail.hpp).
+  std::int64_t heavy_tail = 1;
 
   friend bool operator==(const LengthWeights&, const LengthWeights&) = default;
 };
@@ -26,15 +31,26 @@ struct LengthWeights {
 struct LengthKind {
   std::string_view name;
   std::int64_t LengthWeights::*weight;
+  bool is_of_case = false;  ///< decides over the lengths of queries and keys at once
 };
-inline constexpr std::array<LengthKind, 7> length_kinds{
+inline constexpr std::array<LengthKind, 9> length_kinds{
     {{"tile-edges", &LengthWeights::tile_edges},
      {"one", &LengthWeights::one},
      {"primes", &LengthWeights::primes},
      {"uniform", &LengthWeights::uniform},
      {"mod128", &LengthWeights::mod128},
      {"zero", &LengthWeights::zero},
-     {"many-tiles", &LengthWeights::many_tiles}}};
+     {"many-tiles", &LengthWeights::many_tiles, true},
+     {"square-tiles", &LengthWeights::square_tiles, true},
+     {"heavy-tail", &LengthWeights::heavy_tail, true}}};
+
+/// The tile around whose edges lengths and windows lie where a Plan names none: what most attention
+/// kernels have.
+inline constexpr std::int64_t usual_tile = 64;
+/// `tile` of a Plan, or usual_tile where it is not set.
+[[nodiscard]] constexpr std::int64_t tile_or_usual(std::int64_t tile) {
+  return tile > 0 ? tile : usual_tile;
+}
 
 /// `tile-edges:6,one:1`: kinds that are not named get 0. Throws InvalidInput for an unknown or
 /// repeated kind, for a weight that is no number from 0 to 1000, and when no length of a query
@@ -44,11 +60,12 @@ inline constexpr std::array<LengthKind, 7> length_kinds{
 
 // Inside rc::gen::exec only: these draw from RapidCheck.
 
-/// Does the case get many key tiles? As often as their weight says.
-[[nodiscard]] bool draws_many_tiles(const LengthWeights& weights);
+/// The kind that decides over all lengths of a case, as often as its weight says; nullptr: queries
+/// and keys get lengths of their own, by draw_length.
+[[nodiscard]] const LengthKind* draw_kind_of_case(const LengthWeights& weights);
 [[nodiscard]] std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len);
-/// A length of at most max_len, drawn around `tile`, of the other kinds. Never 0 unless
-/// `weights.zero` is positive.
+/// A length of at most max_len, drawn around `tile`, of the kinds that are not of a case. Never 0
+/// unless `weights.zero` is positive.
 [[nodiscard]] std::int64_t draw_length(const LengthWeights& weights, std::int64_t tile,
                                        std::int64_t max_len);
 

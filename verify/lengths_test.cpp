@@ -22,13 +22,13 @@ std::string refusal_of(std::string_view text) {
 
 TEST(Lengths, WeightsReadBackFromTheirText) {
   EXPECT_EQ(length_weights_from(to_string(LengthWeights{})), LengthWeights{});
-  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
   const std::string allowed =
       "; allowed: KIND:WEIGHT separated by commas, weights 0 to 1000, kinds tile-edges, one, "
-      "primes, uniform, mod128, zero, many-tiles";
+      "primes, uniform, mod128, zero, many-tiles, square-tiles, heavy-tail";
   EXPECT_EQ(refusal_of("ones:1"), "--lengths 'ones:1': 'ones' is no kind of length" + allowed);
   EXPECT_EQ(refusal_of("one"), "--lengths 'one': 'one' has no weight" + allowed);
   EXPECT_EQ(refusal_of("one:-1"), "--lengths 'one:-1': '-1' is no weight" + allowed);
@@ -36,8 +36,12 @@ TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
   EXPECT_EQ(refusal_of("one:1,one:2"),
             "--lengths 'one:1,one:2': 'one' stands there twice" + allowed);
   EXPECT_EQ(refusal_of("one:1,"), "--lengths 'one:1,': '' is no kind of length" + allowed);
-  EXPECT_EQ(refusal_of("zero:1"),
-            "--lengths 'zero:1': no kind of length that queries can have has a weight" + allowed);
+  for (const std::string only :
+       {"zero:1", "many-tiles:1", "square-tiles:1,zero:1", "heavy-tail:2"}) {
+    EXPECT_EQ(
+        refusal_of(only),
+        "--lengths '" + only + "': no kind of length that queries can have has a weight" + allowed);
+  }
 }
 
 TEST(Lengths, OnlyKindsWithAWeightAreDrawnAndLimitsAreKept) {
@@ -78,8 +82,8 @@ TEST(Lengths, ManyKeyTilesComeWithMaximaThatMoveAndNotWhereTheyHaveNoWeight) {
       continue;
     }
     ++many;
-    EXPECT_GE(p.key_len, std::min(3 * c->plan.key_tile - 1, 4 * options.max_len));
-    EXPECT_LE(p.key_len, std::min(5 * c->plan.key_tile + 1, 4 * options.max_len));
+    EXPECT_GE(p.key_len, std::min(3 * c->plan.key_tile - 1, 4 * usual_sizes.len));
+    EXPECT_LE(p.key_len, std::min(5 * c->plan.key_tile + 1, 4 * usual_sizes.len));
     EXPECT_TRUE(c->inputs.family.ends_with("maxima") || c->inputs.family == "dominant_key" ||
                 c->inputs.family == "sink")
         << c->inputs.family;

@@ -10,18 +10,45 @@
 namespace attest {
 namespace {
 
-/// Smaller values of a length, boldest first; those around a tile's edge are the likely culprits.
+/// Smaller values of a size, boldest first: a few small ones, then ever smaller parts less, so that
+/// thousands reach the smallest that fails in a few dozen steps.
+std::vector<std::int64_t> smaller_sizes(std::int64_t size, std::int64_t least) {
+  std::vector<std::int64_t> smaller;
+  for (const std::int64_t candidate :
+       {least, std::int64_t{1}, std::int64_t{2}, size / 2, size - size / 4, size - size / 8,
+        size - size / 16, size - size / 64, size - 1}) {
+    if (candidate >= least && candidate < size) smaller.push_back(candidate);
+  }
+  std::ranges::sort(smaller);
+  const auto repeated = std::ranges::unique(smaller);
+  smaller.erase(repeated.begin(), repeated.end());
+  return smaller;
+}
+
+/// The same of a length; those around a tile's edge are the likely culprits.
 std::vector<std::int64_t> smaller_lengths(std::int64_t length, std::int64_t tile,
                                           std::int64_t least) {
-  std::vector<std::int64_t> smaller;
-  for (const std::int64_t candidate : {least, std::int64_t{1}, std::int64_t{2}, tile + 1, tile,
-                                       2 * tile + 1, length / 2, length - length / 4, length - 1}) {
+  std::vector<std::int64_t> smaller = smaller_sizes(length, least);
+  for (const std::int64_t candidate : {tile + 1, tile, 2 * tile + 1}) {
     if (candidate >= least && candidate < length) smaller.push_back(candidate);
   }
   std::ranges::sort(smaller);
   const auto repeated = std::ranges::unique(smaller);
   smaller.erase(repeated.begin(), repeated.end());
   return smaller;
+}
+
+/// Powers of two, which most kernels have; then those that the kernel lists, or any.
+std::vector<std::int64_t> smaller_head_dims(const KernelInfo& kernel, std::int64_t head_dim) {
+  std::vector<std::int64_t> dims{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  const std::vector<std::int64_t> any = smaller_sizes(head_dim, 1);
+  const std::vector<std::int64_t>& more = kernel.head_dims.empty() ? any : kernel.head_dims;
+  dims.insert(dims.end(), more.begin(), more.end());
+  std::erase_if(dims, [&](std::int64_t dim) { return dim >= head_dim; });
+  std::ranges::sort(dims);
+  const auto repeated = std::ranges::unique(dims);
+  dims.erase(repeated.begin(), repeated.end());
+  return dims;
 }
 
 void without_window(Problem& problem, Mask mask) {
@@ -117,6 +144,19 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
     s.problem.kv_heads = 1;
   });
   add([](Case& s) { s.problem.query_heads = s.problem.kv_heads; });
+  for (const std::int64_t batch : smaller_sizes(c.problem.batch, 1)) {
+    add([&](Case& s) { s.problem.batch = batch; });
+  }
+  const std::int64_t group = c.problem.query_heads / c.problem.kv_heads;
+  for (const std::int64_t kv_heads : smaller_sizes(c.problem.kv_heads, 1)) {
+    add([&](Case& s) {
+      s.problem.kv_heads = kv_heads;
+      s.problem.query_heads = group * kv_heads;
+    });
+  }
+  for (const std::int64_t smaller_group : smaller_sizes(group, 1)) {
+    add([&](Case& s) { s.problem.query_heads = smaller_group * s.problem.kv_heads; });
+  }
   add([](Case& s) { s.layouts = {}; });
   for (const std::int64_t length : smaller_lengths(c.problem.query_len, c.plan.query_tile, 1)) {
     add([&](Case& s) { s.problem.query_len = length; });
@@ -129,8 +169,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
     if (value_dim >= c.problem.value_dim) break;
     add([&](Case& s) { s.problem.value_dim = value_dim; });
   }
-  for (const std::int64_t head_dim : {1, 2, 4, 8, 16, 32, 64}) {
-    if (head_dim >= c.problem.head_dim) break;
+  for (const std::int64_t head_dim : smaller_head_dims(kernel, c.problem.head_dim)) {
     add([&](Case& s) {
       const bool is_default = s.problem.scale == default_scale(s.problem.head_dim);
       s.problem.head_dim = head_dim;

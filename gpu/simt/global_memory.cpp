@@ -12,9 +12,9 @@
 namespace attest::simt {
 namespace {
 
-// Address space, not memory: a tensor whose elements lie beyond 2^31 of them takes 8 GiB, and as
+// Address space, not memory: a tensor whose elements lie beyond 2^32 of them takes 16 GiB, and as
 // much again on both sides.
-constexpr std::size_t arena_bytes = std::size_t{32} << 30;
+constexpr std::size_t arena_bytes = std::size_t{64} << 30;
 constexpr std::size_t alignment = 256;
 constexpr std::size_t host_page_bytes = 4096;
 constexpr std::size_t smallest_gap = std::size_t{1} << 20;
