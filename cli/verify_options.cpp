@@ -56,7 +56,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   command
       .add_option("--max-len", campaign.generator.max_len,
                   "largest query and key length drawn; four times as many keys under --lengths "
-                  "many-tiles")
+                  "many-tiles, of both for kernels that refuse what is shorter")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str()
       ->group(which);
