@@ -164,7 +164,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!options.prints_json) {
     print_failures(outcome.results, options);
     print_table(outcome.results);
-    print_shortfalls(outcome.results);
+    if (is_complete) print_shortfalls(outcome.results);
     print_summary(outcome.results, outcome.seconds);
   }
   if (!is_complete) {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/json.hpp"
 #include "core/registry.hpp"
+#include "verify/claimed.hpp"
 #include "verify/generators.hpp"
 #include "verify/shortfall.hpp"
 
@@ -77,6 +80,34 @@ TEST(KernelResult, AFailureWinsOverTooFewCasesAndThoseOverAPass) {
       << "a negative control that lives";
 }
 
+TEST(KernelResult, TheExampleIsTheFirstDrawnCaseThatIsNotVacuousInWhateverOrderTheyCome) {
+  std::vector<std::pair<std::int64_t, Verdict>> answers{{-3, Verdict::passed},
+                                                        {1, Verdict::vacuous},
+                                                        {4, Verdict::passed},
+                                                        {2, Verdict::passed},
+                                                        {6, Verdict::passed}};
+  for (int turn = 0; turn < 5; ++turn) {
+    KernelResult result;
+    result.kernel = &subject();
+    for (const auto& [index, verdict] : answers) {
+      Case c = *draw_case(subject(), {}, 1, 0);
+      c.problem.batch = 10 + index;
+      CaseAnswer answer;
+      answer.verdict.verdict = verdict;
+      result.add(c, answer, index);
+    }
+    ASSERT_TRUE(result.example);
+    EXPECT_EQ(result.example->problem.batch, 12);
+    std::ranges::rotate(answers, answers.begin() + 1);
+  }
+}
+
+TEST(KernelResult, AVacuousCaseShowsNoClaim) {
+  EXPECT_TRUE(result_of(0, 3, 0).facts.empty());
+  const KernelResult result = result_of(1, 3, 0);
+  EXPECT_EQ(result.facts, facts_of(*result.example));
+}
+
 TEST(KernelResult, IsKeptOnDisk) {
   for (KernelResult result : {result_of(6, 2, 3), failed_result()}) {
     result.never_judged = {"groups above 8"};
@@ -107,6 +138,12 @@ TEST(Shortfalls, CountWhatWasDrawnRefusedAndJudgedInTheKernelsWords) {
       lines[1],
       "inconclusive: 4 of 11 cases were judged and not vacuous, a pass takes half (vacuous: a "
       "score can overflow)");
+}
+
+TEST(Shortfalls, AShareWithoutCasesIsNoPass) {
+  const std::vector<std::string> lines = shortfalls_of(result_of(0, 0, 0));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("no case was asked for"), std::string::npos) << lines[0];
 }
 
 TEST(Shortfalls, SayOfWhichSentenceTheyShowHowOftenItWasSaid) {

@@ -51,7 +51,9 @@ std::vector<std::string> shortfalls_of(const KernelResult& result) {
   if (result.given_up > 0 || (is_plugin && result.refusals.count() > 0)) {
     lines.push_back(refusal_line(result));
   }
-  if (result.verdict() == Verdict::inconclusive) {
+  if (result.asked() == 0 && !result.failure) {
+    lines.push_back("inconclusive: no case was asked for; the shard or the time had none");
+  } else if (result.verdict() == Verdict::inconclusive) {
     lines.push_back(fmt::format(
         "inconclusive: {} of {} cases were judged and not vacuous, a pass takes half{}",
         result.decided, result.asked(),
