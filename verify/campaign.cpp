@@ -133,8 +133,9 @@ class Campaign {
     Judged judged;
     for (std::int64_t attempt = 0; attempt < draw_attempts && !judged.the_case; ++attempt) {
       const auto before = Clock::now();
-      const Case c = draw_attempt(kernel, options_.generator, options_.seed,
-                                  static_cast<std::uint64_t>(index), attempt);
+      const Case c =
+          draw_attempt(kernel, options_.generator, options_.seed, static_cast<std::uint64_t>(index),
+                       attempt, judged.refusals.count());
       const bool is_a_case = has_inputs(c);
       const auto refusal = is_a_case ? why_refused(kernel, c) : std::nullopt;
       const std::chrono::duration<double> drawing = Clock::now() - before;

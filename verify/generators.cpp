@@ -224,7 +224,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
 }  // namespace
 
 Case draw_attempt(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t seed,
-                  std::uint64_t index, std::int64_t attempt) {
+                  std::uint64_t index, std::int64_t attempt, std::int64_t refused) {
   const auto generator = gen::exec([&] { return draw_any(kernel, options); });
   // One independent stream a case: the key of RapidCheck's generator is hashed from seed and index.
   rc::Random random(seed * 0x9e3779b97f4a7c15ULL + index * 0xd1b54a32d192ed03ULL + 1U);
@@ -232,14 +232,17 @@ Case draw_attempt(const KernelInfo& kernel, const GeneratorOptions& options, std
   // RapidCheck keeps the generator that `*` draws from in one variable for all threads.
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
-  return rounded_case(kernel, options, generator(random.split(), 100).value(), attempt);
+  return rounded_case(kernel, options, generator(random.split(), 100).value(), refused);
 }
 
 std::optional<Case> draw_case(const KernelInfo& kernel, const GeneratorOptions& options,
                               std::uint64_t seed, std::uint64_t index) {
+  std::int64_t refused = 0;
   for (std::int64_t attempt = 0; attempt < draw_attempts; ++attempt) {
-    const Case c = draw_attempt(kernel, options, seed, index, attempt);
-    if (can_run(kernel, c)) return c;
+    const Case c = draw_attempt(kernel, options, seed, index, attempt, refused);
+    if (!has_inputs(c)) continue;
+    if (!why_refused(kernel, c)) return c;
+    ++refused;
   }
   return std::nullopt;
 }

@@ -13,7 +13,7 @@ struct Rounding {
   std::int64_t length_unit;
   std::int64_t head_dim = 0;  ///< 0: the nearest multiple of 16. Others: and a dense problem
                               ///< without grouped heads
-  bool is_square = false;  ///< and one head, as many queries as keys
+  bool is_square = false;     ///< and one head, as many queries as keys
 };
 
 /// Taken in turn: the kernel that refuses least keeps most of what was drawn.
@@ -49,9 +49,9 @@ void make_plain(const KernelInfo& kernel, Problem& p) {
 }  // namespace
 
 Case rounded_case(const KernelInfo& kernel, const GeneratorOptions& options, Case c,
-                  std::int64_t attempt) {
-  if (attempt < attempts_as_drawn) return c;
-  const auto step = static_cast<std::size_t>(attempt - attempts_as_drawn) % roundings.size();
+                  std::int64_t refused) {
+  if (refused < refusals_as_drawn) return c;
+  const auto step = static_cast<std::size_t>(refused - refusals_as_drawn) % roundings.size();
   const Rounding& rounding = roundings[step];
   Problem& p = c.problem;
   if (rounding.head_dim > 0) make_plain(kernel, p);

@@ -69,13 +69,13 @@ INSTANTIATE_TEST_SUITE_P(
                           }}),
     [](const auto& picky) { return picky.param.name; });
 
-TEST(Rounding, TheFirstAttemptsKeepWhatWasDrawn) {
+TEST(Rounding, AfterFewRefusalsSizesStayAsTheyWereDrawn) {
   for (std::uint64_t index = 0; index < 20; ++index) {
-    const Case c = draw_attempt(any_size(), {}, 1, index, 0);
-    for (std::int64_t attempt = 0; attempt < attempts_as_drawn; ++attempt) {
-      EXPECT_EQ(rounded_case(any_size(), {}, c, attempt), c);
+    const Case c = draw_attempt(any_size(), {}, 1, index, 0, 0);
+    for (std::int64_t refused = 0; refused < refusals_as_drawn; ++refused) {
+      EXPECT_EQ(rounded_case(any_size(), {}, c, refused), c);
     }
-    EXPECT_TRUE(are_multiples(rounded_case(any_size(), {}, c, attempts_as_drawn).problem, 16));
+    EXPECT_TRUE(are_multiples(rounded_case(any_size(), {}, c, refusals_as_drawn).problem, 16));
   }
 }
 
@@ -86,12 +86,12 @@ TEST(Rounding, LeavesHeadDimsThatAKernelListsAndWhatTheOptionsLimit) {
   small.max_len = 12;
   small.max_head_dim = 20;
   for (std::uint64_t index = 0; index < 10; ++index) {
-    for (std::int64_t attempt = attempts_as_drawn; attempt < draw_attempts; ++attempt) {
-      const Problem& of_list = draw_attempt(listed, {}, 1, index, attempt).problem;
+    for (std::int64_t attempt = refusals_as_drawn; attempt < draw_attempts; ++attempt) {
+      const Problem& of_list = draw_attempt(listed, {}, 1, index, attempt, attempt).problem;
       if (of_list.head_dim != 64) {  // the real activations have that one
         EXPECT_TRUE(of_list.head_dim == 24 || of_list.head_dim == 40) << to_string(of_list);
       }
-      const Case limited = draw_attempt(any_size(), small, 1, index, attempt);
+      const Case limited = draw_attempt(any_size(), small, 1, index, attempt, attempt);
       EXPECT_LE(limited.problem.query_len, 4 * small.max_len);
       EXPECT_LE(limited.problem.key_len, 4 * small.max_len);
       EXPECT_LE(limited.problem.head_dim, small.max_head_dim);
@@ -101,11 +101,23 @@ TEST(Rounding, LeavesHeadDimsThatAKernelListsAndWhatTheOptionsLimit) {
 
 TEST(Rounding, AnAttemptIsAPureFunctionOfItsNumber) {
   for (const std::int64_t attempt : {0, 1, 20, 49}) {
-    EXPECT_EQ(draw_attempt(any_size(), {}, 7, 3, attempt),
-              draw_attempt(any_size(), {}, 7, 3, attempt));
-    EXPECT_NE(draw_attempt(any_size(), {}, 7, 3, attempt),
-              draw_attempt(any_size(), {}, 7, 3, attempt + 1));
+    EXPECT_EQ(draw_attempt(any_size(), {}, 7, 3, attempt, 2),
+              draw_attempt(any_size(), {}, 7, 3, attempt, 2));
+    EXPECT_NE(draw_attempt(any_size(), {}, 7, 3, attempt, 2),
+              draw_attempt(any_size(), {}, 7, 3, attempt + 1, 2));
   }
+}
+
+TEST(Rounding, WhatMakesACaseRounderIsRefusalsAndNotAttempts) {
+  int rough = 0;
+  for (std::int64_t attempt = 0; attempt < draw_attempts; ++attempt) {
+    const auto is_rough = [&](std::int64_t refused) {
+      return !are_multiples(draw_attempt(any_size(), {}, 1, 0, attempt, refused).problem, 16);
+    };
+    rough += attempt > refusals_as_drawn && is_rough(0) ? 1 : 0;
+    EXPECT_FALSE(is_rough(refusals_as_drawn + attempt)) << attempt;
+  }
+  EXPECT_GT(rough, 0);
 }
 
 }  // namespace
