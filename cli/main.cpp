@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
       "  attest list properties\n"
       "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
-      "error, disk).\n"
+      "error, disk), 4 inconclusive (verify: too little was judged).\n"
       "Of the launcher script: `attest test` builds and runs the test suite, `attest report DIR` "
       "makes a page of\na study's results, `attest notebooks` of what the committed records show.");
   attest::Action action;

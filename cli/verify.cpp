@@ -74,7 +74,7 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     }
     for (const KernelResult& result : state.results) {
       if (!has_known_number(*result.kernel)) continue;
-      shown.total -= result.cases - result.regressions + result.not_drawn;
+      shown.total -= result.asked();
     }
   }
   if (!options.in_process) {
@@ -168,6 +168,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!options.prints_json) {
     print_failures(outcome.results, options);
     print_table(outcome.results);
+    if (is_complete) print_shortfalls(outcome.results);
     print_summary(outcome.results, outcome.seconds);
   }
   if (!is_complete) {
@@ -176,12 +177,15 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
                options.out.string());
     return ExitCode::interrupted;
   }
-  const bool as_expected = std::ranges::all_of(outcome.results, &KernelResult::is_as_expected);
+  const Verdict verdict = campaign_verdict(outcome.results);
   if (!options.prints_json) {
     fmt::print("records appended to {}\n", records.path().string());
-    fmt::print("{}\n", as_expected ? "PASSED" : "FAILED");
+    fmt::print("{}\n", verdict == Verdict::passed         ? "PASSED"
+                       : verdict == Verdict::inconclusive ? "INCONCLUSIVE"
+                                                          : "FAILED");
   }
-  return as_expected ? ExitCode::passed : ExitCode::verdict_failed;
+  if (verdict == Verdict::inconclusive) return ExitCode::inconclusive;
+  return verdict == Verdict::passed ? ExitCode::passed : ExitCode::verdict_failed;
 }
 
 }  // namespace
@@ -202,6 +206,8 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --shard 2/5 --out part2           a fifth of the campaign\n"
       "  attest verify --resume --out part2              go on after Ctrl-C, a kill or a power "
       "cut\n"
+      "Exit code 4: nothing failed, but of some kernel less than half of the cases asked for were "
+      "judged and not vacuous.\n"
       "Exit code 130: interrupted by Ctrl-C or SIGTERM; the table shows what was done until then.");
   command->callback([options, command, &action] {
     note_typed_options(*command, *options);

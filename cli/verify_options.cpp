@@ -56,7 +56,8 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   command
       .add_option("--max-len", campaign.generator.max_len,
                   "largest query and key length drawn; four times as many keys under --lengths "
-                  "many-tiles [default: 160, 4096 under heavy-tail and square-tiles]")
+                  "many-tiles, of both for kernels that refuse what is shorter [default: 160, 4096 "
+                  "under heavy-tail and square-tiles]")
       ->check(CLI::Range(1, 65536))
       ->group(which);
   command

@@ -1,6 +1,7 @@
 #include "cli/verify_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -9,6 +10,7 @@
 
 #include "core/progress.hpp"
 #include "verify/counterexample.hpp"
+#include "verify/shortfall.hpp"
 
 namespace attest {
 namespace {
@@ -99,6 +101,16 @@ void print_table(const std::vector<KernelResult>& results) {
   }
 }
 
+void print_shortfalls(const std::vector<KernelResult>& results) {
+  bool is_first = true;
+  for (const KernelResult& result : results) {
+    for (const std::string& line : shortfalls_of(result)) {
+      fmt::print("{}{}: {}\n", is_first ? "\n" : "", result.kernel->name, line);
+      is_first = false;
+    }
+  }
+}
+
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options) {
   for (const KernelResult& result : results) {
     if (!result.failure) continue;
@@ -159,6 +171,11 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   record.measurements = {
       {"cases", static_cast<double>(result.cases), "1"},
       {"regression_cases", static_cast<double>(result.regressions), "1"},
+      {"cases_asked_for", static_cast<double>(result.asked()), "1"},
+      {"drawn_cases", static_cast<double>(result.drawn), "1"},
+      {"refused_cases", static_cast<double>(result.refusals.count()), "1"},
+      {"judged_cases", static_cast<double>(result.cases - result.regressions), "1"},
+      {"decided_cases", static_cast<double>(result.decided), "1"},
       {"vacuous_cases", static_cast<double>(result.vacuous), "1"},
       {"crashed_cases", static_cast<double>(result.crashed), "1"},
       {"timed_out_cases", static_cast<double>(result.timed_out), "1"},
@@ -180,6 +197,10 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
     const auto found = result.coverage.find(feature.name);
     const std::int64_t count = found == result.coverage.end() ? 0 : found->second;
     record.measurements.push_back({"feature." + feature.name, static_cast<double>(count), "1"});
+  }
+  if (result.refusals.count() > 0) record.labels["refusal"] = result.refusals.most_frequent().text;
+  if (!result.never_judged.empty()) {
+    record.labels["never_judged"] = fmt::format("{}", fmt::join(result.never_judged, ", "));
   }
   if (result.failure) {
     record.subject = result.failure->the_case;

@@ -12,6 +12,8 @@ namespace attest {
 /// the law and layer that decided. Columns that are 0 everywhere (vacuous, crashed, timed out) are
 /// left out.
 void print_table(const std::vector<KernelResult>& results);
+/// What of each kernel was refused, fell short of a pass or was never judged; nothing for most.
+void print_shortfalls(const std::vector<KernelResult>& results);
 /// Every failure with its evidence; writes its counterexample and prints how to replay it.
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options);
 /// Cases, time, where the time went, and what the oracle said of the reference.

@@ -30,6 +30,7 @@ enum class ExitCode : int {
   verdict_failed = 1,
   bad_input = 2,
   machine = 3,
+  inconclusive = 4,  ///< nothing failed, and of some kernel too little was judged for a pass
   interrupted = 130  ///< Ctrl-C or SIGTERM; as shells count
 };
 

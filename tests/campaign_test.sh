@@ -13,6 +13,12 @@ options=(--kernel 'o5*,o1*' --property within_bound --max-len 20 --jobs 2)
 check "a campaign passes" [ $? -eq 0 ]
 check "the negative control shows the law and the layer that killed it" has whole.log "(bound layer)"
 
+"$attest" verify --kernel 'o5*' --cases 1 --shard 2/2 --out empty >empty.log 2>&1
+check "a share without cases is no pass" [ $? -eq 4 ]
+check "and it is said why" has empty.log "o5_deferred: inconclusive: no case was asked for"
+"$attest" verify --kernel 'o5*' --property within_bound --max-len 20 --max-head-dim 16 --cases 3 --out few >few.log 2>&1
+check "what a kernel claims and no case tested is named" has few.log "o5_deferred: claimed and not tested: "
+
 "$attest" verify "${options[@]}" --cases 1000000 --out killed >killed.log 2>&1 &
 victim=$!
 begun killed "$victim"

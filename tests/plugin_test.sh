@@ -77,6 +77,28 @@ check "by a law of equal bits" has "$out" "_bitwise (exact layer)"
 verify "$plugins/aligned.so"
 check "a kernel with layout needs passes" is "$status" 0
 
+# What a plugin's unsupported() refuses is drawn again, rounder in the end; a pass means that most cases were judged.
+cases=40 verify "$plugins/multiples_of_64.so"
+check "a kernel for multiples of 64 passes" is "$status" 0
+check "all of its cases were judged" [ -n "$(grep -E '^test_plugin +cpu +40 .* passed$' <<<"$out")" ]
+check "it is said how many were drawn and refused, and why" [ -n "$(grep -E \
+  '^test_plugin: [0-9]+ drawn, [0-9]+ refused \("takes only multiples of 64"\), 40 judged$' <<<"$out")" ]
+check "what it takes and did not get is named" [ -n "$(grep -E '^test_plugin: claimed and not tested: .*batch above 64' <<<"$out")" ]
+check "what it refuses is not called claimed" [ -z "$(grep 'claimed.*head_dim above' <<<"$out")" ]
+cases=40 verify "$plugins/thirteen_queries.so"
+check "a kernel that takes little has no pass" is "$status" 4
+check "its verdict is inconclusive" [ -n "$(grep -E '^test_plugin .* inconclusive$' <<<"$out")" ]
+check "it is said how much was judged" has "$out" "of 40 cases were judged and not vacuous, a pass takes half"
+check "and the last word says so" is "$(tail -n 1 <<<"$out")" INCONCLUSIVE
+cases=40 verify "$plugins/thirteen_queries.so" --json
+check "records hold the verdict" has "$out" '"verdict":"inconclusive"'
+check "and the kernel's sentence" has "$out" '"refusal":"test_plugin: takes 13 queries"'
+for count in cases_asked_for drawn_cases refused_cases judged_cases decided_cases; do
+  check "and $count" has "$out" "\"name\":\"$count\",\"value\":"
+done
+cases=40 verify "$plugins/thirteen_queries.so" --plugin build/wrong_attention.so
+check "a failure wins over an inconclusive kernel" is "$status" 1
+
 # What kills or stops the process of a kernel: a verdict with a case, a replay line that works as printed, and the
 # kernels beside it are judged as if it were not there.
 isolated() {  # plugin, verdict, what the line says, more arguments of verify and replay...

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "core/registry.hpp"
+#include "verify/claimed.hpp"
 #include "verify/isolated_runner.hpp"
+#include "verify/shrinking.hpp"
 
 namespace attest {
 namespace {
@@ -80,6 +82,7 @@ class Campaign {
         checkpoint_if_due();
       }
       shrink_failures(*runner);
+      name_what_was_never_judged(*runner);
     } catch (const Interrupted&) {
       // The case is not done, and will be when the campaign is resumed.
     } catch (...) {
@@ -104,13 +107,63 @@ class Campaign {
     return task - corpus_size();
   }
 
-  [[nodiscard]] std::optional<Case> case_of(const KernelInfo& kernel, std::int64_t index) const {
-    if (index >= 0) {
-      return draw_case(kernel, options_.generator, options_.seed,
-                       static_cast<std::uint64_t>(index));
-    }
+  /// What became of a task.
+  struct Judged {
+    std::optional<Case> the_case{};  ///< nothing: the kernel took none of what was drawn
+    CaseAnswer answer{};
+    std::int64_t drawn = 0;
+    Refusals refusals{};
+    PhaseTimes seconds{};  ///< of all attempts
+  };
+
+  /// A past counterexample, for kernels that take it.
+  [[nodiscard]] Judged judge_regression(const KernelInfo& kernel, std::int64_t index,
+                                        CaseRunner& runner) const {
     const auto at = static_cast<std::size_t>(index + corpus_size());
-    return fitted_case(options_.regressions[at].the_case, kernel);
+    const auto c = fitted_case(options_.regressions[at].the_case, kernel);
+    Judged judged;
+    if (c && judge(kernel, *c, index, runner, judged)) judged.the_case = c;
+    return judged;
+  }
+
+  /// Draws until the kernel takes a case. What this process knows of the kernel is asked here; a
+  /// plugin is asked in the worker.
+  [[nodiscard]] Judged judge_drawn(const KernelInfo& kernel, std::int64_t index,
+                                   CaseRunner& runner) const {
+    Judged judged;
+    for (std::int64_t attempt = 0; attempt < draw_attempts && !judged.the_case; ++attempt) {
+      const auto before = Clock::now();
+      const Case c =
+          draw_attempt(kernel, options_.generator, options_.seed, static_cast<std::uint64_t>(index),
+                       attempt, judged.refusals.count());
+      const bool is_a_case = has_inputs(c);
+      const auto refusal = is_a_case ? why_refused(kernel, c) : std::nullopt;
+      const std::chrono::duration<double> drawing = Clock::now() - before;
+      judged.seconds[static_cast<std::size_t>(Phase::draw)] += drawing.count();
+      if (!is_a_case) continue;
+      ++judged.drawn;
+      if (refusal) {
+        judged.refusals.add(*refusal);
+      } else if (judge(kernel, c, index, runner, judged)) {
+        judged.the_case = c;
+      } else {
+        judged.refusals.add(judged.answer.verdict.reason);
+      }
+    }
+    return judged;
+  }
+
+  /// False if the kernel refused the case where it was to run.
+  bool judge(const KernelInfo& kernel, const Case& c, std::int64_t index, CaseRunner& runner,
+             Judged& judged) const {
+    CaseTask question{.executor = kernel.executor, .the_case = c, .laws = laws_for(kernel)};
+    if (index < 0) question.laws.every_law = true;
+    if (index % certify_every == 0) question.certify = static_cast<std::uint64_t>(index);
+    judged.answer = runner.run(kernel, question);
+    for (std::size_t i = 0; i < judged.seconds.size(); ++i) {
+      judged.seconds[i] += judged.answer.seconds[i];
+    }
+    return judged.answer.verdict.verdict != Verdict::unsupported;
   }
 
   void run_task(std::size_t k, std::int64_t task, CaseRunner& runner) {
@@ -122,26 +175,21 @@ class Campaign {
       const KernelResult& result = results_[k];
       if (result.done.contains(task) || (result.failure && result.failing_case < *index)) return;
     }
-    const auto before = Clock::now();
-    const std::optional<Case> c = case_of(kernel, *index);
-    const std::chrono::duration<double> drawing = Clock::now() - before;
-    CaseAnswer answer;
-    if (c) {
-      CaseTask question{.executor = kernel.executor, .the_case = *c, .laws = laws_for(kernel)};
-      if (*index < 0) question.laws.every_law = true;
-      if (*index % certify_every == 0) question.certify = static_cast<std::uint64_t>(*index);
-      answer = runner.run(kernel, question);
-    }
-    answer.seconds[static_cast<std::size_t>(Phase::draw)] += drawing.count();
+    const Judged judged =
+        *index < 0 ? judge_regression(kernel, *index, runner) : judge_drawn(kernel, *index, runner);
     {
       const std::scoped_lock lock(mutex_);
       KernelResult& result = results_[k];
       result.done.insert(task);
-      const bool is_refused = answer.verdict.verdict == Verdict::unsupported;
-      if (c && !is_refused) {
-        result.add(*c, answer, *index);
+      result.drawn += judged.drawn;
+      result.refusals.add(judged.refusals);
+      for (std::size_t i = 0; i < judged.seconds.size(); ++i) {
+        result.seconds[i] += judged.seconds[i];
+      }
+      if (judged.the_case) {
+        result.add(*judged.the_case, judged.answer, *index);
       } else if (*index >= 0) {
-        ++result.not_drawn;
+        ++result.given_up;
       }
     }
     if (options_.on_case_done && *index >= 0) options_.on_case_done(kernel);
@@ -175,6 +223,31 @@ class Campaign {
     }
   }
 
+  /// Claims of the kernels without a failure, once all of their cases are done.
+  void name_what_was_never_judged(CaseRunner& runner) {
+    for (std::size_t k = next_claims_++; k < kernels_.size() && !is_interrupted();
+         k = next_claims_++) {
+      const KernelInfo& kernel = *kernels_[k];
+      const KernelResult& result = results_[k];
+      if (kernel.role != KernelRole::kernel || result.failure || !result.example) continue;
+      runner.hurry(options_.shrink.candidate_seconds);
+      std::vector<std::string> never_judged =
+          claims_not_shown(kernel, *result.example, result.facts,
+                           [&](const Case& c) { return takes_it(kernel, c, runner); });
+      runner.hurry(0);
+      const std::scoped_lock lock(mutex_);
+      results_[k].never_judged = std::move(never_judged);
+    }
+  }
+
+  /// Whether a kernel that nothing known here speaks against takes a case. A plugin's own answer is
+  /// its worker's; no law is asked, so nothing is launched.
+  [[nodiscard]] static bool takes_it(const KernelInfo& kernel, const Case& c, CaseRunner& runner) {
+    if (kernel.plugin.empty()) return true;
+    const CaseTask question{.executor = kernel.executor, .the_case = c, .laws = {.layers = {}}};
+    return runner.run(kernel, question).verdict.verdict != Verdict::unsupported;
+  }
+
   void checkpoint_if_due() {
     auto last = last_checkpoint_.load();
     const auto now = Clock::now();
@@ -200,6 +273,7 @@ class Campaign {
   std::mutex checkpoint_mutex_;
   std::atomic<std::int64_t> next_turn_ = 0;
   std::atomic<std::size_t> next_shrink_ = 0;
+  std::atomic<std::size_t> next_claims_ = 0;
   std::atomic<int> finished_threads_ = 0;
   std::atomic<int> ended_threads_ = 0;
   std::atomic<bool> stop_ = false;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/captured_inputs.hpp"
 #include "core/error.hpp"
@@ -108,7 +110,79 @@ TEST(Campaign, AKernelThatCannotLaunchIsAMachineErrorNotAPass) {
   EXPECT_THROW((void)run_campaign({&broken}, {}), MachineError);
 }
 
-TEST(Campaign, AKernelThatSupportsNothingIsNotCalledPassed) {
+/// A worker whose kernel has more to say than the campaign knows, as a plugin's has.
+class RefusingRunner : public CaseRunner {
+ public:
+  using Taken = std::function<bool(const Problem&)>;
+  explicit RefusingRunner(Taken is_taken) : is_taken_(std::move(is_taken)) {}
+  CaseAnswer run(const KernelInfo& kernel, const CaseTask& task) override {
+    if (is_taken_(task.the_case.problem)) return runner_.run(kernel, task);
+    CaseAnswer answer;
+    answer.verdict.verdict = Verdict::unsupported;
+    answer.verdict.reason = "takes other sizes";
+    return answer;
+  }
+
+ private:
+  Taken is_taken_;
+  InProcessRunner runner_;
+};
+
+CampaignOptions refusing_options(const RefusingRunner::Taken& is_taken) {
+  CampaignOptions options;
+  options.cases_per_kernel = options.cases_per_simt_kernel = 40;
+  options.laws.glob = "within_bound";
+  options.make_runner = [=] { return std::make_unique<RefusingRunner>(is_taken); };
+  return options;
+}
+
+bool is_multiple_of_64(const Problem& p) {
+  return p.query_len > 0 && p.key_len > 0 && p.query_len % 64 == 0 && p.key_len % 64 == 0;
+}
+
+TEST(Campaign, WhatAKernelRefusesInTheWorkerIsDrawnAgainUntilItGetsAllOfItsCases) {
+  const KernelResult result =
+      run_campaign(kernels("o5*"), refusing_options(is_multiple_of_64)).front();
+  EXPECT_EQ(result.cases, 40);
+  EXPECT_EQ(result.asked(), 40);
+  EXPECT_EQ(result.verdict(), Verdict::passed);
+  EXPECT_GT(result.refusals.count(), 40);
+  EXPECT_EQ(result.refusals.most_frequent().text, "takes other sizes");
+  EXPECT_EQ(result.drawn, result.cases + result.refusals.count());
+}
+
+TEST(Campaign, WhatIsRefusedDoesNotDependOnTheNumberOfJobsOrOnShards) {
+  CampaignOptions options = refusing_options(is_multiple_of_64);
+  const KernelResult whole = run_campaign(kernels("o5*"), options).front();
+  options.jobs = 3;
+  const KernelResult threads = run_campaign(kernels("o5*"), options).front();
+  EXPECT_EQ(threads.drawn, whole.drawn);
+  EXPECT_EQ(threads.refusals, whole.refusals);
+  EXPECT_EQ(threads.facts, whole.facts);
+  EXPECT_EQ(threads.example, whole.example);
+  EXPECT_EQ(threads.never_judged, whole.never_judged);
+  std::int64_t drawn = 0, decided = 0;
+  for (options.shard = {.index = 0, .count = 3}; options.shard.index < 3; ++options.shard.index) {
+    const KernelResult part = run_campaign(kernels("o5*"), options).front();
+    EXPECT_EQ(part.asked(), cases_of_shard(*kernels("o5*").front(), options));
+    EXPECT_EQ(part.verdict(), Verdict::passed);
+    drawn += part.drawn;
+    decided += part.decided;
+  }
+  EXPECT_EQ(drawn, whole.drawn);
+  EXPECT_EQ(decided, whole.decided);
+}
+
+TEST(Campaign, AKernelThatTakesLessThanHalfOfItsCasesIsInconclusive) {
+  const auto options = refusing_options([](const Problem& p) { return p.query_len == 13; });
+  const KernelResult result = run_campaign(kernels("o5*"), options).front();
+  EXPECT_GT(result.cases, 0) << "some are judged";
+  EXPECT_EQ(result.asked(), 40);
+  EXPECT_EQ(result.verdict(), Verdict::inconclusive);
+  EXPECT_FALSE(result.is_as_expected());
+}
+
+TEST(Campaign, AKernelThatSupportsNothingIsInconclusiveWithItsSentence) {
   KernelInfo picky = *kernels("o5*").front();
   picky.unsupported = [](const Problem&, const Plan&) {
     return std::optional<std::string>("never");
@@ -116,8 +190,36 @@ TEST(Campaign, AKernelThatSupportsNothingIsNotCalledPassed) {
   CampaignOptions options;
   options.cases_per_kernel = options.cases_per_simt_kernel = 3;
   const KernelResult result = run_campaign({&picky}, options).front();
-  EXPECT_EQ(result.verdict(), Verdict::unsupported);
+  EXPECT_EQ(result.verdict(), Verdict::inconclusive);
   EXPECT_FALSE(result.is_as_expected());
+  EXPECT_EQ(result.given_up, 3);
+  EXPECT_EQ(result.refusals.most_frequent().text, "never");
+  EXPECT_EQ(result.refusals.count(), result.drawn);
+}
+
+TEST(Campaign, UnderATimeLimitItIsInconclusiveIfMostOfWhatWasReachedWasRefused) {
+  CampaignOptions options = refusing_options([](const Problem& p) { return p.query_len == 13; });
+  options.time_limit = std::chrono::milliseconds(200);
+  const KernelResult result = run_campaign(kernels("o5*"), options).front();
+  EXPECT_GT(result.asked(), result.cases);
+  EXPECT_EQ(result.verdict(), Verdict::inconclusive);
+}
+
+TEST(Campaign, AClaimThatNoCaseShowedIsNamedAndAPluginIsAskedForIt) {
+  CampaignOptions options = refusing_options([](const Problem& p) { return p.batch <= 64; });
+  options.cases_per_kernel = options.cases_per_simt_kernel = 2;
+  options.generator.max_head_dim = 16;
+  const auto names = [](const KernelResult& result, std::string_view fact) {
+    return std::ranges::find(result.never_judged, fact) != result.never_judged.end();
+  };
+  const KernelResult ours = run_campaign(kernels("o5*"), options).front();
+  EXPECT_TRUE(names(ours, "head_dim above 128"));
+  EXPECT_TRUE(names(ours, "batch above 64")) << "what it takes is known without a worker";
+  KernelInfo plugin = *kernels("o5*").front();
+  plugin.plugin = "mine.so";
+  const KernelResult theirs = run_campaign({&plugin}, options).front();
+  EXPECT_TRUE(names(theirs, "head_dim above 128"));
+  EXPECT_FALSE(names(theirs, "batch above 64"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/stored_shapes.hpp"
 #include "verify/extras.hpp"
 #include "verify/heavy_tail.hpp"
+#include "verify/rounding.hpp"
 #include "verify/shrinking.hpp"
 
 namespace attest {
@@ -271,17 +272,26 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
 
 }  // namespace
 
-std::optional<Case> draw_case(const KernelInfo& kernel, const GeneratorOptions& options,
-                              std::uint64_t seed, std::uint64_t index) {
+Case draw_attempt(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t seed,
+                  std::uint64_t index, std::int64_t attempt, std::int64_t refused) {
   const auto generator = gen::exec([&] { return draw_any(kernel, options); });
+  // One independent stream a case: the key of RapidCheck's generator is hashed from seed and index.
+  rc::Random random(seed * 0x9e3779b97f4a7c15ULL + index * 0xd1b54a32d192ed03ULL + 1U);
+  for (std::int64_t before = 0; before < attempt; ++before) (void)random.split();
   // RapidCheck keeps the generator that `*` draws from in one variable for all threads.
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
-  // One independent stream a case: the key of RapidCheck's generator is hashed from seed and index.
-  rc::Random random(seed * 0x9e3779b97f4a7c15ULL + index * 0xd1b54a32d192ed03ULL + 1U);
-  for (int attempt = 0; attempt < 50; ++attempt) {
-    const Case c = generator(random.split(), 100).value();
-    if (can_run(kernel, c)) return c;
+  return rounded_case(kernel, options, generator(random.split(), 100).value(), refused);
+}
+
+std::optional<Case> draw_case(const KernelInfo& kernel, const GeneratorOptions& options,
+                              std::uint64_t seed, std::uint64_t index) {
+  std::int64_t refused = 0;
+  for (std::int64_t attempt = 0; attempt < draw_attempts; ++attempt) {
+    const Case c = draw_attempt(kernel, options, seed, index, attempt, refused);
+    if (!has_inputs(c)) continue;
+    if (!why_refused(kernel, c)) return c;
+    ++refused;
   }
   return std::nullopt;
 }

@@ -41,11 +41,22 @@ struct GeneratorOptions {
   }
 };
 
-/// The case number `index` of a campaign: Problem x Plan x layouts x input family x seed, a pure
-/// function of its arguments. Lengths straddle the edges of the plan's tiles and include 1 and
-/// primes; query_len lies on both sides of key_len; in about one case of ten one dimension is far
-/// larger than usual. nullopt when the kernel supports nothing that
-/// was drawn. Throws InvalidInput if the glob matches no family.
+/// How often a case is drawn until one can run.
+inline constexpr std::int64_t draw_attempts = 50;
+
+/// Attempt number `attempt` at case number `index` of a campaign, of which the kernel has refused
+/// `refused` before: Problem x Plan x layouts x input family x seed, a pure function of its
+/// arguments. Lengths straddle the edges of the plan's tiles and include 1 and primes; query_len
+/// lies on both sides of key_len; in about one case of ten one dimension is far larger than usual;
+/// after many refusals sizes are rounder (rounding.hpp). The kernel
+/// may refuse it, and the family may have no values for it. Throws InvalidInput if the glob matches
+/// no family.
+[[nodiscard]] Case draw_attempt(const KernelInfo& kernel, const GeneratorOptions& options,
+                                std::uint64_t seed, std::uint64_t index, std::int64_t attempt,
+                                std::int64_t refused);
+
+/// The first attempt at the case that can run, as far as this process knows; nullopt when the
+/// kernel supports none of them. Throws as draw_attempt does.
 [[nodiscard]] std::optional<Case> draw_case(const KernelInfo& kernel,
                                             const GeneratorOptions& options, std::uint64_t seed,
                                             std::uint64_t index);

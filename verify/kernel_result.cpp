@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/registry.hpp"
+#include "verify/claimed.hpp"
 #include "verify/worker_protocol.hpp"
 
 namespace attest {
@@ -29,10 +30,19 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
   certified_rows += answer.certificate.rows;
   worst_certificate = std::max(
       {worst_certificate, answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio});
-  for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += answer.seconds[i];
   if (judged.verdict == Verdict::vacuous && vacuous++ == 0) vacuous_reason = judged.reason;
   if (judged.verdict == Verdict::crashed) ++crashed;
   if (judged.verdict == Verdict::timed_out) ++timed_out;
+  if (judged.verdict == Verdict::passed) {
+    facts.merge(facts_of(c));
+    if (index >= 0) {
+      ++decided;
+      if (!example || index < example_index) {
+        example = c;
+        example_index = index;
+      }
+    }
+  }
   if (!judged.failure) {
     worst_o_over_bound = std::max(worst_o_over_bound, judged.worst_o_over_bound);
     worst_lse_over_bound = std::max(worst_lse_over_bound, judged.worst_lse_over_bound);
@@ -52,8 +62,7 @@ bool KernelResult::is_as_expected() const {
 
 Verdict KernelResult::verdict() const {
   if (failure) return failure->kind;
-  if (cases == 0) return Verdict::unsupported;
-  return cases == vacuous ? Verdict::vacuous : Verdict::passed;
+  return decided > 0 && 2 * decided >= asked() ? Verdict::passed : Verdict::inconclusive;
 }
 
 std::int64_t KernelResult::checks_of(Layer layer) const {
@@ -65,6 +74,17 @@ std::int64_t KernelResult::checks_of(Layer layer) const {
   return count;
 }
 
+Verdict campaign_verdict(const std::vector<KernelResult>& results) {
+  Verdict verdict = Verdict::passed;
+  for (const KernelResult& result : results) {
+    if (result.is_as_expected()) continue;
+    const bool is_open = result.kernel->role == KernelRole::kernel && !result.failure;
+    if (!is_open) return Verdict::failed;
+    verdict = Verdict::inconclusive;
+  }
+  return verdict;
+}
+
 Json to_json(const KernelResult& result) {
   Json json = {{"kernel", result.kernel->name},
                {"executor", name_of(result.kernel->executor)},
@@ -74,7 +94,10 @@ Json to_json(const KernelResult& result) {
                {"crashed", result.crashed},
                {"timed_out", result.timed_out},
                {"vacuous_reason", result.vacuous_reason},
-               {"not_drawn", result.not_drawn},
+               {"decided", result.decided},
+               {"drawn", result.drawn},
+               {"refusals", result.refusals.to_json()},
+               {"given_up", result.given_up},
                {"checks", result.checks},
                {"families", result.families},
                {"coverage", result.coverage},
@@ -86,7 +109,11 @@ Json to_json(const KernelResult& result) {
                {"failing_case", result.failing_case},
                {"is_shrunk", result.is_shrunk},
                {"done_below", result.done.below},
-               {"done_beyond", result.done.beyond}};
+               {"done_beyond", result.done.beyond},
+               {"facts", result.facts},
+               {"example_index", result.example_index},
+               {"never_judged", result.never_judged}};
+  if (result.example) json["example"] = parse_json(to_json(*result.example));
   if (result.failure) json["failure"] = failure_json(*result.failure);
   return json;
 }
@@ -106,7 +133,10 @@ KernelResult kernel_result_from_json(const Json& json) {
   result.crashed = json.at("crashed");
   result.timed_out = json.at("timed_out");
   result.vacuous_reason = json.at("vacuous_reason");
-  result.not_drawn = json.at("not_drawn");
+  result.decided = json.at("decided");
+  result.drawn = json.at("drawn");
+  result.refusals = Refusals::from_json(json.at("refusals"));
+  result.given_up = json.at("given_up");
   json.at("checks").get_to(result.checks);
   json.at("families").get_to(result.families);
   json.at("coverage").get_to(result.coverage);
@@ -119,6 +149,12 @@ KernelResult kernel_result_from_json(const Json& json) {
   result.is_shrunk = json.at("is_shrunk");
   result.done.below = json.at("done_below");
   json.at("done_beyond").get_to(result.done.beyond);
+  json.at("facts").get_to(result.facts);
+  result.example_index = json.at("example_index");
+  json.at("never_judged").get_to(result.never_judged);
+  if (json.contains("example")) {
+    result.example = case_from_json(json.at("example").dump(), "an example");
+  }
   if (json.contains("failure")) result.failure = failure_from_json(json.at("failure"));
   return result;
 }

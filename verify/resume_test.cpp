@@ -62,6 +62,13 @@ void expect_same(const KernelResult& got, const KernelResult& want) {
   EXPECT_EQ(got.worst_o_over_bound, want.worst_o_over_bound);
   EXPECT_EQ(got.worst_lse_over_bound, want.worst_lse_over_bound);
   EXPECT_EQ(got.verdict(), want.verdict());
+  EXPECT_EQ(got.drawn, want.drawn);
+  EXPECT_EQ(got.decided, want.decided);
+  EXPECT_EQ(got.given_up, want.given_up);
+  EXPECT_EQ(got.refusals, want.refusals);
+  EXPECT_EQ(got.facts, want.facts);
+  EXPECT_EQ(got.example, want.example);
+  EXPECT_EQ(got.never_judged, want.never_judged);
 }
 
 class CampaignFolder : public testing::Test {

@@ -1,5 +1,6 @@
 #include "verify/shrinking.hpp"
 
+#include <fmt/format.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -107,16 +108,25 @@ void add_smaller_windows(const Case& c, const Add& add) {
 
 }  // namespace
 
-bool can_run(const KernelInfo& kernel, const Case& c) {
+bool has_inputs(const Case& c) {
   const InputFamily& family = input_family(c.inputs.family);
   if (!family.head_dims.empty() &&
       std::ranges::find(family.head_dims, c.problem.head_dim) == family.head_dims.end()) {
     return false;
   }
-  if (family.unsupported && family.unsupported(c.problem)) return false;
-  if (why_unsupported(kernel, c)) return false;
+  return !family.unsupported || !family.unsupported(c.problem);
+}
+
+std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c) {
+  if (auto reason = why_unsupported(kernel, c)) return reason;
   const std::vector<Plan> plans = kernel.plans(c.problem);
-  return std::ranges::find(plans, c.plan) != plans.end();
+  if (std::ranges::find(plans, c.plan) != plans.end()) return std::nullopt;
+  return fmt::format("{} does not offer the plan {} for the problem", kernel.name,
+                     to_string(c.plan));
+}
+
+bool can_run(const KernelInfo& kernel, const Case& c) {
+  return has_inputs(c) && !why_refused(kernel, c);
 }
 
 std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {

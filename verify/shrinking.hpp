@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/case.hpp"
@@ -8,6 +10,11 @@
 
 namespace attest {
 
+/// Whether the case's input family has values for its problem.
+[[nodiscard]] bool has_inputs(const Case& c);
+/// Why the kernel cannot run the case: a sentence of its own, or a Plan that it does not offer for
+/// the problem. Nothing when it can.
+[[nodiscard]] std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c);
 /// Whether kernel, plan and input family can all run the case.
 [[nodiscard]] bool can_run(const KernelInfo& kernel, const Case& c);
 

@@ -20,8 +20,9 @@ enum class Verdict {
   failed,
   vacuous,  ///< some elements have no finite bound: nothing was decided about them
   unsupported,
-  crashed,   ///< the process that ran the kernel died
-  timed_out  ///< or did not answer in time
+  crashed,      ///< the process that ran the kernel died
+  timed_out,    ///< or did not answer in time
+  inconclusive  ///< of a campaign only: nothing failed, but too few cases were decided
 };
 [[nodiscard]] std::string_view name_of(Verdict verdict);
 

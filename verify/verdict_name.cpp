@@ -6,8 +6,8 @@
 namespace attest {
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::array<std::string_view, 6> names{"passed",      "failed",  "vacuous",
-                                                  "unsupported", "crashed", "timed_out"};
+  constexpr std::array<std::string_view, 7> names{
+      "passed", "failed", "vacuous", "unsupported", "crashed", "timed_out", "inconclusive"};
   return names[static_cast<std::size_t>(verdict)];
 }
 

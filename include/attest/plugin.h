@@ -174,7 +174,7 @@ typedef struct AttestKernel {
   const AttestPrecision* precision; /* NULL: all defaults */
 
   /* May be NULL: no further limits. NULL, or a sentence why this cannot run. Called before any work, for many problems; what it
-   * refuses counts as not drawn, so say in the fields above what they can say. */
+   * refuses is counted and drawn again, at most 50 times, so say in the fields above what they can say. */
   const char* (*unsupported)(const AttestProblem* problem, const AttestPlan* plan);
   /* May be NULL: 0. */
   uint64_t (*scratch_bytes)(const AttestProblem* problem, const AttestPlan* plan);

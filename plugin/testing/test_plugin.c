@@ -152,6 +152,19 @@ static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
   return NULL;
 }
 #endif
+#ifdef MULTIPLES_OF_64
+static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
+  (void)plan;
+  if (p->query_len == 0 || p->query_len % 64 != 0) return "takes only multiples of 64";
+  if (p->key_len == 0 || p->key_len % 64 != 0) return "takes only multiples of 64";
+  return p->head_dim > 128 ? "takes no head_dim above 128" : NULL;
+}
+#elif defined(THIRTEEN_QUERIES)
+static const char* unsupported(const AttestProblem* p, const AttestPlan* plan) {
+  (void)plan;
+  return p->query_len == 13 ? NULL : "takes 13 queries";
+}
+#endif
 #ifdef WRONG_LATER_REFINEMENT
 static void refine(const AttestProblem* p, const AttestPlan* plan, AttestPrecision* declared) {
   (void)plan;
@@ -241,7 +254,8 @@ const AttestPlugin* attest_plugin(uint32_t version) {
 #elif defined(CRASH_IN_UNSUPPORTED)
   kernel.name = "asking_plugin";
   kernel.unsupported = unsupported;
-#elif defined(CRASH_IN_LATER_UNSUPPORTED) || defined(HANG_IN_LATER_UNSUPPORTED)
+#elif defined(CRASH_IN_LATER_UNSUPPORTED) || defined(HANG_IN_LATER_UNSUPPORTED) || \
+    defined(MULTIPLES_OF_64) || defined(THIRTEEN_QUERIES)
   kernel.unsupported = unsupported;
 #elif defined(WRONG_LATER_REFINEMENT)
   kernel.refine_precision = refine;

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+/// What a kernel said that it cannot run, counted by sentence. Sentences that differ in their
+/// numbers only ("37 keys are no multiple of 64") count as one. The order in which they are added
+/// changes nothing, but that a kernel with hundreds of sentences has some of them counted without
+/// their words.
+class Refusals {
+ public:
+  struct Sentence {
+    std::int64_t count = 0;
+    std::string text{};  ///< one of those counted; of them the first in the alphabet
+
+    friend bool operator==(const Sentence&, const Sentence&) = default;
+  };
+
+  void add(std::string_view sentence);
+  void add(const Refusals& others);
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  /// Of all that were added; its count is 0 where there were none.
+  [[nodiscard]] Sentence most_frequent() const;
+
+  [[nodiscard]] nlohmann::ordered_json to_json() const;
+  /// Throws nlohmann's exceptions for anything that to_json did not write.
+  [[nodiscard]] static Refusals from_json(const nlohmann::ordered_json& json);
+  friend bool operator==(const Refusals&, const Refusals&) = default;
+
+ private:
+  void add(const std::string& key, const Sentence& sentence);
+
+  std::int64_t count_ = 0;
+  std::map<std::string, Sentence> sentences_{};  ///< by their text with `#` for every number
+};
+
+}  // namespace attest
