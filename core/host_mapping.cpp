@@ -37,17 +37,18 @@ struct KnownMapping {
 /// slot works like the others, only its faults have no name.
 std::array<KnownMapping, 256> known_mappings;
 
-std::size_t whole_pages(std::size_t size, std::size_t page) {
-  return (size + page - 1) / page * page;
+std::size_t whole_pages(const BufferImage& image) {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (std::max<std::size_t>(image.size_bytes(), 1) + page - 1) / page * page;
 }
 
-void remember(const BufferImage& image, const std::byte* reserved, std::size_t reserved_bytes,
+void remember(const BufferImage& image, const std::byte* pages, std::size_t inside_bytes,
               const std::byte* address) {
   for (KnownMapping& known : known_mappings) {
     if (known.is_taken.exchange(true)) continue;
     const auto start = reinterpret_cast<std::uintptr_t>(address);
-    const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
-    known.end = begin + reserved_bytes;
+    const auto begin = reinterpret_cast<std::uintptr_t>(pages) - untouchable_bytes;
+    known.end = begin + inside_bytes + 2 * untouchable_bytes;
     known.first = start + (image.pieces.empty() ? 0 : image.pieces.front().accessible.begin);
     known.last = start + (image.pieces.empty() ? 0 : image.pieces.back().accessible.end);
     known.is_input = image.is_input;
@@ -57,9 +58,9 @@ void remember(const BufferImage& image, const std::byte* reserved, std::size_t r
   }
 }
 
-void forget(const std::byte* reserved) {
+void forget(const std::byte* pages) {
   for (KnownMapping& known : known_mappings) {
-    if (known.begin != reinterpret_cast<std::uintptr_t>(reserved)) continue;
+    if (known.begin != reinterpret_cast<std::uintptr_t>(pages) - untouchable_bytes) continue;
     known.begin = 0;
     known.is_taken = false;
   }
@@ -73,43 +74,58 @@ void forget(const std::byte* reserved) {
 
 }  // namespace
 
-HostMapping::HostMapping(const BufferImage& image) {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t size = image.size_bytes();
-  const std::size_t inside = whole_pages(std::max<std::size_t>(size, 1), page);
-  reserved_bytes_ = inside + 2 * untouchable_bytes;
-  void* const mapped =
-      mmap(nullptr, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+HostMapping::HostMapping(const BufferImage& image) : inside_bytes_(whole_pages(image)) {
+  void* const mapped = mmap(nullptr, inside_bytes_ + 2 * untouchable_bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) refuse(image);
-  reserved_ = static_cast<std::byte*>(mapped);
-  std::byte* const pages = reserved_ + untouchable_bytes;
-  address_ = pages;
-  if (image.ends_at_page) address_ += (inside - size) / image.alignment * image.alignment;
-  bool is_done = mprotect(pages, inside, PROT_READ | PROT_WRITE) == 0;
-  if (is_done) {
-    for (const BufferImage::Piece& piece : image.pieces) {
-      std::ranges::copy(piece.bytes, address_ + piece.begin);
-    }
-    is_done = !image.is_input || mprotect(pages, inside, PROT_READ) == 0;
+  pages_ = static_cast<std::byte*>(mapped) + untouchable_bytes;
+  try {
+    fill(image, false);
+  } catch (...) {
+    munmap(mapped, inside_bytes_ + 2 * untouchable_bytes);  // a constructor that throws
+    throw;
   }
-  if (!is_done) {
-    const int error = errno;
-    munmap(reserved_, reserved_bytes_);
-    errno = error;
-    refuse(image);
-  }
-  remember(image, reserved_, reserved_bytes_, address_);
 }
 
 HostMapping::HostMapping(HostMapping&& other) noexcept
-    : reserved_(std::exchange(other.reserved_, nullptr)),
-      reserved_bytes_(other.reserved_bytes_),
+    : pages_(std::exchange(other.pages_, nullptr)),
+      inside_bytes_(other.inside_bytes_),
       address_(other.address_) {}
 
 HostMapping::~HostMapping() {
-  if (reserved_ == nullptr) return;
-  forget(reserved_);
-  munmap(reserved_, reserved_bytes_);
+  if (pages_ == nullptr) return;
+  forget(pages_);
+  munmap(pages_ - untouchable_bytes, inside_bytes_ + 2 * untouchable_bytes);
+}
+
+void HostMapping::fill(const BufferImage& image, bool is_used) {
+  if (mprotect(pages_, inside_bytes_, PROT_READ | PROT_WRITE) != 0) refuse(image);
+  const std::size_t size = image.size_bytes();
+  address_ = pages_;
+  if (image.ends_at_page) address_ += (inside_bytes_ - size) / image.alignment * image.alignment;
+  if (is_used) {
+    std::fill(pages_, address_, std::byte{0xff});
+    std::fill(address_ + size, pages_ + inside_bytes_, std::byte{0xff});
+  }
+  for (const BufferImage::Piece& piece : image.pieces) {
+    std::ranges::copy(piece.bytes, address_ + piece.begin);
+  }
+  if (image.is_input && mprotect(pages_, inside_bytes_, PROT_READ) != 0) refuse(image);
+  remember(image, pages_, inside_bytes_, address_);
+}
+
+bool HostMapping::retire() noexcept {
+  forget(pages_);
+  return mprotect(pages_, inside_bytes_, PROT_NONE) == 0;
+}
+
+bool HostMapping::fits(const BufferImage& image) const {
+  return image.pieces.size() == 1 && image.pieces.front().begin == 0 &&
+         whole_pages(image) == inside_bytes_;
+}
+
+void HostMapping::reuse(const BufferImage& image) {
+  fill(image, true);
 }
 
 bool describe_fault(const void* address, bool is_write, std::span<char> text) noexcept {

@@ -23,9 +23,22 @@ class HostMapping {
   /// Of byte 0 of the buffer.
   [[nodiscard]] std::byte* address() const { return address_; }
 
+  /// The buffer is gone: from now on touching its pages ends the process. False if the system
+  /// refuses.
+  [[nodiscard]] bool retire() noexcept;
+  /// After retire(): whether the pages are as many as the image needs.
+  [[nodiscard]] bool fits(const BufferImage& image) const;
+  /// After retire(): gives pages that fit to another buffer, which costs a third of new ones. Bytes
+  /// around the image are 0xff, NaN in every format.
+  void reuse(const BufferImage& image);
+  /// Of the buffer, in whole pages.
+  [[nodiscard]] std::size_t size_bytes() const { return inside_bytes_; }
+
  private:
-  std::byte* reserved_ = nullptr;  ///< with the pages around the buffer
-  std::size_t reserved_bytes_ = 0;
+  void fill(const BufferImage& image, bool is_used);
+
+  std::byte* pages_ = nullptr;  ///< untouchable_bytes after the first reserved one
+  std::size_t inside_bytes_ = 0;
   std::byte* address_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
 #include <string>
 
 namespace attest {
@@ -44,6 +45,25 @@ TEST(HostMapping, AnAddressOfNobodyOrOfABufferThatIsGoneIsNotTold) {
   }
   EXPECT_EQ(fault_at(gone, true), "");
   EXPECT_EQ(fault_at(nullptr, false), "");
+}
+
+TEST(HostMappingDeathTest, PagesOfABufferThatIsGoneCannotBeTouchedUntilAnotherOneHasThem) {
+  HostMapping mapping(image_of("Q", true));
+  auto* const byte = reinterpret_cast<volatile unsigned char*>(mapping.address());
+  EXPECT_EQ(byte[1000], 7);
+  ASSERT_TRUE(mapping.retire());
+  EXPECT_EXIT((void)byte[1000], testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EQ(fault_at(mapping.address() + 1000, true), "");
+  BufferImage smaller = image_of("K", true);
+  smaller.pieces[0].bytes.assign(4500, std::byte{9});
+  ASSERT_TRUE(mapping.fits(smaller));
+  mapping.reuse(smaller);
+  EXPECT_EQ(byte[4499], 9);
+  EXPECT_EQ(byte[4500], 0xff) << "no bytes of the earlier buffer";
+  EXPECT_EXIT(byte[1000] = 1, testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EQ(fault_at(mapping.address() + 1000, true), "wrote to K, which is an input");
+  smaller.pieces[0].bytes.resize(4096);
+  EXPECT_FALSE(mapping.fits(smaller)) << "one page";
 }
 
 TEST(HostMapping, ATextThatIsTooLongIsCut) {

@@ -9,12 +9,26 @@
 #include <utility>
 
 namespace attest {
+namespace {
+
+// New pages cost a fault each, more than copying into them. A launch has at most nine buffers.
+constexpr std::size_t most_retired = 18, largest_retired_bytes = std::size_t{1} << 20;
+
+}  // namespace
 
 std::byte* HostMemoryDevice::upload(const BufferImage& image) {
-  HostMapping mapping(image);
-  std::byte* const buffer = mapping.address();
-  mappings_.emplace(buffer, std::move(mapping));
-  return buffer;
+  const auto keep = [this](HostMapping mapping) {
+    std::byte* const buffer = mapping.address();
+    mappings_.emplace(buffer, std::move(mapping));
+    return buffer;
+  };
+  const auto spare =
+      std::ranges::find_if(retired_, [&](const HostMapping& old) { return old.fits(image); });
+  if (spare == retired_.end()) return keep(HostMapping(image));
+  spare->reuse(image);
+  HostMapping mapping = std::move(*spare);
+  retired_.erase(spare);
+  return keep(std::move(mapping));
 }
 
 void HostMemoryDevice::download(const std::byte* from, std::span<std::byte> to) {
@@ -23,7 +37,14 @@ void HostMemoryDevice::download(const std::byte* from, std::span<std::byte> to) 
 }
 
 void HostMemoryDevice::release(std::byte* buffer) noexcept {
-  mappings_.erase(buffer);
+  const auto found = mappings_.find(buffer);
+  if (found == mappings_.end()) return;
+  HostMapping& mapping = found->second;
+  if (mapping.size_bytes() <= largest_retired_bytes && mapping.retire()) {
+    retired_.push_back(std::move(mapping));
+    if (retired_.size() > most_retired) retired_.pop_front();
+  }
+  mappings_.erase(found);
 }
 
 double HostMemoryDevice::time_ms(const std::function<void()>& work) {

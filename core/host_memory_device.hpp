@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <list>
 #include <map>
 #include <string>
 
@@ -24,6 +25,7 @@ class HostMemoryDevice final : public Device {
 
  private:
   std::map<std::byte*, HostMapping> mappings_;  ///< by the address of byte 0
+  std::list<HostMapping> retired_;              ///< of small buffers that are gone, oldest first
 };
 
 }  // namespace attest
