@@ -28,7 +28,8 @@ class Session {
 
   /// Poisons the device's scratch memory, then launches.
   void launch();
-  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN.
+  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN, and so does the
+  /// LSE of a kernel that has none.
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }

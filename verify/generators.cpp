@@ -209,6 +209,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
   draw_extra_shapes(extras, kernel, c.plan.key_tile, options.max_head_dim, p);
+  p = with_length_multiples(kernel, p);
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
   c.layouts = fitted(kernel.layout_needs, p, draw_layouts(p, may_be_far));
   c.inputs = {.family = family.name,

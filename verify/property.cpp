@@ -54,17 +54,6 @@ Check check_of(std::string tensor, const Comparison& comparison, std::string_vie
   return check;
 }
 
-Check check_same_bits_or_both_nan(const Outputs& got, const Outputs& want,
-                                  std::string_view failure) {
-  if (const auto difference = first_difference(got.o, want.o)) {
-    return Check::failed_at("O", *difference, std::string(failure));
-  }
-  if (const auto difference = first_difference(got.lse, want.lse)) {
-    return Check::failed_at("LSE", *difference, std::string(failure));
-  }
-  return Check::passed();
-}
-
 Check check_rows(const Problem& problem,
                  const std::function<Check(std::int64_t, std::int64_t, std::int64_t)>& check_row) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {

@@ -11,7 +11,10 @@ Property statistic_law(Statistic statistic, std::string statement, std::string f
   property.name = info_of(statistic).name;
   property.statement = std::move(statement);
   property.layer = Layer::statistics;
-  property.applies = [statistic](Run& run) { return has_enough(statistic, run.error_models()); };
+  property.applies = [statistic](Run& run) {
+    const bool has_tensor = run.kernel().has_lse || info_of(statistic).tensor != "LSE";
+    return has_tensor && has_enough(statistic, run.error_models());
+  };
   property.check = [statistic, failure = std::move(failure)](Run& run) {
     const StatisticInfo& info = info_of(statistic);
     const StatisticValue& found = run.statistics()[static_cast<std::size_t>(statistic)];
