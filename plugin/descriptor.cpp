@@ -208,10 +208,11 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   info.executor = kernel.memory_space == ATTEST_CUDA ? Executor::gpu : Executor::cpu;
   info.element_types = set_of(kernel.element_types, all_element_types(), "element_types",
                               "a sum of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16", where);
-  info.masks = set_of(kernel.masks, all_masks(), "masks",
-                      "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT, "
-                      "ATTEST_WINDOW_TOP_LEFT, ATTEST_WINDOW_BOTTOM_RIGHT",
-                      where);
+  info.masks =
+      set_of(kernel.masks, all_masks(), "masks",
+             "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT, "
+             "ATTEST_WINDOW_TOP_LEFT, ATTEST_WINDOW_BOTTOM_RIGHT",
+             where);
   take_claims(info, kernel, where);
   info.layout_needs = layout_needs_of(kernel, where);
   info.head_dims = claim.head_dims = head_dims_of(kernel, where);

@@ -240,7 +240,8 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   result.flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where);
   result.lse = lse_form_of(p, where);
   result.merge = merge_of(p.merge, where);
-  result.partial_format = format_named(p.partial_format, ElementType::fp32, "partial_format", where);
+  result.partial_format =
+      format_named(p.partial_format, ElementType::fp32, "partial_format", where);
   result.score_parts = parts_of(p.score_parts, "score_parts", where);
   result.value_parts = parts_of(p.value_parts, "value_parts", where);
   result.weight_scale = weight_scale_of(p.weight_scale, where);
