@@ -13,7 +13,7 @@
  *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Q, K and V may only be read. O, LSE and scratch hold NaN on entry: write
- * every element of O and LSE, and assume nothing about scratch. Do not touch the gaps that strides leave: they hold NaN, are
+ * every element of O and of LSE (unless it has_no_lse), and assume nothing about scratch. Do not touch the gaps that strides leave: they hold NaN, are
  * checked afterwards, and may not be read into an answer either. O never overlaps an input.
  *
  * Threads and time. All callbacks are called from one thread at a time; several worker processes may each have loaded the
@@ -48,16 +48,16 @@ extern "C" {
 
 /* Masks; sets of them are sums. The alignments differ when query_len != key_len. */
 #define ATTEST_NO_MASK 1u
-#define ATTEST_CAUSAL_TOP_LEFT 2u     /* query i sees keys 0..i */
-#define ATTEST_CAUSAL_BOTTOM_RIGHT 4u /* query i sees keys 0..i + key_len - query_len */
-#define ATTEST_WINDOW_TOP_LEFT 8u     /* query i sees keys i - window_left..i + window_right */
-#define ATTEST_WINDOW_BOTTOM_RIGHT 16u /* query i sees keys i' - window_left..i' + window_right, i' = i + key_len - query_len */
+#define ATTEST_CAUSAL_TOP_LEFT 2u      /* query i sees keys 0..i */
+#define ATTEST_CAUSAL_BOTTOM_RIGHT 4u  /* query i sees keys 0..i + key_len - query_len */
+#define ATTEST_WINDOW_TOP_LEFT 8u      /* query i sees keys i - window_left..i + window_right */
+#define ATTEST_WINDOW_BOTTOM_RIGHT 16u /* the same around i + key_len - query_len */
 
 /* What a kernel offers beside; sets of them are sums. Windows are masks. */
-#define ATTEST_SOFTCAP 1u    /* s = softcap tanh(scale q.k / softcap) */
-#define ATTEST_LENGTHS 2u    /* entries of the batch with lengths of their own, 0 among them, packed */
-#define ATTEST_PADDING 4u    /* keys that are hidden from all queries of their entry */
-#define ATTEST_VALUE_DIM 8u  /* V and O with fewer or more columns than Q and K */
+#define ATTEST_SOFTCAP 1u     /* s_j = softcap tanh(scale * q_i . k_j / softcap) */
+#define ATTEST_LENGTHS 2u     /* entries of the batch with lengths of their own, 0 among them, packed */
+#define ATTEST_PADDING 4u     /* keys that are hidden from all queries of their entry */
+#define ATTEST_VALUE_DIM 8u   /* V and O with fewer or more columns than Q and K */
 #define ATTEST_NO_QUERIES 16u /* query_len 0 */
 
 /* Where a kernel's pointers point. */
@@ -125,12 +125,12 @@ typedef struct AttestPlan {
  * format, and of two factors the parts i and j are multiplied where i + j < count. Never grows. */
 #define ATTEST_TF32 8u
 typedef struct AttestParts {
-  uint32_t format;  /* ATTEST_TF32, ATTEST_FP16 or ATTEST_BF16; 0: factors are read whole */
-  uint32_t count;   /* 1 to 3; 0: 1 */
-  uint32_t cut;     /* the last so many parts are cut, the others rounded to nearest */
+  uint32_t format;   /* ATTEST_TF32, ATTEST_FP16 or ATTEST_BF16; 0: factors are read whole */
+  uint32_t count;    /* 1 to 3; 0: 1 */
+  uint32_t cut;      /* the last so many parts are cut, the others rounded to nearest */
   uint32_t reserved; /* 0 */
-  double scaled_to; /* elements are first multiplied by a power of two, one a head or one for rows that are taken together,
-                       that brings the largest to at least this; 0: they are not */
+  double scaled_to;  /* elements are first multiplied by a power of two, one a head or one for rows that are taken together,
+                        that brings the largest to at least this; 0: they are not */
 } AttestParts;
 
 typedef struct AttestPrecision {
@@ -154,6 +154,7 @@ typedef struct AttestPrecision {
   int64_t normaliser_chain; /* longest chain of additions in l; 0: key_len + splits, one after the other */
   double division_error;    /* relative error of the final normalisation; 0: u, one IEEE division */
   double log_error;         /* relative error of the logarithm in LSE; 0: 2 u, 1 ulp */
+
   uint32_t flushes_subnormals; /* 1: fp32 results below 2^-126 become 0, and so does V where it is that small (ftz) */
   uint32_t lse_form;           /* ATTEST_LSE_DEFAULT, ... */
   uint32_t merge;              /* of splits: ATTEST_MERGE_LSE_PAIRS, ... */
@@ -190,7 +191,7 @@ typedef struct AttestRun {
   AttestStrides q_strides, k_strides, v_strides, o_strides;
   void* scratch; /* scratch_bytes() of it, aligned to 256 bytes */
   uint64_t scratch_bytes;
-  void* stream; /* ATTEST_CUDA: a cudaStream_t; ATTEST_HOST: NULL */
+  void* stream;                /* ATTEST_CUDA: a cudaStream_t; ATTEST_HOST: NULL */
   const int32_t* query_starts; /* [batch + 1], in the kernel's memory as Q is; NULL without lengths */
   const int32_t* key_starts;
   const uint8_t* key_mask; /* [batch, key_len], 1: not hidden by padding; NULL without padding */
