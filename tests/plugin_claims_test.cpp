@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -58,6 +59,8 @@ Outcome outcome_of(const KernelInfo& kernel, const LawSelection& laws) {
 struct Claim {
   std::string name, law;
   std::string not_asked{};  ///< glob of laws that the claim makes pointless
+
+  friend void PrintTo(const Claim& claim, std::ostream* out) { *out << claim.name; }
 };
 
 class PluginClaims : public testing::TestWithParam<Claim> {};
