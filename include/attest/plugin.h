@@ -253,7 +253,7 @@ typedef struct AttestKernel {
   /* What it does not give. */
   uint32_t has_no_lse;                  /* 1: it writes no LSE; run.lse is NULL */
   uint32_t spreads_hidden_nan;          /* 1: a NaN in a key or value that a row does not see may reach it, as 0 * NaN does;
-                                           no law then puts NaN anywhere */
+                                           laws that plant a NaN are then not asked */
   uint32_t nan_rows_may_have_empty_lse; /* 1: LSE may be -infinity, not NaN, for a row that sees a NaN in Q or K */
 
   uint32_t aligns_lone_strides; /* 1: what is asked of strides holds for dimensions of size 1, too */
