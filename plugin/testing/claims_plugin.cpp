@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "attention_ways.hpp"
+#include "plugin/testing/attention_ways.hpp"
 
 namespace {
 
