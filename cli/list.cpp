@@ -23,8 +23,8 @@ void list_kernels(bool mutants, bool of_plugins) {
       formats += fmt::format("{}{}", formats.empty() ? "" : ",", format_of(type).name);
     }
     const std::string unavailable = kernel.unavailable ? kernel.unavailable() : "";
-    fmt::print("  {:<28} {:<5} {:<15} {}{}{}\n", kernel.name, name_of(kernel.executor), formats,
-               kernel.summary,
+    fmt::print("  {:<28} {:<5} {:<15} {}{}{}{}\n", kernel.name, name_of(kernel.executor), formats,
+               kernel.summary, kernel.is_batch_invariant ? "" : " [not batch-invariant]",
                kernel.killed_by.empty() ? "" : fmt::format(" [must fail {}]", kernel.killed_by),
                unavailable.empty() ? "" : fmt::format(" [unavailable: {}]", unavailable));
   }

@@ -52,8 +52,10 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   }
   columns.push_back(
       {"O/bound", [=](const KernelResult& r) { return ratio(r, r.worst_o_over_bound); }});
-  columns.push_back(
-      {"LSE/bound", [=](const KernelResult& r) { return ratio(r, r.worst_lse_over_bound); }});
+  columns.push_back({"LSE/bound", [=](const KernelResult& r) {
+                       return r.kernel->has_lse ? ratio(r, r.worst_lse_over_bound)
+                                                : std::string("-");
+                     }});
   const auto add_if_any = [&](std::string title, std::int64_t KernelResult::*count) {
     if (std::ranges::none_of(results, [=](const KernelResult& r) { return r.*count > 0; })) return;
     columns.push_back(
@@ -62,6 +64,10 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   add_if_any("vacuous", &KernelResult::vacuous);
   add_if_any("crashed", &KernelResult::crashed);
   add_if_any("timed out", &KernelResult::timed_out);
+  // What it claims; batch_mates_irrelevant asks whether that is so.
+  columns.push_back({"batch-invariant", [](const KernelResult& r) {
+                       return r.kernel->is_batch_invariant ? std::string("yes") : std::string("no");
+                     }});
   return columns;
 }
 
@@ -166,6 +172,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   record.labels = {{"kernel", result.kernel->name},
                    {"executor", std::string(name_of(result.kernel->executor))},
                    {"expected", result.is_as_expected() ? "yes" : "no"},
+                   {"batch_invariant", result.kernel->is_batch_invariant ? "yes" : "no"},
                    {"seed", std::to_string(options.campaign.seed)},
                    {"shard", options.shard}};
   record.measurements = {
@@ -180,10 +187,12 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
       {"crashed_cases", static_cast<double>(result.crashed), "1"},
       {"timed_out_cases", static_cast<double>(result.timed_out), "1"},
       {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
-      {"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"},
       {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
       {"worst_reference_error_over_own_estimate", result.worst_certificate, "1"},
       {"campaign_time", seconds, "s"}};
+  if (result.kernel->has_lse) {
+    record.measurements.push_back({"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"});
+  }
   for (std::size_t i = 0; i < phase_names.size(); ++i) {
     record.measurements.push_back({fmt::format("time.{}", phase_names[i]), result.seconds[i], "s"});
   }

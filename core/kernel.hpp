@@ -30,7 +30,7 @@ struct Arguments {
   const void* k = nullptr;
   const void* v = nullptr;
   void* o = nullptr;
-  float* lse = nullptr;                        ///< [batch, query_heads, query_len], contiguous
+  float* lse = nullptr;  ///< [batch, query_heads, query_len], contiguous; null: has_lse is false
   void* workspace = nullptr;                   ///< workspace_bytes() of memory holding NaN
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
   const std::int32_t* key_starts = nullptr;    ///< the same of K and V
@@ -79,11 +79,27 @@ struct KernelInfo {
   std::vector<Mask> masks{};
   std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
   Features features{};
+  /// Which launches of one exact answer have the same bits. What is not claimed is judged within
+  /// the sum of the bounds (verify/agreement.hpp).
   bool is_deterministic = true;  ///< two launches give the same bits
+  /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
+  /// the size of the batch, say, or tiles cut where a block's share of the work ends.
+  bool is_batch_invariant = true;
+  /// Addresses and strides change bits: another path for vectors, which sums in another order.
+  bool depends_on_alignment = false;
+  /// Rows decide together when the numbers that their weights' exponents are taken from move, so
+  /// that a row's bits depend on its neighbours' scores.
+  bool shares_reference = false;
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;
-  LayoutNeeds layout_needs{};  ///< generators draw only layouts that fit
+  /// False: it writes no LSE, gets no memory for one, and nothing is asked of it.
+  bool has_lse = true;
+  bool nan_rows_may_have_empty_lse = false;  ///< LSE -infinity for a row whose scores hold a NaN
+  LayoutNeeds layout_needs{};                ///< generators draw only layouts that fit
+  /// Lengths, those of single entries too, are multiples of these; generators round them up.
+  std::int64_t query_len_multiple = 1;
+  std::int64_t key_len_multiple = 1;
   /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
   /// missing, say. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
@@ -119,5 +135,9 @@ struct KernelInfo {
                                                          const Problem& problem, const Plan& plan);
 /// The same, and the case's layouts against the kernel's needs.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c);
+
+/// The problem with its lengths rounded up to multiples that the kernel takes. Lengths of single
+/// entries follow from those and from their seed, and may still be others.
+[[nodiscard]] Problem with_length_multiples(const KernelInfo& kernel, Problem problem);
 
 }  // namespace attest

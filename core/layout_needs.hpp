@@ -15,6 +15,9 @@ struct LayoutNeeds {
   bool contiguous_only = false;              ///< [batch, head, row, dim] without gaps
   std::int64_t pointer_alignment_bytes = 1;  ///< of the first element; a power of two up to 256
   std::int64_t stride_alignment_bytes = 1;   ///< of every stride; a power of two up to 256
+  /// The strides of dimensions of size 1 count too, though nothing multiplies them: tensor maps and
+  /// checks of arguments may look at them all the same.
+  bool aligns_lone_strides = false;
 
   friend bool operator==(const LayoutNeeds&, const LayoutNeeds&) = default;
 };

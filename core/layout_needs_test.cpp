@@ -11,7 +11,8 @@ TensorLayout any_layout() {
           .row_gap = *rc::gen::inRange<std::int64_t>(0, 20),
           .base_offset = *rc::gen::inRange<std::int64_t>(0, 20),
           .plane_gap = *rc::gen::inRange<std::int64_t>(0, 20),
-          .outer_gap = *rc::gen::inRange<std::int64_t>(0, 20)};
+          .outer_gap = *rc::gen::inRange<std::int64_t>(0, 20),
+          .lone_stride = *rc::gen::inRange<std::int64_t>(0, 20)};
 }
 
 Problem any_problem() {
@@ -21,13 +22,15 @@ Problem any_problem() {
           .query_len = *rc::gen::inRange<std::int64_t>(1, 9),
           .key_len = *rc::gen::inRange<std::int64_t>(0, 9),
           .head_dim = *rc::gen::inRange<std::int64_t>(1, 66),
-          .element_type = *rc::gen::element(ElementType::fp32, ElementType::fp16)};
+          .element_type = *rc::gen::element(ElementType::fp32, ElementType::fp16),
+          .length_seed = *rc::gen::element<std::uint64_t>(0, 3, 4)};
 }
 
 RC_GTEST_PROP(LayoutNeeds, FittedLayoutsFit, ()) {
   const Problem problem = any_problem();
   const LayoutNeeds needs{.pointer_alignment_bytes = *rc::gen::element<std::int64_t>(1, 2, 8, 64),
-                          .stride_alignment_bytes = *rc::gen::element<std::int64_t>(1, 4, 16, 128)};
+                          .stride_alignment_bytes = *rc::gen::element<std::int64_t>(1, 4, 16, 128),
+                          .aligns_lone_strides = *rc::gen::arbitrary<bool>()};
   const Layouts drawn{any_layout(), any_layout(), any_layout(), any_layout()};
   const auto reason = why_layouts_do_not_fit(needs, problem, fitted(needs, problem, drawn));
   if (reason) RC_FAIL(*reason);
@@ -64,10 +67,23 @@ TEST(LayoutNeeds, EachBrokenNeedIsNamedWithItsTensor) {
   EXPECT_EQ(why({.stride_alignment_bytes = 16}, {.k = {.row_gap = 8}}), "fits");
 }
 
-TEST(LayoutNeeds, StridesOfASingleIndexAreNotJudged) {
-  const Problem problem{.query_len = 1, .key_len = 1, .head_dim = 3};
-  EXPECT_FALSE(why_layouts_do_not_fit({.contiguous_only = true, .stride_alignment_bytes = 16},
-                                      problem, {.q = {.row_gap = 1}}));
+TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
+  const Problem problem{.query_len = 1, .key_len = 1, .head_dim = 4};
+  LayoutNeeds needs{.contiguous_only = true, .stride_alignment_bytes = 16};
+  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, {.q = {.row_gap = 1}}));
+  needs = {.stride_alignment_bytes = 16, .aligns_lone_strides = true};
+  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, {}));
+  const Layouts lone{.k = {.lone_stride = 1}};
+  EXPECT_EQ(why_layouts_do_not_fit(needs, problem, lone).value_or("fits"),
+            "it needs strides that are multiples of 16 bytes, and K has one of 4");
+  EXPECT_EQ(fitted(needs, problem, lone).k.lone_stride, 4);
+}
+
+TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {
+  // Two entries become one batch, whose stride is then that of a single index.
+  const Problem problem{.batch = 2, .query_len = 4, .key_len = 4, .head_dim = 4, .length_seed = 9};
+  const LayoutNeeds needs{.stride_alignment_bytes = 16, .aligns_lone_strides = true};
+  EXPECT_TRUE(why_layouts_do_not_fit(needs, problem, {.v = {.lone_stride = 1}}));
 }
 
 }  // namespace

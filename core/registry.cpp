@@ -58,6 +58,25 @@ std::optional<std::string> why_feature_is_missing(const KernelInfo& kernel,
   return std::nullopt;
 }
 
+/// The first length, of the problem or of an entry, that is no multiple.
+std::optional<std::string> why_lengths_do_not_fit(const KernelInfo& kernel,
+                                                  const Problem& problem) {
+  const auto sentence = [&](std::string_view what, std::int64_t multiple, std::int64_t got) {
+    return fmt::format("{} takes multiples of {} {}, and not {}", kernel.name, multiple, what, got);
+  };
+  const std::int64_t entries = problem.length_seed != 0 ? problem.batch : 1;
+  for (std::int64_t b = 0; b < entries; ++b) {
+    const std::int64_t queries = problem.query_len_of(b), keys = problem.key_len_of(b);
+    if (queries % kernel.query_len_multiple != 0) {
+      return sentence("queries", kernel.query_len_multiple, queries);
+    }
+    if (keys % kernel.key_len_multiple != 0) {
+      return sentence("keys", kernel.key_len_multiple, keys);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 KernelRegistration::KernelRegistration(KernelInfo kernel) {
@@ -177,7 +196,17 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
                        fmt::join(kernel.head_dims, ", "));
   }
   if (auto reason = why_feature_is_missing(kernel, problem)) return reason;
+  if (auto reason = why_lengths_do_not_fit(kernel, problem)) return reason;
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
+}
+
+Problem with_length_multiples(const KernelInfo& kernel, Problem problem) {
+  const auto up = [](std::int64_t length, std::int64_t multiple) {
+    return (length + multiple - 1) / multiple * multiple;
+  };
+  problem.query_len = up(problem.query_len, kernel.query_len_multiple);
+  problem.key_len = up(problem.key_len, kernel.key_len_multiple);
+  return problem;
 }
 
 std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c) {

@@ -68,7 +68,9 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
     add_input("V", inputs.v, c.layouts.v, keys);
     const StoredShapes shapes = stored_shapes(problem_);
     add("O", Use::output, shapes.o, c.layouts.o, type, nullptr, alignment);
-    add("LSE", Use::output, shapes.lse, {}, ElementType::fp32, nullptr, lse_alignment);
+    // Where there is no LSE nobody gets its address, and it reads as NaN.
+    add("LSE", kernel.has_lse ? Use::output : Use::workspace, shapes.lse, {}, ElementType::fp32,
+        nullptr, lse_alignment);
     add("workspace", Use::workspace, workspace_shape, {}, ElementType::fp32, nullptr,
         workspace_alignment);
     indices_.upload(problem_, device_, arguments_, draws_end_at_page(at_index_arrays));
@@ -85,7 +87,7 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
   arguments_.k = address(at_k);
   arguments_.v = address(at_v);
   arguments_.o = address(at_o);
-  arguments_.lse = reinterpret_cast<float*>(address(at_lse));
+  if (kernel.has_lse) arguments_.lse = reinterpret_cast<float*>(address(at_lse));
   arguments_.workspace = address(at_workspace);
   arguments_.q_strides = buffers_[at_q].guarded.strides();
   arguments_.k_strides = buffers_[at_k].guarded.strides();

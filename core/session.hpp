@@ -34,7 +34,8 @@ class Session {
   void launch();
   /// How the last launch left the floating-point mode of this thread; empty: as it was.
   [[nodiscard]] const std::string& changed_mode() const { return changed_mode_; }
-  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN.
+  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN, and so does the
+  /// LSE of a kernel that has none.
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }

@@ -86,6 +86,28 @@ TEST(Session, ACorrectKernelLeavesACleanReportAndItsValuesComeBack) {
   }
 }
 
+TEST(Session, AKernelWithoutAnLseGetsNoAddressForOne) {
+  const Case c = strided_case(ElementType::fp32);
+  KernelInfo kernel;
+  kernel.name = "test";
+  kernel.has_lse = false;
+  std::vector<float> own(static_cast<std::size_t>(c.problem.rows()));
+  kernel.launch = [&](const Arguments& a, Device&) {
+    EXPECT_EQ(a.lse, nullptr);
+    Arguments with_lse = a;
+    with_lse.lse = own.data();
+    copy_q(with_lse);
+  };
+  HostMemoryDevice device;
+  const Inputs inputs = make_inputs(c.problem, {.seed = 4});
+  Session session(kernel, c, inputs, device);
+  session.launch();
+  const Outputs outputs = session.read_outputs();
+  EXPECT_TRUE(session.memory_report().unwritten_outputs.empty());
+  EXPECT_EQ(outputs.lse.size(), c.problem.rows());
+  EXPECT_TRUE(std::ranges::all_of(outputs.lse.values(), [](float x) { return std::isnan(x); }));
+}
+
 TEST(Session, AnElementLeftOutIsNamed) {
   const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
     copy_q(a);

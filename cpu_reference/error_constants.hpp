@@ -18,6 +18,9 @@ inline constexpr double rounding = 0.541 / 3;
 /// Mean of one truncation, in units of u.
 inline constexpr double truncation = 0.721;
 
+/// Declared relative errors up to this are taken for roundings, which scatter.
+inline constexpr double largest_scattered = 4 * u;
+
 inline double square(double x) {
   return x * x;
 }
@@ -98,6 +101,9 @@ struct RowConstants {
   double scale_drift = 0;        ///< a relative error of the scale that all rows share
   double exponential_drift = 0;  ///< a relative error of all weights
   double maximum_drift = 0;      ///< of LSE per |max s|
+  double common_drift = 0;       ///< of O per |O|
+  double logarithm = 0;          ///< variance of LSE per (ln l)^2
+  double logarithm_drift = 0;    ///< of LSE per |ln l|
   double value_rest = 0;         ///< drift of O per root of sum p^2 v^2
   KeyWalk walk;                  ///< how the keys are summed
   double outer = 0;              ///< variance per square of a running sum that a chain is added to
@@ -148,8 +154,18 @@ struct RowConstants {
     const double moves = 1 + std::log2(blocks) + splits;
     const double chain = std::min(static_cast<double>(p.normaliser_chain), keys) + splits;
     normaliser = one * (chain + 2 * moves);
-    common = normaliser + one * 2 * moves + square(std::max(p.division_error, u)) / 3;
-    if (p.rescale == Rescale::normalised_steps) common += 4 * one * blocks;
+    // An error of a few roundoffs scatters; of a coarser division or logarithm only the limit is
+    // known, and it may always err to one side.
+    const bool is_normalised = p.rescale == Rescale::normalised_steps;
+    const double divisions = is_normalised ? blocks : 1;
+    const bool divides_coarsely = p.division_error > largest_scattered;
+    common = normaliser + one * 2 * moves +
+             square(divides_coarsely ? u : std::max(p.division_error, u)) / 3;
+    if (divides_coarsely) common_drift = p.division_error * divisions;
+    if (is_normalised) common += 4 * one * blocks;
+    const bool takes_coarse_logs = p.log_error > largest_scattered;
+    logarithm = square(takes_coarse_logs ? u : std::max(p.log_error, u)) / 3;
+    if (takes_coarse_logs) logarithm_drift = p.log_error;
     // A constant that is rounded once errs alike in every row: log2(e) times the scale, ln 2. Taken
     // as half of what the declared worst case allows.
     const double of_scale = subnormal_scale_error(p, problem);

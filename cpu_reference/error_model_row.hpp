@@ -201,7 +201,8 @@ class Modeller {
       row.o_sd[i] = sd;
       const double along_path = c.value.of_path * static_cast<double>(paths.within.sums(column));
       row.o_drift[i] = std::max(c.value.drift(o, terms), std::abs(along_path)) +
-                       c.value_rest * std::sqrt(terms) + static_cast<double>(weight_drift(column));
+                       c.value_rest * std::sqrt(terms) + c.common_drift * std::abs(o) +
+                       static_cast<double>(weight_drift(column));
     }
     row.shared_squares = shared_squares(head, keys, row);
   }
@@ -320,8 +321,7 @@ class Modeller {
       merged += part_variance_[i] * square(static_cast<double>(p_.segment(first, keys).sum()));
     }
     const double variance = shared + c.rescale * rescaled_mass_ + merged + c.normaliser +
-                            c.maximum * square(top) +
-                            square(std::max(precision_.log_error, u) * log_l) / 3 +
+                            c.maximum * square(top) + c.logarithm * square(log_l) +
                             square(half_ulp(format_of(ElementType::fp32), lse)) / 3;
     const double distance = static_cast<double>((p_ * (top - s_)).sum());
     double score_drift = 0;
@@ -332,8 +332,8 @@ class Modeller {
     }
     row.lse_sd = std::sqrt(variance);
     row.lse_drift = c.exponential_drift + c.scale_drift * distance +
-                    c.maximum_drift * std::abs(top) + score_drift +
-                    static_cast<double>((p_ * log_drift_).sum());
+                    c.maximum_drift * std::abs(top) + c.logarithm_drift * std::abs(log_l) +
+                    score_drift + static_cast<double>((p_ * log_drift_).sum());
   }
 
   const Problem& problem_;

@@ -100,7 +100,7 @@ class Descriptor {
     k.name = source_.below(8) == 0 ? text() : texts_.back().c_str();
     k.summary = text();
     k.element_types = source_.mostly(1 + small_u32(8));
-    k.masks = source_.mostly(1 + small_u32(8));
+    k.masks = source_.mostly(1 + small_u32(32));
     std::vector<std::int64_t>& dims = dims_.emplace_back();
     for (std::size_t i = source_.below(5); i > 0; --i) {
       dims.push_back(source_.mostly<std::int64_t>(1 + source_.raw<std::uint8_t>()));
@@ -117,6 +117,16 @@ class Descriptor {
     k.pointer_alignment_bytes = source_.mostly<std::uint32_t>(16);
     k.stride_alignment_bytes = source_.mostly<std::uint32_t>(0);
     k.is_not_deterministic = source_.mostly<std::uint32_t>(0);
+    k.features = source_.mostly(small_u32(32));
+    for (std::uint32_t AttestKernel::*flag :
+         {&AttestKernel::is_not_batch_invariant, &AttestKernel::depends_on_alignment,
+          &AttestKernel::shares_reference, &AttestKernel::has_no_lse,
+          &AttestKernel::spreads_hidden_nan, &AttestKernel::nan_rows_may_have_empty_lse,
+          &AttestKernel::aligns_lone_strides}) {
+      k.*flag = source_.mostly(small_u32(2));
+    }
+    k.query_len_multiple = source_.mostly<std::int64_t>(0);
+    k.key_len_multiple = source_.mostly<std::int64_t>(0);
     std::vector<AttestPlan>& plans = plans_.emplace_back();
     for (std::size_t i = source_.below(4); i > 0; --i) plans.push_back(plan());
     k.plans = plans.empty() ? nullptr : plans.data();
@@ -158,8 +168,17 @@ void check_kernel(const KernelInfo& kernel) {
               "counts are positive");
       require(precision.division_error > 0 && precision.division_error <= 1 &&
                   precision.log_error > 0 && precision.log_error <= 1 &&
-                  precision.exp.relative_error >= 0 && precision.exp.argument_error >= 0,
+                  precision.exp.relative_error >= 0 && precision.exp.argument_error >= 0 &&
+                  precision.softcap_error > 0 && precision.softcap_error <= 1,
               "errors are numbers from 0 to 1");
+      require(precision.reference_lag >= 0 && precision.reference_lag <= 64 &&
+                  precision.weight_scale > 0 && precision.promoted_keys >= 0,
+              "a lag, a power of two, a count");
+      for (const Parts& parts : {precision.score_parts, precision.value_parts}) {
+        require(parts.count >= 1 && parts.count <= 3 && parts.cut >= 0 &&
+                    parts.cut <= parts.count && parts.scaled_to >= 0,
+                "factors are read in 1 to 3 parts");
+      }
     }
   }
 }

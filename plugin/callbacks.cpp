@@ -20,7 +20,7 @@ constexpr std::uint64_t most_scratch = std::uint64_t{1} << 40;
 
 std::atomic<bool> workers_ask = false;
 
-AttestProblem to_c(const Problem& p) {
+AttestProblem to_c(const PluginClaim& claim, const Problem& p) {
   return {.size = sizeof(AttestProblem),
           .element_type = 1U << static_cast<unsigned>(p.element_type),
           .mask = 1U << static_cast<unsigned>(p.mask),
@@ -30,10 +30,18 @@ AttestProblem to_c(const Problem& p) {
           .kv_heads = p.kv_heads,
           .query_len = p.query_len,
           .key_len = p.key_len,
-          .head_dim = p.head_dim};
+          .head_dim = p.head_dim,
+          .window_left = p.window.left,
+          .window_right = p.window.right,
+          .value_dim = p.output_dim(),
+          .softcap = p.softcap,
+          .has_lengths = p.length_seed != 0 ? 1U : 0U,
+          .has_padding = p.padding_seed != 0 ? 1U : 0U,
+          .reserved = 0,
+          .user_data = claim.kernel.user_data};
 }
 static_assert(1U << static_cast<unsigned>(ElementType::bf16) == ATTEST_BF16);
-static_assert(1U << static_cast<unsigned>(Mask::causal_bottom_right) == ATTEST_CAUSAL_BOTTOM_RIGHT);
+static_assert(1U << static_cast<unsigned>(Mask::window_bottom_right) == ATTEST_WINDOW_BOTTOM_RIGHT);
 
 AttestStrides to_c(const Strides& s) {
   return {s.batch, s.head, s.row};
@@ -88,7 +96,7 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
     return fmt::format("{} takes no grouped heads", claim.name);
   }
   if (kernel.unsupported == nullptr || workers_ask) return std::nullopt;
-  const AttestProblem problem = to_c(p);
+  const AttestProblem problem = to_c(claim, p);
   const char* reason = guarded(claim, "unsupported",
                                [&] { return kernel.unsupported(&problem, &kernel.plans[*index]); });
   if (reason == nullptr) return std::nullopt;
@@ -97,7 +105,7 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
 
 std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   if (claim.kernel.scratch_bytes == nullptr) return 0;
-  const AttestProblem problem = to_c(p);
+  const AttestProblem problem = to_c(claim, p);
   const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
   const std::uint64_t bytes =
       guarded(claim, "scratch_bytes", [&] { return claim.kernel.scratch_bytes(&problem, c_plan); });
@@ -111,7 +119,7 @@ std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan
 PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   AttestPrecision declared = claim.precision;
   if (claim.kernel.refine_precision != nullptr) {
-    const AttestProblem problem = to_c(p);
+    const AttestProblem problem = to_c(claim, p);
     const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
     guarded(claim, "refine_precision", [&] {
       claim.kernel.refine_precision(&problem, c_plan, &declared);
@@ -127,8 +135,13 @@ PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& 
 
 void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
   const std::size_t index = required_index(claim, a.plan);
-  const AttestProblem problem = to_c(a.problem);
+  const AttestProblem problem = to_c(claim, a.problem);
   const std::size_t scratch = scratch_bytes(claim, a.problem, a.plan);
+  const bool has_lengths = a.problem.length_seed != 0;
+  const std::int64_t query_rows =
+      has_lengths ? query_starts(a.problem).back() : a.problem.batch * a.problem.query_len;
+  const std::int64_t key_rows =
+      has_lengths ? key_starts(a.problem).back() : a.problem.batch * a.problem.key_len;
   const AttestRun run{.size = sizeof(AttestRun),
                       .plan_index = static_cast<std::uint32_t>(index),
                       .problem = &problem,
@@ -144,7 +157,13 @@ void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
                       .o_strides = to_c(a.o_strides),
                       .scratch = scratch > 0 ? a.workspace : nullptr,
                       .scratch_bytes = scratch,
-                      .stream = device.native_stream()};
+                      .stream = device.native_stream(),
+                      .query_starts = a.query_starts,
+                      .key_starts = a.key_starts,
+                      .key_mask = a.key_mask,
+                      .query_rows = query_rows,
+                      .key_rows = key_rows,
+                      .user_data = claim.kernel.user_data};
   const char* error = guarded(claim, "run", [&] { return claim.kernel.run(&run); });
   if (error != nullptr) {
     throw KernelError(

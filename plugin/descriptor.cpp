@@ -23,6 +23,7 @@ constexpr std::size_t longest_summary = 200;
 constexpr std::int64_t largest_head_dim = 1024;
 constexpr std::int64_t largest_plan_value = 1 << 20;
 constexpr std::uint32_t largest_alignment = 256;
+constexpr std::int64_t largest_multiple = 4096;
 
 [[noreturn]] void reject(const std::string& where, std::string_view field, const std::string& got,
                          std::string_view allowed) {
@@ -100,6 +101,51 @@ std::vector<std::int64_t> head_dims_of(const AttestKernel& kernel, const std::st
   return dims;
 }
 
+bool flag(std::uint32_t value, std::string_view field, const std::string& where) {
+  if (value > 1) reject(where, field, fmt::format("{}", value), "0, 1");
+  return value == 1;
+}
+
+Features features_of(std::uint32_t bits, const std::string& where) {
+  constexpr std::uint32_t all =
+      ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM | ATTEST_NO_QUERIES;
+  if ((bits & ~all) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
+           "ATTEST_NO_QUERIES");
+  }
+  return {.no_queries = (bits & ATTEST_NO_QUERIES) != 0,
+          .value_dim = (bits & ATTEST_VALUE_DIM) != 0,
+          .softcap = (bits & ATTEST_SOFTCAP) != 0,
+          .lengths = (bits & ATTEST_LENGTHS) != 0,
+          .padding = (bits & ATTEST_PADDING) != 0};
+}
+
+std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::string& where) {
+  if (given < 0 || given > largest_multiple) {
+    reject(where, field, fmt::format("{}", given), "0 (the default) to 4096");
+  }
+  return std::max<std::int64_t>(given, 1);
+}
+
+/// What of its answer the kernel does not promise, or not to all.
+void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string& where) {
+  const auto is_set = [&](std::uint32_t value, std::string_view field) {
+    return flag(value, field, where);
+  };
+  info.features = features_of(kernel.features, where);
+  info.is_deterministic = !is_set(kernel.is_not_deterministic, "is_not_deterministic");
+  info.is_batch_invariant = !is_set(kernel.is_not_batch_invariant, "is_not_batch_invariant");
+  info.depends_on_alignment = is_set(kernel.depends_on_alignment, "depends_on_alignment");
+  info.shares_reference = is_set(kernel.shares_reference, "shares_reference");
+  info.has_lse = !is_set(kernel.has_no_lse, "has_no_lse");
+  info.ignores_hidden_nan = !is_set(kernel.spreads_hidden_nan, "spreads_hidden_nan");
+  info.nan_rows_may_have_empty_lse =
+      is_set(kernel.nan_rows_may_have_empty_lse, "nan_rows_may_have_empty_lse");
+  info.query_len_multiple = multiple_of(kernel.query_len_multiple, "query_len_multiple", where);
+  info.key_len_multiple = multiple_of(kernel.key_len_multiple, "key_len_multiple", where);
+}
+
 LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where) {
   const auto alignment = [&](std::uint32_t bytes, std::string_view field) -> std::int64_t {
     if (bytes > largest_alignment || (bytes & (bytes - 1)) != 0) {
@@ -107,14 +153,12 @@ LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where
     }
     return std::max<std::int64_t>(bytes, 1);
   };
-  if (kernel.only_contiguous > 1) {
-    reject(where, "only_contiguous", fmt::format("{}", kernel.only_contiguous), "0, 1");
-  }
   return {
-      .contiguous_only = kernel.only_contiguous == 1,
+      .contiguous_only = flag(kernel.only_contiguous, "only_contiguous", where),
       .pointer_alignment_bytes =
           alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
-      .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes")};
+      .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes"),
+      .aligns_lone_strides = flag(kernel.aligns_lone_strides, "aligns_lone_strides", where)};
 }
 
 std::vector<Plan> plans_of(const AttestKernel& kernel, const std::string& where) {
@@ -145,12 +189,7 @@ void check_limits(const AttestKernel& kernel, const std::string& where) {
   if (kernel.key_len_max < 0) {
     reject(where, "key_len_max", fmt::format("{}", kernel.key_len_max), "0 or more");
   }
-  if (kernel.only_equal_heads > 1) {
-    reject(where, "only_equal_heads", fmt::format("{}", kernel.only_equal_heads), "0, 1");
-  }
-  if (kernel.is_not_deterministic > 1) {
-    reject(where, "is_not_deterministic", fmt::format("{}", kernel.is_not_deterministic), "0, 1");
-  }
+  (void)flag(kernel.only_equal_heads, "only_equal_heads", where);
   if (kernel.run == nullptr) reject(where, "run", "NULL", "a function");
 }
 
@@ -170,9 +209,11 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   info.element_types = set_of(kernel.element_types, all_element_types(), "element_types",
                               "a sum of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16", where);
   info.masks =
-      set_of(kernel.masks, prefix_masks(), "masks",
-             "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT", where);
-  info.is_deterministic = kernel.is_not_deterministic == 0;
+      set_of(kernel.masks, all_masks(), "masks",
+             "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT, "
+             "ATTEST_WINDOW_TOP_LEFT, ATTEST_WINDOW_BOTTOM_RIGHT",
+             where);
+  take_claims(info, kernel, where);
   info.layout_needs = layout_needs_of(kernel, where);
   info.head_dims = claim.head_dims = head_dims_of(kernel, where);
   claim.plans = plans_of(kernel, where);

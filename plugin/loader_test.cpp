@@ -89,6 +89,42 @@ TEST(Loader, APathIsLoadedOnce) {
   EXPECT_EQ(&first, &load_plugin(fs::relative(plugin("two_kernels"))));
 }
 
+TEST(Loader, APluginOfTheFirstHeaderHasTheDefaultsInWhatItLacks) {
+  ASSERT_EQ(load_plugin(plugin("older_struct")).kernels, std::vector<std::string>{"older_plugin"});
+  const KernelInfo* kernel = find_kernel("older_plugin", Executor::cpu);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_TRUE(kernel->is_batch_invariant && kernel->has_lse && kernel->ignores_hidden_nan);
+  EXPECT_FALSE(kernel->features.softcap || kernel->shares_reference ||
+               kernel->layout_needs.aligns_lone_strides);
+  EXPECT_EQ(kernel->key_len_multiple, 1);
+  const PrecisionPlan precision = kernel->precision({}, {});
+  EXPECT_FALSE(precision.flushes_subnormals);
+  EXPECT_EQ(precision.reference_lag, 0);
+  EXPECT_EQ(precision.weight_scale, 1);
+  EXPECT_EQ(precision.merge, Merge::lse_pairs);  // the costliest, as for plugins that cannot say
+  EXPECT_EQ(run_once("older_plugin", {.query_len = 2, .key_len = 3, .head_dim = 3}).error, "");
+}
+
+TEST(Loader, EveryDeclaredRoundingArrivesInThePrecisionPlan) {
+  ASSERT_EQ(load_plugin(plugin("all_roundings")).kernels,
+            std::vector<std::string>{"all_roundings"});
+  const PrecisionPlan p = find_kernel("all_roundings", Executor::cpu)->precision({}, {});
+  EXPECT_TRUE(p.flushes_subnormals);
+  EXPECT_EQ(p.lse, LseForm::natural);
+  EXPECT_EQ(p.merge, Merge::normalised_sums);
+  EXPECT_EQ(p.partial_format, ElementType::fp16);
+  EXPECT_EQ(p.score_parts.format, Parts::Format::bf16);
+  EXPECT_EQ(p.score_parts.count, 3);
+  EXPECT_EQ(p.score_parts.cut, 1);
+  EXPECT_EQ(p.score_parts.scaled_to, 64);
+  EXPECT_EQ(p.value_parts.format, Parts::Format::tf32);
+  EXPECT_EQ(p.value_parts.count, 1);
+  EXPECT_EQ(p.weight_scale, 1024);
+  EXPECT_EQ(p.promoted_keys, 32);
+  EXPECT_EQ(p.reference_lag, 8);
+  EXPECT_EQ(p.softcap_error, 0.25);
+}
+
 TEST(Loader, AFieldOfALaterVersionThatIsZeroDoesNoHarm) {
   EXPECT_EQ(load_plugin(plugin("newer_struct")).kernels, std::vector<std::string>{"newer_plugin"});
 }
@@ -145,6 +181,14 @@ TEST(Loader, APluginWithAWrongDescriptorGetsOneLineThatSaysWhatIsAllowed) {
   expect_complaint("bad_head_dim", "'head_dims' is 0; allowed: 1 to 1024");
   expect_complaint("bad_alignment",
                    "'pointer_alignment_bytes' is 24; allowed: 0 or a power of two");
+  expect_complaint("unknown_feature", "'features' is 0x40; allowed: a sum of ATTEST_SOFTCAP");
+  expect_complaint("bad_claim", "'shares_reference' is 2; allowed: 0, 1");
+  expect_complaint("bad_multiple", "'key_len_multiple' is -64; allowed: 0 (the default) to 4096");
+  expect_complaint("bad_parts",
+                   "'value_parts.format' is 0 beside other fields of it; allowed: ATT");
+  expect_complaint("bad_lag", "precision field 'reference_lag' is nan; allowed: 0 to 64");
+  expect_complaint("bad_merge", "precision field 'merge' is 3; allowed: ATTEST_MERGE_LSE_PAIRS");
+  expect_complaint("bad_weight_scale", "'weight_scale' is 3; allowed: 0 (the default) or a power");
 }
 
 TEST(Loader, ACppPluginWithItsOwnStandardLibraryWorksAndItsExceptionsStayOutside) {

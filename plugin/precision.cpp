@@ -77,18 +77,19 @@ ExpMethod exp_of(const AttestPrecision& p, const std::string& where) {
       return {.name = "the plugin's own exp",
               .relative_error = relative,
               .argument_error = argument,
-              .is_one_at_zero = false,
+              .is_one_at_zero = relative == 0,
               .is_scattered = false};
     default:
       reject(where, "exp", fmt::format("{}", p.exp), "ATTEST_EXP_LIBRARY to ATTEST_EXP_CUSTOM");
   }
 }
 
-ElementType weight_format_of(std::uint32_t format, const Problem& problem,
-                             const std::string& where) {
+/// `otherwise` stands for 0.
+ElementType format_named(std::uint32_t format, ElementType otherwise, std::string_view field,
+                         const std::string& where) {
   switch (format) {
     case 0:
-      return problem.element_type;
+      return otherwise;
     case ATTEST_FP32:
       return ElementType::fp32;
     case ATTEST_FP16:
@@ -96,8 +97,7 @@ ElementType weight_format_of(std::uint32_t format, const Problem& problem,
     case ATTEST_BF16:
       return ElementType::bf16;
     default:
-      reject(where, "weight_format", fmt::format("{}", format),
-             "0, ATTEST_FP32, ATTEST_FP16, ATTEST_BF16");
+      reject(where, field, fmt::format("{}", format), "0, ATTEST_FP32, ATTEST_FP16, ATTEST_BF16");
   }
 }
 
@@ -112,6 +112,96 @@ Rescale rescale_of(std::uint32_t rescale, const std::string& where) {
     default:
       reject(where, "rescale", fmt::format("{}", rescale),
              "ATTEST_RESCALE_DEFERRED, ATTEST_RESCALE_NONE, ATTEST_RESCALE_NORMALISED");
+  }
+}
+
+Parts::Format part_format_of(std::uint32_t format, std::string_view field,
+                             const std::string& where) {
+  switch (format) {
+    case 0:
+      return Parts::Format::whole;
+    case ATTEST_TF32:
+      return Parts::Format::tf32;
+    case ATTEST_FP16:
+      return Parts::Format::fp16;
+    case ATTEST_BF16:
+      return Parts::Format::bf16;
+    default:
+      reject(where, fmt::format("{}.format", field), fmt::format("{}", format),
+             "0, ATTEST_TF32, ATTEST_FP16, ATTEST_BF16");
+  }
+}
+
+Parts parts_of(const AttestParts& given, std::string_view field, const std::string& where) {
+  const Parts::Format format = part_format_of(given.format, field, where);
+  if (format == Parts::Format::whole &&
+      (given.count != 0 || given.cut != 0 || given.scaled_to != 0)) {
+    reject(where, fmt::format("{}.format", field), "0 beside other fields of it",
+           "ATTEST_TF32, ATTEST_FP16, ATTEST_BF16, or all of them 0");
+  }
+  const std::uint32_t count = std::max(given.count, 1U);
+  if (count > 3) {
+    reject(where, fmt::format("{}.count", field), fmt::format("{}", count), "0 (1) to 3");
+  }
+  if (given.cut > count) {
+    reject(where, fmt::format("{}.cut", field), fmt::format("{}", given.cut),
+           fmt::format("0 to {}, the number of parts", count));
+  }
+  // Half of the range: what is scaled to at least this may be twice as large.
+  const double most = part_format(format).max_finite / 2;
+  if (!(given.scaled_to >= 0 && given.scaled_to <= most)) {
+    reject(where, fmt::format("{}.scaled_to", field), fmt::format("{}", given.scaled_to),
+           fmt::format("0 to {:g}", most));
+  }
+  return {.format = format,
+          .count = static_cast<int>(count),
+          .cut = static_cast<int>(given.cut),
+          .scaled_to = given.scaled_to};
+}
+
+double weight_scale_of(double given, const std::string& where) {
+  int exponent = 0;
+  const bool is_power = given > 0 && std::frexp(given, &exponent) == 0.5;
+  if (given == 0) return 1;
+  if (!is_power || exponent < -63 || exponent > 65) {
+    reject(where, "weight_scale", fmt::format("{}", given),
+           "0 (the default) or a power of two from 2^-64 to 2^64");
+  }
+  return given;
+}
+
+double lag_of(double given, const std::string& where) {
+  if (!(given >= 0 && given <= 64)) {
+    reject(where, "reference_lag", fmt::format("{}", given), "0 to 64");
+  }
+  return given;
+}
+
+LseForm lse_form_of(const AttestPrecision& p, const std::string& where) {
+  switch (p.lse_form) {
+    case ATTEST_LSE_DEFAULT:
+      return p.exp == ATTEST_EXP_EXP2 ? LseForm::log2 : LseForm::natural;
+    case ATTEST_LSE_NATURAL:
+      return LseForm::natural;
+    case ATTEST_LSE_LOG2:
+      return LseForm::log2;
+    default:
+      reject(where, "lse_form", fmt::format("{}", p.lse_form),
+             "ATTEST_LSE_DEFAULT, ATTEST_LSE_NATURAL, ATTEST_LSE_LOG2");
+  }
+}
+
+Merge merge_of(std::uint32_t merge, const std::string& where) {
+  switch (merge) {
+    case ATTEST_MERGE_LSE_PAIRS:
+      return Merge::lse_pairs;
+    case ATTEST_MERGE_SUMS:
+      return Merge::sums;
+    case ATTEST_MERGE_NORMALISED_SUMS:
+      return Merge::normalised_sums;
+    default:
+      reject(where, "merge", fmt::format("{}", merge),
+             "ATTEST_MERGE_LSE_PAIRS, ATTEST_MERGE_SUMS, ATTEST_MERGE_NORMALISED_SUMS");
   }
 }
 
@@ -134,7 +224,8 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   result.scale_folded_into_q = p.scale == ATTEST_SCALE_IN_Q;
   result.exp = exp_of(p, where);
   result.shifts_by_maximum = !flag_of(p.is_unshifted, "is_unshifted", where);
-  result.weight_format = weight_format_of(p.weight_format, problem, where);
+  result.weight_format =
+      format_named(p.weight_format, problem.element_type, "weight_format", where);
   result.sums_rounded_weights = flag_of(p.sums_rounded_weights, "sums_rounded_weights", where);
   result.rescale = rescale_of(p.rescale, where);
   const std::int64_t tile = plan.key_tile;
@@ -149,9 +240,18 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   result.division_error = division > 0 ? division : fp32_roundoff;
   const double log = error_of(p.log_error, "log_error", where);
   result.log_error = log > 0 ? log : 2 * fp32_roundoff;
-  // The interface has no fields for these: the costliest way is allowed.
-  if (p.exp == ATTEST_EXP_EXP2) result.lse = LseForm::log2;
-  result.merge = Merge::lse_pairs;
+  result.flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where);
+  result.lse = lse_form_of(p, where);
+  result.merge = merge_of(p.merge, where);
+  result.partial_format =
+      format_named(p.partial_format, ElementType::fp32, "partial_format", where);
+  result.score_parts = parts_of(p.score_parts, "score_parts", where);
+  result.value_parts = parts_of(p.value_parts, "value_parts", where);
+  result.weight_scale = weight_scale_of(p.weight_scale, where);
+  result.promoted_keys = count_of(p.promoted_keys, "promoted_keys", where);
+  result.reference_lag = lag_of(p.reference_lag, where);
+  const double softcap = error_of(p.softcap_error, "softcap_error", where);
+  result.softcap_error = softcap > 0 ? softcap : 6 * fp32_roundoff;
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace {
 // More is no struct of ours but a plugin that forgot the field.
 constexpr std::size_t largest_size = 4096;
 
-/// `least` is the size in version 1, after which fields were only appended.
+/// `least` is the size of the first plugin.h of version 1, after which fields were only appended.
 template <typename Struct>
 Struct copied(const Struct& given, std::size_t least, std::string_view type,
               const std::string& where) {

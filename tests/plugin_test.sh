@@ -98,6 +98,13 @@ for count in cases_asked_for drawn_cases refused_cases judged_cases decided_case
 done
 cases=40 verify "$plugins/thirteen_queries.so" --plugin build/wrong_attention.so
 check "a failure wins over an inconclusive kernel" is "$status" 1
+# Kernels that say what they do not promise; plugin_claims_test.cpp has all of them.
+verify "$plugins/claims.so" --kernel 'honest/no_lse,honest/splits_by_batch' --max-len 24
+check "honest kernels pass" is "$status" 0
+check "without an LSE there is no error of one" [ -n "$(grep -E '^honest/no_lse .* 0\.[0-9]+ +- .*yes +passed$' <<<"$out")" ]
+check "a kernel that is not batch-invariant says so" [ -n "$(grep -E '^honest/splits_by_batch .* no +passed$' <<<"$out")" ]
+run list --plugin "$plugins/claims.so"
+check "in the list, too" [ -n "$(grep -E 'honest/splits_by_batch .*\[not batch-invariant\]' <<<"$out")" ]
 
 # What kills or stops the process of a kernel: a verdict with a case, a replay line that works as printed, and the
 # kernels beside it are judged as if it were not there.

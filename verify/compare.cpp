@@ -24,6 +24,15 @@ bool within(double bound, double error) {
   return error <= bound;
 }
 
+void Comparison::add(const WorstElement& element) {
+  ++elements;
+  if (element.bound == std::numeric_limits<double>::infinity()) {
+    ++vacuous;
+  } else if (!(element.ratio <= worst.ratio) || elements == vacuous + 1) {
+    worst = element;
+  }
+}
+
 Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
                    const Tensor<double>& bound) {
   Comparison result;
@@ -34,14 +43,7 @@ Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
                             .want = want.values()[i],
                             .bound = limit,
                             .ratio = error_over_bound(got.values()[i], want.values()[i], limit)};
-    ++result.elements;
-    if (limit == std::numeric_limits<double>::infinity()) {
-      ++result.vacuous;
-      continue;
-    }
-    if (!(here.ratio <= result.worst.ratio) || result.elements == result.vacuous + 1) {
-      result.worst = here;
-    }
+    result.add(here);
   }
   return result;
 }
@@ -49,18 +51,6 @@ Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
 bool same_bits_or_both_nan(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));
-}
-
-std::optional<WorstElement> first_difference(const Tensor<float>& got, const Tensor<float>& want) {
-  for (std::size_t i = 0; i < want.values().size(); ++i) {
-    if (same_bits_or_both_nan(got.values()[i], want.values()[i])) continue;
-    return WorstElement{.index = index_of(want.shape(), static_cast<std::int64_t>(i)),
-                        .got = got.values()[i],
-                        .want = want.values()[i],
-                        .bound = 0.0,
-                        .ratio = std::numeric_limits<double>::infinity()};
-  }
-  return std::nullopt;
 }
 
 std::string to_string(const Shape& index) {

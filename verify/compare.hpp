@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "core/error_ratio.hpp"
@@ -25,15 +24,13 @@ struct Comparison {
   std::int64_t elements = 0;  ///< compared
   std::int64_t vacuous = 0;   ///< elements without a finite bound: nothing was decided about them
   [[nodiscard]] bool is_within() const { return within(1.0, worst.ratio); }
+  /// Counts an element whose ratio is set, and keeps the worst.
+  void add(const WorstElement& element);
 };
 
 /// Element by element; the tensors have the same shape.
 [[nodiscard]] Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
                                  const Tensor<double>& bound);
-
-/// First element whose bits differ; NaN equals NaN whatever its payload, -0 differs from 0.
-[[nodiscard]] std::optional<WorstElement> first_difference(const Tensor<float>& got,
-                                                           const Tensor<float>& want);
 
 /// What the exact laws ask: hardware does not promise which NaN it gives. -0 differs from 0.
 [[nodiscard]] bool same_bits_or_both_nan(float a, float b);

@@ -90,7 +90,9 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
   if (!o) throw std::logic_error("study_errors: no data set");
   const bool is_bounded = !options.of_unrounded_inputs;
   study.o = o->errors(c.problem.element_type, is_bounded, options.detail);
-  study.lse = lse->errors(ElementType::fp32, is_bounded, {.axes = options.detail.axes});
+  if (kernel.has_lse) {
+    study.lse = lse->errors(ElementType::fp32, is_bounded, {.axes = options.detail.axes});
+  }
   return study;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/case.hpp"
 #include "core/device.hpp"
@@ -14,7 +15,8 @@ namespace attest {
 struct ErrorStudy {
   /// Over all data sets together: the batch axis of `largest_at` counts through them, set s holding
   /// the entries from s * batch on.
-  TensorErrors o, lse;
+  TensorErrors o;
+  std::optional<TensorErrors> lse;  ///< nothing: the kernel has none
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
 };
 

@@ -42,8 +42,11 @@ TEST(ErrorStudy, several_data_sets_count_as_one_and_each_is_certified) {
   const ErrorStudy first = study("f2_half", 7, 1), second = study("f2_half", 8, 1);
   const ErrorStudy both = study("f2_half", 7, 2);
   EXPECT_EQ(both.certified_rows, 2);
-  for (const auto profile : {&ErrorStudy::o, &ErrorStudy::lse}) {
-    const ErrorProfile &a = first.*profile, &b = second.*profile, &all = both.*profile;
+  for (const bool is_lse : {false, true}) {
+    const auto profile = [=](const ErrorStudy& of) -> const ErrorProfile& {
+      return is_lse ? of.lse.value() : of.o;
+    };
+    const ErrorProfile &a = profile(first), &b = profile(second), &all = profile(both);
     EXPECT_EQ(all.value("elements"), a.value("elements") + b.value("elements"));
     EXPECT_EQ(all.value("max_abs_error"),
               std::max(a.value("max_abs_error"), b.value("max_abs_error")));

@@ -226,6 +226,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
   draw_extra_shapes(extras, kernel, c.plan.key_tile, most.head_dim, p);
+  p = with_length_multiples(kernel, p);
   c.inputs = {.family = family.name,
               .seed = *gen::arbitrary<std::uint64_t>(),
               .magnitude = *gen::elementOf(family.magnitudes),

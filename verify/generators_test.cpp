@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "core/error.hpp"
@@ -232,6 +233,39 @@ TEST(Generators, AKernelThatNeedsAlignedStridesGetsDrawnAndShrunkCasesThatHaveTh
     }
   }
   EXPECT_GT(strided, 20) << "not only contiguous tensors are left";
+}
+
+TEST(Generators, AKernelThatTakesMultiplesGetsDrawnAndShrunkLengthsThatAreSome) {
+  KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
+  kernel.query_len_multiple = 16;
+  kernel.key_len_multiple = 24;
+  std::set<std::int64_t> key_lens;
+  bool has_lengths = false;
+  const auto expect_multiples = [&](const Problem& p) {
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      EXPECT_EQ(p.query_len_of(b) % 16, 0) << to_string(p);
+      EXPECT_EQ(p.key_len_of(b) % 24, 0) << to_string(p);
+    }
+  };
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const auto c = draw_case(kernel, {}, 5, i);
+    ASSERT_TRUE(c) << i;
+    expect_multiples(c->problem);
+    key_lens.insert(c->problem.key_len);
+    has_lengths = has_lengths || c->problem.length_seed != 0;
+    for (const Case& simpler : simpler_cases(kernel, *c)) expect_multiples(simpler.problem);
+  }
+  EXPECT_GT(key_lens.size(), 4U);
+  EXPECT_TRUE(key_lens.contains(0) && has_lengths);
+  // A failure from 40 keys on ends at the first length that fails and fits.
+  Case large = *draw_case(kernel, {}, 5, 0);
+  large.problem.query_len = 160;
+  large.problem.key_len = 240;
+  large.problem.length_seed = 0;
+  const Case smallest = shrink(
+      kernel, large, [](const Case& c) { return c.problem.key_len >= 40; }, 1000);
+  EXPECT_EQ(smallest.problem.key_len, 48);
+  EXPECT_EQ(smallest.problem.query_len, 16);
 }
 
 }  // namespace

@@ -54,33 +54,6 @@ Check check_of(std::string tensor, const Comparison& comparison, std::string_vie
   return check;
 }
 
-Check check_same_bits_or_both_nan(const Outputs& got, const Outputs& want,
-                                  std::string_view failure) {
-  if (const auto difference = first_difference(got.o, want.o)) {
-    return Check::failed_at("O", *difference, std::string(failure));
-  }
-  if (const auto difference = first_difference(got.lse, want.lse)) {
-    return Check::failed_at("LSE", *difference, std::string(failure));
-  }
-  return Check::passed();
-}
-
-Check check_same_row(const Outputs& got, const Outputs& want, std::int64_t b, std::int64_t h,
-                     std::int64_t n, std::string_view failure) {
-  for (const bool is_lse : {false, true}) {
-    const auto is = (is_lse ? got.lse : got.o).row(b, h, n);
-    const auto was = (is_lse ? want.lse : want.o).row(b, h, n);
-    for (std::size_t d = 0; d < is.size(); ++d) {
-      if (same_bits_or_both_nan(is[d], was[d])) continue;
-      return Check::failed_at(
-          is_lse ? "LSE" : "O",
-          {.index = {b, h, n, static_cast<std::int64_t>(d)}, .got = is[d], .want = was[d]},
-          std::string(failure));
-    }
-  }
-  return Check::passed();
-}
-
 Check check_rows(const Problem& problem,
                  const std::function<Check(std::int64_t, std::int64_t, std::int64_t)>& check_row) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {

@@ -30,13 +30,6 @@ struct Check {
 /// is filled in.
 [[nodiscard]] Check check_of(std::string tensor, const Comparison& comparison,
                              std::string_view failure);
-/// Passed if all bits of O and LSE agree; a NaN agrees with any NaN.
-[[nodiscard]] Check check_same_bits_or_both_nan(const Outputs& got, const Outputs& want,
-                                                std::string_view failure);
-/// The same of row (b, h, n) alone.
-[[nodiscard]] Check check_same_row(const Outputs& got, const Outputs& want, std::int64_t b,
-                                   std::int64_t h, std::int64_t n, std::string_view failure);
-
 /// Asks `check_row(b, h, n)` about every query row until one has not passed, and returns that
 /// answer.
 [[nodiscard]] Check check_rows(

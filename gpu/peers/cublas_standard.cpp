@@ -102,7 +102,7 @@ KernelInfo kernel(std::string name, std::string summary, std::vector<ElementType
           .dataflow = Dataflow::standard,
           .element_types = std::move(types),
           .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
-          .is_deterministic = false,    // alone and in a batch: README.md, finding 4
+          .is_batch_invariant = false,  // README.md, finding 4
           .ignores_hidden_nan = false,  // a weight of 0 times a hidden value
           .layout_needs = {.contiguous_only = true, .pointer_alignment_bytes = 16},
           .unavailable = [] { return why_no_cublas(); },

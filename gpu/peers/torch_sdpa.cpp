@@ -108,7 +108,7 @@ struct Backend {
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
   std::vector<Mask> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right};
   Dataflow dataflow = Dataflow::queries_outside;
-  bool is_deterministic = true;
+  bool is_batch_invariant = true;
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -121,7 +121,7 @@ KernelInfo kernel(const Backend& backend) {
       .dataflow = backend.dataflow,
       .element_types = backend.types,
       .masks = backend.masks,
-      .is_deterministic = backend.is_deterministic,
+      .is_batch_invariant = backend.is_batch_invariant,
       .ignores_hidden_nan = false,
       .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
       .unavailable = why_no_torch,
@@ -142,7 +142,7 @@ const KernelRegistration flash{
             .types = half_types,
             .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
             .unsupported = why_not_flash,
-            .is_deterministic = false})};  // alone and in a batch: README.md, finding 4
+            .is_batch_invariant = false})};  // README.md, finding 4
 const KernelRegistration efficient{
     kernel({.name = "torch_efficient",
             .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",
@@ -163,7 +163,7 @@ const KernelRegistration math{
             .precision = math_precision,
             .unsupported = [](const Problem& p, const Plan&) { return why_sizes_do_not_fit(p); },
             .dataflow = Dataflow::standard,
-            .is_deterministic = false})};  // README.md, finding 4
+            .is_batch_invariant = false})};  // README.md, finding 4
 
 }  // namespace
 }  // namespace attest

@@ -114,6 +114,9 @@ static AttestKernel kernel = {
     .run = run,
 };
 static AttestKernel second;
+/* What the first plugin.h of version 1 had; more lies behind it in memory, and is not the plugin's to mean. */
+static const uint32_t kernel_size_v1 = offsetof(AttestKernel, features);
+static const uint32_t precision_size_v1 = offsetof(AttestPrecision, flushes_subnormals);
 /* A struct of a later version: one field more. */
 static struct {
   AttestKernel kernel;
@@ -196,6 +199,8 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   (void)nowhere;
   (void)wrong_plans;
   (void)wrong_head_dims;
+  (void)kernel_size_v1;
+  (void)precision_size_v1;
   newer.kernel = kernel;
   newer.kernel.size = sizeof newer;
   newer.kernel.name = "newer_plugin";
@@ -203,6 +208,12 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   plugin.version = 7;
 #elif defined(SMALL_STRUCT)
   kernel.size = 24;
+#elif defined(OLDER_STRUCT)
+  memset(&kernel.features, 0x5a, sizeof kernel - kernel_size_v1);
+  memset(&precision.flushes_subnormals, 0x5a, sizeof precision - precision_size_v1);
+  kernel.size = kernel_size_v1;
+  precision.size = precision_size_v1;
+  kernel.name = "older_plugin";
 #elif defined(NEWER_STRUCT)
   kernels[0] = &newer.kernel;
 #elif defined(UNKNOWN_FIELD)
@@ -249,6 +260,33 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   kernel.head_dim_count = 2;
 #elif defined(BAD_ALIGNMENT)
   kernel.pointer_alignment_bytes = 24;
+#elif defined(UNKNOWN_FEATURE)
+  kernel.features = 64;
+#elif defined(BAD_CLAIM)
+  kernel.shares_reference = 2;
+#elif defined(BAD_MULTIPLE)
+  kernel.key_len_multiple = -64;
+#elif defined(BAD_PARTS)
+  precision.value_parts.count = 3;
+#elif defined(BAD_LAG)
+  precision.reference_lag = NAN;
+#elif defined(BAD_MERGE)
+  precision.merge = 3;
+#elif defined(BAD_WEIGHT_SCALE)
+  precision.weight_scale = 3;
+#elif defined(ALL_ROUNDINGS)
+  kernel.name = "all_roundings";
+  precision.exp = ATTEST_EXP_EXP2;
+  precision.flushes_subnormals = 1;
+  precision.lse_form = ATTEST_LSE_NATURAL;
+  precision.merge = ATTEST_MERGE_NORMALISED_SUMS;
+  precision.partial_format = ATTEST_FP16;
+  precision.score_parts = (AttestParts){ATTEST_BF16, 3, 1, 0, 64};
+  precision.value_parts = (AttestParts){ATTEST_TF32, 0, 0, 0, 0};
+  precision.weight_scale = 1024;
+  precision.promoted_keys = 32;
+  precision.reference_lag = 8;
+  precision.softcap_error = 0.25;
 #elif defined(CRASH_IN_DESCRIBE)
   *nowhere = 1;
 #elif defined(CRASH_IN_UNSUPPORTED)

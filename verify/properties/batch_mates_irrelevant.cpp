@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/random.hpp"
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -15,10 +15,11 @@ Case last_request_alone(const Run& run) {
 }
 
 /// One request of a batch as a batch of its own.
-Tensor<float> only(const Tensor<float>& from, std::int64_t request) {
+template <typename T>
+Tensor<T> only(const Tensor<T>& from, std::int64_t request) {
   Shape shape = from.shape();
   shape[0] = 1;
-  Tensor<float> to(shape);
+  Tensor<T> to(shape);
   for (std::int64_t h = 0; h < shape[1]; ++h) {
     for (std::int64_t n = 0; n < shape[2]; ++n) {
       std::ranges::copy(from.row(request, h, n), to.row(0, h, n).begin());
@@ -50,11 +51,19 @@ bool depends_on_place(const Problem& problem) {
 Check check_alone(Run& run) {
   const Inputs& in = run.inputs();
   const std::int64_t last = run.problem().batch - 1;
-  const Launch alone =
-      run.launch(last_request_alone(run),
-                 {.q = only(in.q, last), .k = only(in.k, last), .v = only(in.v, last)});
-  return check_same_bits_or_both_nan(alone.outputs, only(run.base().outputs, last),
-                                     "a request alone has other bits than among others");
+  const Inputs inputs{.q = only(in.q, last), .k = only(in.k, last), .v = only(in.v, last)};
+  const Case alone = last_request_alone(run);
+  const Launch launch = run.launch(alone, inputs);
+  Agreement agreement{.has_lse = run.kernel().has_lse};
+  if (!claims_same_bits(run.kernel(), {.batch = true, .addresses = true})) {
+    Answer among_others;
+    among_others.o_bound = only(run.answer().o_bound, last);
+    among_others.lse_bound = only(run.answer().lse_bound, last);
+    agreement =
+        within_bounds(run.kernel(), run.answer_to(alone.problem, alone.plan, inputs), among_others);
+  }
+  return check_agree(launch.outputs, only(run.base().outputs, last), agreement,
+                     "a request alone has another result than among others");
 }
 
 Check check_replaced(Run& run) {
@@ -65,9 +74,10 @@ Check check_replaced(Run& run) {
   const Launch launch = run.launch(run.the_case(), {.q = replaced_mates(in.q, request, other),
                                                     .k = replaced_mates(in.k, request, other),
                                                     .v = replaced_mates(in.v, request, other)});
-  return check_same_bits_or_both_nan(only(launch.outputs, request),
-                                     only(run.base().outputs, request),
-                                     "the values of other requests changed a request");
+  return check_agree(
+      launch.outputs, run.base().outputs, agreement_of(run, {}),
+      "the values of other requests changed a request",
+      [=](std::int64_t b, std::int64_t, std::int64_t, std::int64_t) { return b == request; });
 }
 
 const PropertyRegistration registration{
@@ -77,7 +87,7 @@ const PropertyRegistration registration{
      .cost = Property::Cost::more_launches,
      .applies =
          [](Run& run) {
-           if (run.problem().batch == 1 || !run.kernel().is_deterministic) return false;
+           if (run.problem().batch == 1) return false;
            return depends_on_place(run.problem()) ||
                   !why_unsupported(run.kernel(), last_request_alone(run));
          },

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/random.hpp"
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -35,8 +35,8 @@ const PropertyRegistration registration{
        const Check o = check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound),
                                 "V is constant, but O is not that constant");
        if (o.status == Check::Status::failed) return o;
-       const Check lse = check_of("LSE", compare(launch.outputs.lse, answer.lse, answer.lse_bound),
-                                  "V is constant, and LSE is outside its error bound");
+       const Check lse = check_lse(run.kernel(), launch.outputs, answer,
+                                   "V is constant, and LSE is outside its error bound");
        return lse.status == Check::Status::failed ? lse : o;
      }}};
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/random.hpp"
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -83,7 +83,7 @@ std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t
   return unmoved;
 }
 
-/// The rows that see no replaced key have the bits of the base launch.
+/// The rows that see no replaced key have the results of the base launch.
 Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
   const Problem& problem = run.problem();
   const Outputs& base = run.base().outputs;
@@ -93,17 +93,17 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
       "keys that query {} does not see became {}, and a row that cannot see them changed", row.n,
       value ? fmt::format("{}", *value) : "the largest of their head");
   const auto unmoved = unmoved_rows(problem, row.n);
-  return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    if (!unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)]) return Check::passed();
-    return check_same_row(launch.outputs, base, b, h, n, failure);
-  });
+  return check_agree(launch.outputs, base, agreement_of(run, {.neighbours = true}), failure,
+                     [&](std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
+                       return unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)];
+                     });
 }
 
 const PropertyRegistration registration{
     {.name = "hidden_keys_irrelevant",
      .statement = "replacing keys and values that a row cannot see, future ones, those outside its "
                   "window and padded ones, by NaN or by a huge number (by the largest of the head, "
-                  "where an emulation on the CPU scales heads by that), changes none of its bits",
+                  "where heads may be scaled by that), changes none of its bits",
      .cost = Property::Cost::more_launches,
      .applies = [](Run& run) { return drawn_row(run).has_value(); },
      .check =
@@ -117,11 +117,8 @@ const PropertyRegistration registration{
              if (check.status == Check::Status::failed) return check;
            }
            const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
-           // Emulations scale whole heads (cpu_reference/split_product.hpp). Whatever runs on a GPU
-           // is held to the strict form.
-           const bool scales_heads =
-               run.kernel().executor == Executor::cpu &&
-               (plan.score_parts.scaled_to > 0 || plan.value_parts.scaled_to > 0);
+           const bool scales_heads = may_scale_heads(run.kernel(), plan.score_parts) ||
+                                     may_scale_heads(run.kernel(), plan.value_parts);
            return check_hidden(run, row, scales_heads ? std::nullopt : std::optional(huge));
          }}};
 

@@ -123,8 +123,8 @@ const PropertyRegistration registration{
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();
-           return run.kernel().ignores_hidden_nan && p.key_len > 0 && p.query_len > 0 &&
-                  p.softcap == 0 &&
+           return run.kernel().ignores_hidden_nan && run.kernel().has_lse && p.key_len > 0 &&
+                  p.query_len > 0 && p.softcap == 0 &&
                   run.kernel().precision(p, run.the_case().plan).score_parts.format ==
                       Parts::Format::whole;
          },
@@ -140,24 +140,28 @@ const PropertyRegistration registration{
            const Answer& answer = run.answer();
            const std::int64_t group_rows =
                p.query_heads / p.kv_heads * std::max<std::int64_t>(p.query_len_of(planted.b), 1);
+           const auto sees_them = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+             return b == planted.b && p.kv_head_of(h) == planted.kv_head &&
+                    static_cast<std::int64_t>(finite_keys(p, planted, n).size()) <
+                        visible_key_count(p, b, n);
+           };
+           const Check unmoved = check_agree(launch.outputs, run.base().outputs,
+                                             agreement_of(run, {.neighbours = true}),
+                                             "an infinite key reached a row that does not see it",
+                                             [&](std::int64_t b, std::int64_t h, std::int64_t n,
+                                                 std::int64_t) { return !sees_them(b, h, n); });
+           if (unmoved.status == Check::Status::failed) return unmoved;
            return check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-             const bool is_of_head = b == planted.b && p.kv_head_of(h) == planted.kv_head;
-             const std::vector<std::int64_t> finite =
-                 is_of_head ? finite_keys(p, planted, n) : std::vector<std::int64_t>{};
+             if (!sees_them(b, h, n)) return Check::passed();
+             const std::vector<std::int64_t> finite = finite_keys(p, planted, n);
              const float got = launch.outputs.lse.at(b, h, n, 0);
-             if (!is_of_head ||
-                 static_cast<std::int64_t>(finite.size()) == visible_key_count(p, b, n)) {
-               return run.kernel().is_deterministic
-                          ? check_same_row(launch.outputs, run.base().outputs, b, h, n,
-                                           "an infinite key reached a row that does not see it")
-                          : Check::passed();
-             }
              if (!std::isfinite(answer.lse_bound.at(b, h, n, 0))) return Check::passed();
              switch (score_of(p, run.inputs().q.at(b, h, n, planted.d), planted.infinity)) {
                case Score::unclear:
                  return Check::passed();
                case Score::not_below_infinity:
-                 if (std::isnan(got) || got == std::numeric_limits<float>::infinity()) {
+                 if (std::isnan(got) || got == std::numeric_limits<float>::infinity() ||
+                     (run.kernel().nan_rows_may_have_empty_lse && std::isinf(got))) {
                    return Check::passed();
                  }
                  return Check::failed_at("LSE",

@@ -1,4 +1,4 @@
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -7,12 +7,12 @@ const PropertyRegistration registration{
     {.name = "lse_within_bound",
      .statement = "every LSE is within the bound that follows from the declared roundings",
      .layer = Layer::bound,
-     .applies = {},
-     .check = [](Run& run) {
-       const Answer& answer = run.answer();
-       return check_of("LSE", compare(run.base().outputs.lse, answer.lse, answer.lse_bound),
-                       "LSE is outside its error bound");
-     }}};
+     .applies = [](Run& run) { return run.kernel().has_lse; },
+     .check =
+         [](Run& run) {
+           return check_lse(run.kernel(), run.base().outputs, run.answer(),
+                            "LSE is outside its error bound");
+         }}};
 
 }  // namespace
 }  // namespace attest

@@ -3,7 +3,7 @@
 
 #include "core/element_type.hpp"
 #include "core/random.hpp"
-#include "verify/property.hpp"
+#include "verify/agreement.hpp"
 
 namespace attest {
 namespace {
@@ -16,11 +16,11 @@ bool keeps_query(const Run& run, std::int64_t b, std::int64_t h, std::int64_t n)
 }
 
 /// What the other queries are multiplied by: 32, so that their scores outgrow whatever their rows
-/// were scaled by before, or less where the format would not hold them. -1 for emulations on the
-/// CPU that scale heads by their largest element (cpu_reference/split_product.hpp).
+/// were scaled by before, or less where the format would not hold them. -1 where heads may be
+/// scaled by their largest element.
 float factor_for(Run& run) {
   const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
-  if (run.kernel().executor == Executor::cpu && plan.score_parts.scaled_to > 0) return -1.0F;
+  if (may_scale_heads(run.kernel(), plan.score_parts)) return -1.0F;
   float largest = 0;
   for (const float x : run.inputs().q.values()) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
@@ -47,23 +47,12 @@ Inputs with_other_queries(Run& run) {
 }
 
 Check check_kept_rows(Run& run) {
-  const Problem& p = run.problem();
-  const Outputs& base = run.base().outputs;
   const Launch launch = run.launch(run.the_case(), with_other_queries(run));
-  return check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    if (!keeps_query(run, b, h, n)) return Check::passed();
-    for (std::int64_t d = 0; d <= p.output_dim(); ++d) {
-      const bool is_lse = d == p.output_dim();
-      const float got =
-          is_lse ? launch.outputs.lse.at(b, h, n, 0) : launch.outputs.o.at(b, h, n, d);
-      const float want = is_lse ? base.lse.at(b, h, n, 0) : base.o.at(b, h, n, d);
-      if (same_bits_or_both_nan(got, want)) continue;
-      return Check::failed_at(is_lse ? "LSE" : "O",
-                              {.index = {b, h, n, is_lse ? 0 : d}, .got = got, .want = want},
-                              "other queries changed, and a row whose query stayed has other bits");
-    }
-    return Check::passed();
-  });
+  return check_agree(launch.outputs, run.base().outputs, agreement_of(run, {.neighbours = true}),
+                     "other queries changed, and a row whose query stayed has another result",
+                     [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t) {
+                       return keeps_query(run, b, h, n);
+                     });
 }
 
 const PropertyRegistration registration{
@@ -72,15 +61,7 @@ const PropertyRegistration registration{
          "a row whose query stays keeps its bits, whatever the other queries become: no reference "
          "that it shares with its neighbours, no other's maximum",
      .cost = Property::Cost::more_launches,
-     // Libraries and kernels of users may decide for several rows together, within the bound.
-     .applies =
-         [](Run& run) {
-           const KernelInfo& kernel = run.kernel();
-           const bool is_library =
-               kernel.executor == Executor::gpu && kernel.dataflow == Dataflow::unknown;
-           return kernel.is_deterministic && kernel.plugin.empty() && !is_library &&
-                  run.problem().rows() > 1 && run.problem().key_len > 0;
-         },
+     .applies = [](Run& run) { return run.problem().rows() > 1 && run.problem().key_len > 0; },
      .check = check_kept_rows}};
 
 }  // namespace

@@ -34,9 +34,12 @@ inline Case plain_case() {
           .inputs = {.seed = 11}};
 }
 
-inline Verdict verdict_of(const std::string& law, const Case& c, const Sabotage& sabotage) {
+/// `change` makes the kernel claim less.
+inline Verdict verdict_of(const std::string& law, const Case& c, const Sabotage& sabotage,
+                          const std::function<void(KernelInfo&)>& change = {}) {
   const KernelInfo* correct = find_kernel(c.kernel, Executor::cpu);
   KernelInfo kernel = *correct;
+  if (change) change(kernel);
   kernel.launch = [&](const Arguments& a, Device& device) {
     correct->launch(a, device);
     sabotage(a);

@@ -1,0 +1,265 @@
+// Attention on the CPU in as many ways as attest/plugin.h can declare. `honest/X` does something
+// that it declares; `twin/X` does the same and does not declare it, or declares a shape and ignores
+// it. tests/plugin_claims_test.cpp runs them.
+//
+// Legend: r the number that exponents are taken from, l the sum of weights, acc the sum of P V.
+#include <attest/plugin.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ways {
+
+inline constexpr float infinity = std::numeric_limits<float>::infinity();
+inline constexpr std::int64_t tile = 8;
+inline constexpr float ln2 = 0.693147181F;
+inline constexpr double lag = 8;  // log2 units
+
+enum class Reference { maximum, in_steps, voted };
+enum class Ignores { nothing, window, softcap, lengths, padding, value_dim, no_queries };
+
+/// What a kernel does; its user_data.
+struct Ways {
+  bool turns_order = false;    ///< every second call walks the keys backwards
+  float reciprocal_error = 0;  ///< of 1 / l, in a direction that hangs on l
+  bool flushes = false;        ///< MXCSR's flush to zero during the call
+  Reference reference = Reference::maximum;
+  bool has_vector_path = false;  ///< four sums a dot product where rows are aligned to 16 bytes
+  bool splits_by_batch = false;  ///< three splits of the keys of a request that is alone
+  bool stores_partials_in_bf16 = false;  ///< three splits
+  bool reads_tf32 = false;               ///< factors of both products
+  bool writes_no_lse = false;
+  bool empties_lse_of_nan = false;
+  bool multiplies_hidden = false;  ///< a weight of 0 times the value of a hidden key
+  bool checks_lone_strides = false;
+  std::int64_t multiple = 1;  ///< of lengths
+  Ignores ignores = Ignores::nothing;
+};
+
+inline const Ways& ways_of(const AttestProblem* problem) {
+  return *static_cast<const Ways*>(problem->user_data);
+}
+
+/// To nearest, ties to even, with `bits` of the significand dropped.
+inline float rounded(float x, int bits) {
+  const auto word = std::bit_cast<std::uint32_t>(x);
+  if (!std::isfinite(x)) return x;
+  const std::uint32_t half = (1U << (bits - 1)) - 1 + (word >> bits & 1U);
+  return std::bit_cast<float>((word + half) >> bits << bits);
+}
+inline constexpr int bf16_drops = 16, tf32_drops = 13;
+
+inline float reciprocal(float l, float error) {
+  const std::uint32_t mixed = std::bit_cast<std::uint32_t>(l) * 2654435761U;
+  const float direction = static_cast<float>(mixed >> 8U) * 0x1p-23F - 1;
+  return 1 / l * (1 + error * direction);
+}
+
+/// One head of one entry, in elements.
+struct Head {
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  float *o = nullptr, *lse = nullptr;
+  const std::uint8_t* key_mask = nullptr;
+  std::int64_t queries = 0, keys = 0;
+};
+
+inline bool sees(const AttestProblem& p, const Head& head, std::int64_t i, std::int64_t j) {
+  const bool is_masked = head.key_mask != nullptr && head.key_mask[j] == 0;
+  if (is_masked && ways_of(&p).ignores != Ignores::padding) return false;
+  const bool is_window = p.mask == ATTEST_WINDOW_TOP_LEFT || p.mask == ATTEST_WINDOW_BOTTOM_RIGHT;
+  if (p.mask == ATTEST_NO_MASK || (is_window && ways_of(&p).ignores == Ignores::window))
+    return true;
+  const bool is_bottom_right =
+      p.mask == ATTEST_CAUSAL_BOTTOM_RIGHT || p.mask == ATTEST_WINDOW_BOTTOM_RIGHT;
+  const std::int64_t diagonal = is_bottom_right ? i + head.keys - head.queries : i;
+  if (!is_window) return j <= diagonal;
+  return (p.window_left < 0 || j >= diagonal - p.window_left) &&
+         (p.window_right < 0 || j <= diagonal + p.window_right);
+}
+
+inline float dot(const Ways& ways, const float* a, const float* b, std::int64_t n) {
+  const auto at = [&](const float* x, std::int64_t i) {
+    return ways.reads_tf32 ? rounded(x[i], tf32_drops) : x[i];
+  };
+  const bool is_aligned =
+      (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+  const std::int64_t lanes = ways.has_vector_path && is_aligned ? 4 : 1;
+  float sums[4] = {0, 0, 0, 0};
+  for (std::int64_t i = 0; i < n; ++i) sums[i % lanes] += at(a, i) * at(b, i);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+inline float score(const AttestProblem& p, const float* q, const float* k) {
+  const Ways& ways = ways_of(&p);
+  const float s = p.scale * dot(ways, q, k, p.head_dim);
+  return p.softcap == 0 || ways.ignores == Ignores::softcap ? s
+                                                            : p.softcap * std::tanh(s / p.softcap);
+}
+
+/// A row's sums over some of its keys.
+struct State {
+  float r = -infinity, l = 0;
+  std::vector<float> acc;
+
+  void move_to(float to) {
+    const float c = r == -infinity ? 0 : std::exp(r - to);
+    r = to;
+    l *= c;
+    for (float& x : acc) x *= c;
+  }
+};
+
+/// Scores of one row and one tile; a hidden key has -infinity.
+struct Scores {
+  float values[tile];
+  float largest = -infinity;
+  bool sees_any = false;
+};
+
+/// The number for a row whose largest score so far is `m`.
+inline float reference_of(Reference how, float m) {
+  if (m == -infinity) return 0;  // only NaN: it arrives through the weights
+  if (how != Reference::in_steps) return m;
+  const float step = static_cast<float>(lag) * ln2;
+  const float r = step * std::floor(m / step);
+  return r <= m && m - r <= step ? r : m;
+}
+
+inline void add_tile(const Ways& ways, const Scores& s, const float* v, std::int64_t v_row,
+                     std::int64_t count, State& state) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    const bool is_hidden = s.values[j] == -infinity;
+    if (is_hidden && !ways.multiplies_hidden) continue;
+    const float w = is_hidden ? 0 : std::exp(s.values[j] - state.r);
+    state.l += w;
+    for (std::size_t d = 0; d < state.acc.size(); ++d) {
+      const float x = v[j * v_row + static_cast<std::int64_t>(d)];
+      state.acc[d] += ways.reads_tf32 ? rounded(w, tf32_drops) * rounded(x, tf32_drops) : w * x;
+    }
+  }
+}
+
+/// Keys [begin, end) for rows [first, first + states.size()), which move their references together
+/// where they vote.
+inline void attend_part(const AttestRun& run, const Head& head, std::int64_t first,
+                        std::int64_t begin, std::int64_t end, bool backwards,
+                        std::vector<State>& states) {
+  const AttestProblem& p = *run.problem;
+  const Ways& ways = ways_of(&p);
+  const std::int64_t tiles = (end - begin + tile - 1) / tile;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t at = begin + (backwards ? tiles - 1 - t : t) * tile;
+    const std::int64_t count = std::min(tile, end - at);
+    std::vector<Scores> scores(states.size());
+    bool is_time = ways.reference != Reference::voted;
+    for (std::size_t row = 0; row < states.size(); ++row) {
+      const std::int64_t i = first + static_cast<std::int64_t>(row);
+      Scores& s = scores[row];
+      for (std::int64_t j = 0; j < count; ++j) {
+        const bool is_seen = sees(p, head, i, at + j);
+        s.values[j] = is_seen ? score(p, head.q + i * run.q_strides.row,
+                                      head.k + (at + j) * run.k_strides.row)
+                              : -infinity;
+        s.sees_any |= is_seen;
+        s.largest = std::fmax(s.largest, s.values[j]);
+      }
+      const bool has_risen = s.largest > states[row].r + static_cast<float>(lag) * ln2;
+      is_time |= s.sees_any && (states[row].r == -infinity || has_risen);
+    }
+    for (std::size_t row = 0; row < states.size(); ++row) {
+      State& state = states[row];
+      const Scores& s = scores[row];
+      if (!s.sees_any && !ways.multiplies_hidden) continue;
+      const float to = reference_of(ways.reference, std::fmax(s.largest, state.r));
+      if (is_time && s.sees_any && to != state.r && !(to < state.r)) state.move_to(to);
+      add_tile(ways, s, head.v + at * run.v_strides.row, run.v_strides.row, count, state);
+    }
+  }
+}
+
+/// Splits of one row into one, by their sums or, where the parts are finished, by their means.
+inline State merged(const Ways& ways, std::vector<State> parts) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  State all{.acc = std::vector<float>(parts[0].acc.size(), 0.0F)};
+  for (const State& part : parts) all.r = std::fmax(all.r, part.r);
+  for (State& part : parts) {
+    if (part.r == -infinity) continue;
+    const float w = std::exp(part.r - all.r);
+    for (std::size_t d = 0; d < all.acc.size(); ++d) {
+      const float mean = rounded(part.acc[d] / part.l, bf16_drops);
+      all.acc[d] += ways.stores_partials_in_bf16 ? part.l * w * mean : w * part.acc[d];
+    }
+    all.l += part.l * w;
+  }
+  return all;
+}
+
+inline void attend_rows(const AttestRun& run, const Head& head, std::int64_t first,
+                        std::int64_t rows, bool backwards) {
+  const AttestProblem& p = *run.problem;
+  const Ways& ways = ways_of(&p);
+  const bool is_split = ways.stores_partials_in_bf16 || (ways.splits_by_batch && p.batch == 1);
+  const std::int64_t splits = is_split ? 3 : 1;
+  const State none{.acc = std::vector<float>(static_cast<std::size_t>(p.value_dim), 0.0F)};
+  std::vector<std::vector<State>> parts(static_cast<std::size_t>(rows));
+  for (std::int64_t split = 0; split < splits; ++split) {
+    std::vector<State> states(static_cast<std::size_t>(rows), none);
+    attend_part(run, head, first, head.keys * split / splits, head.keys * (split + 1) / splits,
+                backwards, states);
+    for (std::size_t row = 0; row < states.size(); ++row)
+      parts[row].push_back(std::move(states[row]));
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const State state = merged(ways, std::move(parts[static_cast<std::size_t>(row)]));
+    float* const o = head.o + (first + row) * run.o_strides.row;
+    const bool is_empty = state.r == -infinity;
+    for (std::int64_t d = 0; d < p.value_dim; ++d) {
+      const float sum = state.acc[static_cast<std::size_t>(d)];
+      const bool is_lost = ways.ignores == Ignores::value_dim && d >= p.head_dim;
+      if (is_empty || is_lost) {
+        o[d] = 0;
+      } else if (ways.reciprocal_error > 0) {
+        o[d] = sum * reciprocal(state.l, ways.reciprocal_error);
+      } else {
+        o[d] = sum / state.l;
+      }
+    }
+    if (ways.writes_no_lse) continue;
+    const bool is_nan = std::isnan(state.l) && ways.empties_lse_of_nan;
+    head.lse[first + row] = is_empty || is_nan ? -infinity : state.r + std::log(state.l);
+  }
+}
+
+inline void attend_head(const AttestRun& run, std::int64_t b, std::int64_t h, bool backwards) {
+  const AttestProblem& p = *run.problem;
+  const Ways& ways = ways_of(&p);
+  const bool is_packed = run.query_starts != nullptr;
+  const std::int64_t kv = h / (p.query_heads / p.kv_heads), at = is_packed ? 0 : b;
+  const std::int64_t q0 = is_packed ? run.query_starts[b] : 0,
+                     k0 = is_packed ? run.key_starts[b] : 0;
+  const auto place = [&](const AttestStrides& s, std::int64_t head, std::int64_t row) {
+    return at * s.batch + head * s.head + row * s.row;
+  };
+  Head head{.q = static_cast<const float*>(run.q) + place(run.q_strides, h, q0),
+            .k = static_cast<const float*>(run.k) + place(run.k_strides, kv, k0),
+            .v = static_cast<const float*>(run.v) + place(run.v_strides, kv, k0),
+            .o = static_cast<float*>(run.o) + place(run.o_strides, h, q0),
+            .lse = run.lse,
+            .key_mask = run.key_mask == nullptr ? nullptr : run.key_mask + b * p.key_len,
+            .queries = is_packed ? run.query_starts[b + 1] - q0 : p.query_len,
+            .keys = is_packed ? run.key_starts[b + 1] - k0 : p.key_len};
+  if (is_packed && ways.ignores == Ignores::lengths) head.keys = std::min(head.keys, head.queries);
+  if (run.lse != nullptr)
+    head.lse += is_packed ? h * run.query_rows + q0 : (b * p.query_heads + h) * p.query_len;
+  const std::int64_t together = ways.reference == Reference::voted ? 2 : 1;
+  for (std::int64_t first = 0; first < head.queries; first += together) {
+    attend_rows(run, head, first, std::min(together, head.queries - first), backwards);
+  }
+}
+
+}  // namespace ways

@@ -1,0 +1,104 @@
+// What a plugin declares, and what the laws make of it: kernels of plugin/testing/claims_plugin.cpp
+// that are honest about what they do, and twins that do the same without a word.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "core/host_memory_device.hpp"
+#include "core/registry.hpp"
+#include "plugin/loader.hpp"
+#include "verify/generators.hpp"
+#include "verify/verdict.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::uint64_t cases = 300;
+
+const KernelInfo& kernel_named(const std::string& name) {
+  (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / "claims.so");
+  const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
+  if (kernel == nullptr) throw std::logic_error("no kernel " + name);
+  return *kernel;
+}
+
+GeneratorOptions small_sizes() {
+  GeneratorOptions options;
+  options.max_len = 40;
+  options.max_head_dim = 32;
+  options.max_query_heads = 7;
+  return options;
+}
+
+/// What happened to a kernel on its first cases.
+struct Outcome {
+  std::uint64_t judged = 0;  ///< until the first failure
+  std::set<std::string> laws{};
+  std::optional<Failure> failure{};
+};
+Outcome outcome_of(const KernelInfo& kernel, const LawSelection& laws) {
+  HostMemoryDevice device;
+  Outcome outcome;
+  for (std::uint64_t i = 0; i < cases && !outcome.failure; ++i) {
+    const std::optional<Case> c = draw_case(kernel, small_sizes(), 3, i);
+    if (!c) continue;
+    attest::Run run(kernel, *c, device);
+    CaseVerdict verdict = verify_case(run, laws);
+    outcome.judged += verdict.verdict == Verdict::unsupported ? 0 : 1;
+    outcome.laws.insert(verdict.checked_laws.begin(), verdict.checked_laws.end());
+    outcome.failure = std::move(verdict.failure);
+  }
+  return outcome;
+}
+
+/// A claim, and the law that is relaxed by it: it fails the twin and is asked of the honest kernel.
+struct Claim {
+  std::string name, law;
+  std::string not_asked{};  ///< glob of laws that the claim makes pointless
+
+  friend void PrintTo(const Claim& claim, std::ostream* out) { *out << claim.name; }
+};
+
+class PluginClaims : public testing::TestWithParam<Claim> {};
+
+TEST_P(PluginClaims, AKernelThatDeclaresWhatItDoesPasses) {
+  const KernelInfo& kernel = kernel_named("honest/" + GetParam().name);
+  const Outcome outcome = outcome_of(kernel, {});
+  EXPECT_FALSE(outcome.failure) << describe(*outcome.failure, kernel);
+  EXPECT_EQ(outcome.judged, cases);
+  EXPECT_TRUE(outcome.laws.contains(GetParam().law));
+  for (const std::string& law : outcome.laws) {
+    EXPECT_FALSE(matches_glob(law, GetParam().not_asked)) << law;
+  }
+}
+
+TEST_P(PluginClaims, ItsTwinThatDoesNotFailsByTheLaw) {
+  const KernelInfo& kernel = kernel_named("twin/" + GetParam().name);
+  const Outcome outcome = outcome_of(kernel, {.glob = GetParam().law, .every_law = true});
+  EXPECT_TRUE(outcome.failure) << "after " << outcome.judged << " cases";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, PluginClaims,
+    testing::Values(Claim{"order", "rerun_bitwise"}, Claim{"reciprocal", "equal_scores_exact_mean"},
+                    Claim{"flush_to_zero", "lse_within_bound"},
+                    Claim{"lagging_reference", "equal_scores_exact_mean"},
+                    Claim{"shared_reference", "other_queries_irrelevant"},
+                    Claim{"vector_path", "layout_neutral"},
+                    Claim{"splits_by_batch", "batch_mates_irrelevant"},
+                    Claim{"bf16_partials", "within_bound"}, Claim{"tf32", "within_bound"},
+                    Claim{"no_lse", "outputs_written", "lse_*"},
+                    Claim{"empty_lse_of_nan", "nan_stays_in_its_rows"},
+                    Claim{"hidden_nan", "hidden_keys_irrelevant", "nan_*"},
+                    Claim{"lone_strides", "within_bound"}, Claim{"multiples_of_64", "within_bound"},
+                    Claim{"window", "within_bound"}, Claim{"softcap", "within_bound"},
+                    Claim{"lengths", "within_bound"}, Claim{"padding", "within_bound"},
+                    Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"}),
+    [](const testing::TestParamInfo<Claim>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace attest
