@@ -134,7 +134,7 @@ class Campaign {
     for (std::int64_t attempt = 0; attempt < draw_attempts && !judged.the_case; ++attempt) {
       const auto before = Clock::now();
       const Case c =
-          draw_attempt(kernel, options_.generator, options_.seed, static_cast<std::uint64_t>(index),
+          draw_attempt(kernel, draws_for(kernel), options_.seed, static_cast<std::uint64_t>(index),
                        attempt, judged.refusals.count());
       const bool is_a_case = has_inputs(c);
       const auto refusal = is_a_case ? why_refused(kernel, c) : std::nullopt;
@@ -193,6 +193,12 @@ class Campaign {
       }
     }
     if (options_.on_case_done && *index >= 0) options_.on_case_done(kernel);
+  }
+
+  /// A negative control asks whether the judge sees at all, so it draws from everything: among
+  /// inputs without large logits, say, it would be right.
+  [[nodiscard]] GeneratorOptions draws_for(const KernelInfo& kernel) const {
+    return kernel.role == KernelRole::negative_control ? GeneratorOptions{} : options_.generator;
   }
 
   /// A planted bug is judged by the law that must catch it, by all if it must give no answer.

@@ -43,6 +43,14 @@ TEST(Campaign, TheOutcomeDoesNotDependOnTheNumberOfJobs) {
   }
 }
 
+TEST(Campaign, TheNegativeControlIsKilledWhateverACampaignIsNarrowedTo) {
+  CampaignOptions narrow;
+  narrow.generator.families = "zero_q";
+  narrow.generator.max_len = 4;
+  narrow.cases_per_kernel = 1;
+  EXPECT_TRUE(run_campaign(kernels("o1_unshifted"), narrow).front().is_as_expected());
+}
+
 TEST(Campaign, TheNegativeControlIsKilledAndShrinksToASmallCaseWithALargeLogit) {
   const KernelResult result = run_campaign(kernels("o1_unshifted"), {}).front();
   ASSERT_TRUE(result.failure.has_value());

@@ -208,6 +208,26 @@ TEST(StatisticsOfPaths, AnExponentialThatErrsByItsDeclaredLimitRaisesNoAlarm) {
   EXPECT_GT(judge(scattered, swinging), 0);
 }
 
+TEST(StatisticsOfPaths, ADivisionThatAlwaysErrsToOneSideRaisesNoAlarmIfItIsDeclared) {
+  constexpr double limit = 0x1p-16;
+  const Problem problem = path_problem();
+  const Inputs inputs = with_trend(problem, 0, 3);
+  Outputs got = emulate(problem, {}, path_precision(), inputs);
+  for (float& o : got.o.values()) o *= static_cast<float>(1 + limit / 2);
+  const auto has_gain = [&](double division_error) {
+    PrecisionPlan declared = path_precision();
+    declared.division_error = division_error;
+    const Answer answer = exact_answer(problem, inputs, declared);
+    const StatisticValues values =
+        statistics_of(model_errors(problem, inputs, declared, answer), answer, got);
+    const StatisticValue& gain = values[static_cast<std::size_t>(Statistic::o_gain)];
+    EXPECT_TRUE(gain.applies);
+    return !within(info_of(Statistic::o_gain).threshold, gain.value);
+  };
+  EXPECT_FALSE(has_gain(limit));
+  EXPECT_TRUE(has_gain(path_precision().division_error));
+}
+
 TEST(StatisticsOfPaths, CoarserSumsThanDeclaredAreSeenUnderATrendToo) {
   const Problem problem = path_problem();
   PrecisionPlan coarse = path_precision();
