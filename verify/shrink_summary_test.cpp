@@ -22,7 +22,8 @@ TEST(ShrinkSummary, TheMedianShrunkCaseOfAPlantedBugIsOneHeadOfAtMostTwoTiles) {
         "c39_output_not_rescaled"}) {
     const KernelInfo* mutant = find_kernel(fmt::format("mutant/{}", name), Executor::simt);
     ASSERT_NE(mutant, nullptr) << name;
-    summaries.push_back(summarise_shrinking(*mutant, seeds, {}, runner));
+    // One case in fifty shows the rarest of them: of 150 cases of 21 campaigns one or two miss it.
+    summaries.push_back(summarise_shrinking(*mutant, seeds, {.max_cases = 500}, runner));
     EXPECT_EQ(summaries.back().killed, 3) << name;
     EXPECT_TRUE(summaries.back().is_small()) << name;
   }
