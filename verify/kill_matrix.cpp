@@ -202,8 +202,13 @@ class Judge {
         anywhere[name] += tally.cases;
       }
     }
-    for (MatrixRow& row : matrix_.mutants)
-      row.killing_feature = killing_feature(row.features, anywhere);
+    for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
+      MatrixRow& row = matrix_.mutants[mutant];
+      const std::optional<Failure>& failure = matrix_.campaign[mutant].failure;
+      if (!failure) continue;
+      row.killing_feature =
+          killing_feature(row.features, features_of(*row.kernel, failure->the_case), anywhere);
+    }
   }
 
   /// One kill among few cases has many features by chance. The cases that the campaign ran before
