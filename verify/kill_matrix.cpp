@@ -26,8 +26,10 @@ namespace {
 constexpr double seconds_for_a_known_hang = 0.5;
 
 /// Most bugs die in the first cases that are drawn for them, and then get no more: those that live
-/// longer may.
+/// longer may. A bug that needs one large size meets it in one case of a hundred or two; such bugs
+/// are planted in kernels of the CPU, where a case costs milliseconds.
 constexpr std::int64_t campaign_factor = 5;
+constexpr std::int64_t campaign_factor_on_cpu = 20;
 
 /// A case as the peers' own tests would choose its values.
 Case with_usual_input(Case c) {
@@ -202,8 +204,13 @@ class Judge {
         anywhere[name] += tally.cases;
       }
     }
-    for (MatrixRow& row : matrix_.mutants)
-      row.killing_feature = killing_feature(row.features, anywhere);
+    for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
+      MatrixRow& row = matrix_.mutants[mutant];
+      const std::optional<Failure>& failure = matrix_.campaign[mutant].failure;
+      if (!failure) continue;
+      row.killing_feature =
+          killing_feature(row.features, features_of(*row.kernel, failure->the_case), anywhere);
+    }
   }
 
   /// One kill among few cases has many features by chance. The cases that the campaign ran before
@@ -246,7 +253,8 @@ class Judge {
     std::vector<const KernelInfo*> kernels;
     for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
     CampaignOptions campaign;
-    campaign.cases_per_kernel = campaign.cases_per_simt_kernel = campaign_factor * options_.cases;
+    campaign.cases_per_kernel = campaign_factor_on_cpu * options_.cases;
+    campaign.cases_per_simt_kernel = campaign_factor * options_.cases;
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;

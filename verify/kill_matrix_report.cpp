@@ -205,8 +205,9 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       "launch again, besides any of these that a mutant with the case names.\n";
   text +=
       "\n## Mutants\n\nThe last column names the feature of a case (verify/README.md) that tells "
-      "best which cases kill the bug: kills by our layers correlate with it most (phi "
-      "coefficient), significantly at 0.1 %. `any` says that there is none.\n\n" +
+      "best which cases kill the bug: of those of its shrunk case the one that kills by our layers "
+      "correlate with most (phi coefficient), significantly at 0.1 %. `any` says that there is "
+      "none.\n\n" +
       mutant_table(matrix);
   text += "\n## What the bugs are\n\n" + legend(matrix);
   text += "\n## Shrunk cases\n\n" + shrink_table(matrix);

@@ -1,5 +1,7 @@
 #include "verify/killing_feature.hpp"
 
+#include <algorithm>
+
 namespace attest {
 namespace {
 
@@ -31,7 +33,9 @@ void FeatureTallies::add(const std::vector<std::string>& features, bool is_kille
   for (const std::string& name : features) count(by_feature[name]);
 }
 
-std::optional<KillingFeature> killing_feature(const FeatureTallies& bug, const Coverage& anywhere) {
+std::optional<KillingFeature> killing_feature(const FeatureTallies& bug,
+                                              const std::vector<std::string>& candidates,
+                                              const Coverage& anywhere) {
   const auto cases_anywhere = [&](const std::string& name) {
     const auto found = anywhere.find(name);
     return found == anywhere.end() ? 0 : found->second;
@@ -39,6 +43,7 @@ std::optional<KillingFeature> killing_feature(const FeatureTallies& bug, const C
   std::optional<KillingFeature> best;
   double largest = 0;
   for (const auto& [name, tally] : bug.by_feature) {
+    if (std::ranges::find(candidates, name) == candidates.end()) continue;
     const double found = chi_squared(tally, bug.all);
     if (found < least_chi_squared || found < largest) continue;
     if (found == largest && cases_anywhere(name) >= cases_anywhere(best->name)) continue;

@@ -33,12 +33,14 @@ struct KillingFeature {
   KillTally tally{};
 };
 
-/// The feature that tells best which cases kill the bug: the one with the largest phi coefficient
-/// (the correlation of having it and killing). Of equals it is the one that is rarest in
-/// `anywhere`, the features of the cases of many bugs, since that is there by chance most seldom;
-/// then the first by name. Empty where no case killed, or where nothing stands out: no
-/// feature's share of the kills is significant at 0.1 %.
-[[nodiscard]] std::optional<KillingFeature> killing_feature(const FeatureTallies& bug,
-                                                            const Coverage& anywhere);
+/// The feature that tells best which cases kill the bug: of `candidates` the one with the largest
+/// phi coefficient (the correlation of having it and killing). Candidates are the features of a
+/// shrunk case that kills, for what it does not have the bug does not need. Of equals it is the one
+/// that is rarest in `anywhere`, the features of the cases of many bugs, since that is there by
+/// chance most seldom; then the first by name. Empty where no case killed, or where nothing stands
+/// out: no feature's share of the kills is significant at 0.1 %.
+[[nodiscard]] std::optional<KillingFeature> killing_feature(
+    const FeatureTallies& bug, const std::vector<std::string>& candidates,
+    const Coverage& anywhere);
 
 }  // namespace attest
