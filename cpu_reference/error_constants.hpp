@@ -105,6 +105,7 @@ struct RowConstants {
   double logarithm = 0;          ///< variance of LSE per (ln l)^2
   double logarithm_drift = 0;    ///< of LSE per |ln l|
   double value_rest = 0;         ///< drift of O per root of sum p^2 v^2
+  double value_floor = 0;        ///< drift of O per largest |v|
   KeyWalk walk;                  ///< how the keys are summed
   double outer = 0;              ///< variance per square of a running sum that a chain is added to
   double rescale = 0;            ///< variance of a rescale that the keys before it share
@@ -151,6 +152,11 @@ struct RowConstants {
       weight_absolute = square(format.min_subnormal / 2) / 3;
     }
     weight += value_parts.factor;
+    // Below the normal range of the parts' format an error is absolute: of weights, the largest of
+    // which is weight_scale, and of values, the largest of which is scaled_to at least.
+    const double floor = part_floor(p.value_parts);
+    weight_absolute += square(floor / p.weight_scale) / 3;
+    value_floor = p.value_parts.scaled_to > 0 ? floor / p.value_parts.scaled_to : 0;
     const double moves = 1 + std::log2(blocks) + splits;
     const double chain = std::min(static_cast<double>(p.normaliser_chain), keys) + splits;
     normaliser = one * (chain + 2 * moves);

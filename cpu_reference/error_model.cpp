@@ -53,6 +53,7 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
       head.k2 = head.k.array().square();
       head.k_by_dim = head.k.transpose();
       head.v2 = head.v.array().square();
+      head.largest_v = head.v.size() > 0 ? static_cast<double>(head.v.cwiseAbs().maxCoeff()) : 0;
       loaded = kv;
       seen.clear();
     }

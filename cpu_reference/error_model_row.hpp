@@ -25,7 +25,8 @@ inline double half_ulp(const ElementFormat& format, double x) {
 struct Head {
   KeptKeys kept;  ///< key of every row of the matrices
   Matrix k, k2, v, v2;
-  Matrix k_by_dim;  ///< K transposed
+  Matrix k_by_dim;       ///< K transposed
+  double largest_v = 0;  ///< max |v|
 };
 
 inline Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
@@ -202,7 +203,7 @@ class Modeller {
       const double along_path = c.value.of_path * static_cast<double>(paths.within.sums(column));
       row.o_drift[i] = std::max(c.value.drift(o, terms), std::abs(along_path)) +
                        c.value_rest * std::sqrt(terms) + c.common_drift * std::abs(o) +
-                       static_cast<double>(weight_drift(column));
+                       c.value_floor * head.largest_v + static_cast<double>(weight_drift(column));
     }
     row.shared_squares = shared_squares(head, keys, row);
   }

@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "core/host_memory_device.hpp"
 #include "core/input_family.hpp"
+#include "core/registry.hpp"
 #include "cpu_reference/emulation.hpp"
 #include "verify/compare.hpp"
+#include "verify/run.hpp"
 #include "verify/statistics.hpp"
 
 namespace attest {
@@ -226,6 +229,29 @@ TEST(StatisticsOfPaths, ADivisionThatAlwaysErrsToOneSideRaisesNoAlarmIfItIsDecla
   };
   EXPECT_FALSE(has_gain(limit));
   EXPECT_TRUE(has_gain(path_precision().division_error));
+}
+
+// Weights below 2^-15 of the largest, whose second parts are subnormal in fp16, seen one by one.
+TEST(StatisticsOfPaths, SmallWeightsInPartsRaiseNoAlarm) {
+  const KernelInfo* kernel = find_kernel("emulated_split_sm90", Executor::cpu);
+  ASSERT_NE(kernel, nullptr);
+  Case c{.kernel = kernel->name};
+  c.problem = {.query_len = 7, .key_len = 100, .head_dim = 98, .scale = 0.3F};
+  const auto plans = kernel->plans(c.problem);
+  const auto plan = std::ranges::find_if(plans, [](const Plan& candidate) {
+    return to_string(candidate).find("products=fp16_x3") != std::string::npos;
+  });
+  ASSERT_NE(plan, plans.end());
+  c.plan = *plan;
+  HostMemoryDevice device;
+  for (const std::uint64_t seed : {1779526115085753383UL, 1UL, 2UL, 3UL, 4UL, 5UL}) {
+    c.inputs = {.family = "one_hot_v", .seed = seed};
+    attest::Run run(*kernel, c, device);
+    const StatisticValue& largest =
+        run.statistics()[static_cast<std::size_t>(Statistic::o_largest)];
+    EXPECT_TRUE(largest.applies);
+    EXPECT_LE(largest.value, info_of(Statistic::o_largest).threshold) << seed;
+  }
 }
 
 TEST(StatisticsOfPaths, CoarserSumsThanDeclaredAreSeenUnderATrendToo) {

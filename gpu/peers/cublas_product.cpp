@@ -3,6 +3,8 @@
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "core/error.hpp"
 #include "core/library_note.hpp"
 #include "gpu/runtime/shared_library.hpp"
@@ -45,6 +47,8 @@ struct Cublas {
       function_of<decltype(::cublasDestroy_v2)>("cublasDestroy_v2");
   decltype(&::cublasSetStream_v2) set_stream =
       function_of<decltype(::cublasSetStream_v2)>("cublasSetStream_v2");
+  decltype(&::cublasSetMathMode) set_math_mode =
+      function_of<decltype(::cublasSetMathMode)>("cublasSetMathMode");
   decltype(&::cublasGetStatusString) status_string =
       function_of<decltype(::cublasGetStatusString)>("cublasGetStatusString");
   decltype(&::cublasGetVersion_v2) get_version =
@@ -61,10 +65,13 @@ const Cublas& cublas() {
 class Handle {
  public:
   Handle() {
-    const cublasStatus_t status = cublas().create(&handle_);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      throw MachineError(fmt::format("cublasCreate failed: {}", cublas().status_string(status)));
-    }
+    check(cublas().create(&handle_), "cublasCreate");
+    // By default the parts of a long product may be added in its 16-bit output type (README.md,
+    // finding 8). What may run in TF32 the compute type of each product says.
+    check(cublas().set_math_mode(
+              handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                 CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+          "cublasSetMathMode");
     int version = 0;
     (void)cublas().get_version(handle_, &version);
     version_ = fmt::format("cuBLAS {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -74,15 +81,17 @@ class Handle {
   ~Handle() { (void)cublas().destroy(handle_); }
 
   [[nodiscard]] cublasHandle_t in(void* stream) const {
-    const cublasStatus_t status = cublas().set_stream(handle_, static_cast<cudaStream_t>(stream));
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      throw MachineError(fmt::format("cublasSetStream failed: {}", cublas().status_string(status)));
-    }
+    check(cublas().set_stream(handle_, static_cast<cudaStream_t>(stream)), "cublasSetStream");
     return handle_;
   }
   [[nodiscard]] const std::string& version() const { return version_; }
 
  private:
+  static void check(cublasStatus_t status, std::string_view call) {
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    throw MachineError(fmt::format("{} failed: {}", call, cublas().status_string(status)));
+  }
+
   cublasHandle_t handle_ = nullptr;
   std::string version_;
 };

@@ -51,6 +51,7 @@ const KernelRegistration registration{
      .executor = Executor::gpu,
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .is_deterministic = false,    // README.md, finding 6
      .shares_reference = true,     // nothing is known of how its rows decide
      .ignores_hidden_nan = false,  // README.md, finding 2
      // Loads of 16 bytes and TMA; a misaligned stride gives wrong results without a word

@@ -108,7 +108,9 @@ struct Backend {
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported;
   std::vector<Mask> masks{Mask::none, Mask::causal_top_left, Mask::causal_bottom_right};
   Dataflow dataflow = Dataflow::queries_outside;
+  bool is_deterministic = true;
   bool is_batch_invariant = true;
+  bool depends_on_alignment = false;
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -121,7 +123,9 @@ KernelInfo kernel(const Backend& backend) {
       .dataflow = backend.dataflow,
       .element_types = backend.types,
       .masks = backend.masks,
+      .is_deterministic = backend.is_deterministic,
       .is_batch_invariant = backend.is_batch_invariant,
+      .depends_on_alignment = backend.depends_on_alignment,
       .ignores_hidden_nan = false,
       .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
       .unavailable = why_no_torch,
@@ -155,7 +159,8 @@ const KernelRegistration cudnn{
             .types = half_types,
             .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
             .unsupported = why_not_cudnn,
-            .masks = {Mask::none, Mask::causal_top_left}})};
+            .masks = {Mask::none, Mask::causal_top_left},
+            .is_deterministic = false})};  // README.md, finding 6
 const KernelRegistration math{
     kernel({.name = "torch_math",
             .summary = "PyTorch's math backend, unfused and in fp32, in a Python worker",
@@ -163,7 +168,8 @@ const KernelRegistration math{
             .precision = math_precision,
             .unsupported = [](const Problem& p, const Plan&) { return why_sizes_do_not_fit(p); },
             .dataflow = Dataflow::standard,
-            .is_batch_invariant = false})};  // README.md, finding 4
+            .is_batch_invariant = false,      // README.md, finding 4
+            .depends_on_alignment = true})};  // README.md, finding 7
 
 }  // namespace
 }  // namespace attest
