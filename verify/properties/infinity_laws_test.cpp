@@ -1,7 +1,11 @@
 // Laws about infinities, and about a NaN that meets a weight of 0, against saboteurs.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,13 +38,26 @@ bool is_infinite(float x) {
   return std::isinf(x);
 }
 
-/// The kernel reads other numbers there.
+/// The kernel reads other numbers there. Inputs are read-only while a kernel runs: their pages are
+/// opened for the change and closed again.
 void launch_with(const std::vector<float*>& places, float value, const Arguments& a) {
+  const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  std::set<std::uintptr_t> pages;
+  for (const float* const x : places) {
+    pages.insert(reinterpret_cast<std::uintptr_t>(x) / page_bytes * page_bytes);
+  }
+  const auto protect = [&](int access) {
+    for (const std::uintptr_t page : pages) {
+      ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), page_bytes, access), 0);
+    }
+  };
+  protect(PROT_READ | PROT_WRITE);
   std::vector<float> old;
   for (float* const x : places) old.push_back(std::exchange(*x, value));
   HostMemoryDevice device;
   find_kernel("o5_deferred", Executor::cpu)->launch(a, device);
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = old[i];
+  protect(PROT_READ);
 }
 
 /// Calls change(element) for all of O.
