@@ -11,9 +11,10 @@ const PropertyRegistration registration{
      .applies = {},
      .check = [](Run& run) {
        Case again = run.the_case();
-       again.schedule_seed = ~again.schedule_seed;
+       // Another seed also lets buffers end elsewhere.
+       if (!run.kernel().depends_on_alignment) again.schedule_seed = ~again.schedule_seed;
        return check_agree(run.launch(again, run.inputs()).outputs, run.base().outputs,
-                          agreement_of(run, {.addresses = true}), "a rerun gave another answer");
+                          agreement_of(run, {}), "a rerun gave another answer");
      }}};
 
 }  // namespace
