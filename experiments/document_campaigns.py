@@ -6,7 +6,7 @@ import re
 from document_tables import RESULTS, found
 from records import read, values
 
-DEFAULT = "xeon-2core/verify"  # .jsonl: records of the default campaign; .txt: what the same run printed
+DEFAULT = "h200/verify_no_gpu"  # .jsonl: records of the default campaign; .txt: what the same run printed
 SHOWN = ("emulated_mma_sm90", "fa2_mma", "fa3_wgmma", "k10_wide_tiles", "k1_naive", "m6_every_shape", "o1_unshifted", "o5_deferred")
 SHOWN_OF_FAILURE = ("killed", "  law", "  kernel", "  worst", "  replay")
 
