@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu_reference/error_constants.hpp"
+#include "cpu_reference/error_head.hpp"
 #include "cpu_reference/error_model.hpp"
 #include "cpu_reference/kept_keys.hpp"
 
@@ -19,24 +20,6 @@ namespace attest::error_model {
 inline double half_ulp(const ElementFormat& format, double x) {
   const double magnitude = std::max(std::abs(x), format.min_normal);
   return std::ldexp(1.0, std::ilogb(magnitude) - format.significand_bits);
-}
-
-/// K and V of one head and their squares, without the keys that padding hides.
-struct Head {
-  KeptKeys kept;  ///< key of every row of the matrices
-  Matrix k, k2, v, v2;
-  Matrix k_by_dim;       ///< K transposed
-  double largest_v = 0;  ///< max |v|
-};
-
-inline Matrix copy_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
-                      const KeptKeys& rows) {
-  Matrix copy(rows.size(), tensor.shape()[3]);
-  float* to = copy.data();
-  for (std::int64_t i = 0; i < rows.size(); ++i) {
-    to = std::ranges::copy(tensor.row(b, h, rows[i]), to).out;
-  }
-  return copy;
 }
 
 /// Models the errors of one row after the other.
