@@ -62,7 +62,7 @@ def minutes(name):
 
 
 def matrix():
-    return json.loads((RESULTS / "xeon-2core/kill_matrix.json").read_text())
+    return json.loads((RESULTS / "epyc-2core/kill_matrix.json").read_text())
 
 
 def mutants():

@@ -113,7 +113,7 @@ def inputs_named(inputs, element_type):
 
 def kills_by_rule():
     """Who notices the planted bugs: rules of other projects, and ours."""
-    matrix = json.loads((RESULTS / "xeon-2core/kill_matrix.json").read_text())
+    matrix = json.loads((RESULTS / "epyc-2core/kill_matrix.json").read_text())
     mutants, correct = matrix["mutants"], matrix["correct"]
     rules, theirs = list(mutants[0]["rules"]), list(mutants[0]["rules_on_normal"])
 
