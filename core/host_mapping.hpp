@@ -20,7 +20,7 @@ class HostMapping {
   HostMapping& operator=(const HostMapping&) = delete;
   ~HostMapping();
 
-  /// Of byte 0 of the buffer.
+  /// Address of byte 0 of the buffer.
   [[nodiscard]] std::byte* address() const { return address_; }
 
   /// The buffer is gone: from now on touching its pages ends the process. False if the system
@@ -31,7 +31,7 @@ class HostMapping {
   /// After retire(): gives pages that fit to another buffer, which costs a third of new ones. Bytes
   /// around the image are 0xff, NaN in every format.
   void reuse(const BufferImage& image);
-  /// Of the buffer, in whole pages.
+  /// Size of the buffer in whole pages.
   [[nodiscard]] std::size_t size_bytes() const { return inside_bytes_; }
 
  private:

@@ -119,12 +119,14 @@ class Modeller {
 
   /// Variance of the weight that each split gets where the splits are merged.
   void weigh_parts(const RowConstants& c, double lse) {
+    part_mass_.clear();
     part_variance_.clear();
     if (c.walk.part == 0) return;
     std::vector<double> part_lse;
     for (std::int64_t first = 0; first < p_.size(); first += c.walk.part) {
       const std::int64_t keys = std::min<std::int64_t>(c.walk.part, p_.size() - first);
-      part_lse.push_back(lse + std::log(static_cast<double>(p_.segment(first, keys).sum())));
+      part_mass_.push_back(static_cast<double>(p_.segment(first, keys).sum()));
+      part_lse.push_back(lse + std::log(part_mass_.back()));
     }
     const double top = *std::ranges::max_element(part_lse);
     for (const double own : part_lse) {
@@ -300,9 +302,7 @@ class Modeller {
     const double log_l = lse - top;
     double merged = 0;
     for (std::size_t i = 0; i < part_variance_.size(); ++i) {
-      const std::int64_t first = static_cast<std::int64_t>(i) * c.walk.part;
-      const std::int64_t keys = std::min<std::int64_t>(c.walk.part, p_.size() - first);
-      merged += part_variance_[i] * square(static_cast<double>(p_.segment(first, keys).sum()));
+      merged += part_variance_[i] * square(part_mass_[i]);
     }
     const double variance = shared + c.rescale * rescaled_mass_ + merged + c.normaliser +
                             c.maximum * square(top) + c.logarithm * square(log_l) +
@@ -328,7 +328,7 @@ class Modeller {
   Row log_drift_;  ///< |mean error| of every log weight is at most this
   Row moved_;      ///< of every column, common_moves()
   double rescaled_mass_ = 0;
-  std::vector<double> part_variance_;
+  std::vector<double> part_mass_, part_variance_;  ///< weight of each split; its variance
   std::vector<float> order_;
   std::vector<double> own_;  ///< variance that a column has for itself
 };

@@ -24,8 +24,8 @@ struct PathSums {
     squares += partial.square();
     sums += partial;
   }
-  /// The same terms from the last to the first have the partial sums S_n - S_j: the larger figures
-  /// of both orders, without signs. `last` is S_n, `count` is n.
+  /// Keeps the larger figures of both orders of the terms, without signs: from the last term to the
+  /// first the partial sums are S_n - S_j. `last` is S_n, `count` is n.
   void take_larger_order(const Row& last, std::int64_t count) {
     const auto n = static_cast<float>(count);
     const Row backwards = n * last.square() - 2 * last * sums + squares;
@@ -61,7 +61,7 @@ struct ValuePaths {
   /// what an error of that rescale, which those keys share, moves O by.
   Row rescaled;
   double rescaled_mass = 0;  ///< the same with T = sum of p_j: what it moves LSE by
-  Matrix parts;              ///< sum of p_j (v_jc - O_c) over each split, a row a split
+  Matrix parts;  ///< sum of p_j (v_jc - O_c) over each split, a row a split; none: not split
 
   /// `weights` and `scores` are those of the keys, `values` is [keys, columns], `o` the exact sums.
   ValuePaths(const KeyWalk& walk, const Row& weights, const Row& scores, const MatrixBlock& values,
@@ -69,8 +69,9 @@ struct ValuePaths {
       : within(values.cols()), outer(Row::Zero(values.cols())), rescaled(Row::Zero(values.cols())) {
     const std::int64_t keys = values.rows();
     const std::int64_t chain = walk.chain > 0 ? walk.chain : keys;
-    const std::int64_t part = walk.part > 0 ? walk.part : keys;
-    parts = Matrix::Zero((keys + part - 1) / part, values.cols());
+    if (walk.part > 0) {
+      parts = Matrix::Zero((keys + walk.part - 1) / walk.part, values.cols());
+    }
     Row partial = Row::Zero(values.cols()), total = partial;
     float mass = 0, maximum = scores(0);
     for (std::int64_t j = 0; j < keys; ++j) {
@@ -85,7 +86,9 @@ struct ValuePaths {
       partial += weights(j) * values.row(j).array();
       mass += weights(j);
       within.add(partial);
-      parts.row(j / part).array() += weights(j) * (values.row(j).array() - o);
+      if (walk.part > 0) {
+        parts.row(j / walk.part).array() += weights(j) * (values.row(j).array() - o);
+      }
       if ((j + 1) % chain == 0 || j + 1 == keys) {
         total += partial;
         partial.setZero();

@@ -128,7 +128,7 @@ std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::
   return std::max<std::int64_t>(given, 1);
 }
 
-/// What of its answer the kernel does not promise, or not to all.
+/// Copies what the kernel does not promise of its answer.
 void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string& where) {
   const auto is_set = [&](std::uint32_t value, std::string_view field) {
     return flag(value, field, where);
