@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/launch_trace.hpp"
+#include "core/run/launch_trace.hpp"
 
 namespace attest {
 

@@ -9,12 +9,12 @@
 #include "cli/interrupt.hpp"
 #include "cli/problem_selection.hpp"
 #include "cli/selection.hpp"
-#include "core/provenance.hpp"
-#include "core/registry.hpp"
-#include "core/tuning_key.hpp"
+#include "core/records/provenance.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/tuning_key.hpp"
 #include "experiments/benchmarks/run_benchmarks.hpp"
 #include "experiments/tuning/suites.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
 
 namespace attest {
 

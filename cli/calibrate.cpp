@@ -9,10 +9,10 @@
 #include "cli/commands.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
-#include "core/progress.hpp"
-#include "core/record.hpp"
-#include "core/registry.hpp"
-#include "verify/calibration.hpp"
+#include "core/base/progress.hpp"
+#include "core/records/record.hpp"
+#include "core/run/registry.hpp"
+#include "verify/judge/calibration.hpp"
 
 namespace attest {
 namespace {

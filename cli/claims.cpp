@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/claims/evaluate.hpp"
 #include "experiments/claims/ledger.hpp"
 #include "experiments/claims/table.hpp"

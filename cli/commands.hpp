@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 

@@ -7,10 +7,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
-#include "core/default_plan.hpp"
-#include "core/error.hpp"
-#include "core/provenance.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/records/provenance.hpp"
+#include "core/run/default_plan.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {

@@ -15,12 +15,12 @@
 #include "cli/json_output.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
-#include "core/captured_layer_family.hpp"
-#include "core/progress.hpp"
-#include "core/record.hpp"
-#include "core/registry.hpp"
+#include "core/base/progress.hpp"
+#include "core/inputs/captured_layer_family.hpp"
+#include "core/records/record.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/precision_choices.hpp"
-#include "verify/error_study.hpp"
+#include "verify/judge/error_study.hpp"
 
 namespace attest {
 namespace {

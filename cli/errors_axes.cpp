@@ -8,12 +8,12 @@
 #include <set>
 
 #include "cli/braces.hpp"
-#include "core/default_plan.hpp"
-#include "core/error.hpp"
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
-#include "core/tuning_key.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/default_plan.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/tuning_key.hpp"
 
 namespace attest {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/errors_report.hpp"
-#include "core/device.hpp"
-#include "core/kernel.hpp"
+#include "core/run/device.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

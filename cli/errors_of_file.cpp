@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/captured_layers.hpp"
-#include "core/error.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/captured_layers.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "cpu_reference/device_reference.hpp"
 #include "cpu_reference/error_bound.hpp"
 

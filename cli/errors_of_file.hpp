@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/errors_report.hpp"
-#include "core/mask.hpp"
+#include "core/attention/mask.hpp"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "verify/compare.hpp"
+#include "verify/judge/compare.hpp"
 
 namespace attest {
 namespace {

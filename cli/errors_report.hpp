@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "core/case.hpp"
-#include "core/kernel.hpp"
-#include "core/record.hpp"
+#include "core/records/case.hpp"
+#include "core/records/record.hpp"
+#include "core/run/kernel.hpp"
 #include "cpu_reference/tensor_errors.hpp"
-#include "verify/key_order.hpp"
+#include "verify/cases/key_order.hpp"
 
 namespace attest {
 

@@ -13,9 +13,9 @@
 #include "cli/explain_fit.hpp"
 #include "cli/explanation.hpp"
 #include "cli/quantities.hpp"
-#include "core/default_plan.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/default_plan.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/block_size.hpp"
-#include "core/json.hpp"
+#include "core/base/json.hpp"
+#include "gpu/model/block_size.hpp"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 
@@ -13,7 +13,7 @@ struct FitQuestion {
   ElementType element_type = ElementType::fp16;
 };
 
-/// The largest tiles that the budget holds, by every rule of core/block_size.
+/// The largest tiles that the budget holds, by every rule of gpu/model/block_size.
 void print_fit(const FitQuestion& question);
 void print_fit_json(const FitQuestion& question);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cli/access_lines.hpp"
-#include "core/error.hpp"
-#include "core/product_rate.hpp"
+#include "core/base/error.hpp"
+#include "gpu/model/product_rate.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

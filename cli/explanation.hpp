@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/compiled_kernels.hpp"
-#include "core/cost_model.hpp"
-#include "core/l2_model.hpp"
-#include "core/launch_trace.hpp"
-#include "core/occupancy.hpp"
+#include "core/run/launch_trace.hpp"
+#include "gpu/model/compiled_kernels.hpp"
+#include "gpu/model/cost_model.hpp"
+#include "gpu/model/l2_model.hpp"
+#include "gpu/model/occupancy.hpp"
 #include "gpu/simt/trace_memo.hpp"
 
 namespace attest {

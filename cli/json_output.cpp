@@ -10,7 +10,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

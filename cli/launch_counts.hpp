@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "core/device_table.hpp"
-#include "core/measurement.hpp"
+#include "core/records/measurement.hpp"
 #include "experiments/study/run.hpp"
+#include "gpu/model/device_table.hpp"
 
 namespace attest {
 

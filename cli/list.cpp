@@ -4,11 +4,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/language/spec.hpp"
 #include "experiments/study/shipped_studies.hpp"
-#include "verify/property.hpp"
+#include "verify/judge/law.hpp"
 
 namespace attest {
 namespace {
@@ -45,11 +45,10 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
     fmt::print("mutants (planted bugs; run one with verify --kernel 'mutant/NAME')\n");
     list_kernels(true, false);
   }
-  if (all || what == "properties") {
-    fmt::print("properties\n");
-    for (const Property& property : all_properties()) {
-      fmt::print("  {:<30} {:<11} {}\n", property.name, name_of(property.layer),
-                 property.statement);
+  if (all || what == "laws") {
+    fmt::print("laws\n");
+    for (const Law& law : all_laws()) {
+      fmt::print("  {:<30} {:<11} {}\n", law.name, name_of(law.layer), law.statement);
     }
   }
   if (all || what == "inputs") {
@@ -73,10 +72,10 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
 
 void add_list_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("list", "What there is: kernels, mutants, properties, inputs, studies");
+      app.add_subcommand("list", "What there is: kernels, mutants, laws, inputs, studies");
   const auto what = std::make_shared<std::string>();
   command->add_option("what", *what, "one of them; all when left out")
-      ->check(CLI::IsMember({"kernels", "mutants", "properties", "inputs", "studies"}));
+      ->check(CLI::IsMember({"kernels", "mutants", "laws", "inputs", "studies"}));
   const auto plugins = std::make_shared<std::vector<std::string>>();
   command->add_option("--plugin", *plugins, "list the kernels of this shared object instead")
       ->allow_extra_args(false);

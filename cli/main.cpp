@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "cli/commands.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace {
 
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
       "  attest explain k3_sequence_parallel    what it costs, and why\n"
       "  attest errors --kernel fa2_mma         how large its errors are\n"
       "  attest study check FILE.yaml           what a study would measure\n"
-      "  attest list properties\n"
+      "  attest list laws\n"
       "Each subcommand has its own --help.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
       "error, disk), 4 inconclusive (verify: too little was judged).\n"

@@ -5,7 +5,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/replay.hpp"
 #include "plugin/loader.hpp"
-#include "verify/counterexample.hpp"
+#include "verify/campaign/counterexample.hpp"
 
 namespace attest {
 namespace {

@@ -9,13 +9,13 @@
 #include "cli/commands.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
-#include "core/error.hpp"
-#include "core/progress.hpp"
-#include "core/provenance.hpp"
-#include "core/registry.hpp"
-#include "core/whole_file.hpp"
-#include "verify/isolated_runner.hpp"
-#include "verify/kill_matrix.hpp"
+#include "core/base/error.hpp"
+#include "core/base/progress.hpp"
+#include "core/base/whole_file.hpp"
+#include "core/records/provenance.hpp"
+#include "core/run/registry.hpp"
+#include "verify/campaign/kill_matrix.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

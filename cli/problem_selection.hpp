@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
 
 namespace attest {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

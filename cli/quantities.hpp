@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "verify/campaign.hpp"
+#include "verify/campaign/campaign.hpp"
 
 namespace attest {
 

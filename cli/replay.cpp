@@ -8,10 +8,10 @@
 #include "cli/commands.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
-#include "verify/shrink_failure.hpp"
-#include "verify/verdict.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
+#include "verify/campaign/shrink_failure.hpp"
+#include "verify/judge/verdict.hpp"
 
 namespace attest {
 namespace {
@@ -80,12 +80,12 @@ Subject read_subject(const std::filesystem::path& path) {
                                    name_of(example.executor)));
   }
   const bool has_law = example.kind == Verdict::failed
-                           ? find_property(example.law) != nullptr
-                           : std::ranges::any_of(all_properties(), [&](const Property& property) {
-                               return matches_glob(property.name, example.law);
+                           ? find_law(example.law) != nullptr
+                           : std::ranges::any_of(all_laws(), [&](const Law& law) {
+                               return matches_glob(law.name, example.law);
                              });
   if (!has_law) {
-    throw InvalidInput(fmt::format("{}: 'law' is '{}'; see attest list properties", path.string(),
+    throw InvalidInput(fmt::format("{}: 'law' is '{}'; see attest list laws", path.string(),
                                    printable(example.law)));
   }
   return subject;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "verify/counterexample.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/campaign/counterexample.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "core/captured_inputs.hpp"
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/captured_inputs.hpp"
+#include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
 
 namespace attest {

@@ -10,7 +10,7 @@
 
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
-#include "core/progress.hpp"
+#include "core/base/progress.hpp"
 #include "experiments/study/language/point.hpp"
 #include "experiments/study/language/schema.hpp"
 

@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
-#include "core/tuning_key.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/tuning_key.hpp"
 #include "experiments/study/shipped_studies.hpp"
 #include "experiments/tuning/median_interval.hpp"
 #include "gpu/simt/trace_kernel.hpp"

@@ -15,11 +15,11 @@
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/build_id.hpp"
 #include "experiments/study/ranks.hpp"
 #include "experiments/study/run.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

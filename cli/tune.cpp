@@ -13,13 +13,13 @@
 #include "cli/interrupt.hpp"
 #include "cli/problem_selection.hpp"
 #include "cli/selection.hpp"
-#include "core/progress.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
-#include "core/tuning_table.hpp"
-#include "core/whole_file.hpp"
+#include "core/base/progress.hpp"
+#include "core/base/whole_file.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/tuning_table.hpp"
 #include "experiments/tuning/device_bench.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

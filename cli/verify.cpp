@@ -15,13 +15,13 @@
 #include "cli/verify_large.hpp"
 #include "cli/verify_options.hpp"
 #include "cli/verify_report.hpp"
-#include "core/input_family.hpp"
-#include "core/progress.hpp"
-#include "core/record.hpp"
-#include "core/registry.hpp"
+#include "core/base/progress.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/records/record.hpp"
+#include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
-#include "verify/campaign.hpp"
-#include "verify/campaign_state.hpp"
+#include "verify/campaign/campaign.hpp"
+#include "verify/campaign/campaign_state.hpp"
 
 namespace attest {
 namespace {
@@ -33,11 +33,10 @@ std::string this_program() {
 }
 
 void check_globs(const CampaignOptions& campaign) {
-  if (std::ranges::none_of(all_properties(), [&](const Property& property) {
-        return matches_glob(property.name, campaign.laws.glob);
-      })) {
-    throw InvalidInput(fmt::format("--property '{}' matches no law; see attest list properties",
-                                   campaign.laws.glob));
+  if (std::ranges::none_of(
+          all_laws(), [&](const Law& law) { return matches_glob(law.name, campaign.laws.glob); })) {
+    throw InvalidInput(
+        fmt::format("--law '{}' matches no law; see attest list laws", campaign.laws.glob));
   }
   if (std::ranges::none_of(all_input_families(), [&](const InputFamily& family) {
         return matches_glob(family.name, campaign.generator.families);

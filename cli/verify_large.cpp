@@ -4,10 +4,10 @@
 
 #include <chrono>
 
-#include "core/progress.hpp"
-#include "core/record.hpp"
-#include "core/registry.hpp"
-#include "verify/counterexample.hpp"
+#include "core/base/progress.hpp"
+#include "core/records/record.hpp"
+#include "core/run/registry.hpp"
+#include "verify/campaign/counterexample.hpp"
 
 namespace attest {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "verify/large.hpp"
+#include "core/base/error.hpp"
+#include "verify/campaign/large.hpp"
 
 namespace attest {
 

@@ -9,7 +9,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/quantities.hpp"
 #include "cli/seed_option.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 
@@ -43,7 +43,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
                   "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str()
       ->group(which);
-  command.add_option("--property", campaign.laws.glob, "glob over laws")
+  command.add_option("--law", campaign.laws.glob, "glob over laws")
       ->capture_default_str()
       ->group(which);
   command

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "verify/campaign.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/campaign/campaign.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 

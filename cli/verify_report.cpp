@@ -8,9 +8,9 @@
 #include <numeric>
 #include <string>
 
-#include "core/progress.hpp"
-#include "verify/counterexample.hpp"
-#include "verify/shortfall.hpp"
+#include "core/base/progress.hpp"
+#include "verify/campaign/counterexample.hpp"
+#include "verify/campaign/shortfall.hpp"
 
 namespace attest {
 namespace {
@@ -18,9 +18,8 @@ namespace {
 /// `within_bound (bound)`: the law that decided, and its layer.
 std::string decided_by(const Failure& failure) {
   if (failure.kind != Verdict::failed) return fmt::format("under {}", failure.law);
-  const Property* property = find_property(failure.law);
-  return fmt::format("by {} ({})", failure.law,
-                     property == nullptr ? "?" : name_of(property->layer));
+  const Law* law = find_law(failure.law);
+  return fmt::format("by {} ({})", failure.law, law == nullptr ? "?" : name_of(law->layer));
 }
 
 std::string outcome(const KernelResult& result) {
@@ -214,8 +213,8 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   if (result.failure) {
     record.subject = result.failure->the_case;
     record.labels["law"] = result.failure->law;
-    if (const Property* property = find_property(result.failure->law)) {
-      record.labels["layer"] = name_of(property->layer);
+    if (const Law* law = find_law(result.failure->law)) {
+      record.labels["layer"] = name_of(law->layer);
     }
     record.labels["what"] = result.failure->check.detail;
   }

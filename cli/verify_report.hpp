@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "cli/verify_options.hpp"
-#include "core/record.hpp"
-#include "verify/kernel_result.hpp"
+#include "core/records/record.hpp"
+#include "verify/campaign/kernel_result.hpp"
 
 namespace attest {
 

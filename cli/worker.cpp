@@ -1,4 +1,4 @@
-#include "verify/worker.hpp"
+#include "verify/workers/worker.hpp"
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"

@@ -1,5 +1,5 @@
 # Precompiled headers: parsing the standard library, {fmt} and GoogleTest was more than half of the time that most of our
-# files took. More in them costs more than it saves: with JSON and RapidCheck every file took half a second longer, core/kernel.hpp
+# files took. More in them costs more than it saves: with JSON and RapidCheck every file took half a second longer, core/run/kernel.hpp
 # makes no difference. Each source still includes what it uses; the fuzz preset, which compiles the parsers without this, says so.
 
 # attest_add_prefix(name HEADERS ... LIBRARIES ...): a target that does nothing but compile these headers, once, for all

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 // Kernels, right and wrong, and inputs for the tests of the whole bound.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/device.hpp"
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
+#include "core/run/device.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {
@@ -15,7 +15,7 @@ namespace attest {
 struct WorstOutput {
   Shape index{};
   double got = 0, want = 0, bound = 0;
-  double ratio = 0;           ///< error over bound, core/error_ratio.hpp
+  double ratio = 0;           ///< error over bound, core/base/error_ratio.hpp
   std::int64_t elements = 0;  ///< compared
   std::int64_t vacuous = 0;   ///< of them without a finite bound; never the worst
 };

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/element_type.hpp"
-#include "core/error.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/base/error.hpp"
 #include "cpu_reference/online_softmax.hpp"
 #include "cpu_reference/score_rule.hpp"
 #include "cpu_reference/split_product.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "core/plan.hpp"
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
 
 namespace attest {
 

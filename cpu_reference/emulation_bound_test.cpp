@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "core/input_family.hpp"
-#include "core/random.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/emulation.hpp"
 #include "cpu_reference/reference_f64.hpp"
 

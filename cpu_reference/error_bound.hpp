@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/host_device.hpp"
+#include "core/base/host_device.hpp"
 #include "cpu_reference/bound_constants.hpp"
 
 namespace attest {

@@ -11,8 +11,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include "core/input_family.hpp"
-#include "core/random.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/bound_test_row.hpp"
 #include "cpu_reference/emulation.hpp"
 #include "cpu_reference/error_bound.hpp"

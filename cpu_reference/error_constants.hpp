@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
 #include "cpu_reference/bound_constants.hpp"
 #include "cpu_reference/error_paths.hpp"
 

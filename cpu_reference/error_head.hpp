@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/tensor.hpp"
+#include "core/attention/tensor.hpp"
 #include "cpu_reference/error_paths.hpp"
 #include "cpu_reference/kept_keys.hpp"
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {

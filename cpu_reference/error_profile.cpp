@@ -5,8 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "core/error_ratio.hpp"
-#include "core/metric.hpp"
+#include "core/base/error_ratio.hpp"
+#include "core/records/metric.hpp"
 
 namespace attest {
 namespace {

@@ -6,19 +6,19 @@
 #include <string_view>
 #include <vector>
 
-#include "core/element_type.hpp"
-#include "core/measurement.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/attention/tensor.hpp"
+#include "core/records/measurement.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {
 
 /// The figures of one output tensor, O or LSE, against the exact answer.
 struct ErrorProfile {
-  /// `elements`, every metric of core/metric.hpp, the shares of ulp_shares(), `rounded_rmse`,
-  /// `rounded_mean_signed_error`, `rounded_bias` and `rounded_outward_bias` of the exact answer
-  /// rounded once to the output's format, which no kernel can do without, and where there is a
-  /// bound `vacuous` and `error_over_bound_max`, `_p99`, `_median`.
+  /// `elements`, every metric of core/records/metric.hpp, the shares of ulp_shares(),
+  /// `rounded_rmse`, `rounded_mean_signed_error`, `rounded_bias` and `rounded_outward_bias` of the
+  /// exact answer rounded once to the output's format, which no kernel can do without, and where
+  /// there is a bound `vacuous` and `error_over_bound_max`, `_p99`, `_median`.
   std::vector<Measurement> measurements;
   Shape largest_at{};  ///< of the largest error, or of the first NaN that should be none
   double largest_got = 0, largest_want = 0;

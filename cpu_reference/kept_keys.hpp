@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
 
 namespace attest {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/tensor_core_product.hpp"
+#include "core/attention/tensor_core_product.hpp"
 
 namespace attest {
 

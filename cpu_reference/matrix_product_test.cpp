@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/mask.hpp"
+#include "core/attention/mask.hpp"
 
 namespace attest {
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/precision_plan.hpp"
-#include "core/random.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/online_softmax_rows.hpp"
 
 namespace attest {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
 #include "cpu_reference/error_bound.hpp"
 
 namespace attest {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 
 namespace attest {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/emulation.hpp"
 #include "cpu_reference/same_bits.hpp"
 

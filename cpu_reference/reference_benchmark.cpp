@@ -1,6 +1,6 @@
 #include <benchmark/benchmark.h>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "cpu_reference/error_bound.hpp"
 #include "cpu_reference/reference_f64_keys.hpp"
 #include "cpu_reference/reference_f64_rows.hpp"

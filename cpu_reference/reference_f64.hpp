@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
 
 namespace attest {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/oracle.hpp"
 #include "cpu_reference/reference_f64.hpp"
 

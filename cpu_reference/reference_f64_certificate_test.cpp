@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/oracle.hpp"
 #include "cpu_reference/reference_f64_test.hpp"
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/problem.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
 #include "cpu_reference/kept_keys.hpp"
 
 // What the f64 reference holds of keys and values.

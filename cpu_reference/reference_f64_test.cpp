@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "cpu_reference/oracle.hpp"
 #include "cpu_reference/reference_f64_test.hpp"
 

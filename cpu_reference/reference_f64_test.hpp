@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "cpu_reference/reference_f64.hpp"
 
 namespace attest {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/host_device.hpp"
+#include "core/base/host_device.hpp"
 #include "cpu_reference/reference_f64_rows.hpp"
 
 namespace attest {

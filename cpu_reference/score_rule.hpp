@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/precision_plan.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 

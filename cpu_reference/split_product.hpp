@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "core/precision_plan.hpp"
-#include "core/tensor_core_product.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/tensor_core_product.hpp"
 
 namespace attest {
 

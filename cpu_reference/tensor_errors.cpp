@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/metric.hpp"
+#include "core/records/metric.hpp"
 
 namespace attest {
 namespace {

@@ -43,7 +43,7 @@ class Library:
         return said["plan"], said["origin"]
 
     def counters(self, names):
-        """[{name, unit, metric, per, rest}] of groups, counters and metrics (core/hardware_counters.hpp)."""
+        """[{name, unit, metric, per, rest}] of groups, counters and metrics (core/records/hardware_counters.hpp)."""
         return json.loads(self._checked(self._c.attest_counters(json.dumps(names).encode())))
 
     def count(self, names, call):

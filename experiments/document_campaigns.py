@@ -153,7 +153,7 @@ CAMPAIGN_FIGURES = [
      lambda: [checked_in_ms(), checked_in_ms(causal=1), checked_in_ms(131072, 1, 64)]),
     ("gpu/kernels/fa3_wgmma/README.md", "--max-head-dim 256`; {} cases of every law with lengths to 420",
      lambda: cases_of("h200/verify_fa3_wgmma.jsonl", "5")),
-    ("gpu/kernels/fa3_wgmma/README.md", "among them; {:,} bitwise reruns (`--property rerun_bitwise --every-law --max-len 400`); {} cases in which",
+    ("gpu/kernels/fa3_wgmma/README.md", "among them; {:,} bitwise reruns (`--law rerun_bitwise --every-law --max-len 400`); {} cases in which",
      lambda: [cases_of("h200/verify_fa3_wgmma.jsonl", "8")[0], cases_of("h200/verify_fa3_wgmma.jsonl", "9")[0]]),
     ("gpu/kernels/fp32_wgmma/README.md", "(`--seed 12 --max-len 900`). {:,} bitwise reruns and {} cases with the executor's bits are in",
      lambda: [cases_of("h200/verify_fa3_wgmma.jsonl", "8")[1], cases_of("h200/verify_fa3_wgmma.jsonl", "9")[1]]),

@@ -180,7 +180,7 @@ FIGURES = [
     (README, "ncu counts {:,} tensor-core instructions", lambda: [tensor_instructions()]),
     (README, "asynchronous copies (K9) lost {:.0f} and {:.0f} %, at D 64 full",
      lambda: [loss("none", "k6_sliced_dims", "k5_padded_tiles"), loss("none", "k9_async_copy", "k8_padded_queries")]),
-    (README, "`core/grid_order_test.cpp`). {:.0f} times less DRAM traffic changes the time of this kernel by {:.0f} %: memory", swizzle),
+    (README, "`core/attention/grid_order_test.cpp`). {:.0f} times less DRAM traffic changes the time of this kernel by {:.0f} %: memory", swizzle),
     (README, "expf or exp2 instead of __expf each change the time by less than {:.0f} %;",
      lambda: [math.ceil(max(100 * abs(pair_ratio(mask, **change) - 1) for mask in ("none", "causal_top_left")
                             for change in ({"normalise": "every_step"}, {"masked_tiles": "all"}, {"exp": "library"}, {"exp": "exp2"})))]),

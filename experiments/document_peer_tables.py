@@ -7,7 +7,7 @@ from document_tables import RESULTS, markdown
 from records import read, values
 
 # The runs whose records are h200/cudnn.jsonl, in its order.
-CUDNN_RUNS = ("--cases 2000 --seed 7 --property L", "--cases 2000 --seed 7 --family F", "--cases 300 --max-len 700 --seed 8 --every-law --property L",
+CUDNN_RUNS = ("--cases 2000 --seed 7 --law L", "--cases 2000 --seed 7 --family F", "--cases 300 --max-len 700 --seed 8 --every-law --law L",
               "--cases 2000 --seed 7", "--cases 300 --max-len 700 --seed 8 --every-law")
 PEERS = ("torch_flash", "torch_efficient", "torch_cudnn", "triton_flash", "cublas_standard", "cublas_standard_tf32", "torch_math")
 REFERENCE_SIZES = ((100, 32), (100, 64), (512, 64), (2048, 64), (2048, 128))

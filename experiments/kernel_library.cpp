@@ -8,15 +8,15 @@
 #include <memory>
 #include <string>
 
-#include "core/default_plan.hpp"
-#include "core/error.hpp"
-#include "core/hardware_counters.hpp"
-#include "core/index_arrays.hpp"
-#include "core/json.hpp"
-#include "core/provenance.hpp"
-#include "core/record.hpp"
-#include "core/registry.hpp"
-#include "core/stored_shapes.hpp"
+#include "core/attention/stored_shapes.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/records/hardware_counters.hpp"
+#include "core/records/provenance.hpp"
+#include "core/records/record.hpp"
+#include "core/run/default_plan.hpp"
+#include "core/run/index_arrays.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {
@@ -199,7 +199,8 @@ using attest::PreparedRun;
   });
 }
 
-/// JSON: what a JSON list of counters, groups and metrics stands for (core/hardware_counters.hpp).
+/// JSON: what a JSON list of counters, groups and metrics stands for
+/// (core/records/hardware_counters.hpp).
 [[gnu::visibility("default")]] const char* attest_counters(const char* names) {
   return guarded<const char*>(nullptr, [&] {
     attest::last_text =
@@ -224,8 +225,8 @@ using attest::PreparedRun;
   });
 }
 
-/// Appends a record: labels and measurements as JSON in the form of core/record.hpp; schema and
-/// provenance are filled in here.
+/// Appends a record: labels and measurements as JSON in the form of core/records/record.hpp; schema
+/// and provenance are filled in here.
 [[gnu::visibility("default")]] int attest_append_record(const char* path, const char* kind,
                                                         const char* labels,
                                                         const char* measurements) {

@@ -1,4 +1,4 @@
-"""Reads record files (core/record.hpp) for the scripts that make tables of them."""
+"""Reads record files (core/records/record.hpp) for the scripts that make tables of them."""
 
 import json
 import math

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 

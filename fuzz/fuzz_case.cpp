@@ -1,4 +1,4 @@
-#include "core/case.hpp"
+#include "core/records/case.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
 

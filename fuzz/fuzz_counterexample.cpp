@@ -1,6 +1,6 @@
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
-#include "verify/counterexample.hpp"
+#include "verify/campaign/counterexample.hpp"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
 #include "plugin/descriptor.hpp"

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "core/captured_layers.hpp"
-#include "core/safetensors.hpp"
+#include "core/inputs/captured_layers.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
 

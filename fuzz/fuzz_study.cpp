@@ -1,6 +1,6 @@
 #include <string>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/study/language/spec.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"

@@ -1,4 +1,4 @@
-#include "core/tuning_table.hpp"
+#include "core/run/tuning_table.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
 

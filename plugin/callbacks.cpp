@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "plugin/claim.hpp"
 #include "plugin/loader.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "include/attest/plugin.h"
 
 namespace attest {

@@ -8,9 +8,9 @@
 #include <span>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
 #include "plugin/claim.hpp"
 
 namespace attest {

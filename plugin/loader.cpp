@@ -6,10 +6,10 @@
 #include <deque>
 #include <system_error>
 
-#include "core/error.hpp"
-#include "core/floating_point_mode.hpp"
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/floating_point_mode.hpp"
+#include "core/run/registry.hpp"
 #include "plugin/descriptor.hpp"
 #include "plugin/probe.hpp"
 

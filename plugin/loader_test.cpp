@@ -10,12 +10,12 @@
 #include <set>
 #include <string>
 
-#include "core/case.hpp"
-#include "core/error.hpp"
-#include "core/host_memory_device.hpp"
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
-#include "core/session.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/records/case.hpp"
+#include "core/run/host_memory_device.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 
 namespace attest {
 namespace {

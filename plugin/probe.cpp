@@ -12,7 +12,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

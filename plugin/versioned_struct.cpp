@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "plugin/claim.hpp"
 
 namespace attest {

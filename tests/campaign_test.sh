@@ -8,7 +8,7 @@ has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }
 begun() { until [ -s "$1/campaign.json" ] || ! kill -0 "$2" 2>/dev/null; do sleep 0.1; done; }
 
 # One law: this is about campaigns, not about what they find.
-options=(--kernel 'o5*,o1*' --property within_bound --max-len 20 --jobs 2)
+options=(--kernel 'o5*,o1*' --law within_bound --max-len 20 --jobs 2)
 "$attest" verify "${options[@]}" --cases 40 --out whole >whole.log 2>&1
 check "a campaign passes" [ $? -eq 0 ]
 check "the negative control shows the law and the layer that killed it" has whole.log "(bound layer)"
@@ -16,7 +16,7 @@ check "the negative control shows the law and the layer that killed it" has whol
 "$attest" verify --kernel 'o5*' --cases 1 --shard 2/2 --out empty >empty.log 2>&1
 check "a share without cases is no pass" [ $? -eq 4 ]
 check "and it is said why" has empty.log "o5_deferred: inconclusive: no case was asked for"
-"$attest" verify --kernel 'o5*' --property within_bound --max-len 20 --max-head-dim 16 --cases 3 --out few >few.log 2>&1
+"$attest" verify --kernel 'o5*' --law within_bound --max-len 20 --max-head-dim 16 --cases 3 --out few >few.log 2>&1
 check "what a kernel claims and no case tested is named" has few.log "o5_deferred: claimed and not tested: "
 
 "$attest" verify "${options[@]}" --cases 1000000 --out killed >killed.log 2>&1 &

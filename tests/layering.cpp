@@ -9,7 +9,7 @@
 #include <iterator>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {
@@ -34,9 +34,10 @@ const std::vector<Layer>& layers() {
       {"cpu_reference", {"core"}, {}},
       // Kernels that exist only to test a runtime launch themselves through the primitives, like
       // all kernels.
-      {"gpu/runtime", {"core"}, {"gpu/primitives"}},
-      {"gpu/simt", {"core"}, {"gpu/primitives"}},
-      {"gpu/primitives", {"core"}, {"gpu/runtime"}},
+      {"gpu/model", {"core"}, {}},
+      {"gpu/runtime", {"core"}, {"gpu/primitives", "gpu/model"}},
+      {"gpu/simt", {"core"}, {"gpu/primitives", "gpu/model"}},
+      {"gpu/primitives", {"core"}, {"gpu/runtime", "gpu/model"}},
       {"gpu/kernels", {"core", "gpu/primitives"}, {}},
       {"gpu/peers", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       // Kernels that judge instead of being judged: they share the reference's formulas.
@@ -45,8 +46,8 @@ const std::vector<Layer>& layers() {
       {"gpu/microbench", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
       // The fuzz targets link it without the runner.
-      {"experiments/study/language", {"core"}, {"experiments"}},
-      {"experiments", {"core", "cpu_reference", "verify"}, {}},
+      {"experiments/study/language", {"core", "gpu/model"}, {"experiments"}},
+      {"experiments", {"core", "cpu_reference", "gpu/model", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
       {"fuzz", {"core", "plugin", "verify", "experiments", "include"}, {}},
       {"include", {}, {}},
@@ -70,11 +71,11 @@ constexpr std::array exceptions{
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/simt/tensor_map.hpp"},
     Exception{"gpu/kernels/fa3_wgmma/fa3_wgmma.cu", "gpu/runtime/cuda_error.hpp"},
     // For files that read and write JSON; no other header includes it in core.
-    Exception{"core/json.hpp", "nlohmann/json.hpp"},
+    Exception{"core/base/json.hpp", "nlohmann/json.hpp"},
     // Written by cmake/provenance.cmake into the build folder.
-    Exception{"core/provenance.cpp", "build_info.inc"},
+    Exception{"core/records/provenance.cpp", "build_info.inc"},
     // Written by verify/CMakeLists.txt: the corpus of past counterexamples.
-    Exception{"verify/regressions.cpp", "regressions.inc"},
+    Exception{"verify/campaign/regressions.cpp", "regressions.inc"},
     // Written by experiments/study/CMakeLists.txt: the studies that are shipped.
     Exception{"experiments/study/shipped_studies.cpp", "studies.inc"},
 };

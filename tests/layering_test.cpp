@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "core/temporary_folder.hpp"
+#include "core/base/temporary_folder.hpp"
 
 namespace attest {
 namespace {
@@ -25,28 +25,29 @@ TEST(Layering, the_tree_keeps_to_the_dependency_table) {
 
 TEST(Layering, the_check_sees_the_sources) {
   const auto files = source_files(ATTEST_SOURCE_DIR);
-  for (const char* expected : {"core/problem.hpp", "tests/layering_test.cpp"})
+  for (const char* expected : {"core/attention/problem.hpp", "tests/layering_test.cpp"})
     EXPECT_TRUE(std::ranges::binary_search(files, expected)) << expected;
   for (const std::string& file : files) EXPECT_FALSE(file.starts_with("build/")) << file;
 }
 
 TEST(Layering, a_planted_violation_is_reported_with_file_line_include_and_rule) {
   const auto found = check_includes(
-      "verify/campaign.cpp",
-      "#include \"verify/campaign.hpp\"\n\n  #  include \"gpu/runtime/stream.hpp\"\n");
+      "verify/campaign/campaign.cpp",
+      "#include \"verify/campaign/campaign.hpp\"\n\n  #  include \"gpu/runtime/stream.hpp\"\n");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(to_string(found[0]),
-            "verify/campaign.cpp:3: includes gpu/runtime/stream.hpp: verify may include only core, "
+            "verify/campaign/campaign.cpp:3: includes gpu/runtime/stream.hpp: verify may include "
+            "only core, "
             "cpu_reference");
 }
 
 TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
   for (const auto& [file, include] : {
            std::tuple{"core/a.cpp", "\"cpu_reference/oracle.hpp\""},
-           {"core/a.cpp", "\"verify/campaign.hpp\""},
+           {"core/a.cpp", "\"verify/campaign/campaign.hpp\""},
            {"core/a.cpp", "\"build_info.inc\""},
-           {"core/a_test.cpp", "\"verify/campaign.hpp\""},
-           {"cpu_reference/a.cpp", "\"verify/campaign.hpp\""},
+           {"core/a_test.cpp", "\"verify/campaign/campaign.hpp\""},
+           {"cpu_reference/a.cpp", "\"verify/campaign/campaign.hpp\""},
            {"cpu_reference/kernels/a.cpp", "\"gpu/primitives/copy.cuh\""},
            {"gpu/simt/a.cpp", "\"gpu/runtime/stream.hpp\""},
            {"gpu/runtime/a.cpp", "\"gpu/simt/launch.hpp\""},
@@ -58,7 +59,7 @@ TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
            {"verify/a_test.cpp", "\"gpu/simt/launch.hpp\""},
            {"experiments/a.cpp", "\"gpu/runtime/stream.hpp\""},
            {"experiments/a.cpp", "\"cli/verify.hpp\""},
-           {"nowhere/a.cpp", "\"core/problem.hpp\""},
+           {"nowhere/a.cpp", "\"core/attention/problem.hpp\""},
            {"core/a.cpp", "\"problem.hpp\""},
            {"core/a.hpp", "<cuda_runtime.h>"},
            {"core/a.cpp", "<cuda_fp16.h>"},
@@ -72,24 +73,24 @@ TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
 
 TEST(Layering, each_row_of_the_table_allows_what_it_should) {
   for (const auto& [file, include] : {
-           std::tuple{"core/a.cpp", "\"core/problem.hpp\""},
+           std::tuple{"core/a.cpp", "\"core/attention/problem.hpp\""},
            {"core/a.cpp", "<nlohmann/json.hpp>"},
            {"core/a_test.cpp", "<rapidcheck.h>"},
-           {"core/provenance.cpp", "\"build_info.inc\""},
+           {"core/records/provenance.cpp", "\"build_info.inc\""},
            {"cpu_reference/kernels/a.cpp", "\"cpu_reference/oracle.hpp\""},
            {"gpu/primitives/launch.cuh", "\"gpu/simt/launch.hpp\""},
            {"gpu/simt/a_test.cu", "\"gpu/primitives/launch.cuh\""},
            {"gpu/kernels/a.cu", "\"gpu/primitives/copy.cuh\""},
-           {"gpu/kernels/a.cu", "\"core/registry.hpp\""},
+           {"gpu/kernels/a.cu", "\"core/run/registry.hpp\""},
            {"verify/mutants/a.cpp", "\"cpu_reference/oracle.hpp\""},
-           {"experiments/a.cpp", "\"verify/campaign.hpp\""},
+           {"experiments/a.cpp", "\"verify/campaign/campaign.hpp\""},
            {"cli/verify.cpp", "\"gpu/runtime/device_info.hpp\""},
        })
     EXPECT_TRUE(is_allowed(file, include)) << file << " includes " << include;
 }
 
 TEST(Layering, a_name_that_only_begins_like_a_folder_is_not_in_it) {
-  EXPECT_FALSE(is_allowed("core_extra/a.cpp", "\"core/problem.hpp\""));
+  EXPECT_FALSE(is_allowed("core_extra/a.cpp", "\"core/attention/problem.hpp\""));
   EXPECT_FALSE(is_allowed("verify/a.cpp", "\"core_extra/problem.hpp\""));
 }
 

@@ -8,11 +8,11 @@
 #include <set>
 #include <string>
 
-#include "core/host_memory_device.hpp"
-#include "core/registry.hpp"
+#include "core/run/host_memory_device.hpp"
+#include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
-#include "verify/generators.hpp"
-#include "verify/verdict.hpp"
+#include "verify/cases/generators.hpp"
+#include "verify/judge/verdict.hpp"
 
 namespace attest {
 namespace {

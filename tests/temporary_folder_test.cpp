@@ -1,4 +1,4 @@
-#include "core/temporary_folder.hpp"
+#include "core/base/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(TemporaryFolder, IsWhereEveryTestWrites) {
   EXPECT_TRUE(shares_a_folder(std::string("fs::path(testing::TempDir") + "()) / \"name\""));
   int files = 0;
   for (const std::string& file : source_files(root)) {
-    if (file == "core/temporary_folder.hpp" || file.ends_with(".py")) continue;
+    if (file == "core/base/temporary_folder.hpp" || file.ends_with(".py")) continue;
     std::ifstream stream(root / file);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
     EXPECT_FALSE(shares_a_folder(text)) << file << ": use TemporaryFolder";

@@ -1,7 +1,7 @@
 // A FlashAttention-2 style kernel on CUDA cores, replayed: fp32 fused multiply-adds for both
 // products, P rounded to the input's format (fp32 keeps it).
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"
 
 namespace attest {

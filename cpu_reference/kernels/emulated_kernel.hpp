@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

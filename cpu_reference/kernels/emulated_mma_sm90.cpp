@@ -1,8 +1,8 @@
 // A FlashAttention-2 style kernel on the tensor cores of sm_90 (H100/H200), replayed: 16 products a
 // step, terms truncated to 25 fraction bits below the largest, sums truncated to fp32
-// (core/tensor_core_product.hpp).
+// (core/attention/tensor_core_product.hpp).
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"
 
 namespace attest {

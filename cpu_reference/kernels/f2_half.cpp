@@ -24,7 +24,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 

@@ -19,7 +19,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 #include "cpu_reference/online_softmax_rows.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 #include "cpu_reference/online_softmax.hpp"
 

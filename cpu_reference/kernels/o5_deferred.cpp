@@ -5,7 +5,7 @@
 //   + sum p_j v_j at the end O = acc / l,  LSE = m + ln l                                 with p_j
 //   = e^(s_j - m')
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 #include "cpu_reference/online_softmax.hpp"
 

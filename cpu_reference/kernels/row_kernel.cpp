@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/element_type.hpp"
-#include "core/index_arrays.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/run/index_arrays.hpp"
 #include "cpu_reference/online_softmax_rows.hpp"
 
 namespace attest {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/tensor.hpp"
+#include "core/run/kernel.hpp"
 #include "cpu_reference/online_softmax.hpp"
 
 namespace attest {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/host_memory_device.hpp"
-#include "core/input_family.hpp"
-#include "core/random.hpp"
-#include "core/registry.hpp"
-#include "core/session.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
+#include "core/run/host_memory_device.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 #include "cpu_reference/reference_f64.hpp"
 #include "cpu_reference/same_bits.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/default_plan.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/run/default_plan.hpp"
 
 namespace attest {
 

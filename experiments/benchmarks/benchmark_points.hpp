@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/provenance.hpp"
+#include "core/records/provenance.hpp"
+#include "core/run/kernel.hpp"
 #include "experiments/tuning/resident_problem.hpp"
 #include "experiments/tuning/small_case.hpp"
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <sstream>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/registry.hpp"
-#include "core/temporary_folder.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/temporary_folder.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/benchmarks/run_benchmarks.hpp"
 
 namespace attest {

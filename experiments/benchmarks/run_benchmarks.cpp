@@ -9,8 +9,8 @@
 #include <regex>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "experiments/benchmarks/benchmark_module.h"
 
 namespace attest {

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/temporary_folder.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/temporary_folder.hpp"
 #include "experiments/claims/evaluate.hpp"
 #include "experiments/claims/ledger.hpp"
 #include "experiments/claims/pointers.hpp"
@@ -84,7 +84,8 @@ TEST(Claims, APointerToNothingIsNoticed) {
   constexpr std::array exist{
       std::array{"kernel", "k5_padded_tiles", ""},
       std::array{"kernel", "f_controlled_pairs", "loop_order=keys_outside"},
-      std::array{"test", "core/grid_order_test.cpp: GridOrder.TheOrdersThatShouldDifferDo", ""},
+      std::array{"test",
+                 "core/attention/grid_order_test.cpp: GridOrder.TheOrdersThatShouldDifferDo", ""},
       std::array{"mutant", "c01_old_sum_not_restored", ""},
       std::array{"property", "within_bound", ""},
       std::array{"input", "ties", ""},
@@ -96,7 +97,7 @@ TEST(Claims, APointerToNothingIsNoticed) {
   }
   EXPECT_NE(why_nowhere({"kernel", "f_controlled_pairs", "loop_order=sideways"}, tree), "");
   EXPECT_NE(why_nowhere({"kernel", "mutant/c01_old_sum_not_restored", ""}, tree), "");
-  EXPECT_NE(why_nowhere({"test", "core/grid_order_test.cpp", ""}, tree), "");
+  EXPECT_NE(why_nowhere({"test", "core/attention/grid_order_test.cpp", ""}, tree), "");
   EXPECT_NE(why_nowhere({"study", "no_such_study", ""}, tree), "");
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/claims/claims_test.hpp"
 #include "experiments/claims/ledger.hpp"
 #include "experiments/study/language/spec.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/claims/formula.hpp"
 #include "experiments/claims/model_functions.hpp"
 #include "experiments/claims/record_functions.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/study/language/expression.hpp"
 
 namespace attest {

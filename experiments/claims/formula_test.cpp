@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/claims/model_functions.hpp"
 
 namespace attest {

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

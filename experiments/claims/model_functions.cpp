@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/block_size.hpp"
-#include "core/cost_model.hpp"
-#include "core/device_table.hpp"
-#include "core/error.hpp"
-#include "core/grid_order.hpp"
-#include "core/l2_model.hpp"
-#include "core/occupancy.hpp"
-#include "core/problem.hpp"
+#include "core/attention/grid_order.hpp"
+#include "core/attention/problem.hpp"
+#include "core/base/error.hpp"
+#include "gpu/model/block_size.hpp"
+#include "gpu/model/cost_model.hpp"
+#include "gpu/model/device_table.hpp"
+#include "gpu/model/l2_model.hpp"
+#include "gpu/model/occupancy.hpp"
 
 namespace attest {
 namespace {

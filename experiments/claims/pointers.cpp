@@ -8,11 +8,11 @@
 #include <sstream>
 #include <vector>
 
-#include "core/input_family.hpp"
-#include "core/plan.hpp"
-#include "core/problem.hpp"
-#include "core/registry.hpp"
-#include "verify/property.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
+#include "verify/judge/law.hpp"
 
 namespace attest {
 namespace {
@@ -100,8 +100,8 @@ std::string why_nowhere(const Pointer& pointer, const fs::path& tree) {
     return why_no_file(tree, fmt::format("experiments/results/{}", pointer.name));
   }
   if (pointer.kind == "property") {
-    const bool is_known = std::ranges::any_of(
-        all_properties(), [&](const Property& law) { return law.name == pointer.name; });
+    const bool is_known =
+        std::ranges::any_of(all_laws(), [&](const Law& law) { return law.name == pointer.name; });
     return is_known ? "" : fmt::format("there is no law {}", pointer.name);
   }
   if (pointer.kind == "input") {

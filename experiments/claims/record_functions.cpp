@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/record.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/records/record.hpp"
 
 namespace attest {
 namespace {

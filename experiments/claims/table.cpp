@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/json.hpp"
+#include "core/base/json.hpp"
 #include "experiments/claims/pointers.hpp"
 
 namespace attest {

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/input_family.hpp"
-#include "core/random.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/point.hpp"

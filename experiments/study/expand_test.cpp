@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/study/language/point.hpp"
 
 namespace attest {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/on_threads.hpp"
 #include "experiments/tuning/small_case.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

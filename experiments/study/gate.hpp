@@ -11,7 +11,7 @@
 
 #include "experiments/study/schedule.hpp"
 #include "experiments/study/verified_cache.hpp"
-#include "verify/case_runner.hpp"
+#include "verify/workers/case_runner.hpp"
 
 namespace attest {
 

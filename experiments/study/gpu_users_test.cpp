@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/temporary_folder.hpp"
+#include "core/base/temporary_folder.hpp"
 
 namespace attest {
 namespace {

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/library_note.hpp"
+#include "core/base/error.hpp"
+#include "core/run/library_note.hpp"
 #include "experiments/study/rounds.hpp"
 #include "experiments/study/row_errors.hpp"
 #include "experiments/tuning/race.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
-#include "core/measurement.hpp"
+#include "core/records/measurement.hpp"
+#include "core/run/device.hpp"
 #include "experiments/study/gate.hpp"
 #include "experiments/study/schedule.hpp"
 #include "experiments/tuning/resident_problem.hpp"

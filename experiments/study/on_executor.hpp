@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "experiments/study/gate.hpp"
 #include "experiments/study/group_timer.hpp"
 #include "experiments/study/schedule.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record.hpp"
+#include "core/records/record.hpp"
 #include "experiments/study/group_timer.hpp"
 #include "experiments/study/language/spec.hpp"
 

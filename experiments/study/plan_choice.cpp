@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/default_plan.hpp"
+#include "core/run/default_plan.hpp"
 
 namespace attest {
 namespace {

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/plan.hpp"
-#include "core/problem.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

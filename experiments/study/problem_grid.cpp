@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/study/language/evaluate.hpp"
 #include "experiments/study/language/problem_field.hpp"
 

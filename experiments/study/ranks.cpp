@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

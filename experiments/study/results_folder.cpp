@@ -10,9 +10,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/whole_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace attest {
 namespace {

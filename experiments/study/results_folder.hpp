@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/record.hpp"
-#include "verify/campaign.hpp"
+#include "core/records/record.hpp"
+#include "verify/campaign/campaign.hpp"
 
 namespace attest {
 

@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "core/error.hpp"
-#include "core/temporary_folder.hpp"
+#include "core/base/error.hpp"
+#include "core/base/temporary_folder.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 
 namespace attest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/measurement.hpp"
+#include "core/records/measurement.hpp"
 #include "experiments/tuning/resident_problem.hpp"
 
 namespace attest {

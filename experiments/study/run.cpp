@@ -8,13 +8,13 @@
 #include <mutex>
 #include <optional>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "experiments/study/answer.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/study/on_executor.hpp"
 #include "experiments/study/on_threads.hpp"
 #include "experiments/study/study_record.hpp"
-#include "verify/isolated_runner.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/progress.hpp"
+#include "core/base/progress.hpp"
 #include "experiments/study/language/point.hpp"
 #include "experiments/study/outcome.hpp"
 #include "experiments/study/results_folder.hpp"

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/library_note.hpp"
+#include "core/run/library_note.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/tuning/median_interval.hpp"
 

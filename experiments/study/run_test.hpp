@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/host_memory_device.hpp"
-#include "core/random.hpp"
-#include "core/temporary_folder.hpp"
+#include "core/base/error.hpp"
+#include "core/base/temporary_folder.hpp"
+#include "core/inputs/random.hpp"
+#include "core/run/host_memory_device.hpp"
 #include "experiments/study/run.hpp"
 #include "experiments/study/study_test.hpp"
 

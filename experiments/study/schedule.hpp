@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/study/language/point.hpp"
-#include "verify/campaign.hpp"
+#include "verify/campaign/campaign.hpp"
 
 namespace attest {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/point.hpp"
 #include "experiments/study/language/schema.hpp"

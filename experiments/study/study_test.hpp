@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/language/point.hpp"
-#include "verify/case_runner.hpp"
+#include "verify/workers/case_runner.hpp"
 
 namespace attest {
 

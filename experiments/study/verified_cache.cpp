@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 
 namespace attest {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "core/case.hpp"
-#include "core/kernel.hpp"
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "core/temporary_folder.hpp"
+#include "core/base/temporary_folder.hpp"
 #include "experiments/study/build_id.hpp"
 #include "experiments/study/study_test.hpp"
 

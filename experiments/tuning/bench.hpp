@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "core/plan.hpp"
+#include "core/attention/plan.hpp"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/default_plan.hpp"
+#include "core/run/default_plan.hpp"
 
 namespace attest {
 namespace {

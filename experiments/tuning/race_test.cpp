@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "experiments/tuning/median_interval.hpp"
 
 namespace attest {

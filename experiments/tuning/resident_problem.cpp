@@ -8,10 +8,10 @@
 #include <future>
 #include <span>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
-#include "core/stored_shapes.hpp"
-#include "verify/compare.hpp"
+#include "core/attention/stored_shapes.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
+#include "verify/judge/compare.hpp"
 
 namespace attest {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/index_arrays.hpp"
-#include "core/kernel.hpp"
-#include "core/tensor.hpp"
+#include "core/attention/tensor.hpp"
+#include "core/run/index_arrays.hpp"
+#include "core/run/kernel.hpp"
 #include "cpu_reference/reference_f64.hpp"
 #include "experiments/tuning/tiled_values.hpp"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "core/kernel.hpp"
-#include "verify/case_runner.hpp"
+#include "core/run/kernel.hpp"
+#include "verify/workers/case_runner.hpp"
 
 namespace attest {
 

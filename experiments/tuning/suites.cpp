@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <string>
 
-#include "core/error.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/safetensors.hpp"
 
 namespace attest {
 namespace {

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "core/input_family.hpp"
-#include "core/random.hpp"
-#include "core/stored_shapes.hpp"
+#include "core/attention/stored_shapes.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
 
 namespace attest {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/case.hpp"
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/records/case.hpp"
 
 namespace attest {
 

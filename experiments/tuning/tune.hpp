@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/provenance.hpp"
-#include "core/tuning_table.hpp"
+#include "core/records/provenance.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/tuning_table.hpp"
 #include "experiments/tuning/bench.hpp"
 #include "experiments/tuning/race.hpp"
 

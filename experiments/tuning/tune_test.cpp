@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/default_plan.hpp"
+#include "core/run/default_plan.hpp"
 #include "experiments/tuning/suites.hpp"
 
 namespace attest {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/device.hpp"
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
-#include "core/record.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
+#include "core/records/record.hpp"
 #include "gpu/arithmetic/arithmetic_kernels.hpp"
 
 namespace attest {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/device.hpp"
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/run/device.hpp"
 #include "gpu/arithmetic/mma_operands.hpp"
 
 namespace attest {

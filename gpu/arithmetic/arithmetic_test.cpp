@@ -4,9 +4,9 @@
 #include <array>
 #include <string>
 
-#include "core/error.hpp"
-#include "core/precision_plan.hpp"
-#include "core/registry.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/arithmetic/arithmetic_record.hpp"
 #include "gpu/simt/warp_matrix.hpp"
 

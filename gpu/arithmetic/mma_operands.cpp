@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 
 namespace attest {
 namespace {

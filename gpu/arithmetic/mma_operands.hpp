@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 

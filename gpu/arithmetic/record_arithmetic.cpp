@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/arithmetic/arithmetic_record.hpp"
 
 namespace attest {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/precision_plan.hpp"
-#include "core/registry.hpp"
-#include "core/tensor_core_product.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/tensor_core_product.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/arithmetic/arithmetic_kernels.hpp"
 #include "gpu/arithmetic/mma_operands.hpp"
 #include "gpu/runtime/device_buffer.hpp"

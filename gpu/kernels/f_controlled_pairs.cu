@@ -35,8 +35,8 @@
 #include <iterator>
 #include <numbers>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/controlled_form.cuh"
 #include "gpu/primitives/register_plan.cuh"
 

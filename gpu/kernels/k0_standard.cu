@@ -26,8 +26,8 @@
 //   fp32; a score matrix of at most 16 GiB; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 #include "gpu/primitives/tile_launch.cuh"

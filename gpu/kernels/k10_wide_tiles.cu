@@ -35,8 +35,8 @@
 #include <array>
 #include <numbers>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/async_tile.cuh"
 #include "gpu/primitives/grid_order.cuh"
 #include "gpu/primitives/head_rows.cuh"

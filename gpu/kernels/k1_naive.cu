@@ -25,8 +25,8 @@
 //   fp32; what why_tiles_do_not_fit() says. S3 needs Br = Bc; here a thread copies several rows.
 #include <algorithm>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/dot.cuh"
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/online_softmax.cuh"

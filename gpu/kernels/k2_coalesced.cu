@@ -36,8 +36,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/copy.cuh"
 #include "gpu/primitives/dot.cuh"
 #include "gpu/primitives/head_rows.cuh"

@@ -29,8 +29,8 @@
 //   fp32; at most 16 columns of O a thread; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/copy.cuh"
 #include "gpu/primitives/dot.cuh"
 #include "gpu/primitives/grid_order.cuh"

@@ -27,8 +27,8 @@
 //   what why_register_tiles_do_not_fit() says.
 #include <array>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/register_plan.cuh"
 #include "gpu/primitives/register_rows.cuh"
 #include "gpu/primitives/register_tile.cuh"

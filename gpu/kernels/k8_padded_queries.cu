@@ -14,8 +14,8 @@
 //   as K7
 #include <array>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/register_plan.cuh"
 #include "gpu/primitives/register_rows.cuh"
 #include "gpu/primitives/register_tile.cuh"

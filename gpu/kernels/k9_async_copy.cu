@@ -23,8 +23,8 @@
 //   as K7. K is copied by 4 bytes, as its padded rows demand; V by 16 where its rows allow.
 #include <array>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/primitives/async_copy.cuh"
 #include "gpu/primitives/register_plan.cuh"
 #include "gpu/primitives/register_rows.cuh"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest::microbench {
 namespace {

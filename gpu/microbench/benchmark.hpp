@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/record.hpp"
+#include "core/records/record.hpp"
 #include "gpu/microbench/reading.hpp"
 
 namespace attest::microbench {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest::microbench {
 namespace {

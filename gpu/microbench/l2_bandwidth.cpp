@@ -1,7 +1,7 @@
 #include <cuda.h>
 #include <fmt/format.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/microbench/benchmarks.hpp"
 #include "gpu/microbench/bf16_values.hpp"
 #include "gpu/microbench/kernels.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/microbench/benchmarks.hpp"
 #include "gpu/microbench/bf16_values.hpp"
 #include "gpu/microbench/kernels.hpp"

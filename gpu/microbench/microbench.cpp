@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/microbench/benchmark.hpp"
 #include "gpu/microbench/benchmarks.hpp"
 #include "gpu/runtime/device_info.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 

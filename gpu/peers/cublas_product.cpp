@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/library_note.hpp"
+#include "core/base/error.hpp"
+#include "core/run/library_note.hpp"
 #include "gpu/runtime/shared_library.hpp"
 
 namespace attest {

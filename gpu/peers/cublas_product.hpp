@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 

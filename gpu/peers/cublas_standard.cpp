@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/kernel.hpp"
-#include "core/registry.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/peers/cublas_product.hpp"
 #include "gpu/peers/standard_softmax.hpp"
 #include "gpu/runtime/cuda_error.hpp"

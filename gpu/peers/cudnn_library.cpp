@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nvrtc.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/shared_library.hpp"
 
 // cuDNN is opened at run time, so that the program starts where it is missing. The frontend's

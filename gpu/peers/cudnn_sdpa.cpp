@@ -5,10 +5,10 @@
 
 #include <limits>
 
-#include "core/error.hpp"
-#include "core/kernel.hpp"
-#include "core/library_note.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/library_note.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/peers/cudnn_library.hpp"
 #include "gpu/peers/cudnn_sdpa_plan.hpp"
 #include "gpu/peers/fused_precision.hpp"

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
 namespace attest {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

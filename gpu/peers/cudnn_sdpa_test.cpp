@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
-#include "core/session.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 #include "gpu/peers/cudnn_library.hpp"
 
 namespace attest {

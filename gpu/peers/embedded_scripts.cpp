@@ -1,6 +1,6 @@
 #include "gpu/peers/embedded_scripts.hpp"
 
-// As core/embedded_data.cpp.
+// As core/inputs/embedded_data.cpp.
 #define ATTEST_EMBED(name)                       \
   asm(".pushsection .rodata\n"                   \
       ".globl attest_" #name                     \

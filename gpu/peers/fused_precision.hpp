@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/precision_plan.hpp"
-#include "core/problem.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
 
 namespace attest {
 

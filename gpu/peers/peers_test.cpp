@@ -3,9 +3,9 @@
 #include <array>
 #include <cmath>
 
-#include "core/input_family.hpp"
-#include "core/registry.hpp"
-#include "core/session.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 #include "gpu/peers/torch_peer.hpp"
 #include "gpu/runtime/test_device.hpp"
 

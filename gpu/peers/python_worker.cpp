@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 
 namespace attest {

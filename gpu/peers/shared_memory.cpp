@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {

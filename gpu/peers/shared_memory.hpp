@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
 namespace attest {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/library_note.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/run/library_note.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"

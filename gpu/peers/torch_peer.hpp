@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/peers/fused_precision.hpp"
 #include "gpu/peers/torch_peer.hpp"
 

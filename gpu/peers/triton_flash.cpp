@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/peers/fused_precision.hpp"
 #include "gpu/peers/torch_peer.hpp"
 

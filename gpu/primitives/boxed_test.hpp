@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.hpp"
+#include "core/attention/layout.hpp"
 #include "gpu/primitives/tma_test.hpp"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 #include "gpu/runtime/device_buffer.hpp"

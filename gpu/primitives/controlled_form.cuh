@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/register_rows.cuh"
 #include "gpu/primitives/register_tile.cuh"

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/tile_plan.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/grid_order.hpp"
-#include "core/plan.hpp"
-#include "core/problem.hpp"
+#include "core/attention/grid_order.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {

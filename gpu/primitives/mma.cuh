@@ -22,7 +22,7 @@ namespace attest {
 //   D [16, 8]   d[0], d[1]: row g, columns 2 t, 2 t + 1    d[2], d[3]: row g + 8, the same columns
 
 /// D += A B. T is __half or __nv_bfloat16; D is fp32. On the executor the arithmetic is that of
-/// core/tensor_core_product.hpp.
+/// core/attention/tensor_core_product.hpp.
 template <typename T>
 __device__ void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   constexpr bool is_half = std::is_same_v<T, __half>;

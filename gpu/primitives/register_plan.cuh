@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/precision_plan.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/primitives/grid_order.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 

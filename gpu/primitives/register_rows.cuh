@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/primitives/head_rows.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 #include "gpu/primitives/shared_tile.cuh"

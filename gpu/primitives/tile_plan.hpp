@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/host_device.hpp"
-#include "core/plan.hpp"
-#include "core/problem.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/base/host_device.hpp"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

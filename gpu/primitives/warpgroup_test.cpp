@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/compiled_kernels.hpp"
+#include "gpu/model/compiled_kernels.hpp"
 #include "gpu/runtime/test_hopper.hpp"
 
 namespace attest {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "core/base/host_device.hpp"
 
 namespace attest {
 

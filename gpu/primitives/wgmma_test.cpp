@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/precision_plan.hpp"
-#include "core/random.hpp"
-#include "core/tensor_core_product.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/tensor_core_product.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 #include "gpu/runtime/test_hopper.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
 #include "cpu_reference/row_terms.hpp"
 #include "gpu/reference/pair_products.cuh"
 #include "gpu/reference/weigh_row.cuh"

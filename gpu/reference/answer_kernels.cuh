@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/error_ratio.hpp"
+#include "core/base/error_ratio.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/answer_arrays.cuh"
 #include "gpu/reference/pair_products.cuh"

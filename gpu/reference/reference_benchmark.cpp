@@ -1,8 +1,8 @@
 #include <benchmark/benchmark.h>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/device_reference.hpp"
 
 namespace attest {

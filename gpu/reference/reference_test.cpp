@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/input_family.hpp"
-#include "core/random.hpp"
-#include "core/registry.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/device_reference.hpp"
 #include "cpu_reference/error_bound.hpp"
 

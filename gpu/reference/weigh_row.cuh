@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
 #include "cpu_reference/row_terms.hpp"
 #include "gpu/primitives/launch.cuh"
 

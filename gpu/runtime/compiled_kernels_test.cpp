@@ -1,4 +1,4 @@
-#include "core/compiled_kernels.hpp"
+#include "gpu/model/compiled_kernels.hpp"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

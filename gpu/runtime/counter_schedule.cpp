@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/near_names.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/base/near_names.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "gpu/runtime/cupti_library.hpp"
 
 namespace attest {

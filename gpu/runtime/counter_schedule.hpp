@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/hardware_counters.hpp"
-#include "core/measurement.hpp"
+#include "core/records/hardware_counters.hpp"
+#include "core/records/measurement.hpp"
 
 namespace attest {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/cupti_library.hpp"
 
 namespace attest {

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <span>
 
-#include "core/hardware_counters.hpp"
-#include "core/registry.hpp"
+#include "core/records/hardware_counters.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/runtime/cache_flush.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/nvml.hpp"

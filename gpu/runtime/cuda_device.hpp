@@ -6,7 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 #include "gpu/runtime/device_info.hpp"
 #include "gpu/runtime/stream.hpp"

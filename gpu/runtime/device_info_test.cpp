@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/runtime/test_device.hpp"
 
 namespace attest {

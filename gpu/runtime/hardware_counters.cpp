@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <map>
 
-#include "core/error.hpp"
-#include "core/hardware_counters.hpp"
+#include "core/base/error.hpp"
+#include "core/records/hardware_counters.hpp"
 #include "gpu/runtime/counter_schedule.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/cupti_library.hpp"

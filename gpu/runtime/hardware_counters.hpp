@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/measurement.hpp"
+#include "core/records/measurement.hpp"
 
 namespace attest {
 

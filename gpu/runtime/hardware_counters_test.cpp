@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/cache_flush.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/test_device.hpp"

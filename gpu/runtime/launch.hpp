@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <tuple>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

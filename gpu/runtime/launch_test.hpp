@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

@@ -1,5 +1,5 @@
-#include "core/error.hpp"
-#include "core/hardware_counters.hpp"
+#include "core/base/error.hpp"
+#include "core/records/hardware_counters.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 
 // In place of hardware_counters.cpp where the toolkit has no headers of CUPTI's range profiler.

@@ -1,10 +1,10 @@
-#include "core/occupancy.hpp"
+#include "gpu/model/occupancy.hpp"
 
 #include <cuda_occupancy.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-// core/occupancy against the calculator that comes with the toolkit; no GPU is needed.
+// gpu/model/occupancy against the calculator that comes with the toolkit; no GPU is needed.
 namespace attest {
 namespace {
 

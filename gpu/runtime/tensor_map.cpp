@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/device_info.hpp"
 

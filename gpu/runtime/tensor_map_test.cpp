@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/runtime/test_hopper.hpp"
 
 // What a map does is tested with the copies that use it: gpu/primitives/tma_test.cpp.

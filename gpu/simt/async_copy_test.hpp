@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "gpu/simt/detection_test.hpp"
 
 namespace attest {

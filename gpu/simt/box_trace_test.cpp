@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.hpp"
+#include "core/attention/tensor.hpp"
 #include "gpu/simt/hopper_test.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/simt_device.hpp"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

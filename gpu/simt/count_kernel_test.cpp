@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

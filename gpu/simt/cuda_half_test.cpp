@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

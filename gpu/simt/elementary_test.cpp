@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"

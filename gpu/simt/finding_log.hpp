@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "gpu/simt/shadow.hpp"
 
 namespace attest::simt {

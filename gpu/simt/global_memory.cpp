@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {

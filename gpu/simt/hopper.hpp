@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/element_type.hpp"
+#include "core/attention/element_type.hpp"
 #include "gpu/simt/execution.hpp"
 #include "gpu/simt/tensor_map.hpp"
 

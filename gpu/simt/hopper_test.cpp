@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/random.hpp"
-#include "core/tensor_core_product.hpp"
+#include "core/attention/tensor_core_product.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/simt/cuda_half.hpp"
 #include "gpu/simt/finding_text.hpp"
 #include "gpu/simt/test_buffer.hpp"

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/boxed_tensor.hpp"
-#include "core/device.hpp"
+#include "core/attention/boxed_tensor.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 // What S3 read from a profiler on an A6000, from the executor alone (Q3.11 to Q3.19, and the bank

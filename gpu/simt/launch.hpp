@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "gpu/simt/execution.hpp"
 
 namespace attest {

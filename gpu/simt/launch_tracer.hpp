@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/launch_trace.hpp"
+#include "core/run/launch_trace.hpp"
 #include "gpu/simt/request_builder.hpp"
 #include "gpu/simt/running_thread.hpp"
 

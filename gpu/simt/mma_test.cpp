@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/random.hpp"
-#include "core/tensor_core_product.hpp"
+#include "core/attention/tensor_core_product.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/simt/cuda_half.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"

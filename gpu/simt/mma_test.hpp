@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

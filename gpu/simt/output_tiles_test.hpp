@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

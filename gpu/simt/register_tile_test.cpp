@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
 

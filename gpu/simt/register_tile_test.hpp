@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/launch_trace.hpp"
+#include "core/run/launch_trace.hpp"
 
 namespace attest::simt {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace attest::simt {
 namespace {

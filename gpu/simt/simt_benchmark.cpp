@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "core/case.hpp"
-#include "core/input_family.hpp"
-#include "core/kernel.hpp"
-#include "core/random.hpp"
-#include "core/registry.hpp"
-#include "core/session.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/random.hpp"
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 
 // How many random cases a second one core verifies: make the session, launch with every access
 // checked, read back. No reference is computed. Sizes are drawn uniformly from verify's default

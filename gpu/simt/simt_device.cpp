@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/error.hpp"
-#include "core/random.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/global_memory.hpp"

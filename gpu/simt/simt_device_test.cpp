@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/simt/barrier_test.hpp"
 #include "gpu/simt/detection_test.hpp"
 #include "gpu/simt/test_buffer.hpp"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/kernel_name.hpp"
+#include "core/run/kernel_name.hpp"
 
 namespace attest::simt {
 namespace {

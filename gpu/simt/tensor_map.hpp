@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/boxed_tensor.hpp"
+#include "core/attention/boxed_tensor.hpp"
 
 namespace attest {
 namespace simt {

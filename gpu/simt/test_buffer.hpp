@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "core/cost_model.hpp"
-#include "core/error.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
+#include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

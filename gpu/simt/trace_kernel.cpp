@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "core/case.hpp"
-#include "core/error.hpp"
-#include "core/input_family.hpp"
-#include "core/session.hpp"
+#include "core/base/error.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/records/case.hpp"
+#include "core/run/session.hpp"
 #include "gpu/simt/simt_device.hpp"
 
 namespace attest {

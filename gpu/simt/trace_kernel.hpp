@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "core/kernel.hpp"
-#include "core/launch_trace.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/launch_trace.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/trace_memo.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/launch_trace.hpp"
+#include "core/run/launch_trace.hpp"
 
 namespace attest {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/launch_trace.hpp"
+#include "core/run/launch_trace.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/device.hpp"
+#include "core/run/device.hpp"
 
 // Kernels whose counters are known, for tests of the tracer. All run one block; `values` has at
 // least 4,096 floats.

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/tensor_core_product.hpp"
+#include "core/attention/tensor_core_product.hpp"
 #include "gpu/simt/access_check.hpp"
 #include "gpu/simt/cuda_half.hpp"
 #include "gpu/simt/execution.hpp"

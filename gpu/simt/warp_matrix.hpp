@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/element_type.hpp"
-#include "core/precision_plan.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/attention/precision_plan.hpp"
 
 // What a warp does together with small matrices: ldmatrix and mma.sync. gpu/primitives/mma.cuh is
 // what kernels call; PTX ISA, warp-level matrix instructions, defines the fragments.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/random.hpp"
+#include "core/inputs/random.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
 

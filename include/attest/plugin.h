@@ -91,7 +91,7 @@ typedef struct AttestProblem {
   void* user_data;      /* AttestKernel.user_data */
 } AttestProblem;
 
-/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan (core/plan.hpp):
+/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan (core/attention/plan.hpp):
  * query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields. These two structs never grow. */
 typedef struct AttestPlanField {
   const char* name;

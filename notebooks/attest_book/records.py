@@ -1,4 +1,4 @@
-"""Reads record files (core/record.hpp), one JSON object a line, as strictly as the program that writes them."""
+"""Reads record files (core/records/record.hpp), one JSON object a line, as strictly as the program that writes them."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Records are read as strictly as core/record.cpp reads them."""
+"""Records are read as strictly as core/records/record.cpp reads them."""
 
 import json
 import math

@@ -1,6 +1,7 @@
-// Prints one line a case of the golden campaign: kernel, executor, number, verdict, and hashes of the case, of every bit of
-// its inputs, its outputs, the exact answer with bounds and own errors, and the statistics, and of the laws that were asked.
-// `golden CASES JOBS`. A change that means to leave behaviour alone leaves these lines alone (tests/golden/README.md).
+// Prints one line a case of the golden campaign: kernel, executor, number, verdict, and hashes of
+// the case, of every bit of its inputs, its outputs, the exact answer with bounds and own errors,
+// and the statistics, and of the laws that were asked. `golden CASES JOBS`. A change that means to
+// leave behaviour alone leaves these lines alone (tests/golden/README.md).
 #include <fmt/format.h>
 
 #include <atomic>
@@ -13,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/registry.hpp"
-#include "verify/generators.hpp"
-#include "verify/run.hpp"
-#include "verify/verdict.hpp"
+#include "core/run/registry.hpp"
+#include "verify/cases/generators.hpp"
+#include "verify/judge/run.hpp"
+#include "verify/judge/verdict.hpp"
 
 namespace attest {
 namespace {
@@ -81,12 +82,11 @@ std::string line_of(const KernelInfo& kernel, std::uint64_t index) {
   const Inputs& in = run.inputs();
   const Outputs& out = run.base().outputs;
   const Answer& answer = run.answer();
-  return fmt::format(
-      "{} {} {} {} {} {} {} {}", head, name_of(verdict.verdict), hash_of(to_json(*c)),
-      hash_of(in.q, in.k, in.v), hash_of(out.o, out.lse),
-      hash_of(answer.o, answer.lse, answer.o_bound, answer.lse_bound, answer.o_own_error,
-              answer.lse_own_error),
-      statistics_hash(run), laws_hash(verdict));
+  return fmt::format("{} {} {} {} {} {} {} {}", head, name_of(verdict.verdict),
+                     hash_of(to_json(*c)), hash_of(in.q, in.k, in.v), hash_of(out.o, out.lse),
+                     hash_of(answer.o, answer.lse, answer.o_bound, answer.lse_bound,
+                             answer.o_own_error, answer.lse_own_error),
+                     statistics_hash(run), laws_hash(verdict));
 }
 
 int golden(std::uint64_t cases, unsigned jobs) {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "verify/worker.hpp"
+#include "verify/workers/worker.hpp"
 
 // This program is its own worker.
 int main(int argc, char** argv) {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/registry.hpp"
-#include "verify/campaign.hpp"
-#include "verify/isolated_runner.hpp"
-#include "verify/property.hpp"
+#include "core/run/registry.hpp"
+#include "verify/campaign/campaign.hpp"
+#include "verify/judge/law.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {
@@ -96,7 +96,7 @@ TEST_P(MutantsOf, EachIsKilledByTheLawItNames) {
   ASSERT_FALSE(results.empty());
   for (const KernelResult& result : results) {
     const std::string& killer = result.kernel->killed_by;
-    ASSERT_TRUE(find_property(killer) != nullptr || is_verdict(killer))
+    ASSERT_TRUE(find_law(killer) != nullptr || is_verdict(killer))
         << result.kernel->name << " names the unknown law " << killer;
     EXPECT_TRUE(result.is_as_expected())
         << result.kernel->name << ": "

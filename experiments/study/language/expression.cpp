@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/safetensors.hpp"
+#include "core/inputs/safetensors.hpp"
 
 namespace attest {
 namespace {

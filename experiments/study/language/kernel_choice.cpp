@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/near_names.hpp"
-#include "core/registry.hpp"
+#include "core/base/near_names.hpp"
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {

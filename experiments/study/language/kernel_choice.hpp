@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 
 namespace attest {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/compiled_kernels.hpp"
-#include "core/cost_model.hpp"
-#include "core/error.hpp"
-#include "core/occupancy.hpp"
-#include "core/registry.hpp"
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/language/study_names.hpp"
+#include "gpu/model/compiled_kernels.hpp"
+#include "gpu/model/cost_model.hpp"
+#include "gpu/model/occupancy.hpp"
 
 namespace attest {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "core/registry.hpp"
-#include "core/safetensors.hpp"
+#include "core/inputs/safetensors.hpp"
+#include "core/run/registry.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/read_axes.hpp"
 #include "experiments/study/language/read_parts.hpp"

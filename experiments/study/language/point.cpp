@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/cost_model.hpp"
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
+#include "gpu/model/cost_model.hpp"
 
 namespace attest {
 

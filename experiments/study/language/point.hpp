@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/case.hpp"
-#include "core/device_table.hpp"
-#include "core/kernel.hpp"
-#include "core/launch_trace.hpp"
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/launch_trace.hpp"
 #include "experiments/study/language/spec.hpp"
+#include "gpu/model/device_table.hpp"
 
 namespace attest {
 

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <utility>
 
-#include "core/input_family.hpp"
-#include "core/near_names.hpp"
-#include "core/plan.hpp"
-#include "core/safetensors.hpp"
+#include "core/attention/plan.hpp"
+#include "core/base/near_names.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "experiments/study/language/problem_field.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/near_names.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/error.hpp"
+#include "core/base/near_names.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/quantity.hpp"
 #include "experiments/study/language/read_axes.hpp"

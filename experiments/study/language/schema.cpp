@@ -10,8 +10,8 @@
 #include <mutex>
 #include <regex>
 
-#include "core/near_names.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/near_names.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "experiments/study/language/quantity.hpp"
 
 namespace attest {

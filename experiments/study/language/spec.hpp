@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device.hpp"
-#include "core/plan.hpp"
+#include "core/attention/plan.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 

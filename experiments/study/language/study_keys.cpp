@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/hardware_counters.hpp"
-#include "core/plan.hpp"
+#include "core/attention/plan.hpp"
+#include "core/records/hardware_counters.hpp"
 #include "experiments/study/language/problem_field.hpp"
 #include "experiments/study/language/schema.hpp"
 

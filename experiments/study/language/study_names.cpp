@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/input_family.hpp"
+#include "core/inputs/input_family.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/problem_field.hpp"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/near_names.hpp"
-#include "core/safetensors.hpp"
+#include "core/base/near_names.hpp"
+#include "core/inputs/safetensors.hpp"
 
 namespace attest {
 namespace {

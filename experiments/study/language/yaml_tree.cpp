@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "core/safetensors.hpp"
+#include "core/inputs/safetensors.hpp"
 
 namespace attest {
 namespace {

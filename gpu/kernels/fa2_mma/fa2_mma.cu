@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
 
 namespace attest {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/work.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/swizzled_tile.cuh"

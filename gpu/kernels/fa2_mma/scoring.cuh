@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "core/problem.hpp"
+#include "core/attention/problem.hpp"
 #include "gpu/kernels/fa2_mma/shape.cuh"
 #include "gpu/primitives/softcap.cuh"
 

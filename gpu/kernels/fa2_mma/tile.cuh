@@ -44,7 +44,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/output.cuh"
 #include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa2_mma/products.cuh"

@@ -4,7 +4,7 @@
 #include <span>
 #include <type_traits>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/tile.cuh"
 #include "gpu/primitives/grid_order.cuh"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/primitives/async_copy.cuh"
 #include "gpu/primitives/head_rows.cuh"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 #include "gpu/primitives/elementary_error.hpp"

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "core/grid_order.hpp"
-#include "core/host_device.hpp"
-#include "core/layout.hpp"
+#include "core/attention/grid_order.hpp"
+#include "core/attention/layout.hpp"
+#include "core/base/host_device.hpp"
 #include "gpu/primitives/tma.cuh"
 
 namespace attest {

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <string>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
 #include "gpu/kernels/fp32_wgmma/scaling.hpp"
 #include "gpu/kernels/fp32_wgmma/variant.cuh"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/kernel.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/kernels/fp32_wgmma/parameters.cuh"
 
 namespace attest {

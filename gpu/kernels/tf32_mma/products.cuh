@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/plan.hpp"
+#include "core/attention/plan.hpp"
 #include "gpu/kernels/fa2_mma/shape.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/swizzled_tile.cuh"

@@ -17,7 +17,7 @@
 #include <span>
 #include <string>
 
-#include "core/registry.hpp"
+#include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
 #include "gpu/kernels/tf32_mma/products.cuh"
 

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/attention/problem.hpp"
+#include "core/base/host_device.hpp"
+
+namespace attest {
+
+/// Element strides of a [batch, head, row, dim] tensor whose last dimension is contiguous.
+struct Strides {
+  std::int64_t batch = 0;
+  std::int64_t head = 0;
+  std::int64_t row = 0;
+
+  ATTEST_HOST_DEVICE constexpr std::int64_t offset(std::int64_t b, std::int64_t h,
+                                                   std::int64_t n) const {
+    return b * batch + h * head + n * row;
+  }
+};
+
+/// Batch, head and row in memory, slowest first; head_dim is always the fastest.
+enum class DimOrder : int { bhnd, bnhd, hbnd, hnbd, nbhd, nhbd };
+[[nodiscard]] std::string_view name_of(DimOrder order);
+[[nodiscard]] std::span<const DimOrder> all_dim_orders();
+/// Throws InvalidInput listing the names.
+[[nodiscard]] DimOrder dim_order_from_name(std::string_view name);
+/// Position in a Shape (0 batch, 1 head, 2 row) of the slowest dimension.
+[[nodiscard]] int slowest_dim(DimOrder order);
+
+/// Offsets from here on do not fit into 32 bits.
+inline constexpr std::int64_t far_elements = std::int64_t{1} << 31;
+
+/// Where the elements of one tensor lie. Changes no answer; the gaps are filled with NaN and must
+/// survive a launch.
+struct TensorLayout {
+  DimOrder order = DimOrder::bhnd;
+  std::int64_t row_gap = 0;      ///< unused elements after every head_dim elements
+  std::int64_t base_offset = 0;  ///< unused elements before the first one: moves the base pointer
+  std::int64_t plane_gap = 0;    ///< unused elements after every step of the middle dimension
+  std::int64_t outer_gap =
+      0;  ///< after every step of the slowest one; 2^31 puts elements far apart
+  /// If not 0, the stride of every dimension of size 1: legal, because nothing may multiply it.
+  std::int64_t lone_stride = 0;
+
+  friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
+};
+
+/// Independent layouts, because using one tensor's strides for another is a classic bug
+/// (FlagAttention#45).
+struct Layouts {
+  TensorLayout q = {}, k = {}, v = {}, o = {};
+
+  friend bool operator==(const Layouts&, const Layouts&) = default;
+};
+
+[[nodiscard]] Strides strides_of(const Shape& shape, const TensorLayout& layout);
+/// Elements from the first to one past the last of the tensor; base_offset is not counted. 0 for an
+/// empty tensor.
+[[nodiscard]] std::int64_t span_of(const Shape& shape, const TensorLayout& layout);
+/// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8/2/5|8589934592`: order, gaps, base offset after `@`,
+/// lone stride after `|`.
+[[nodiscard]] std::string to_string(const Layouts& layouts);
+
+}  // namespace attest

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/attention/layout.hpp"
+#include "core/attention/problem.hpp"
+
+namespace attest {
+
+/// What a kernel asks of the memory layout of Q, K, V and O. The default asks for nothing: any
+/// strides, any base address that is a multiple of the element size.
+struct LayoutNeeds {
+  bool contiguous_only = false;              ///< [batch, head, row, dim] without gaps
+  std::int64_t pointer_alignment_bytes = 1;  ///< of the first element; a power of two up to 256
+  std::int64_t stride_alignment_bytes = 1;   ///< of every stride; a power of two up to 256
+  /// The strides of dimensions of size 1 count too, though nothing multiplies them: tensor maps and
+  /// checks of arguments may look at them all the same.
+  bool aligns_lone_strides = false;
+
+  friend bool operator==(const LayoutNeeds&, const LayoutNeeds&) = default;
+};
+
+/// A sentence naming the tensor and the need when the layouts do not fit; otherwise nothing.
+[[nodiscard]] std::optional<std::string> why_layouts_do_not_fit(const LayoutNeeds& needs,
+                                                                const Problem& problem,
+                                                                const Layouts& layouts);
+
+/// The same layouts with base offsets and gaps rounded up until they fit; gaps and order are
+/// given up where contiguous tensors are asked for. What no layout can satisfy is left as it is.
+[[nodiscard]] Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts);
+
+}  // namespace attest

@@ -1,0 +1,140 @@
+#include "core/inputs/captured_layers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "core/base/error.hpp"
+
+namespace attest {
+namespace {
+
+constexpr const char* layout_key = "attest.layout";
+
+[[noreturn]] void reject(const Safetensors& file, const std::string& what) {
+  throw InvalidInput(fmt::format("captured inputs '{}': {}", printable(file.where(), 4096), what));
+}
+
+bool has_heads_first(const Safetensors& file) {
+  const auto found = file.metadata().find(layout_key);
+  if (found == file.metadata().end()) return false;
+  if (found->second != "HND" && found->second != "NHD") {
+    reject(file, fmt::format("metadata {} is '{}'; allowed: HND, NHD", layout_key,
+                             printable(found->second)));
+  }
+  return found->second == "HND";
+}
+
+/// Any accepted layout as a view in [batch, head, row, dim] order.
+TensorView<const float> view_of(const Safetensors& file, const SafetensorsEntry& entry,
+                                const std::vector<float>& values) {
+  const auto& s = entry.shape;
+  if ((s.size() != 3 && s.size() != 4) || std::ranges::find(s, 0) != s.end()) {
+    reject(file, fmt::format("tensor '{}' has shape [{}]; allowed: [batch, heads, tokens, "
+                             "head_dim] or [tokens, heads, head_dim], none of them 0",
+                             printable(entry.name), fmt::join(s, ", ")));
+  }
+  if (s.size() == 4) {
+    return {values.data(), {s[0], s[1], s[2], s[3]}, {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}};
+  }
+  if (has_heads_first(file)) {
+    return {values.data(), {1, s[0], s[1], s[2]}, {entry.size(), s[1] * s[2], s[2], 1}};
+  }
+  return {values.data(), {1, s[1], s[0], s[2]}, {entry.size(), s[2], s[1] * s[2], 1}};
+}
+
+Tensor<float> read_tensor(const Safetensors& file, const std::string& name) {
+  const SafetensorsEntry* entry = file.find(name);
+  if (entry == nullptr) {
+    reject(file, fmt::format("has no tensor '{}'; a layer needs q, k and v", printable(name)));
+  }
+  const std::vector<float> values = file.values(*entry);
+  const auto bad = std::ranges::count_if(values, [](float x) { return !std::isfinite(x); });
+  if (bad > 0) {
+    reject(file, fmt::format("tensor '{}' holds {} values that are NaN or infinite; allowed: none",
+                             printable(name), bad));
+  }
+  const TensorView<const float> from = view_of(file, *entry, values);
+  Tensor<float> tensor(from.shape);
+  for (std::int64_t b = 0; b < from.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < from.shape[1]; ++h) {
+      for (std::int64_t n = 0; n < from.shape[2]; ++n) {
+        const float* row = &from.at(b, h, n, 0);
+        std::copy_n(row, from.shape[3], tensor.row(b, h, n).begin());
+      }
+    }
+  }
+  return tensor;
+}
+
+void check_shapes(const Safetensors& file, const CapturedLayer& layer) {
+  const Shape q = layer.q.shape(), k = layer.k.shape(), v = layer.v.shape();
+  const auto complain = [&](std::string_view rule) {
+    reject(file, fmt::format("{}q, k, v are [{}], [{}], [{}] as [batch, heads, tokens, head_dim]; "
+                             "allowed: {}",
+                             layer.name.empty() ? "" : printable(layer.name) + ": ",
+                             fmt::join(q, ", "), fmt::join(k, ", "), fmt::join(v, ", "), rule));
+  };
+  if (k != v) complain("k and v of one shape");
+  if (q[0] != k[0] || q[3] != k[3]) complain("one batch size and one head_dim");
+  if (q[1] % k[1] != 0) complain("query heads that are a multiple of the key heads");
+  try {
+    validate({.batch = q[0],
+              .query_heads = q[1],
+              .kv_heads = k[1],
+              .query_len = q[2],
+              .key_len = k[2],
+              .head_dim = q[3]});
+  } catch (const InvalidInput& error) {
+    complain(error.what());
+  }
+}
+
+/// `NAME` of a tensor called `NAME.q` (k, v), empty for `q`; nullopt for other tensors.
+std::optional<std::string> layer_of(std::string_view tensor) {
+  if (tensor.empty() || std::string_view("qkv").find(tensor.back()) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  tensor.remove_suffix(1);
+  if (tensor.empty()) return "";
+  if (tensor.back() != '.') return std::nullopt;
+  tensor.remove_suffix(1);
+  return std::string(tensor);
+}
+
+}  // namespace
+
+std::vector<CapturedLayer> captured_layers(const Safetensors& file) {
+  std::set<std::string> names;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    if (const auto name = layer_of(entry.name)) names.insert(*name);
+  }
+  if (names.empty()) {
+    reject(file, fmt::format("none of its {} tensors is a q, k or v; allowed: q, k, v or NAME.q, "
+                             "NAME.k, NAME.v",
+                             file.entries().size()));
+  }
+  std::vector<CapturedLayer> layers;
+  for (const std::string& name : names) {
+    const std::string prefix = name.empty() ? "" : name + ".";
+    layers.push_back({.name = name,
+                      .q = read_tensor(file, prefix + "q"),
+                      .k = read_tensor(file, prefix + "k"),
+                      .v = read_tensor(file, prefix + "v")});
+    check_shapes(file, layers.back());
+  }
+  return layers;
+}
+
+std::vector<std::int64_t> captured_head_dims(const std::vector<CapturedLayer>& layers) {
+  std::set<std::int64_t> dims;
+  for (const CapturedLayer& layer : layers) dims.insert(layer.q.shape()[3]);
+  return {dims.begin(), dims.end()};
+}
+
+}  // namespace attest

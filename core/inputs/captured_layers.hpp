@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/attention/tensor.hpp"
+#include "core/inputs/safetensors.hpp"
+
+namespace attest {
+
+/// Q, K and V that one attention layer of a real model received.
+/// q [batch, query_heads, query_len, head_dim], k and v [batch, kv_heads, key_len, head_dim];
+/// all values finite, no extent 0, kv_heads divides query_heads.
+struct CapturedLayer {
+  std::string name;  ///< of the tensors without `.q`; empty for plain `q`, `k`, `v`
+  Tensor<float> q, k, v;
+};
+
+/// The layers of a file, sorted by name; at least one. A layer is three tensors `q`, `k`, `v` or
+/// `NAME.q`, `NAME.k`, `NAME.v`, each [batch, heads, tokens, head_dim] or [tokens, heads,
+/// head_dim]; a file whose metadata has `attest.layout` = `HND` means [heads, tokens, head_dim] by
+/// three dimensions. Other tensors are ignored. Throws InvalidInput with one line for a missing
+/// tensor, shapes that do not belong together, and values that are NaN or infinite.
+[[nodiscard]] std::vector<CapturedLayer> captured_layers(const Safetensors& file);
+
+/// Sorted, each once.
+[[nodiscard]] std::vector<std::int64_t> captured_head_dims(
+    const std::vector<CapturedLayer>& layers);
+
+}  // namespace attest

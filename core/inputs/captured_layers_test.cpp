@@ -1,0 +1,82 @@
+#include "core/inputs/captured_layers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/base/error.hpp"
+#include "core/inputs/captured_inputs_test.hpp"
+
+namespace attest {
+namespace {
+
+std::string refusal(const std::vector<NamedValues>& tensors, const std::string& layout = "") {
+  try {
+    (void)layers_of(tensors, layout);
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CapturedLayers, a_tensor_of_three_dimensions_is_tokens_heads_dims_unless_the_file_says_hnd) {
+  const auto tensors = [](const Extents& q, const Extents& kv) {
+    return std::vector{counted("q", q), counted("k", kv), counted("v", kv)};
+  };
+  const auto nhd = layers_of(tensors({5, 2, 3}, {5, 1, 3}));
+  EXPECT_EQ(nhd[0].q.shape(), (Shape{1, 2, 5, 3}));
+  EXPECT_EQ(nhd[0].q.at(0, 1, 4, 2), 4 * 6 + 1 * 3 + 2);
+  const auto hnd = layers_of(tensors({2, 5, 3}, {1, 5, 3}), "HND");
+  EXPECT_EQ(hnd[0].q.shape(), (Shape{1, 2, 5, 3}));
+  EXPECT_EQ(hnd[0].q.at(0, 1, 4, 2), 1 * 15 + 4 * 3 + 2);
+  EXPECT_TRUE(says(refusal(tensors({2, 5, 3}, {1, 5, 3}), "DNH"), "is 'DNH'; allowed: HND, NHD"));
+}
+
+TEST(CapturedLayers, a_tensor_of_four_dimensions_is_batch_heads_tokens_dims) {
+  for (const std::string layout : {"", "HND", "NHD"}) {
+    const auto layers = layers_of({counted("a.q", {2, 4, 5, 3}), counted("a.k", {2, 2, 7, 3}),
+                                   counted("a.v", {2, 2, 7, 3}), counted("mask", {7})},
+                                  layout);
+    ASSERT_EQ(layers.size(), 1U);
+    EXPECT_EQ(layers[0].name, "a");
+    EXPECT_EQ(layers[0].q.shape(), (Shape{2, 4, 5, 3}));
+    EXPECT_EQ(layers[0].q.at(1, 2, 3, 1), ((1 * 4 + 2) * 5 + 3) * 3 + 1);
+    EXPECT_EQ(layers[0].k.at(1, 1, 6, 2), ((1 * 2 + 1) * 7 + 6) * 3 + 2);
+  }
+}
+
+TEST(CapturedLayers, a_missing_tensor_is_named) {
+  const Extents s{1, 1, 2, 2};
+  EXPECT_TRUE(says(refusal({counted("q", s), counted("k", s)}), "has no tensor 'v'"));
+  EXPECT_TRUE(says(refusal({counted("q", s), counted("v", s)}), "has no tensor 'k'"));
+  EXPECT_TRUE(says(refusal({counted("x.k", s), counted("x.v", s)}), "has no tensor 'x.q'"));
+  EXPECT_TRUE(says(refusal({counted("freq", s)}), "none of its 1 tensors is a q, k or v"));
+}
+
+TEST(CapturedLayers, shapes_that_do_not_belong_together_are_refused) {
+  const auto with = [](const Extents& q, const Extents& k, const Extents& v) {
+    return refusal({counted("q", q), counted("k", k), counted("v", v)});
+  };
+  EXPECT_TRUE(says(with({1, 2, 5, 3}, {1, 2, 5, 3}, {1, 2, 6, 3}), "k and v of one shape"));
+  EXPECT_TRUE(says(with({1, 2, 5, 4}, {1, 2, 5, 3}, {1, 2, 5, 3}), "one head_dim"));
+  EXPECT_TRUE(says(with({2, 2, 5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "one batch size"));
+  EXPECT_TRUE(says(with({1, 3, 5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "multiple of the key heads"));
+  EXPECT_TRUE(says(with({5, 3}, {1, 2, 5, 3}, {1, 2, 5, 3}), "tensor 'q' has shape [5, 3]"));
+  EXPECT_TRUE(says(with({1, 2, 5, 3}, {1, 0, 5, 3}, {1, 2, 5, 3}), "none of them 0"));
+  EXPECT_TRUE(says(with({1, 1, 1, 2000}, {1, 1, 1, 2000}, {1, 1, 1, 2000}), "'head_dim' is 2000"));
+}
+
+TEST(CapturedLayers, values_that_are_not_finite_are_counted_and_refused) {
+  const Extents s{1, 1, 2, 2};
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    NamedValues k = counted("k", s);
+    k.values[1] = k.values[3] = bad;
+    EXPECT_TRUE(says(refusal({counted("q", s), k, counted("v", s)}),
+                     "tensor 'k' holds 2 values that are NaN or infinite"));
+  }
+}
+
+}  // namespace
+}  // namespace attest

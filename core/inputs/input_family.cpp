@@ -1,0 +1,147 @@
+#include "core/inputs/input_family.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.hpp"
+#include "core/inputs/logit_families.hpp"
+#include "core/inputs/value_families.hpp"
+
+namespace attest {
+namespace {
+
+std::vector<InputFamily>& families() {
+  static std::vector<InputFamily> table{
+      {"normal",
+       "independent N(0, 1); logits of standard deviation `magnitude`",
+       {1, 4, 16},
+       normal,
+       {}},
+      {"zero_q",
+       "all logits 0: O is the plain mean of V; shows a wrong denominator",
+       {1},
+       zero_q,
+       {}},
+      {"constant_q", "every query of a head the same vector", {1, 8}, constant_q, {}},
+      {"ascending_maxima",
+       "logits rise along the keys: the maximum moves in every block",
+       {4, 20, 80},
+       ascending_maxima,
+       {}},
+      {"descending_maxima",
+       "logits fall along the keys: the maximum is in the first block",
+       {4, 20, 80},
+       descending_maxima,
+       {}},
+      {"all_negative",
+       "all logits below -magnitude: shows zero padding and finite sentinels",
+       {10, 200, 6e4, 2e10},
+       all_negative,
+       {}},
+      {"negative_shift",
+       "N(0, 1) logits moved down by `magnitude`: a finite sentinel above them empties the row",
+       {50, 6e4, 5e5},
+       negative_shift,
+       {}},
+      {"dominant_key", "one key far above the others", {10, 30, 100}, dominant_key, {}},
+      {"sink", "the first key takes most of the mass, the others are flat", {3, 8}, sink, {}},
+      {"ties", "repeated keys of small whole numbers: exact ties at the maximum", {1, 4}, ties, {}},
+      {"huge_logits",
+       "logits of standard deviation `magnitude`: overflow, one-hot rows",
+       {1e2, 1e4, 1e6, 1e10},
+       huge_logits,
+       {}},
+      {"equal_huge_logits",
+       "one large logit for every pair",
+       {1e2, 1e5, 1e9},
+       equal_huge_logits,
+       {}},
+      {"constant_v",
+       "V constant over the keys of a head: O is that constant",
+       {1, 8},
+       constant_v,
+       {}},
+      {"one_hot_v", "V one-hot by key: O shows the weights themselves", {1, 8}, one_hot_v, {}},
+      {"positive_v",
+       "V near `magnitude`: errors of the denominator do not average out; sums over keys overflow "
+       "fp16",
+       {1, 1e3, 6e4},
+       positive_v,
+       {}},
+      {"key_index_v",
+       "V is the number of its key: O shows which keys were read",
+       {1},
+       key_index_v,
+       {}},
+      {"alternating_v",
+       "V is +magnitude and -magnitude in turn: a lost or doubled key does not average out",
+       {1, 3e4},
+       alternating_v,
+       {}},
+      {"scaled_v",
+       "V times a power of two of its own for every head: another head's V shows",
+       {1},
+       scaled_v,
+       {}},
+      {"late_dims", "only the last quarter of the head dims is non-zero", {1}, late_dims, {}},
+      {"outliers",
+       "FlashAttention-3's mix: N(0, 1) + N(0, 100) Bernoulli(0.001)",
+       {1},
+       outliers,
+       {}},
+      {"sparse_integers",
+       "mostly zeros, else whole numbers in [-2, 2]: exact sums",
+       {1},
+       sparse_integers,
+       {}},
+  };
+  return table;
+}
+
+}  // namespace
+
+const std::vector<InputFamily>& all_input_families() {
+  return families();
+}
+
+void add_input_family(InputFamily family) {
+  for (const InputFamily& known : families()) {
+    if (known.name == family.name) {
+      throw InvalidInput(fmt::format("input family '{}' exists already", family.name));
+    }
+  }
+  families().push_back(std::move(family));
+}
+
+const InputFamily& input_family(std::string_view name) {
+  std::vector<std::string> names;
+  for (const InputFamily& family : families()) {
+    if (family.name == name) return family;
+    names.push_back(family.name);
+  }
+  throw InvalidInput(
+      fmt::format("input family '{}' is unknown; allowed: {}", name, fmt::join(names, ", ")));
+}
+
+Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
+  const InputFamily& family = input_family(spec.family);
+  if (family.unsupported) {
+    if (const auto reason = family.unsupported(problem)) throw InvalidInput(*reason);
+  }
+  Inputs inputs = family.make(problem, spec);
+  // Host values are fp32 already.
+  if (problem.element_type == ElementType::fp32 && !spec.round_to_integers) return inputs;
+  const double limit = format_of(problem.element_type).max_finite;
+  for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (float& value : tensor->values()) {
+      double x = spec.round_to_integers ? std::nearbyint(value) : value;
+      if (std::isfinite(x)) x = std::clamp(x, -limit, limit);
+      value = static_cast<float>(round_to(problem.element_type, x));
+    }
+  }
+  return inputs;
+}
+
+}  // namespace attest

@@ -1,0 +1,271 @@
+#include "core/records/case.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/json_limits.hpp"
+#include "core/inputs/safetensors.hpp"
+
+namespace attest {
+namespace {
+
+Json problem_json(const Problem& p) {
+  Json json = {{"batch", p.batch},        {"query_heads", p.query_heads},
+               {"kv_heads", p.kv_heads},  {"query_len", p.query_len},
+               {"key_len", p.key_len},    {"head_dim", p.head_dim},
+               {"mask", name_of(p.mask)}, {"element_type", format_of(p.element_type).name},
+               {"scale", p.scale}};
+  if (p.value_dim != 0) json["value_dim"] = p.value_dim;
+  if (p.window.left >= 0) json["window_left"] = p.window.left;
+  if (p.window.right >= 0) json["window_right"] = p.window.right;
+  if (p.softcap != 0) json["softcap"] = p.softcap;
+  if (p.length_seed != 0) json["length_seed"] = p.length_seed;
+  if (p.padding_seed != 0) json["padding_seed"] = p.padding_seed;
+  return json;
+}
+
+Json layout_json(const TensorLayout& layout) {
+  return {{"order", name_of(layout.order)},    {"row_gap", layout.row_gap},
+          {"base_offset", layout.base_offset}, {"plane_gap", layout.plane_gap},
+          {"outer_gap", layout.outer_gap},     {"lone_stride", layout.lone_stride}};
+}
+
+/// One JSON object with every access checked; `path` names it in messages.
+class Object {
+ public:
+  Object(const Json& json, std::string path, std::string_view where,
+         std::span<const std::string_view> keys)
+      : json_(json), path_(std::move(path)), where_(where) {
+    if (!json.is_object()) fail(path_, "an object", json);
+    for (const auto& [key, value] : json.items()) {
+      if (std::ranges::find(keys, key) == keys.end()) {
+        throw InvalidInput(fmt::format("{}: key '{}' is unknown in {}; allowed: {}", where_,
+                                       printable(key), path_, fmt::join(keys, ", ")));
+      }
+    }
+  }
+
+  Object(const Json& json, std::string path, std::string_view where,
+         std::initializer_list<std::string_view> keys)
+      : Object(json, std::move(path), where, std::span(keys.begin(), keys.size())) {}
+
+  [[nodiscard]] const Json& at(const std::string& key) const {
+    if (!json_.contains(key)) {
+      throw InvalidInput(fmt::format("{}: key '{}' is missing in {}", where_, key, path_));
+    }
+    return json_.at(key);
+  }
+  [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t low,
+                                     std::int64_t high) const {
+    const Json& value = at(key);
+    if (!value.is_number_integer() || value.get<std::int64_t>() < low ||
+        value.get<std::int64_t>() > high) {
+      fail(key, fmt::format("an integer from {} to {}", low, high), value);
+    }
+    return value.get<std::int64_t>();
+  }
+  [[nodiscard]] std::uint64_t seed(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_number_unsigned()) fail(key, "an integer from 0 to 2^64 - 1", value);
+    return value.get<std::uint64_t>();
+  }
+  [[nodiscard]] double number(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_number() || !std::isfinite(value.get<double>())) {
+      fail(key, "a finite number", value);
+    }
+    return value.get<double>();
+  }
+  [[nodiscard]] std::string text(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_string()) fail(key, "a string", value);
+    return value.get<std::string>();
+  }
+  /// 1 for the first of the names, and so on.
+  [[nodiscard]] std::int64_t choice(const std::string& key,
+                                    std::span<const std::string_view> names) const {
+    const auto found = std::ranges::find(names, text(key));
+    if (found == names.end()) fail(key, fmt::format("{}", fmt::join(names, ", ")), at(key));
+    return found - names.begin() + 1;
+  }
+  [[nodiscard]] bool boolean(const std::string& key) const {
+    const Json& value = at(key);
+    if (!value.is_boolean()) fail(key, "true or false", value);
+    return value.get<bool>();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, std::string_view allowed, const Json& got) const {
+    throw InvalidInput(fmt::format("{}: '{}' is {}; allowed: {}", where_, key,
+                                   printable(got.dump(-1, ' ', true)), allowed));
+  }
+
+  const Json& json_;
+  std::string path_;
+  std::string_view where_;
+};
+
+/// Puts the file's name before a message that does not know it.
+template <typename Call>
+auto with_place(std::string_view where, const Call& call) {
+  try {
+    return call();
+  } catch (const InvalidInput& error) {
+    const std::string_view message = error.what();
+    if (message.starts_with(where)) throw;
+    throw InvalidInput(fmt::format("{}: {}", where, printable(message, 400)));
+  }
+}
+
+TensorLayout layout_from(const Json& json, const std::string& path, std::string_view where) {
+  const Object object(json, path, where,
+                      {"order", "row_gap", "base_offset", "plane_gap", "outer_gap", "lone_stride"});
+  constexpr std::int64_t near = 1 << 20;
+  constexpr std::int64_t far = std::int64_t{1} << 34;
+  return {.order = with_place(where, [&] { return dim_order_from_name(object.text("order")); }),
+          .row_gap = object.integer("row_gap", 0, near),
+          .base_offset = object.integer("base_offset", 0, near),
+          .plane_gap = object.integer("plane_gap", 0, near),
+          .outer_gap = object.integer("outer_gap", 0, far),
+          .lone_stride = object.integer("lone_stride", 0, far)};
+}
+
+Problem problem_from(const Json& json, std::string_view where) {
+  const Object object(json, "problem", where,
+                      {"batch", "query_heads", "kv_heads", "query_len", "key_len", "head_dim",
+                       "value_dim", "mask", "window_left", "window_right", "element_type", "scale",
+                       "softcap", "length_seed", "padding_seed"});
+  // Left out where it has its default.
+  const auto integer_or = [&](const std::string& key, std::int64_t low, std::int64_t otherwise) {
+    return json.contains(key) ? object.integer(key, low, std::int64_t{1} << 40) : otherwise;
+  };
+  const auto seed_or_0 = [&](const std::string& key) {
+    return json.contains(key) ? object.seed(key) : 0;
+  };
+  constexpr std::int64_t any = std::int64_t{1} << 40;  // validate() knows the real limits
+  const Problem problem{
+      .batch = object.integer("batch", 0, any),
+      .query_heads = object.integer("query_heads", 0, any),
+      .kv_heads = object.integer("kv_heads", 0, any),
+      .query_len = object.integer("query_len", 0, any),
+      .key_len = object.integer("key_len", 0, any),
+      .head_dim = object.integer("head_dim", 0, any),
+      .value_dim = integer_or("value_dim", 0, 0),
+      .mask = with_place(where, [&] { return mask_from_name(object.text("mask")); }),
+      .window = {.left = integer_or("window_left", -1, -1),
+                 .right = integer_or("window_right", -1, -1)},
+      .element_type =
+          with_place(where, [&] { return element_type_from_name(object.text("element_type")); }),
+      .scale = static_cast<float>(object.number("scale")),
+      .softcap = json.contains("softcap") ? static_cast<float>(object.number("softcap")) : 0.0F,
+      .length_seed = seed_or_0("length_seed"),
+      .padding_seed = seed_or_0("padding_seed"),
+  };
+  with_place(where, [&] { validate(problem); });
+  return problem;
+}
+
+Plan plan_from(const Json& json, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const PlanField& field : plan_fields()) names.push_back(field.name);
+  const Object object(json, "plan", where, names);
+  Plan plan;
+  for (const PlanField& field : plan_fields()) {
+    const std::string name(field.name);
+    if (!json.contains(name)) continue;
+    plan.*field.member =
+        field.is_choice() ? object.choice(name, field.values) : object.integer(name, 0, 1 << 20);
+  }
+  return plan;
+}
+
+InputSpec inputs_from(const Json& json, std::string_view where) {
+  const Object object(json, "inputs", where, {"family", "seed", "magnitude", "round_to_integers"});
+  return {.family = object.text("family"),
+          .seed = object.seed("seed"),
+          .magnitude = object.number("magnitude"),
+          .round_to_integers = object.boolean("round_to_integers")};
+}
+
+}  // namespace
+
+std::string to_string(const Case& c) {
+  return fmt::format("{} | {} | {} | {} | {} x{}{} seed {}", c.kernel, to_string(c.problem),
+                     to_string(c.plan), to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
+                     c.inputs.round_to_integers ? " integers" : "", c.inputs.seed);
+}
+
+std::string file_key(const Case& c) {
+  std::string key = fmt::format("{}_{}_{}_{}_{}", c.kernel, to_string(c.problem), to_string(c.plan),
+                                c.inputs.family, c.inputs.seed);
+  for (char& letter : key) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '.') letter = '_';
+  }
+  return key;
+}
+
+std::string to_json(const Case& c) {
+  Json plan = Json::object();
+  for (const PlanField& field : plan_fields()) {
+    const std::int64_t value = c.plan.*field.member;
+    if (value == 0) continue;
+    if (field.is_choice()) {
+      plan[field.name] = field.values[static_cast<std::size_t>(value - 1)];
+    } else {
+      plan[field.name] = value;
+    }
+  }
+  const Json json = {{"kernel", c.kernel},
+                     {"problem", problem_json(c.problem)},
+                     {"plan", plan},
+                     {"layouts",
+                      {{"q", layout_json(c.layouts.q)},
+                       {"k", layout_json(c.layouts.k)},
+                       {"v", layout_json(c.layouts.v)},
+                       {"o", layout_json(c.layouts.o)}}},
+                     {"inputs",
+                      {{"family", c.inputs.family},
+                       {"seed", c.inputs.seed},
+                       {"magnitude", c.inputs.magnitude},
+                       {"round_to_integers", c.inputs.round_to_integers}}},
+                     {"schedule_seed", c.schedule_seed}};
+  return json.dump(2);
+}
+
+Case case_from_json(std::string_view text, std::string_view where) {
+  Json json;
+  require_shallow_json(text, where);
+  require_distinct_keys(text, where);
+  try {
+    json = parse_json(text);
+  } catch (const Json::parse_error& error) {
+    throw InvalidInput(fmt::format("{}: not JSON at byte {}; a case written by attest is expected",
+                                   where, error.byte));
+  } catch (const Json::exception&) {
+    throw InvalidInput(fmt::format("{}: it holds a number that is too large for a double", where));
+  }
+  const Object object(json, "the case", where,
+                      {"kernel", "problem", "plan", "layouts", "inputs", "schedule_seed"});
+  const Json& layouts_json = object.at("layouts");
+  const Object layouts(layouts_json, "layouts", where, {"q", "k", "v", "o"});
+  return {.kernel = object.text("kernel"),
+          .problem = problem_from(object.at("problem"), where),
+          .plan = plan_from(object.at("plan"), where),
+          .layouts = {.q = layout_from(layouts.at("q"), "layouts.q", where),
+                      .k = layout_from(layouts.at("k"), "layouts.k", where),
+                      .v = layout_from(layouts.at("v"), "layouts.v", where),
+                      .o = layout_from(layouts.at("o"), "layouts.o", where)},
+          .inputs = inputs_from(object.at("inputs"), where),
+          .schedule_seed = object.seed("schedule_seed")};
+}
+
+}  // namespace attest

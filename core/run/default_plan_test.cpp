@@ -1,0 +1,202 @@
+// What a table of winners may and may not decide [C31: a cache key without element type and mask].
+#include "core/run/default_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace attest {
+namespace {
+
+constexpr std::string_view gpu = "NVIDIA H200";
+const Plan first{.query_tile = 16}, second{.query_tile = 32}, third{.query_tile = 64};
+
+KernelInfo kernel_offering(std::vector<Plan> plans) {
+  KernelInfo kernel;
+  kernel.name = "kernel";
+  kernel.plans = [plans = std::move(plans)](const Problem&) { return plans; };
+  return kernel;
+}
+
+Problem tuned_problem() {
+  return problem_from_string("b2 h8/4 q1024 k2048 d64 causal_bottom_right bf16");
+}
+
+TunedPlan row_for(const Problem& problem, const std::string& plan, std::string_view device = gpu) {
+  return {
+      .key = tuning_key("kernel", problem, device), .problem = to_string(problem), .plan = plan};
+}
+
+TuningTable table_of(std::vector<TunedPlan> rows) {
+  TuningTable table;
+  for (TunedPlan& row : rows) add_row(table, std::move(row));
+  return table;
+}
+
+DefaultPlan choice_for(const Problem& problem, const TuningTable& table,
+                       const std::vector<Plan>& offered = {first, second, third}) {
+  return *default_plan(kernel_offering(offered), problem, gpu, table);
+}
+
+struct Change {
+  std::string what;
+  std::function<void(Problem&)> make;
+};
+
+/// One change for everything that a Problem says.
+const std::vector<Change>& foreign_changes() {
+  static const std::vector<Change> changes{
+      {"element type", [](Problem& p) { p.element_type = ElementType::fp16; }},
+      {"mask", [](Problem& p) { p.mask = Mask::none; }},
+      {"causal alignment", [](Problem& p) { p.mask = Mask::causal_top_left; }},
+      {"head dim", [](Problem& p) { p.head_dim = 128; }},
+      {"query heads per KV head", [](Problem& p) { p.kv_heads = 1; }},
+      {"value dim", [](Problem& p) { p.value_dim = 32; }},
+      {"window",
+       [](Problem& p) {
+         p.mask = Mask::window_bottom_right, p.window = {8, 0};
+       }},
+      {"softcap", [](Problem& p) { p.softcap = 30; }},
+      {"lengths", [](Problem& p) { p.length_seed = 1; }},
+      {"padding", [](Problem& p) { p.padding_seed = 1; }}};
+  return changes;
+}
+const std::vector<Change>& near_changes() {
+  static const std::vector<Change> changes{
+      {"query_len", [](Problem& p) { p.query_len *= 2; }},
+      {"key_len", [](Problem& p) { p.key_len /= 2; }},
+      {"batch", [](Problem& p) { p.batch *= 2; }},
+      {"heads", [](Problem& p) { p.query_heads *= 2, p.kv_heads *= 2; }}};
+  return changes;
+}
+
+TEST(DefaultPlan, IsTheWinnerOfTheProblemsOwnBuckets) {
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32")});
+  const DefaultPlan choice = choice_for(tuned_problem(), table);
+  EXPECT_EQ(choice.plan, second);
+  EXPECT_EQ(choice.origin, DefaultPlan::Origin::tuned);
+  Problem inside = tuned_problem();
+  inside.query_len = 513;  // up to 1,024 is one bucket
+  inside.batch = 1, inside.query_heads = 10, inside.kv_heads = 5;
+  EXPECT_EQ(choice_for(inside, table).origin, DefaultPlan::Origin::tuned);
+}
+
+TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherElementTypeMaskDimOrGroup) {
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32")});
+  for (const Change& change : foreign_changes()) {
+    Problem problem = tuned_problem();
+    change.make(problem);
+    const DefaultPlan choice = choice_for(problem, table);
+    EXPECT_EQ(choice.plan, first) << change.what;
+    EXPECT_EQ(choice.origin, DefaultPlan::Origin::first) << change.what;
+    EXPECT_FALSE(choice.row) << change.what;
+  }
+}
+
+TEST(DefaultPlan, OfAWindowIsNeverTakenFromARowOfAnother) {
+  Problem window = tuned_problem();
+  window.mask = Mask::window_bottom_right;
+  window.window = {1000, 0};
+  const TuningTable table = table_of({row_for(window, "qt32")});
+  window.window = {600, 0};  // up to 1,024 is one bucket
+  EXPECT_EQ(choice_for(window, table).origin, DefaultPlan::Origin::tuned);
+  for (const Window other : {Window{100, 0}, Window{-1, 0}, Window{1000, 1}, Window{1000, -1}}) {
+    window.window = other;
+    EXPECT_EQ(choice_for(window, table).origin, DefaultPlan::Origin::first);
+  }
+}
+
+TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherGpuOrKernel) {
+  TunedPlan of_other_kernel = row_for(tuned_problem(), "qt32");
+  of_other_kernel.key.kernel = "kernel_2";
+  const TuningTable table =
+      table_of({row_for(tuned_problem(), "qt32", "NVIDIA H200 NVL"), of_other_kernel});
+  EXPECT_EQ(choice_for(tuned_problem(), table).origin, DefaultPlan::Origin::first);
+}
+
+TEST(DefaultPlan, MayBeTheWinnerOfOtherLengthsAndHeadsAndSaysSo) {
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32")});
+  for (const Change& change : near_changes()) {
+    Problem problem = tuned_problem();
+    change.make(problem);
+    const DefaultPlan choice = choice_for(problem, table);
+    EXPECT_EQ(choice.plan, second) << change.what;
+    EXPECT_EQ(choice.origin, DefaultPlan::Origin::nearby) << change.what;
+    EXPECT_EQ(choice.octaves, 1) << change.what;
+    EXPECT_NE(to_string(choice).find(to_string(tuned_problem())), std::string::npos);
+  }
+}
+
+TEST(DefaultPlan, IsTheSameForBothCausalAlignmentsOfASquareProblem) {
+  Problem square = tuned_problem();
+  square.query_len = square.key_len;
+  const TuningTable table = table_of({row_for(square, "qt32")});
+  square.mask = Mask::causal_top_left;
+  EXPECT_EQ(choice_for(square, table).origin, DefaultPlan::Origin::tuned);
+  EXPECT_EQ(choice_for(tuned_problem(), table).origin, DefaultPlan::Origin::nearby);
+  square.mask = Mask::none;
+  EXPECT_EQ(choice_for(square, table).origin, DefaultPlan::Origin::first);
+}
+
+TEST(DefaultPlan, IsTheNearestOfSeveral) {
+  Problem far = tuned_problem(), near = tuned_problem(), asked = tuned_problem();
+  far.query_len = 16384;
+  near.query_len = 2048;
+  asked.query_len = 3000;  // in the bucket of 4,096
+  const std::vector<TunedPlan> rows{row_for(far, "qt64"), row_for(near, "qt32")};
+  EXPECT_EQ(choice_for(asked, table_of(rows)).plan, second);
+  asked.query_len = 16000;
+  EXPECT_EQ(choice_for(asked, table_of(rows)).plan, third);
+  EXPECT_EQ(choice_for(asked, table_of(rows)).octaves, 0);
+}
+
+TEST(DefaultPlan, PassesOverWinnersThatTheKernelNoLongerOffers) {
+  Problem near = tuned_problem();
+  near.query_len *= 2;
+  for (const std::string gone : {"qt48", "qt32 w4", "no_such_field=3", ""}) {
+    const TuningTable table = table_of({row_for(tuned_problem(), gone), row_for(near, "qt64")});
+    const DefaultPlan choice = choice_for(tuned_problem(), table);
+    EXPECT_EQ(choice.plan, third) << gone;
+    EXPECT_EQ(choice.origin, DefaultPlan::Origin::nearby) << gone;
+    EXPECT_EQ(choice.stale_rows, 1) << gone;
+    EXPECT_EQ(to_string(choice),
+              "tuned on NVIDIA H200 for " + to_string(near) +
+                  ", the nearest that was; 1 row named a plan that the kernel does not offer here");
+  }
+  const DefaultPlan none =
+      choice_for(tuned_problem(), table_of({row_for(tuned_problem(), "qt48")}));
+  EXPECT_EQ(none.plan, first);
+  EXPECT_EQ(none.origin, DefaultPlan::Origin::first);
+}
+
+TEST(DefaultPlan, MayBeAMixtureOfOfferedPlansThatTheKernelTakes) {
+  const Plan wide{.query_tile = 32, .warps = 4}, ordered{.query_tile = 16, .grid_order = 2};
+  KernelInfo kernel = kernel_offering({first, wide, ordered});
+  const auto origin_of = [&](const std::string& plan) {
+    const TuningTable table = table_of({row_for(tuned_problem(), plan)});
+    return default_plan(kernel, tuned_problem(), gpu, table)->origin;
+  };
+  const std::string mixture = to_string(Plan{.query_tile = 32, .warps = 4, .grid_order = 2});
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::first);  // nobody says that it runs
+  kernel.unsupported = [](const Problem&, const Plan&) { return std::nullopt; };
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::tuned);
+  EXPECT_EQ(origin_of("qt32 w8"), DefaultPlan::Origin::first);  // a value that no Plan has
+  kernel.unsupported = [](const Problem&, const Plan&) { return "these do not go together"; };
+  EXPECT_EQ(origin_of(mixture), DefaultPlan::Origin::first);
+  EXPECT_EQ(origin_of("qt16"), DefaultPlan::Origin::tuned);
+}
+
+TEST(DefaultPlan, IsNothingForAKernelThatOffersNone) {
+  EXPECT_FALSE(default_plan(kernel_offering({}), tuned_problem(), gpu,
+                            table_of({row_for(tuned_problem(), "qt32")})));
+}
+
+TEST(TuningKey, ReadsTheGpusNameFromTheDevicesDescription) {
+  EXPECT_EQ(gpu_name_in("NVIDIA H200, sm_90, 132 SMs, 139.8 GiB"), "NVIDIA H200");
+  EXPECT_EQ(gpu_name_in("one"), "one");
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,209 @@
+#include "core/run/guarded_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace attest {
+namespace {
+
+constexpr std::size_t guard_bytes = 4096;
+/// A kernel that goes one row too far should land in a guard, not in somebody else's memory.
+constexpr std::size_t largest_guard = std::size_t{1} << 17;
+constexpr std::size_t largest_buffer_alignment = 256;
+/// Steps of the slowest dimension that leave a larger gap than this lie in pieces of their own.
+constexpr std::size_t largest_filled_gap = std::size_t{1} << 20;
+
+/// NaN around and between tensors: unlike poison_bits, so that arithmetic on it is not mistaken for
+/// an unwritten output.
+std::uint32_t guard_bits(ElementType type) {
+  switch (type) {
+    case ElementType::fp32:
+      return 0x7fc0deadU;
+    case ElementType::fp16:
+      return 0x7eadU;
+    case ElementType::bf16:
+      return 0x7fcdU;
+  }
+  return 0;
+}
+
+void store(std::byte* to, std::uint32_t bits, std::size_t element_size) {
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(to, &bits, element_size);
+}
+
+std::uint32_t load(const std::byte* from, std::size_t element_size) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, from, element_size);
+  return bits;
+}
+
+void fill(std::vector<std::byte>& bytes, std::uint32_t bits, std::size_t element_size) {
+  for (std::size_t at = 0; at + element_size <= bytes.size(); at += element_size) {
+    store(bytes.data() + at, bits, element_size);
+  }
+}
+
+std::size_t aligned_up(std::size_t size, std::size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+/// Of a buffer whose tensor begins `offset_bytes` past an aligned address: enough that the address
+/// of the tensor is a multiple of the same powers of two wherever the buffer lies.
+std::size_t alignment_of(std::size_t offset_bytes, const Placement& placement) {
+  if (offset_bytes == 0) return placement.alignment;
+  const std::size_t largest_power = offset_bytes & (~offset_bytes + 1);
+  return std::min(largest_buffer_alignment, std::max(2 * largest_power, std::size_t{4}));
+}
+
+std::string element_name(const std::string& tensor, std::int64_t b, std::int64_t h, std::int64_t n,
+                         std::size_t d) {
+  return fmt::format("{}[{}, {}, {}, {}]", tensor, b, h, n, d);
+}
+
+}  // namespace
+
+template <typename Visit>
+void GuardedBuffer::for_each_row(const Visit& visit) const {
+  for (std::int64_t b = 0; b < shape_[0]; ++b) {
+    for (std::int64_t h = 0; h < shape_[1]; ++h) {
+      for (std::int64_t n = 0; n < shape_[2]; ++n) {
+        const std::array<std::int64_t, 3> index{b, h, n};
+        const std::size_t piece =
+            image_.pieces.size() == 1 ? 0 : static_cast<std::size_t>(index[slowest_]);
+        const std::size_t at =
+            first_ + static_cast<std::size_t>(strides_.offset(b, h, n)) * element_size_;
+        visit(b, h, n, piece, at - image_.pieces[piece].begin);
+      }
+    }
+  }
+}
+
+void GuardedBuffer::add_pieces(const TensorLayout& layout) {
+  Shape step_shape = shape_;
+  const std::int64_t steps = shape_[slowest_];
+  step_shape[slowest_] = std::min<std::int64_t>(1, steps);
+  const auto step_bytes = static_cast<std::size_t>(span_of(step_shape, layout)) * element_size_;
+  const std::array<std::int64_t, 3> strides{strides_.batch, strides_.head, strides_.row};
+  const auto stride_bytes = static_cast<std::size_t>(strides[slowest_]) * element_size_;
+  const auto all_bytes = static_cast<std::size_t>(span_of(shape_, layout)) * element_size_;
+  const bool is_split =
+      all_bytes > 0 && steps > 1 && stride_bytes - step_bytes > largest_filled_gap;
+  const auto row_bytes = static_cast<std::size_t>(strides_.row + shape_[3]) * element_size_;
+  const std::size_t guard_after = std::clamp(row_bytes, guard_bytes, largest_guard);
+  for (std::int64_t step = 0; step < (is_split ? steps : 1); ++step) {
+    const std::size_t begin = first_ + static_cast<std::size_t>(step) * stride_bytes;
+    const std::size_t end = begin + (is_split ? step_bytes : all_bytes);
+    BufferImage::Piece piece;
+    piece.begin = step == 0 ? 0 : (begin - guard_bytes) / 4 * 4;
+    const bool is_last = step + 1 == (is_split ? steps : 1);
+    const std::size_t buffer_end = is_last && image_.ends_at_page
+                                       ? aligned_up(end, image_.alignment)
+                                       : aligned_up(end + guard_after, 4);
+    piece.bytes.resize(buffer_end - piece.begin);
+    piece.accessible = {begin, end};
+    fill(piece.bytes, guard_bits(type_), element_size_);
+    image_.pieces.push_back(std::move(piece));
+  }
+}
+
+GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
+                             const TensorLayout& layout, ElementType type,
+                             const Tensor<float>* values, const Placement& placement)
+    : use_(use),
+      shape_(shape),
+      strides_(strides_of(shape, layout)),
+      type_(type),
+      element_size_(format_of(type).size_bytes),
+      first_(guard_bytes + static_cast<std::size_t>(layout.base_offset) * element_size_),
+      slowest_(static_cast<std::size_t>(slowest_dim(layout.order))) {
+  image_.name = std::move(name);
+  image_.is_input = use == Use::input;
+  image_.ends_at_page = placement.ends_at_page;
+  if (image_.ends_at_page) image_.alignment = alignment_of(first_ - guard_bytes, placement);
+  add_pieces(layout);
+  const auto dim = static_cast<std::size_t>(shape[3]);
+  for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t at) {
+    BufferImage::Piece& piece = image_.pieces[p];
+    for (std::size_t d = 0; d < dim; ++d) {
+      const std::uint32_t bits =
+          values != nullptr ? encode(type, values->row(b, h, n)[d]) : poison_bits(type);
+      store(piece.bytes.data() + at + d * element_size_, bits, element_size_);
+    }
+    const std::size_t begin = piece.begin + at;
+    if (values != nullptr) piece.initialised.push_back({begin, begin + dim * element_size_});
+  });
+}
+
+GuardedBuffer::Contents GuardedBuffer::download(Device& device, const std::byte* buffer) const {
+  Contents contents;
+  for (const BufferImage::Piece& piece : image_.pieces) {
+    contents.emplace_back(piece.bytes.size());
+    device.download(buffer + piece.begin, contents.back());
+  }
+  return contents;
+}
+
+void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
+  const std::size_t size = element_size_;
+  const std::string& name = image_.name;
+  std::vector<std::vector<bool>> is_element;
+  for (const BufferImage::Piece& piece : image_.pieces) {
+    is_element.emplace_back(piece.bytes.size(), false);
+  }
+  std::int64_t unwritten = 0;
+  std::int64_t modified = 0;
+  std::string first_unwritten;
+  std::string first_modified;
+  for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t row) {
+    const std::vector<std::byte>& before = image_.pieces[p].bytes;
+    const auto dim = static_cast<std::size_t>(shape_[3]);
+    std::fill_n(is_element[p].begin() + static_cast<std::ptrdiff_t>(row), dim * size, true);
+    for (std::size_t d = 0; d < dim; ++d) {
+      const std::size_t at = row + d * size;
+      const bool same = load(now[p].data() + at, size) == load(before.data() + at, size);
+      if (same && use_ == Use::output && unwritten++ == 0) {
+        first_unwritten = element_name(name, b, h, n, d);
+      }
+      if (!same && use_ == Use::input && modified++ == 0) {
+        first_modified = element_name(name, b, h, n, d);
+      }
+    }
+  });
+  if (unwritten > 0) {
+    report.unwritten_outputs.push_back(fmt::format(
+        "{} elements of {} were not written, the first is {}", unwritten, name, first_unwritten));
+  }
+  if (modified > 0) {
+    report.modified_inputs.push_back(fmt::format("{} elements of {} were changed, the first is {}",
+                                                 modified, name, first_modified));
+  }
+  for (std::size_t p = 0; p < image_.pieces.size(); ++p) {
+    const BufferImage::Piece& piece = image_.pieces[p];
+    for (std::size_t at = 0; at < piece.bytes.size(); ++at) {
+      if (is_element[p][at] || now[p][at] == piece.bytes[at]) continue;
+      const auto distance =
+          static_cast<std::int64_t>(piece.begin + at) - static_cast<std::int64_t>(first_);
+      report.damaged_guards.push_back(fmt::format(
+          "{}: the byte {} bytes from its first element, outside every element, was overwritten",
+          name, distance));
+      return;
+    }
+  }
+}
+
+Tensor<float> GuardedBuffer::values(const Contents& now) const {
+  Tensor<float> result(shape_);
+  for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t row) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(shape_[3]); ++d) {
+      result.row(b, h, n)[d] =
+          decode(type_, load(now[p].data() + row + d * element_size_, element_size_));
+    }
+  });
+  return result;
+}
+
+}  // namespace attest

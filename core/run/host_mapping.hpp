@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/run/device.hpp"
+
+namespace attest {
+
+/// The pages of host memory that hold one buffer, between pages that nobody can touch. Once the
+/// buffer is filled, pages of an input can only be read. While a mapping lives, describe_fault
+/// knows it.
+class HostMapping {
+ public:
+  /// Maps the image and copies its pieces; what lies between them reads as 0 and takes no memory.
+  /// Throws MachineError when there is no room.
+  explicit HostMapping(const BufferImage& image);
+  HostMapping(HostMapping&& other) noexcept;
+  HostMapping(const HostMapping&) = delete;
+  HostMapping& operator=(const HostMapping&) = delete;
+  ~HostMapping();
+
+  /// Address of byte 0 of the buffer.
+  [[nodiscard]] std::byte* address() const { return address_; }
+
+  /// The buffer is gone: from now on touching its pages ends the process. False if the system
+  /// refuses.
+  [[nodiscard]] bool retire() noexcept;
+  /// After retire(): whether the pages are as many as the image needs.
+  [[nodiscard]] bool fits(const BufferImage& image) const;
+  /// After retire(): gives pages that fit to another buffer, which costs a third of new ones. Bytes
+  /// around the image are 0xff, NaN in every format.
+  void reuse(const BufferImage& image);
+  /// Size of the buffer in whole pages.
+  [[nodiscard]] std::size_t size_bytes() const { return inside_bytes_; }
+
+ private:
+  void fill(const BufferImage& image, bool is_used);
+
+  std::byte* pages_ = nullptr;  ///< untouchable_bytes after the first reserved one
+  std::size_t inside_bytes_ = 0;
+  std::byte* address_ = nullptr;
+};
+
+/// Writes what an access that the processor refused was about into `text`, ended by 0: "wrote to
+/// Q, which is an input", "read past the end of V". False, and an empty text, for an address that
+/// is not near a buffer. Safe in a signal handler.
+bool describe_fault(const void* address, bool is_write, std::span<char> text) noexcept;
+
+}  // namespace attest

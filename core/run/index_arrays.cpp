@@ -1,0 +1,126 @@
+#include "core/run/index_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace attest {
+namespace {
+
+constexpr std::size_t array_guard_bytes = 512;
+constexpr std::size_t array_alignment = 16;
+/// No length, and as a mask no 0 or 1.
+constexpr std::byte guard{0xa5};
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<std::uint8_t> key_mask(const Problem& problem) {
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
+    for (std::int64_t key = 0; key < problem.key_len; ++key) {
+      mask.push_back(problem.is_padded(entry, key) ? 0 : 1);
+    }
+  }
+  return mask;
+}
+
+/// Calls copy(entry, head, row, row of the packed tensor) for every row that exists.
+template <typename Copy>
+void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, const Copy& copy) {
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const std::int64_t first = starts[static_cast<std::size_t>(b)];
+    const std::int64_t rows = starts[static_cast<std::size_t>(b) + 1] - first;
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < rows; ++n) copy(b, h, n, first + n);
+    }
+  }
+}
+
+}  // namespace
+
+const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device,
+                                  bool ends_at_page) {
+  const std::size_t begin = array_guard_bytes, end = array_guard_bytes + bytes.size();
+  const std::size_t guard_end = end + (ends_at_page ? 0 : array_guard_bytes);
+  const std::size_t size = (guard_end + array_alignment - 1) / array_alignment * array_alignment;
+  BufferImage::Piece piece{.bytes = std::vector<std::byte>(size, guard),
+                           .accessible = {begin, end},
+                           .initialised = {{begin, end}}};
+  std::ranges::copy(bytes, piece.bytes.begin() + static_cast<std::ptrdiff_t>(begin));
+  arrays_.push_back({.image = {.name = std::move(name),
+                               .pieces = {std::move(piece)},
+                               .alignment = array_alignment,
+                               .is_input = true,
+                               .ends_at_page = ends_at_page}});
+  arrays_.back().device = device.upload(arrays_.back().image);
+  return arrays_.back().device + begin;
+}
+
+void IndexArrays::upload(const Problem& problem, Device& device, Arguments& arguments,
+                         bool ends_at_page) {
+  const auto add_starts = [&](const char* name, const std::vector<std::int32_t>& starts) {
+    return reinterpret_cast<const std::int32_t*>(add(name, bytes_of(starts), device, ends_at_page));
+  };
+  if (problem.length_seed != 0) {
+    arguments.query_starts = add_starts("query_starts", query_starts(problem));
+    arguments.key_starts = add_starts("key_starts", key_starts(problem));
+  }
+  if (problem.padding_seed != 0) {
+    arguments.key_mask = reinterpret_cast<const std::uint8_t*>(
+        add("key_mask", bytes_of(key_mask(problem)), device, ends_at_page));
+  }
+}
+
+void IndexArrays::check(Device& device, MemoryReport& report) const {
+  for (const Array& array : arrays_) {
+    const BufferImage::Piece& piece = array.image.pieces.front();
+    std::vector<std::byte> now(piece.bytes.size());
+    device.download(array.device, now);
+    const auto changed = std::ranges::mismatch(now, piece.bytes).in1;
+    if (changed == now.end()) continue;
+    const auto at = static_cast<std::size_t>(changed - now.begin());
+    const bool is_inside = at >= piece.accessible.begin && at < piece.accessible.end;
+    auto& list = is_inside ? report.modified_inputs : report.damaged_guards;
+    list.push_back(
+        fmt::format("byte {} of {} was overwritten",
+                    static_cast<std::int64_t>(at) - static_cast<std::int64_t>(array_guard_bytes),
+                    array.image.name));
+  }
+}
+
+void IndexArrays::release(Device& device) noexcept {
+  for (const Array& array : arrays_) {
+    if (array.device != nullptr) device.release(array.device);
+  }
+  arrays_.clear();
+}
+
+Shape packed_shape(const Shape& shape, const std::vector<std::int32_t>& starts) {
+  return {1, shape[1], starts.back(), shape[3]};
+}
+
+Tensor<float> packed(const Tensor<float>& tensor, const std::vector<std::int32_t>& starts) {
+  Tensor<float> result(packed_shape(tensor.shape(), starts));
+  for_each_row(tensor.shape(), starts, [&](auto b, auto h, auto n, auto row) {
+    std::ranges::copy(tensor.row(b, h, n), result.row(0, h, row).begin());
+  });
+  return result;
+}
+
+Tensor<float> unpacked(const Tensor<float>& tensor, const Shape& shape,
+                       const std::vector<std::int32_t>& starts, float missing) {
+  Tensor<float> result(shape, missing);
+  for_each_row(shape, starts, [&](auto b, auto h, auto n, auto row) {
+    std::ranges::copy(tensor.row(0, h, row), result.row(b, h, n).begin());
+  });
+  return result;
+}
+
+}  // namespace attest

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/element_type.hpp"
+#include "core/attention/layout.hpp"
+#include "core/attention/layout_needs.hpp"
+#include "core/attention/mask.hpp"
+#include "core/attention/plan.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/records/case.hpp"
+#include "core/run/device.hpp"
+
+namespace attest {
+
+/// What a launch receives: addresses on its device. Q, K, V and O hold the problem's element type.
+/// Where the problem has lengths, the entries of the batch are packed along the sequence: row n of
+/// entry b is row query_starts[b] + n (K, V: key_starts[b] + n) of a tensor [1, heads, total, dim],
+/// and LSE is [query_heads, total queries].
+struct Arguments {
+  Problem problem;
+  Plan plan;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;
+  float* lse = nullptr;  ///< [batch, query_heads, query_len], contiguous; null: has_lse is false
+  void* workspace = nullptr;                   ///< workspace_bytes() of memory holding NaN
+  const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
+  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
+  const std::uint8_t* key_mask =
+      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  Strides q_strides, k_strides, v_strides, o_strides;
+};
+
+enum class KernelRole {
+  kernel,            ///< must pass
+  negative_control,  ///< wrong by design: verify must fail it
+  mutant  ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on
+          ///< request
+};
+
+/// Which tensors travel through device memory, and how often (gpu/model/cost_model.hpp has the
+/// laws).
+enum class Dataflow {
+  unknown,         ///< nothing can be said: a library
+  standard,        ///< S and P are written and read back
+  keys_outside,    ///< FA1: O and its statistics are read and written once a key tile
+  queries_outside  ///< FA2: K and V are read once a query tile, O is written once
+};
+
+/// What a kernel offers beyond dense problems with at least one query. Windows are masks.
+struct Features {
+  bool no_queries = false;  ///< query_len 0
+  bool value_dim = false;   ///< V and O narrower or wider than Q and K
+  bool softcap = false;
+  bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
+  bool padding = false;  ///< hidden keys
+};
+
+/// A kernel under test: what it claims and how to run it. Registered by its own file
+/// (KernelRegistration).
+struct KernelInfo {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string source;   ///< paper key or claim id
+  Executor executor = Executor::cpu;
+  KernelRole role = KernelRole::kernel;
+  std::string killed_by{};   ///< mutants and negative controls: the law that must catch it
+  std::string planted_in{};  ///< mutants: the kernel that is right
+  std::string plugin{};  ///< absolute path of the shared object that it came from; empty: our own
+  Dataflow dataflow = Dataflow::unknown;  ///< a Plan with a loop_order says it instead
+  std::vector<ElementType> element_types{};
+  std::vector<Mask> masks{};
+  std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
+  Features features{};
+  /// Which launches of one exact answer have the same bits. What is not claimed is judged within
+  /// the sum of the bounds (verify/judge/agreement.hpp).
+  bool is_deterministic = true;  ///< two launches give the same bits
+  /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
+  /// the size of the batch, say, or tiles cut where a block's share of the work ends.
+  bool is_batch_invariant = true;
+  /// Addresses and strides change bits: another path for vectors, which sums in another order.
+  bool depends_on_alignment = false;
+  /// Rows decide together when the numbers that their weights' exponents are taken from move, so
+  /// that a row's bits depend on its neighbours' scores.
+  bool shares_reference = false;
+  /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
+  /// that multiply a hidden value by a weight of 0 cannot claim it.
+  bool ignores_hidden_nan = true;
+  /// False: it writes no LSE, gets no memory for one, and nothing is asked of it.
+  bool has_lse = true;
+  bool nan_rows_may_have_empty_lse = false;  ///< LSE -infinity for a row whose scores hold a NaN
+  LayoutNeeds layout_needs{};                ///< generators draw only layouts that fit
+  /// Lengths, those of single entries too, are multiples of these; generators round them up.
+  std::int64_t query_len_multiple = 1;
+  std::int64_t key_len_multiple = 1;
+  /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
+  /// missing, say. May be empty: its executor is all it needs.
+  std::function<std::string()> unavailable{};
+
+  /// Which roundings a run performs.
+  std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
+  /// The Plans it can run for the problem: generators draw from these. Never empty for a supported
+  /// problem.
+  std::function<std::vector<Plan>(const Problem&)> plans;
+  /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
+  /// runs everything.
+  std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
+  /// Query that query tile 0 begins with, above -query_tile and at most 0: the rows before query 0
+  /// are missing ones. May be empty: 0, and the last tile is the short one.
+  std::function<std::int64_t(const Problem&, const Plan&)> first_row{};
+  /// May be empty: none needed.
+  std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
+  /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
+  /// does.
+  std::function<void(const Arguments&, Device&)> launch{};
+  /// Milliseconds of one launch: the mean over `launches` in a row. For kernels that run in another
+  /// process, whose work the device's own events do not see. Empty: the caller times `launch`.
+  std::function<double(const Arguments&, Device&, int launches)> timed_launch{};
+};
+
+/// Milliseconds of one launch on `device`, the mean over `launches` in a row.
+[[nodiscard]] double time_launches(const KernelInfo& kernel, const Arguments& arguments,
+                                   Device& device, int launches);
+
+/// The whole question: element type, mask and features, then the kernel's own check. A
+/// sentence, or nothing.
+[[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
+                                                         const Problem& problem, const Plan& plan);
+/// The same, and the case's layouts against the kernel's needs.
+[[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c);
+
+/// The problem with its lengths rounded up to multiples that the kernel takes. Lengths of single
+/// entries follow from those and from their seed, and may still be others.
+[[nodiscard]] Problem with_length_multiples(const KernelInfo& kernel, Problem problem);
+
+}  // namespace attest

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/attention/tensor.hpp"
+#include "core/records/case.hpp"
+#include "core/run/device.hpp"
+#include "core/run/guarded_buffer.hpp"
+#include "core/run/index_arrays.hpp"
+#include "core/run/kernel.hpp"
+
+namespace attest {
+
+/// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
+/// buffer between guards, gaps of the strides filled with NaN. Where the device can do so, the
+/// case's schedule seed draws for every buffer whether memory ends where the buffer does; seed 0
+/// draws none. Where the problem has lengths, the
+/// entries of the batch lie packed on the device; on the host every tensor keeps the problem's
+/// shape, rows that do not exist being 0 in O and -infinity in LSE.
+class Session {
+ public:
+  /// Layouts and schedule come from the case; a layout is that of the packed tensor where there are
+  /// lengths. `kernel` and `device` outlive the session.
+  Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  /// Poisons the device's scratch memory, then launches. The floating-point mode is afterwards what
+  /// it was. Throws MachineError if the kernel forked and its child came back as well; the child
+  /// ends here.
+  void launch();
+  /// How the last launch left the floating-point mode of this thread; empty: as it was.
+  [[nodiscard]] const std::string& changed_mode() const { return changed_mode_; }
+  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN, and so does the
+  /// LSE of a kernel that has none.
+  [[nodiscard]] Outputs read_outputs();
+  /// Valid after read_outputs().
+  [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
+  /// Median of `repeats` launches after one warm-up, in milliseconds.
+  [[nodiscard]] double timed_launch(int repeats);
+
+ private:
+  struct Buffer {
+    GuardedBuffer guarded;
+    std::byte* device = nullptr;
+  };
+  void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
+           ElementType type, const Tensor<float>* values, std::size_t alignment);
+  [[nodiscard]] bool draws_end_at_page(std::size_t buffer) const;
+  void release() noexcept;
+
+  const KernelInfo& kernel_;
+  Device& device_;
+  Problem problem_;
+  IndexArrays indices_;
+  Arguments arguments_;
+  std::vector<Buffer> buffers_;  ///< q, k, v, o, lse, workspace
+  std::uint64_t schedule_seed_;
+  MemoryReport report_;
+  std::string changed_mode_;
+};
+
+}  // namespace attest

@@ -1,0 +1,115 @@
+#include "core/run/tuning_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/base/temporary_folder.hpp"
+#include "core/base/whole_file.hpp"
+
+namespace attest {
+namespace {
+
+TunedPlan row_for(const std::string& problem, const std::string& plan = "qt64 kt64") {
+  return {.key = tuning_key("kernel", problem_from_string(problem), "NVIDIA H200"),
+          .problem = problem,
+          .plan = plan,
+          .time_ms = 0.1,  // no double prints short that does not read back
+          .time_low_ms = 0.09999999999999999,
+          .time_high_ms = 1.0 / 3.0,
+          .rate_tflops = 300,
+          .runner_up = "qt128 kt32",
+          .runner_up_ratio = 1.0625,
+          .plans = 12,
+          .refused = 1,
+          .commit = "abc1234",
+          .build = "nvcc \"13.0\", Release",
+          .date = "2026-11-22T03:00:00Z"};
+}
+
+TuningTable table_of_two() {
+  TuningTable table;
+  add_row(table, row_for("b1 h8 n4096 d64"));
+  add_row(table, row_for("b1 h8 n4096 d64 causal_top_left bf16"));
+  return table;
+}
+
+std::string complaint_about(const std::string& text) {
+  try {
+    (void)tuning_table_from_json(text, "here.json");
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// The text of table_of_two with one place changed.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = to_json(table_of_two());
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(TuningTable, SurvivesWritingAndReading) {
+  for (const TuningTable& table : {TuningTable{}, table_of_two()}) {
+    EXPECT_EQ(tuning_table_from_json(to_json(table), "here"), table);
+  }
+}
+
+TEST(TuningTable, HasOneRowAKeyWhateverTheOrderOfTheRaces) {
+  const TunedPlan a = row_for("b1 h8 n64 d64"), b = row_for("b1 h8 n64 d64 fp16"),
+                  c = row_for("b1 h8 n64 d64 bf16"), again = row_for("b1 h8 n64 d64", "qt32");
+  TuningTable one, other;
+  for (const TunedPlan& row : {a, b, c, again}) add_row(one, row);
+  for (const TunedPlan& row : {c, a, again, b}) add_row(other, row);
+  EXPECT_EQ(one, other);
+  EXPECT_EQ(one.rows.size(), 3U);
+  EXPECT_NE(to_json(one).find("\"plan\":\"qt32\""), std::string::npos);
+}
+
+TEST(TuningTable, WhatIsWrongIsNamedWithFileRowAndField) {
+  EXPECT_EQ(complaint_about("{"), "here.json: not JSON");
+  EXPECT_EQ(complaint_about("[]"),
+            "here.json: is no table of tuned Plans; allowed: an object with 'schema' and a list "
+            "'rows'");
+  EXPECT_EQ(complaint_about(with("\"schema\": 1", "\"schema\": 7")),
+            "here.json: field 'schema' is 7; this program reads 1");
+  EXPECT_EQ(complaint_about(with("\"head_dim\":64", "\"head_dim\":\"x\"")),
+            "here.json: row 1: field 'head_dim' is \"x\"; allowed: a whole number from -1");
+  EXPECT_EQ(complaint_about(with("\"head_dim\":64", "\"head_dim\":1e300")),
+            "here.json: row 1: field 'head_dim' is 1e+300; allowed: a whole number from -1");
+  EXPECT_EQ(complaint_about(with("\"time_ms\":0.1", "\"time_ms\":-1")),
+            "here.json: row 1: field 'time_ms' is -1; allowed: a number from 0");
+  EXPECT_EQ(complaint_about(with("\"plan\":\"qt64 kt64\"", "\"plan\":null")),
+            "here.json: row 1: field 'plan' is null; allowed: text");
+  EXPECT_EQ(complaint_about(with("\"date\":", "\"day\":")),
+            "here.json: row 1: field 'date' is missing");
+  EXPECT_EQ(complaint_about(with("\"date\":", "\"colour\":\"red\",\"date\":")),
+            "here.json: row 1: field 'colour' is unknown");
+  EXPECT_EQ(complaint_about(with("\"date\":", "\"gpu\":\"T4\",\"date\":")),
+            "here.json: key 'gpu' is given twice in one object");
+  EXPECT_EQ(complaint_about(with("\"element_type\":\"bf16\",\"mask\":\"causal\"",
+                                 "\"element_type\":\"fp32\",\"mask\":\"none\"")),
+            "here.json: row 2: has the key of an earlier row");
+}
+
+TEST(TuningTable, ThatIsNoFileYetIsEmptyAndAFolderIsNone) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_tuning_table(folder / "none.json"), TuningTable{});
+  write_whole_file(folder / "two.json", to_json(table_of_two()));
+  EXPECT_EQ(read_tuning_table(folder / "two.json"), table_of_two());
+  EXPECT_THROW((void)read_tuning_table(folder), MachineError);
+}
+
+TEST(TuningTable, OfTheRepositoryIsWellFormed) {
+  EXPECT_NO_THROW(
+      (void)read_tuning_table(std::string(ATTEST_SOURCE_DIR) + "/gpu/kernels/tuned_plans.json"));
+  EXPECT_EQ(embedded_tuning_table(),
+            read_tuning_table(std::string(ATTEST_SOURCE_DIR) + "/gpu/kernels/tuned_plans.json"));
+}
+
+}  // namespace
+}  // namespace attest

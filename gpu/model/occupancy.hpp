@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpu/model/device_table.hpp"
+
+namespace attest {
+
+/// What a block of a launch takes from an SM.
+struct BlockNeeds {
+  std::int64_t threads = 1;
+  std::optional<std::int64_t> registers_per_thread{};  ///< nothing: not known, does not limit
+  std::int64_t shared_bytes = 0;                       ///< static and dynamic, without the reserve
+};
+
+enum class Limiter : int { warps, blocks, registers, shared_memory };
+/// In words: `shared memory`.
+[[nodiscard]] std::string_view name_of(Limiter limiter);
+
+struct Occupancy {
+  // Blocks of an SM when nothing else limits.
+  std::int64_t by_warps = 0, by_blocks = 0, by_registers = 0, by_shared = 0;
+  std::int64_t blocks = 0;           ///< the least of them; 0: a block does not fit
+  double share = 0;                  ///< their warps / the warps that an SM could hold
+  std::vector<Limiter> limiters{};   ///< those that allow no more than `blocks`
+  std::int64_t resident_blocks = 0;  ///< on the whole GPU at a time; at most the grid
+  double share_of_grid = 0;          ///< `share` on an SM that has its even part of the grid
+  std::int64_t idle_sms = 0;         ///< SMs for which the grid has no block
+};
+
+/// As cuda_occupancy.h counts: registers in units of a warp, warps spread over the SM's
+/// sub-partitions, shared memory with the driver's reserve. `grid_blocks` blocks are launched.
+[[nodiscard]] Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs,
+                                     std::int64_t grid_blocks);
+
+}  // namespace attest

@@ -1,0 +1,53 @@
+#include "gpu/model/product_rate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+const GpuModel& the_h200() {
+  return gpu_model_from_name("h200");
+}
+
+PrecisionPlan on_tensor_cores(const Parts& parts) {
+  PrecisionPlan plan;
+  plan.score = plan.value = hopper();
+  plan.score_parts = plan.value_parts = parts;
+  return plan;
+}
+
+TEST(ProductRate, IsThatOfTheUnitsThatMultiply) {
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp32, {}), the_h200().fp32_flops);
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp16, {}), the_h200().fp32_flops);
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp16, on_tensor_cores({})),
+            the_h200().fp16_flops);
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp32,
+                                on_tensor_cores({.format = Parts::Format::tf32})),
+            the_h200().tf32_flops);
+}
+
+TEST(ProductRate, PartsAreMultipliedOneThreeOrSixTimes) {
+  const auto rate = [](Parts::Format format, int count) {
+    return product_flops_per_s(the_h200(), ElementType::fp32,
+                               on_tensor_cores({.format = format, .count = count}));
+  };
+  EXPECT_EQ(rate(Parts::Format::tf32, 2), the_h200().tf32_flops / 3);
+  EXPECT_EQ(rate(Parts::Format::fp16, 2), the_h200().fp16_flops / 3);
+  EXPECT_EQ(rate(Parts::Format::bf16, 3), the_h200().fp16_flops / 6);
+}
+
+TEST(ProductRate, EachOfTheTwoProductsHasHalfOfTheWork) {
+  PrecisionPlan mixed = on_tensor_cores({.format = Parts::Format::fp16, .count = 2});
+  mixed.value = {};
+  const double apart = 1 / (the_h200().fp16_flops / 3) + 1 / the_h200().fp32_flops;
+  EXPECT_DOUBLE_EQ(product_flops_per_s(the_h200(), ElementType::fp32, mixed), 2 / apart);
+}
+
+TEST(ProductRate, IsNothingWithoutSuchUnits) {
+  EXPECT_EQ(product_flops_per_s(gpu_model_from_name("t4"), ElementType::fp32,
+                                on_tensor_cores({.format = Parts::Format::tf32})),
+            0);
+}
+
+}  // namespace
+}  // namespace attest

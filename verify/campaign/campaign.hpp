@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/run/kernel.hpp"
+#include "verify/campaign/kernel_result.hpp"
+#include "verify/campaign/regressions.hpp"
+#include "verify/campaign/shrink_failure.hpp"
+#include "verify/cases/generators.hpp"
+#include "verify/judge/verdict.hpp"
+#include "verify/workers/case_runner.hpp"
+
+namespace attest {
+
+/// Part `index` of `count` parts of a campaign: the cases with number % count == index. Parts share
+/// no case, and together they are the whole.
+struct Shard {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+};
+
+struct CampaignOptions {
+  std::int64_t cases_per_kernel = 500;
+  std::int64_t cases_per_simt_kernel = 150;  ///< on the executor, where a case costs most
+  std::optional<std::chrono::duration<double>> time_limit{};  ///< replaces both
+  std::uint64_t seed = 1;
+  int jobs = 1;
+  Shard shard{};
+  GeneratorOptions generator{};
+  LawSelection laws{};
+  ShrinkBudget shrink{};
+  /// Judged first, with every law, on all kernels that support them; not on negative controls and
+  /// mutants, which random cases must kill. The corpus case j of n has index j - n.
+  std::vector<Regression> regressions{};
+  /// Makes what judges the cases of one thread; empty: InProcessRunner. May be called from any
+  /// thread.
+  std::function<std::unique_ptr<CaseRunner>()> make_runner{};
+  /// Asked often; true ends the campaign with what is done.
+  std::function<bool()> is_interrupted{};
+  std::function<void(const KernelInfo&)> on_case_done{};  ///< called from any thread
+  /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
+  /// overlap.
+  std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};
+  /// Of the same kernels and options: what is done here is not done again.
+  std::vector<KernelResult> resume_from{};
+};
+
+/// Cases that are drawn for a kernel in all shards together, without a time limit. A negative
+/// control may take as many as a campaign has by default, until one catches it.
+[[nodiscard]] std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options);
+/// The same in the shard of the options.
+[[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
+
+/// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing
+/// case of each. A kernel that failed gets no later cases, but those that other threads had begun
+/// count. Otherwise the outcome does not depend on the number of jobs unless there is a time limit.
+/// Throws MachineError if a device cannot be made, or if a launch fails in this process.
+[[nodiscard]] std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,
+                                                     const CampaignOptions& options);
+
+}  // namespace attest

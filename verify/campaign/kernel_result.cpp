@@ -1,0 +1,164 @@
+#include "verify/campaign/kernel_result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/run/registry.hpp"
+#include "verify/cases/claimed.hpp"
+#include "verify/workers/worker_protocol.hpp"
+
+namespace attest {
+
+void DoneTasks::insert(std::int64_t task) {
+  beyond.insert(task);
+  while (!beyond.empty() && *beyond.begin() <= below) {
+    if (*beyond.begin() == below) ++below;
+    beyond.erase(beyond.begin());
+  }
+}
+
+void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t index) {
+  const CaseVerdict& judged = answer.verdict;
+  ++cases;
+  if (index < 0) ++regressions;
+  ++families[c.inputs.family];
+  for (const std::string& feature : features_of(*kernel, c)) ++coverage[feature];
+  for (const std::string& law : judged.checked_laws) ++checks[law];
+  certified_rows += answer.certificate.rows;
+  worst_certificate = std::max(
+      {worst_certificate, answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio});
+  if (judged.verdict == Verdict::vacuous && vacuous++ == 0) vacuous_reason = judged.reason;
+  if (judged.verdict == Verdict::crashed) ++crashed;
+  if (judged.verdict == Verdict::timed_out) ++timed_out;
+  if (judged.verdict == Verdict::passed) {
+    facts.merge(facts_of(c));
+    if (index >= 0) {
+      ++decided;
+      if (!example || index < example_index) {
+        example = c;
+        example_index = index;
+      }
+    }
+  }
+  if (!judged.failure) {
+    worst_o_over_bound = std::max(worst_o_over_bound, judged.worst_o_over_bound);
+    worst_lse_over_bound = std::max(worst_lse_over_bound, judged.worst_lse_over_bound);
+  } else if (!failure || index < failing_case) {
+    failure = judged.failure;
+    failing_case = index;
+  }
+}
+
+bool KernelResult::is_as_expected() const {
+  if (kernel->role == KernelRole::kernel) return verdict() == Verdict::passed;
+  if (!failure) return false;
+  if (kernel->killed_by.empty()) return true;
+  // What a guard would show is a crash where the buffer ends at a page that cannot be touched.
+  if (failure->kind == Verdict::crashed && kernel->killed_by == "guards_untouched") return true;
+  return failure->kind == Verdict::failed ? failure->law == kernel->killed_by
+                                          : name_of(failure->kind) == kernel->killed_by;
+}
+
+Verdict KernelResult::verdict() const {
+  if (failure) return failure->kind;
+  return decided > 0 && 2 * decided >= asked() ? Verdict::passed : Verdict::inconclusive;
+}
+
+std::int64_t KernelResult::checks_of(Layer layer) const {
+  std::int64_t count = 0;
+  for (const auto& [name, checked] : checks) {
+    const Law* law = find_law(name);
+    if (law != nullptr && law->layer == layer) count += checked;
+  }
+  return count;
+}
+
+Verdict campaign_verdict(const std::vector<KernelResult>& results) {
+  Verdict verdict = Verdict::passed;
+  for (const KernelResult& result : results) {
+    if (result.is_as_expected()) continue;
+    const bool is_open = result.kernel->role == KernelRole::kernel && !result.failure;
+    if (!is_open) return Verdict::failed;
+    verdict = Verdict::inconclusive;
+  }
+  return verdict;
+}
+
+Json to_json(const KernelResult& result) {
+  Json json = {{"kernel", result.kernel->name},
+               {"executor", name_of(result.kernel->executor)},
+               {"cases", result.cases},
+               {"regressions", result.regressions},
+               {"vacuous", result.vacuous},
+               {"crashed", result.crashed},
+               {"timed_out", result.timed_out},
+               {"vacuous_reason", result.vacuous_reason},
+               {"decided", result.decided},
+               {"drawn", result.drawn},
+               {"refusals", result.refusals.to_json()},
+               {"given_up", result.given_up},
+               {"checks", result.checks},
+               {"families", result.families},
+               {"coverage", result.coverage},
+               {"worst_o_over_bound", number_json(result.worst_o_over_bound)},
+               {"worst_lse_over_bound", number_json(result.worst_lse_over_bound)},
+               {"certified_rows", result.certified_rows},
+               {"worst_certificate", number_json(result.worst_certificate)},
+               {"seconds", result.seconds},
+               {"failing_case", result.failing_case},
+               {"is_shrunk", result.is_shrunk},
+               {"done_below", result.done.below},
+               {"done_beyond", result.done.beyond},
+               {"facts", result.facts},
+               {"example_index", result.example_index},
+               {"never_judged", result.never_judged}};
+  if (result.example) json["example"] = parse_json(to_json(*result.example));
+  if (result.failure) json["failure"] = failure_json(*result.failure);
+  return json;
+}
+
+KernelResult kernel_result_from_json(const Json& json) {
+  KernelResult result;
+  const std::string name = json.at("kernel");
+  const std::string executor = json.at("executor");
+  if (const auto known = executor_from_name(executor)) result.kernel = find_kernel(name, *known);
+  if (result.kernel == nullptr) {
+    throw InvalidInput(
+        fmt::format("no kernel '{}' for executor {}; see attest list kernels", name, executor));
+  }
+  result.cases = json.at("cases");
+  result.regressions = json.at("regressions");
+  result.vacuous = json.at("vacuous");
+  result.crashed = json.at("crashed");
+  result.timed_out = json.at("timed_out");
+  result.vacuous_reason = json.at("vacuous_reason");
+  result.decided = json.at("decided");
+  result.drawn = json.at("drawn");
+  result.refusals = Refusals::from_json(json.at("refusals"));
+  result.given_up = json.at("given_up");
+  json.at("checks").get_to(result.checks);
+  json.at("families").get_to(result.families);
+  json.at("coverage").get_to(result.coverage);
+  result.worst_o_over_bound = number_from_json(json.at("worst_o_over_bound"));
+  result.worst_lse_over_bound = number_from_json(json.at("worst_lse_over_bound"));
+  result.certified_rows = json.at("certified_rows");
+  result.worst_certificate = number_from_json(json.at("worst_certificate"));
+  json.at("seconds").get_to(result.seconds);
+  result.failing_case = json.at("failing_case");
+  result.is_shrunk = json.at("is_shrunk");
+  result.done.below = json.at("done_below");
+  json.at("done_beyond").get_to(result.done.beyond);
+  json.at("facts").get_to(result.facts);
+  result.example_index = json.at("example_index");
+  json.at("never_judged").get_to(result.never_judged);
+  if (json.contains("example")) {
+    result.example = case_from_json(json.at("example").dump(), "an example");
+  }
+  if (json.contains("failure")) result.failure = failure_from_json(json.at("failure"));
+  return result;
+}
+
+}  // namespace attest

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/run/kernel.hpp"
+#include "verify/cases/coverage.hpp"
+#include "verify/cases/refusals.hpp"
+#include "verify/judge/verdict.hpp"
+#include "verify/workers/case_runner.hpp"
+
+namespace attest {
+
+/// Which tasks of a kernel are done: nearly all of them in order.
+struct DoneTasks {
+  std::int64_t below = 0;           ///< all before this one
+  std::set<std::int64_t> beyond{};  ///< and these
+
+  void insert(std::int64_t task);
+  [[nodiscard]] bool contains(std::int64_t task) const {
+    return task < below || beyond.contains(task);
+  }
+};
+
+/// What a campaign found about one kernel.
+struct KernelResult {
+  const KernelInfo* kernel = nullptr;
+  std::int64_t cases = 0;        ///< judged
+  std::int64_t regressions = 0;  ///< those of them that came from the corpus
+  std::int64_t decided = 0;      ///< the others of them that are not vacuous: what a pass rests on
+  std::int64_t vacuous = 0;
+  std::int64_t crashed = 0;
+  std::int64_t timed_out = 0;
+  std::string vacuous_reason{};  ///< of the first such case
+  std::int64_t drawn = 0;        ///< attempts at cases: each was refused or became a case
+  Refusals refusals{};           ///< of the kernel, by its sentences
+  std::int64_t given_up = 0;     ///< cases of which no attempt could run
+  std::map<std::string, std::int64_t> checks{};    ///< by law
+  std::map<std::string, std::int64_t> families{};  ///< cases by input family
+  Coverage coverage{};                             ///< cases by feature
+  double worst_o_over_bound = 0;
+  double worst_lse_over_bound = 0;
+  std::int64_t certified_rows = 0;  ///< rows of the f64 reference recomputed by the oracle
+  double worst_certificate = 0;  ///< their worst difference over the reference's own error estimate
+  PhaseTimes seconds{};          ///< where the time went, summed over the workers
+  std::optional<Failure> failure{};  ///< of the first case that failed; in the end shrunk
+  std::int64_t failing_case = -1;    ///< index of that case; see Regressions for negative ones
+  bool is_shrunk = false;
+  DoneTasks done{};
+  std::set<std::string> facts{};    ///< of the cases that are not vacuous (claimed.hpp)
+  std::optional<Case> example{};    ///< the first drawn case that is not vacuous
+  std::int64_t example_index = -1;  ///< index of that case
+  /// Claims that no case showed which is not vacuous; empty until all cases are done.
+  std::vector<std::string> never_judged{};
+
+  /// Adds one judged case.
+  void add(const Case& c, const CaseAnswer& answer, std::int64_t index);
+  /// Cases that were to be drawn, as far as the campaign went.
+  [[nodiscard]] std::int64_t asked() const { return cases - regressions + given_up; }
+  /// Kernels must pass; negative controls and mutants must be caught, by the law they name.
+  [[nodiscard]] bool is_as_expected() const;
+  /// A kernel has passed if nothing failed and at least half of the cases asked for were decided.
+  [[nodiscard]] Verdict verdict() const;
+  /// Checks made by the laws of a layer.
+  [[nodiscard]] std::int64_t checks_of(Layer layer) const;
+};
+
+/// What a campaign comes to: `failed` if any kernel is not as expected; else `inconclusive` if too
+/// little of any is decided; else `passed`.
+[[nodiscard]] Verdict campaign_verdict(const std::vector<KernelResult>& results);
+
+[[nodiscard]] nlohmann::ordered_json to_json(const KernelResult& result);
+/// Throws InvalidInput if this program does not know the kernel, nlohmann's exceptions for anything
+/// that to_json did not write.
+[[nodiscard]] KernelResult kernel_result_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace attest

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
+
+namespace attest {
+
+/// Something about a case without which some bug stays invisible.
+struct Feature {
+  std::string name;
+  std::vector<int> zoo;  ///< rows of the bug zoo (verify/README.md) that it exposes
+  std::function<bool(const KernelInfo&, const Case&)> holds;
+  /// Empty: every default run reaches it. Otherwise a sentence that says what it takes.
+  std::string needs = {};
+};
+
+/// In the order in which they are printed.
+[[nodiscard]] const std::vector<Feature>& all_features();
+
+/// Names of the features that the case has: a pure function of its arguments.
+[[nodiscard]] std::vector<std::string> features_of(const KernelInfo& kernel, const Case& c);
+
+/// How many cases had each feature.
+using Coverage = std::map<std::string, std::int64_t>;
+/// Features that no case had although every default run should, in the order of all_features().
+[[nodiscard]] std::vector<std::string> unreached(const Coverage& coverage);
+/// A few lines: the number of features reached, those that were rare and those that were missed.
+[[nodiscard]] std::string to_string(const Coverage& coverage);
+
+}  // namespace attest

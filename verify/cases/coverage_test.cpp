@@ -1,0 +1,124 @@
+#include "verify/cases/coverage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/run/registry.hpp"
+#include "verify/campaign/campaign.hpp"
+
+namespace attest {
+namespace {
+
+/// What the first `cases` cases of a run with default options draw for the kernel.
+Coverage coverage_of(const KernelInfo& kernel, std::int64_t cases) {
+  const CampaignOptions defaults;
+  Coverage coverage;
+  for (std::int64_t i = 0; i < cases; ++i) {
+    const auto c =
+        draw_case(kernel, defaults.generator, defaults.seed, static_cast<std::uint64_t>(i));
+    if (!c) continue;
+    for (const std::string& name : features_of(kernel, *c)) ++coverage[name];
+  }
+  return coverage;
+}
+
+TEST(Coverage, TheDefaultRunOfAllKernelsReachesEveryFeature) {
+  Coverage coverage;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role != KernelRole::kernel) continue;
+    for (const auto& [name, count] : coverage_of(kernel, cases_of(kernel, CampaignOptions{}))) {
+      coverage[name] += count;
+    }
+  }
+  for (const std::string& name : unreached(coverage)) ADD_FAILURE() << name << " is never reached";
+  // Those too that only some kernels can reach.
+  for (const Feature& feature : all_features()) {
+    if (!feature.needs.starts_with("a kernel")) continue;
+    EXPECT_GT(coverage[feature.name], 0) << feature.name << " is never reached";
+  }
+}
+
+// Of each kind of kernel one: what it can reach at all, 500 cases of its own reach.
+TEST(Coverage, TheCasesOfOneKernelReachEveryFeatureThatItCanHave) {
+  const std::set<std::string> of_splits{
+      "key splits, the last with a tail", "more key splits than tiles",
+      "key splits that a row sees nothing of", "key splits of over 2,048 keys"};
+  const std::set<std::string> of_16_bits{"base pointer aligned to 2 bytes"};
+  const KernelInfo* tiled = find_kernel("k3_sequence_parallel", Executor::simt);
+  ASSERT_NE(tiled, nullptr);
+  for (const std::string& name : unreached(coverage_of(*tiled, 500))) {
+    EXPECT_TRUE(of_splits.contains(name) || of_16_bits.contains(name)) << name;
+  }
+}
+
+TEST(Coverage, FeaturesHaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Feature& feature : all_features()) {
+    EXPECT_TRUE(names.insert(feature.name).second) << feature.name;
+  }
+}
+
+TEST(Coverage, AFeatureThatNoCaseHasIsNamedInTheText) {
+  Coverage coverage;
+  for (const Feature& feature : all_features()) coverage[feature.name] = 7;
+  EXPECT_TRUE(unreached(coverage).empty());
+  coverage.erase("one query");
+  EXPECT_EQ(unreached(coverage), std::vector<std::string>{"one query"});
+  EXPECT_NE(to_string(coverage).find("not reached: one query\n"), std::string::npos);
+}
+
+/// The kernel with every stride cut to an integer of 32 bits, as one in its code would do.
+template <typename Integer>
+KernelInfo with_32_bit_strides(const KernelInfo& kernel) {
+  KernelInfo narrow = kernel;
+  narrow.launch = [&kernel](const Arguments& a, Device& device) {
+    Arguments cut = a;
+    for (Strides Arguments::*tensor : {&Arguments::q_strides, &Arguments::k_strides,
+                                       &Arguments::v_strides, &Arguments::o_strides}) {
+      Strides& strides = cut.*tensor;
+      for (std::int64_t* stride : {&strides.batch, &strides.head, &strides.row}) {
+        *stride = static_cast<Integer>(*stride);
+      }
+    }
+    kernel.launch(cut, device);
+  };
+  return narrow;
+}
+
+Verdict verdict_of(const KernelInfo& kernel, const Case& c) {
+  const auto device = make_device(Executor::simt);
+  Run run(kernel, c, *device);
+  return verify_case(run, {}).verdict;
+}
+
+/// Every tensor of a case with a stride of `distance` shows the cut to `Integer`, and no shorter
+/// one does.
+template <typename Integer>
+void expect_shown_from(std::int64_t distance, std::int64_t shorter) {
+  const KernelInfo& k3 = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const KernelInfo narrow = with_32_bit_strides<Integer>(k3);
+  Case c{.kernel = k3.name,
+         .problem = {.batch = 2, .query_len = 5, .key_len = 9, .head_dim = 16},
+         .plan = {.query_tile = 8, .key_tile = 8}};
+  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+    c.layouts = {};
+    (c.layouts.*tensor).outer_gap = shorter;
+    EXPECT_EQ(verdict_of(narrow, c), Verdict::passed);
+    (c.layouts.*tensor).outer_gap = distance;
+    EXPECT_EQ(verdict_of(k3, c), Verdict::passed);
+    EXPECT_EQ(verdict_of(narrow, c), Verdict::failed);
+  }
+}
+
+TEST(Coverage, OnlyElementsBeyond2To31ShowAKernelThatKeepsStridesIn32Bits) {
+  expect_shown_from<std::int32_t>(far_elements, 0);
+}
+
+TEST(Coverage, OnlyElementsBeyond2To32ShowAKernelThatKeepsStridesInUnsigned32Bits) {
+  expect_shown_from<std::uint32_t>(2 * far_elements, far_elements);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verify/cases/feature_list.hpp"
+
+namespace attest {
+namespace {
+
+/// Features of one kind of kernel: `needs` says which.
+class Adder {
+ public:
+  Adder(std::vector<Feature>& list, std::string needs) : list_(list), needs_(std::move(needs)) {}
+  void operator()(std::string name, std::vector<int> zoo, Predicate holds) const {
+    list_.push_back(feature(std::move(name), std::move(zoo), std::move(holds)));
+    list_.back().needs = needs_;
+  }
+
+ private:
+  std::vector<Feature>& list_;
+  std::string needs_;
+};
+
+/// Does some row of the first entry satisfy the predicate?
+template <typename Holds>
+bool any_row(const Problem& p, const Holds& holds) {
+  for (std::int64_t query = 0; query < p.query_len_of(0); ++query) {
+    if (holds(p.visible_range(0, query))) return true;
+  }
+  return false;
+}
+
+bool has_side(const Case& c, std::int64_t length) {
+  const Problem& p = c.problem;
+  return is_window(p.mask) && (p.window.left == length || p.window.right == length);
+}
+
+/// Rows of the first or last query tile, none of which sees a key.
+bool has_empty_query_tile(const Case& c) {
+  const Problem& p = c.problem;
+  const std::int64_t rows = p.query_len_of(0), tile = c.plan.query_tile;
+  if (!is_window(p.mask) || p.key_len_of(0) == 0 || tile < 1 || rows <= tile) return false;
+  return p.visible_range(0, tile - 1).size() == 0 || p.visible_range(0, rows - tile).size() == 0;
+}
+
+void add_windows(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with windows");
+  for (const Mask mask : {Mask::window_top_left, Mask::window_bottom_right}) {
+    add(fmt::format("{}, more queries than keys", name_of(mask)), {42}, [mask](const Case& c) {
+      return c.problem.mask == mask && c.problem.query_len > c.problem.key_len;
+    });
+    add(fmt::format("{}, fewer queries than keys", name_of(mask)), {42}, [mask](const Case& c) {
+      return c.problem.mask == mask && c.problem.query_len < c.problem.key_len;
+    });
+  }
+  add("window with a side of 0", {42}, [](const Case& c) { return has_side(c, 0); });
+  add("window of the diagonal only", {42}, [](const Case& c) {
+    return is_window(c.problem.mask) && c.problem.window == Window{.left = 0, .right = 0};
+  });
+  add("window with a side of one tile", {42},
+      [](const Case& c) { return c.plan.key_tile > 1 && has_side(c, c.plan.key_tile); });
+  add("window with a side one short of a tile", {42},
+      [](const Case& c) { return c.plan.key_tile > 1 && has_side(c, c.plan.key_tile - 1); });
+  add("window open on one side", {42}, [](const Case& c) {
+    const Window& window = c.problem.window;
+    return is_window(c.problem.mask) && (window.left < 0) != (window.right < 0);
+  });
+  add("window that begins inside a key tile", {42}, [](const Case& c) {
+    return is_window(c.problem.mask) && c.plan.key_tile > 1 &&
+           any_row(c.problem, [&](const KeyRange& range) {
+             return range.size() > 0 && range.begin % c.plan.key_tile != 0;
+           });
+  });
+  add("window with whole key tiles before and behind it", {25, 42}, [](const Case& c) {
+    return is_window(c.problem.mask) && c.plan.key_tile > 0 &&
+           any_row(c.problem, [&](const KeyRange& range) {
+             return range.size() > 0 && range.begin >= c.plan.key_tile &&
+                    range.end + c.plan.key_tile <= c.problem.key_len_of(0);
+           });
+  });
+  add("a query tile outside all windows", {25}, has_empty_query_tile);
+}
+
+void add_softcap(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with softcap");
+  add("softcap below the logits", {41}, [](const Case& c) {
+    return c.problem.softcap > 0 && c.problem.softcap <= c.inputs.magnitude;
+  });
+  add("softcap far above the logits", {41},
+      [](const Case& c) { return c.problem.softcap >= 50 * c.inputs.magnitude; });
+}
+
+void add_value_dims(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with value_dim");
+  add("V narrower than K", {43},
+      [](const Case& c) { return c.problem.output_dim() < c.problem.head_dim; });
+  add("V wider than K", {43},
+      [](const Case& c) { return c.problem.output_dim() > c.problem.head_dim; });
+}
+
+/// Does an entry of a batch with lengths satisfy the predicate?
+template <typename Holds>
+bool any_entry(const Problem& p, const Holds& holds) {
+  for (std::int64_t entry = 0; entry < p.batch && p.length_seed != 0; ++entry) {
+    if (holds(entry)) return true;
+  }
+  return false;
+}
+
+void add_lengths_of_entries(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with lengths");
+  add("first entry without queries", {37}, [](const Case& c) {
+    return any_entry(c.problem, [&](auto b) { return b == 0 && c.problem.query_len_of(b) == 0; });
+  });
+  add("entry without queries between others", {37}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return any_entry(p, [&](auto b) { return b > 0 && b < p.batch - 1 && p.query_len_of(b) == 0; });
+  });
+  add("last entry without queries", {37}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return any_entry(p,
+                     [&](auto b) { return b > 0 && b == p.batch - 1 && p.query_len_of(b) == 0; });
+  });
+  add("entry with queries and no key", {37}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return p.key_len > 0 &&
+           any_entry(p, [&](auto b) { return p.query_len_of(b) > 0 && p.key_len_of(b) == 0; });
+  });
+  add("entry with keys and no query", {37}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return any_entry(p, [&](auto b) { return p.query_len_of(b) == 0 && p.key_len_of(b) > 0; });
+  });
+  add("entries of different lengths", {33}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return any_entry(p, [&](auto b) { return p.query_len_of(b) != p.query_len_of(0); });
+  });
+  add("entries as long in queries as in keys", {}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return p.batch > 1 && p.length_seed != 0 &&
+           !any_entry(p, [&](auto b) { return p.query_len_of(b) != p.key_len_of(b); });
+  });
+  add("lengths under a causal mask", {9, 36}, [](const Case& c) {
+    return c.problem.length_seed != 0 && c.problem.batch > 1 && !is_window(c.problem.mask) &&
+           c.problem.mask != Mask::none;
+  });
+  add("lengths and windows", {42},
+      [](const Case& c) { return c.problem.length_seed != 0 && is_window(c.problem.mask); });
+  add("lengths and grouped heads", {30, 33}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return p.length_seed != 0 && p.batch > 1 && p.query_heads > p.kv_heads && p.kv_heads > 1;
+  });
+}
+
+void add_padding(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with padding");
+  // Of an entry with two keys and more: which of them are hidden?
+  const auto add_kind = [&](std::string name, auto holds) {
+    add(std::move(name), {}, [holds](const Case& c) {
+      const Problem& p = c.problem;
+      for (std::int64_t b = 0; b < p.batch && p.padding_seed != 0; ++b) {
+        const std::int64_t keys = p.key_len_of(b);
+        if (keys < 2) continue;
+        std::int64_t hidden = 0;
+        for (std::int64_t key = 0; key < keys; ++key) hidden += p.is_padded(b, key) ? 1 : 0;
+        if (holds(p.is_padded(b, 0), p.is_padded(b, keys - 1), hidden, keys)) return true;
+      }
+      return false;
+    });
+  };
+  add_kind("all keys padded", [](bool, bool, auto hidden, auto keys) { return hidden == keys; });
+  add_kind("padded on the right", [](bool first, bool last, auto, auto) { return !first && last; });
+  add_kind("padded on the left", [](bool first, bool last, auto, auto) { return first && !last; });
+  add_kind("padded between visible keys",
+           [](bool first, bool last, auto hidden, auto) { return !first && !last && hidden > 0; });
+  add("a whole key tile padded before visible keys", {15, 25}, [](const Case& c) {
+    const Problem& p = c.problem;
+    const std::int64_t tile = c.plan.key_tile;
+    for (std::int64_t b = 0; b < p.batch && p.padding_seed != 0 && tile > 0; ++b) {
+      std::int64_t first = 0;
+      while (first < p.key_len_of(b) && p.is_padded(b, first)) ++first;
+      if (first >= tile && first < p.key_len_of(b)) return true;
+    }
+    return false;
+  });
+  add("padding and lengths", {},
+      [](const Case& c) { return c.problem.padding_seed != 0 && c.problem.length_seed != 0; });
+}
+
+}  // namespace
+
+void add_extra_features(std::vector<Feature>& list) {
+  add_windows(list);
+  add_softcap(list);
+  add_value_dims(list);
+  add_lengths_of_entries(list);
+  add_padding(list);
+  Adder(list, "a kernel that accepts 0 queries")(
+      "no query", {37}, [](const Case& c) { return c.problem.query_len == 0; });
+  const Adder packed(list, "a kernel with plans that pack query heads");
+  for (const std::int64_t group : {5, 8}) {
+    packed(fmt::format("{} query heads packed into rows", group), {11, 30, 31},
+           [group](const Case& c) {
+             return c.plan.pack_gqa == PackGqa::yes &&
+                    c.problem.query_heads == group * c.problem.kv_heads;
+           });
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/run/kernel.hpp"
+
+namespace attest {
+
+/// What a drawn case has beyond a dense problem under a mask without a window. The functions draw
+/// from RapidCheck, so inside rc::gen::exec only.
+struct Extras {
+  bool window = false, softcap = false, value_dim = false, lengths = false, padding = false;
+  bool no_queries = false;  ///< query_len may be 0
+};
+
+/// Half of all cases stay dense; the others have some of what the kernel offers, often several
+/// at a time. Draws nothing for a kernel that offers nothing.
+[[nodiscard]] Extras draw_extras(const KernelInfo& kernel);
+
+/// Sides of a window among `key_len` keys: 0 and 1, beside an edge of a tile of `key_tile` keys,
+/// around 1,024, all keys, no end, anything.
+[[nodiscard]] Window draw_window(std::int64_t key_tile, std::int64_t key_len);
+
+/// Window, value_dim, lengths and padding of a problem whose other sizes are drawn. `key_tile` is
+/// that of the plan: windows begin and end around its edges.
+void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int64_t key_tile,
+                       std::int64_t max_head_dim, Problem& problem);
+
+/// From far below the logits, where all scores are nearly equal, to far above them, where nothing
+/// is capped; 30 and 50 are what models use. `magnitude` is about the size of the logits.
+[[nodiscard]] float draw_softcap(double magnitude);
+
+}  // namespace attest

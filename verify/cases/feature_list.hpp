@@ -1,0 +1,26 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "verify/cases/coverage.hpp"
+
+// How the list of features is put together; only its parts include this.
+namespace attest {
+
+using Predicate = std::function<bool(const Case&)>;
+
+[[nodiscard]] Feature feature(std::string name, std::vector<int> zoo, Predicate holds);
+
+/// Rows at the start that see no key although there are keys.
+[[nodiscard]] std::int64_t empty_rows(const Case& c);
+[[nodiscard]] bool family_is(const Case& c, std::initializer_list<std::string_view> names);
+
+/// What logits and V look like.
+void add_value_features(std::vector<Feature>& list);
+/// What only some kernels offer: windows, softcap, value_dim, lengths, padding.
+void add_extra_features(std::vector<Feature>& list);
+/// Large sizes, and what else is drawn on purpose because chance would not (heavy_tail.hpp).
+void add_tail_features(std::vector<Feature>& list);
+
+}  // namespace attest

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
+#include "verify/cases/generators.hpp"
+
+namespace attest {
+
+/// Which dimension of a case is far larger than usual.
+enum class Tail {
+  lengths,       ///< queries, keys or both; keys of a Plan that splits them
+  shape,         ///< query heads, batch or head_dim
+  square_tiles,  ///< lengths too: causal, as many queries as keys, two to four whole tiles
+};
+
+/// Of the other dimensions: large in every direction at once is slow and finds nothing that large
+/// in one does not.
+[[nodiscard]] SizeLimits sizes_beside(Tail tail);
+
+/// `small` with one dimension enlarged within the limits of `options`, its mask and Plan changed
+/// where that takes it; layouts are not touched. All rows of such a case can be checked, because it
+/// costs about what a large usual one does. nullopt when the kernel supports nothing that was
+/// drawn. Draws from RapidCheck, so inside rc::gen::exec only.
+[[nodiscard]] std::optional<Case> draw_from_tail(Tail tail, const KernelInfo& kernel,
+                                                 const GeneratorOptions& options,
+                                                 const Case& small);
+
+}  // namespace attest

@@ -1,0 +1,231 @@
+#include "verify/cases/heavy_tail.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/attention/stored_shapes.hpp"
+#include "core/inputs/input_family.hpp"
+#include "core/run/registry.hpp"
+#include "verify/campaign/shrink_failure.hpp"
+#include "verify/cases/coverage.hpp"
+#include "verify/cases/shrinking.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& tiled_kernel() {
+  return *find_kernel("k3_sequence_parallel", Executor::simt);
+}
+
+const KernelInfo& kernel_of_every_shape() {
+  return *find_kernel("m6_every_shape", Executor::cpu);
+}
+
+std::vector<Case> cases_of_tail_test(const KernelInfo& kernel, std::uint64_t count,
+                                     const GeneratorOptions& options = {}) {
+  std::vector<Case> cases;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (const auto c = draw_case(kernel, options, 5, i)) cases.push_back(*c);
+  }
+  EXPECT_EQ(cases.size(), count);
+  return cases;
+}
+
+std::int64_t group_of(const Problem& p) {
+  return p.query_heads / p.kv_heads;
+}
+
+/// Dimensions of the problem that usual draws do not reach.
+int large_dimensions(const Problem& p) {
+  const bool has_heads = p.query_heads > usual_sizes.query_heads || group_of(p) > 8;
+  const bool has_length = p.query_len > 4 * usual_sizes.len || p.key_len > 4 * usual_sizes.len;
+  return (has_heads ? 1 : 0) + (has_length ? 1 : 0) + (p.batch > usual_sizes.batch ? 1 : 0) +
+         (p.head_dim > usual_sizes.head_dim ? 1 : 0);
+}
+
+/// The kernel under the same name, without what `refuses` holds for.
+template <typename Refuses>
+KernelInfo that_refuses(const KernelInfo& kernel, const Refuses& refuses) {
+  KernelInfo narrow = kernel;
+  narrow.unsupported = [refuses, inner = kernel.unsupported](
+                           const Problem& p, const Plan& plan) -> std::optional<std::string> {
+    if (refuses(p)) return "too large";
+    return inner ? inner(p, plan) : std::nullopt;
+  };
+  return narrow;
+}
+
+TEST(HeavyTail, OneDimensionAtATimeIsLargeAndNotMuchOftenerThanOneCaseInTen) {
+  for (const KernelInfo* kernel : {&tiled_kernel(), &kernel_of_every_shape()}) {
+    std::size_t large = 0;
+    const std::vector<Case> cases = cases_of_tail_test(*kernel, 1500);
+    for (const Case& c : cases) {
+      EXPECT_LE(large_dimensions(c.problem), 1) << to_string(c);
+      large += large_dimensions(c.problem) > 0 ? 1 : 0;
+    }
+    EXPECT_GT(20 * large, cases.size()) << kernel->name;
+    EXPECT_LT(8 * large, cases.size()) << kernel->name;
+  }
+}
+
+TEST(HeavyTail, EveryDimensionReachesItsLimit) {
+  SizeLimits most{};
+  std::int64_t group = 0, queries = 0, odd_heads = 0;
+  for (const Case& c : cases_of_tail_test(kernel_of_every_shape(), 4000)) {
+    const Problem& p = c.problem;
+    most.batch = std::max(most.batch, p.batch);
+    most.query_heads = std::max(most.query_heads, p.query_heads);
+    most.len = std::max(most.len, p.key_len);
+    most.head_dim = std::max(most.head_dim, p.head_dim);
+    queries = std::max(queries, p.query_len);
+    group = std::max(group, group_of(p));
+    odd_heads += p.query_heads > 32 && p.query_heads % 2 == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(most.batch, tail_sizes.batch);
+  EXPECT_EQ(most.query_heads, tail_sizes.query_heads);
+  EXPECT_EQ(group, tail_sizes.query_heads);
+  EXPECT_EQ(most.head_dim, tail_sizes.head_dim);
+  EXPECT_EQ(most.len, tail_sizes.len);
+  EXPECT_GT(queries, tail_sizes.len / 2);
+  EXPECT_GT(odd_heads, 0);
+}
+
+TEST(HeavyTail, EveryHeadDimThatAKernelListsIsDrawn) {
+  KernelInfo kernel = kernel_of_every_shape();
+  kernel.head_dims = {64, 96, 160, 192, 256, 576};
+  std::set<std::int64_t> drawn;
+  for (const Case& c : cases_of_tail_test(kernel, 1500)) drawn.insert(c.problem.head_dim);
+  EXPECT_EQ(drawn, std::set(kernel.head_dims.begin(), kernel.head_dims.end()));
+}
+
+TEST(HeavyTail, HeadDimsToWhereAKernelRefusesThemAreDrawn) {
+  const KernelInfo kernel =
+      that_refuses(kernel_of_every_shape(), [](const Problem& p) { return p.head_dim > 256; });
+  std::map<std::int64_t, int> wide;
+  for (const Case& c : cases_of_tail_test(kernel, 1500)) {
+    if (c.problem.head_dim > usual_sizes.head_dim) ++wide[c.problem.head_dim];
+  }
+  EXPECT_TRUE(wide.contains(256));
+  EXPECT_GT(wide.size(), 5U);
+}
+
+TEST(HeavyTail, AKernelThatRefusesEverythingLargeGetsAsManyCases) {
+  const KernelInfo kernel = that_refuses(kernel_of_every_shape(),
+                                         [](const Problem& p) { return large_dimensions(p) > 0; });
+  int many_queries = 0;
+  for (const Case& c : cases_of_tail_test(kernel, 500)) many_queries += c.problem.query_len > 24;
+  EXPECT_GT(many_queries, 100) << "the cases in place of the large ones are of usual sizes";
+}
+
+TEST(HeavyTail, LimitsOfTheUserHoldForEveryCase) {
+  const GeneratorOptions options{
+      .max_len = 100, .max_head_dim = 48, .max_batch = 2, .max_query_heads = 3};
+  for (const Case& c : cases_of_tail_test(kernel_of_every_shape(), 800, options)) {
+    const Problem& p = c.problem;
+    EXPECT_LE(p.query_len, 100) << to_string(c);
+    EXPECT_LE(p.key_len, 400) << to_string(c);
+    EXPECT_LE(p.batch, 2) << to_string(c);
+    EXPECT_LE(p.query_heads, 3) << to_string(c);
+    if (input_family(c.inputs.family).head_dims.empty()) EXPECT_LE(p.head_dim, 48) << to_string(c);
+  }
+}
+
+TEST(HeavyTail, ALimitAboveTheUsualSizesIsReachedAndKept) {
+  const GeneratorOptions options{
+      .max_len = 700, .max_head_dim = 256, .max_batch = 128, .max_query_heads = 64};
+  SizeLimits most{};
+  int wide = 0, long_cases = 0;
+  const std::vector<Case> cases = cases_of_tail_test(kernel_of_every_shape(), 1500, options);
+  for (const Case& c : cases) {
+    const Problem& p = c.problem;
+    most.batch = std::max(most.batch, p.batch);
+    most.query_heads = std::max(most.query_heads, p.query_heads);
+    most.len = std::max(most.len, p.query_len);
+    most.head_dim = std::max(most.head_dim, p.head_dim);
+    wide += p.head_dim > usual_sizes.head_dim ? 1 : 0;
+    long_cases += p.query_len > usual_sizes.len ? 1 : 0;
+  }
+  EXPECT_EQ(most.batch, 128);
+  EXPECT_EQ(most.query_heads, 64);
+  EXPECT_EQ(most.head_dim, 256);
+  EXPECT_LE(most.len, 700);
+  EXPECT_GT(20 * wide, 1500) << "usual cases have wide heads too";
+  EXPECT_GT(5 * long_cases, 1500) << "usual cases are long too";
+}
+
+TEST(HeavyTail, OneCaseInTwentyIsCausalWithAsManyQueriesAsKeysInWholeTiles) {
+  std::size_t squares = 0;
+  const std::vector<Case> cases = cases_of_tail_test(tiled_kernel(), 1500);
+  for (const Case& c : cases) {
+    const auto features = features_of(tiled_kernel(), c);
+    squares += std::ranges::count(features, "causal, as many queries as keys, several whole tiles");
+  }
+  EXPECT_GT(25 * squares, cases.size());
+}
+
+TEST(HeavyTail, APlanWithoutFieldsGetsManyKeysAroundMultiplesOf64) {
+  KernelInfo kernel = kernel_of_every_shape();
+  kernel.plans = [](const Problem&) { return std::vector<Plan>{{}}; };
+  int many = 0, beside = 0, decode = 0;
+  for (const Case& c : cases_of_tail_test(kernel, 300)) {
+    const Problem& p = c.problem;
+    many += p.key_len > 256 ? 1 : 0;
+    beside += p.key_len > 128 && (p.key_len % usual_tile == 1 || p.key_len % usual_tile == 63);
+    decode += p.query_len == 1 && p.key_len > 256 && p.key_len % 2 == 1;
+  }
+  EXPECT_GT(many, 20);
+  EXPECT_GT(beside, 10);
+  EXPECT_GT(decode, 1);
+}
+
+TEST(HeavyTail, OnAGpuAFarTensorTakesEightGibibytesAtMost) {
+  KernelInfo kernel = kernel_of_every_shape();
+  kernel.executor = Executor::gpu;
+  const GeneratorOptions options{.far_elements_on_gpu = true};
+  int far = 0, farther = 0;
+  for (const Case& c : cases_of_tail_test(kernel, 1500, options)) {
+    const StoredShapes shapes = stored_shapes(c.problem);
+    TensorLayout near = c.layouts.k;
+    near.outer_gap = 0;
+    const std::int64_t between = span_of(shapes.k, c.layouts.k) - span_of(shapes.k, near);
+    const std::size_t size = format_of(c.problem.element_type).size_bytes;
+    EXPECT_LT(static_cast<std::size_t>(between) * size >> 20U, (std::size_t{8} << 10U) + 1);
+    far += between >= far_elements / 2 ? 1 : 0;
+    farther += between >= far_elements ? 1 : 0;
+  }
+  EXPECT_GT(far, 5);
+  EXPECT_GT(farther, 0) << "beyond 2^32 elements of two bytes";
+}
+
+/// Shrinks the first case of the kernel that fails, with the budget of a campaign.
+Problem smallest_failing(const std::function<bool(const Problem&)>& fails) {
+  const KernelInfo& kernel = kernel_of_every_shape();
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    const auto c = draw_case(kernel, {}, 5, i);
+    if (!c || !fails(c->problem)) continue;
+    return shrink(
+               kernel, *c, [&](const Case& other) { return fails(other.problem); },
+               ShrinkBudget{}.calls)
+        .problem;
+  }
+  ADD_FAILURE() << "no case fails";
+  return {};
+}
+
+TEST(HeavyTail, LargeSizesShrinkToTheSmallestThatFailsWithinTheBudgetOfACampaign) {
+  EXPECT_EQ(smallest_failing([](const Problem& p) { return p.key_len >= 1413; }).key_len, 1413);
+  EXPECT_EQ(smallest_failing([](const Problem& p) { return p.query_len >= 777; }).query_len, 777);
+  EXPECT_EQ(smallest_failing([](const Problem& p) { return p.batch >= 119; }).batch, 119);
+  EXPECT_EQ(smallest_failing([](const Problem& p) { return p.head_dim >= 133; }).head_dim, 133);
+  EXPECT_EQ(smallest_failing([](const Problem& p) { return p.kv_heads >= 23; }).query_heads, 23);
+  const Problem packed = smallest_failing([](const Problem& p) { return group_of(p) >= 37; });
+  EXPECT_EQ(packed.query_heads, 37);
+  EXPECT_EQ(packed.kv_heads, 1);
+}
+
+}  // namespace
+}  // namespace attest

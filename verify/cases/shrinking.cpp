@@ -1,0 +1,243 @@
+#include "verify/cases/shrinking.hpp"
+
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/inputs/input_family.hpp"
+
+namespace attest {
+namespace {
+
+/// Smaller values of a size, boldest first: a few small ones, then ever smaller parts less, so that
+/// thousands reach the smallest that fails in a few dozen steps.
+std::vector<std::int64_t> smaller_sizes(std::int64_t size, std::int64_t least) {
+  std::vector<std::int64_t> smaller;
+  for (const std::int64_t candidate :
+       {least, std::int64_t{1}, std::int64_t{2}, size / 2, size - size / 4, size - size / 8,
+        size - size / 16, size - size / 64, size - 1}) {
+    if (candidate >= least && candidate < size) smaller.push_back(candidate);
+  }
+  std::ranges::sort(smaller);
+  const auto repeated = std::ranges::unique(smaller);
+  smaller.erase(repeated.begin(), repeated.end());
+  return smaller;
+}
+
+/// The same of a length; those around a tile's edge are the likely culprits.
+std::vector<std::int64_t> smaller_lengths(std::int64_t length, std::int64_t tile,
+                                          std::int64_t least) {
+  std::vector<std::int64_t> smaller = smaller_sizes(length, least);
+  for (const std::int64_t candidate : {tile + 1, tile, 2 * tile + 1}) {
+    if (candidate >= least && candidate < length) smaller.push_back(candidate);
+  }
+  std::ranges::sort(smaller);
+  const auto repeated = std::ranges::unique(smaller);
+  smaller.erase(repeated.begin(), repeated.end());
+  return smaller;
+}
+
+/// Powers of two, which most kernels have; then those that the kernel lists, or any.
+std::vector<std::int64_t> smaller_head_dims(const KernelInfo& kernel, std::int64_t head_dim) {
+  std::vector<std::int64_t> dims{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+  const std::vector<std::int64_t> any = smaller_sizes(head_dim, 1);
+  const std::vector<std::int64_t>& more = kernel.head_dims.empty() ? any : kernel.head_dims;
+  dims.insert(dims.end(), more.begin(), more.end());
+  std::erase_if(dims, [&](std::int64_t dim) { return dim >= head_dim; });
+  std::ranges::sort(dims);
+  const auto repeated = std::ranges::unique(dims);
+  dims.erase(repeated.begin(), repeated.end());
+  return dims;
+}
+
+void without_window(Problem& problem, Mask mask) {
+  problem.mask = mask;
+  problem.window = {};
+}
+
+/// A dense problem first, then without one of the extras at a time.
+template <typename Add>
+void add_without_extras(const Problem& problem, const Add& add) {
+  const auto without_lengths = [](Case& s) { s.problem.length_seed = 0; };
+  const auto without_padding = [](Case& s) { s.problem.padding_seed = 0; };
+  const auto without_softcap = [](Case& s) { s.problem.softcap = 0; };
+  const auto without_value_dim = [](Case& s) { s.problem.value_dim = 0; };
+  const auto without_window_mask = [](Case& s) {
+    if (is_window(s.problem.mask)) without_window(s.problem, Mask::none);
+  };
+  add([&](Case& s) {
+    without_lengths(s);
+    without_padding(s);
+    without_softcap(s);
+    without_value_dim(s);
+    without_window_mask(s);
+    if (problem.query_len == 0) s.problem.query_len = 1;
+  });
+  add(without_lengths);
+  add(without_padding);
+  add(without_softcap);
+  add(without_value_dim);
+  add(without_window_mask);
+  if (problem.query_len == 0) add([](Case& s) { s.problem.query_len = 1; });
+  // Other lengths and other keys may show the same with fewer entries.
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+    if (problem.length_seed > seed) add([=](Case& s) { s.problem.length_seed = seed; });
+    if (problem.padding_seed > seed) add([=](Case& s) { s.problem.padding_seed = seed; });
+  }
+}
+
+/// Sides without an end, then smaller ones; causal masks are windows with one such side.
+template <typename Add>
+void add_smaller_windows(const Case& c, const Add& add) {
+  if (!is_window(c.problem.mask)) return;
+  const bool is_top_left = c.problem.mask == Mask::window_top_left;
+  add([&](Case& s) {
+    without_window(s.problem, is_top_left ? Mask::causal_top_left : Mask::causal_bottom_right);
+  });
+  for (std::int64_t Window::*side : {&Window::left, &Window::right}) {
+    const std::int64_t length = c.problem.window.*side;
+    if (length < 0) continue;
+    add([&](Case& s) { s.problem.window.*side = -1; });
+    for (const std::int64_t smaller : smaller_lengths(length, c.plan.key_tile, 0)) {
+      add([&](Case& s) { s.problem.window.*side = smaller; });
+    }
+  }
+}
+
+}  // namespace
+
+bool has_inputs(const Case& c) {
+  const InputFamily& family = input_family(c.inputs.family);
+  if (!family.head_dims.empty() &&
+      std::ranges::find(family.head_dims, c.problem.head_dim) == family.head_dims.end()) {
+    return false;
+  }
+  return !family.unsupported || !family.unsupported(c.problem);
+}
+
+std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c) {
+  if (auto reason = why_unsupported(kernel, c)) return reason;
+  const std::vector<Plan> plans = kernel.plans(c.problem);
+  if (std::ranges::find(plans, c.plan) != plans.end()) return std::nullopt;
+  return fmt::format("{} does not offer the plan {} for the problem", kernel.name,
+                     to_string(c.plan));
+}
+
+bool can_run(const KernelInfo& kernel, const Case& c) {
+  return has_inputs(c) && !why_refused(kernel, c);
+}
+
+std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
+  std::vector<Case> candidates;
+  const auto add = [&](const auto& change) {
+    Case simpler = c;
+    change(simpler);
+    simpler.problem = with_length_multiples(kernel, simpler.problem);
+    simpler.layouts = fitted(kernel.layout_needs, simpler.problem, simpler.layouts);
+    if (!(simpler == c) && can_run(kernel, simpler)) candidates.push_back(std::move(simpler));
+  };
+  add_without_extras(c.problem, add);
+  add([](Case& s) { s.problem.batch = s.problem.query_heads = s.problem.kv_heads = 1; });
+  // One head fails less often than many: other values may help.
+  for (const std::uint64_t seed : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
+    if (c.problem.batch * c.problem.query_heads == 1) break;
+    add([&](Case& s) {
+      s.problem.batch = s.problem.query_heads = s.problem.kv_heads = 1;
+      s.inputs.seed = seed;
+    });
+  }
+  add([](Case& s) { s.problem.batch = 1; });
+  add([](Case& s) { s.problem.query_heads = s.problem.kv_heads = 1; });
+  add([](Case& s) {
+    s.problem.query_heads = s.problem.query_heads / s.problem.kv_heads;
+    s.problem.kv_heads = 1;
+  });
+  add([](Case& s) { s.problem.query_heads = s.problem.kv_heads; });
+  for (const std::int64_t batch : smaller_sizes(c.problem.batch, 1)) {
+    add([&](Case& s) { s.problem.batch = batch; });
+  }
+  const std::int64_t group = c.problem.query_heads / c.problem.kv_heads;
+  for (const std::int64_t kv_heads : smaller_sizes(c.problem.kv_heads, 1)) {
+    add([&](Case& s) {
+      s.problem.kv_heads = kv_heads;
+      s.problem.query_heads = group * kv_heads;
+    });
+  }
+  for (const std::int64_t smaller_group : smaller_sizes(group, 1)) {
+    add([&](Case& s) { s.problem.query_heads = smaller_group * s.problem.kv_heads; });
+  }
+  add([](Case& s) { s.layouts = {}; });
+  for (const std::int64_t length : smaller_lengths(c.problem.query_len, c.plan.query_tile, 1)) {
+    add([&](Case& s) { s.problem.query_len = length; });
+    add([&](Case& s) { s.problem.query_len = s.problem.key_len = length; });
+  }
+  for (const std::int64_t length : smaller_lengths(c.problem.key_len, c.plan.key_tile, 0)) {
+    add([&](Case& s) { s.problem.key_len = length; });
+  }
+  for (const std::int64_t value_dim : {1, 8, 16, 64}) {
+    if (value_dim >= c.problem.value_dim) break;
+    add([&](Case& s) { s.problem.value_dim = value_dim; });
+  }
+  for (const std::int64_t head_dim : smaller_head_dims(kernel, c.problem.head_dim)) {
+    add([&](Case& s) {
+      const bool is_default = s.problem.scale == default_scale(s.problem.head_dim);
+      s.problem.head_dim = head_dim;
+      if (is_default) s.problem.scale = default_scale(head_dim);
+    });
+  }
+  add([](Case& s) { without_window(s.problem, Mask::none); });
+  add_smaller_windows(c, add);
+  add([](Case& s) { s.problem.element_type = ElementType::fp32; });
+  add([](Case& s) { s.problem.scale = default_scale(s.problem.head_dim); });
+  for (const Plan& plan : kernel.plans(c.problem)) {
+    if (plan == c.plan) break;  // plans are listed smallest first
+    add([&](Case& s) { s.plan = plan; });
+  }
+  for (const std::string_view family : {"zero_q", "sparse_integers", "normal"}) {
+    if (c.inputs.family == family) break;
+    add([&](Case& s) {
+      s.inputs.family = family;
+      s.inputs.magnitude = 1;
+    });
+  }
+  add([](Case& s) { s.inputs.round_to_integers = true; });
+  for (const double factor : {0.01, 0.1, 0.5, 0.8}) {
+    if (c.inputs.magnitude * factor < 1) continue;
+    add([&](Case& s) { s.inputs.magnitude = std::round(s.inputs.magnitude * factor); });
+  }
+  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+    add([&](Case& s) { s.layouts.*tensor = {}; });
+    add([&](Case& s) { (s.layouts.*tensor).order = DimOrder::bhnd; });
+    for (std::int64_t TensorLayout::*field :
+         {&TensorLayout::outer_gap, &TensorLayout::plane_gap, &TensorLayout::row_gap,
+          &TensorLayout::base_offset, &TensorLayout::lone_stride}) {
+      add([&](Case& s) { (s.layouts.*tensor).*field = 0; });
+    }
+  }
+  add([](Case& s) { s.schedule_seed = 0; });
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
+    if (c.inputs.seed <= seed) break;
+    add([&](Case& s) { s.inputs.seed = seed; });
+  }
+  return candidates;
+}
+
+Case shrink(const KernelInfo& kernel, const Case& c, const std::function<bool(const Case&)>& fails,
+            int max_calls) {
+  rc::Shrinkable<Case> smallest = rc::shrinkable::shrinkRecur(
+      c, [&](const Case& parent) { return rc::seq::fromContainer(simpler_cases(kernel, parent)); });
+  rc::Seq<rc::Shrinkable<Case>> children = smallest.shrinks();
+  while (max_calls > 0) {
+    const rc::Maybe<rc::Shrinkable<Case>> child = children.next();
+    if (!child) break;
+    --max_calls;
+    if (!fails(child->value())) continue;
+    smallest = *child;
+    children = smallest.shrinks();
+  }
+  return smallest.value();
+}
+
+}  // namespace attest

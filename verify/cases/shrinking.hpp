@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/records/case.hpp"
+#include "core/run/kernel.hpp"
+
+namespace attest {
+
+/// Whether the case's input family has values for its problem.
+[[nodiscard]] bool has_inputs(const Case& c);
+/// Why the kernel cannot run the case: a sentence of its own, or a Plan that it does not offer for
+/// the problem. Nothing when it can.
+[[nodiscard]] std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c);
+/// Whether kernel, plan and input family can all run the case.
+[[nodiscard]] bool can_run(const KernelInfo& kernel, const Case& c);
+
+/// Simpler cases that the kernel supports, boldest first: no lengths, padding, softcap, value_dim
+/// or window; fewer batches, heads, rows, keys, dims; contiguous layouts; no mask, smaller windows;
+/// the smallest tiles; plainer inputs.
+[[nodiscard]] std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c);
+
+/// A case without a simpler one that still satisfies `fails`: a greedy walk down RapidCheck's tree
+/// of shrinks. `fails` is called at most `max_calls` times.
+[[nodiscard]] Case shrink(const KernelInfo& kernel, const Case& c,
+                          const std::function<bool(const Case&)>& fails, int max_calls);
+
+}  // namespace attest

@@ -1,0 +1,86 @@
+// What the heavy tail, whole square tiles and Plans without tiles are drawn for.
+#include <algorithm>
+
+#include "core/attention/stored_shapes.hpp"
+#include "verify/cases/feature_list.hpp"
+#include "verify/cases/lengths.hpp"
+
+namespace attest {
+namespace {
+
+/// Some query of the first entry sees more than `keys` keys, but not all.
+bool has_window_above(const Problem& p, std::int64_t keys) {
+  if (!is_window(p.mask)) return false;
+  for (std::int64_t query = 0; query < p.query_len_of(0); ++query) {
+    const std::int64_t seen = p.visible_range(0, query).size();
+    if (seen > keys && seen < p.key_len_of(0)) return true;
+  }
+  return false;
+}
+
+bool is_square_of_tiles(const Case& c) {
+  const Problem& p = c.problem;
+  const std::int64_t rows = tile_or_usual(c.plan.query_tile), keys = tile_or_usual(c.plan.key_tile);
+  const bool is_causal = p.mask == Mask::causal_top_left || p.mask == Mask::causal_bottom_right;
+  return is_causal && p.length_seed == 0 && p.query_len == p.key_len && p.query_len >= 2 * rows &&
+         p.key_len >= 2 * keys && p.query_len % rows == 0 && p.key_len % keys == 0;
+}
+
+/// Does some tensor span more elements?
+bool spans_more_than(const Case& c, std::int64_t elements) {
+  const StoredShapes shapes = stored_shapes(c.problem);
+  return std::max({span_of(shapes.q, c.layouts.q), span_of(shapes.k, c.layouts.k),
+                   span_of(shapes.v, c.layouts.v), span_of(shapes.o, c.layouts.o)}) > elements;
+}
+
+}  // namespace
+
+void add_tail_features(std::vector<Feature>& list) {
+  const auto add = [&](std::string name, std::vector<int> zoo, Predicate holds,
+                       std::string needs = {}) {
+    list.push_back(feature(std::move(name), std::move(zoo), std::move(holds)));
+    list.back().needs = std::move(needs);
+  };
+  add("over 256 queries", {}, [](const Case& c) { return c.problem.query_len > 256; });
+  add("over 1,024 queries", {}, [](const Case& c) { return c.problem.query_len > 1024; });
+  add("over 1,024 keys", {}, [](const Case& c) { return c.problem.key_len > 1024; });
+  add("over 2,048 keys", {}, [](const Case& c) { return c.problem.key_len > 2048; });
+  add("over eight key tiles", {},
+      [](const Case& c) { return c.plan.key_tile > 1 && c.problem.key_len > 8 * c.plan.key_tile; });
+  add("key splits of over 2,048 keys", {8, 34},
+      [](const Case& c) { return c.plan.key_splits > 1 && c.problem.key_len > 2048; });
+  add("one query, an odd number of keys above 256", {10}, [](const Case& c) {
+    return c.problem.query_len == 1 && c.problem.key_len > 256 && c.problem.key_len % 2 == 1;
+  });
+  add("causal, as many queries as keys, several whole tiles", {6, 9}, is_square_of_tiles);
+  add(
+      "window of over 1,024 keys, not all", {42},
+      [](const Case& c) { return has_window_above(c.problem, 1024); }, "a kernel with windows");
+  add("more than 32 query heads", {30}, [](const Case& c) { return c.problem.query_heads > 32; });
+  add("group above 8", {30, 31},
+      [](const Case& c) { return c.problem.query_heads > 8 * c.problem.kv_heads; });
+  add("batch above 8", {36}, [](const Case& c) { return c.problem.batch > 8; });
+  add("batch above 256", {36}, [](const Case& c) { return c.problem.batch > 256; });
+  add(
+      "head_dim above 128", {43}, [](const Case& c) { return c.problem.head_dim > 128; },
+      "a kernel with head dims above 128");
+  const auto has_no_tile = [](const Case& c) {
+    return c.plan.query_tile == 0 && c.plan.key_tile == 0;
+  };
+  const std::string no_tile = "a kernel with plans that name no tile";
+  add(
+      "over 256 keys, no tile in the plan", {},
+      [=](const Case& c) { return has_no_tile(c) && c.problem.key_len > 256; }, no_tile);
+  add(
+      "one key past, or short of, a multiple of 64, no tile in the plan", {},
+      [=](const Case& c) {
+        const std::int64_t past = c.problem.key_len % usual_tile;
+        return has_no_tile(c) && c.problem.key_len >= usual_tile - 1 &&
+               (past == 1 || past == usual_tile - 1);
+      },
+      no_tile);
+  add("elements beyond 2^32", {21, 22},
+      [](const Case& c) { return spans_more_than(c, 2 * far_elements); });
+}
+
+}  // namespace attest

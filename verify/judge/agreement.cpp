@@ -1,0 +1,152 @@
+#include "verify/judge/agreement.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/inputs/random.hpp"
+
+namespace attest {
+namespace {
+
+Tensor<double> sum(const Tensor<double>& a, const Tensor<double>& b) {
+  Tensor<double> total = a;
+  for (std::size_t i = 0; i < total.values().size(); ++i) total.values()[i] += b.values()[i];
+  return total;
+}
+
+/// The first rows of every head of entry b, as a tensor of `shape`.
+template <typename T>
+Tensor<T> rows_of(const Tensor<T>& from, std::int64_t b, const Shape& shape) {
+  Tensor<T> to(shape);
+  for (std::int64_t h = 0; h < shape[1]; ++h) {
+    for (std::int64_t n = 0; n < shape[2]; ++n) {
+      std::ranges::copy(from.row(b, h, n), to.row(0, h, n).begin());
+    }
+  }
+  return to;
+}
+
+/// The elements of one tensor that are compared. `d_of(d)` is what `is_compared` calls column d.
+template <typename ColumnOf>
+Check check_tensor(std::string_view name, const Tensor<float>& got, const Tensor<float>& want,
+                   const Tensor<double>* bound, std::string_view failure,
+                   const IsCompared& is_compared, const ColumnOf& column_of) {
+  const Shape shape = want.shape();
+  Comparison comparison;
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        for (std::int64_t d = 0; d < shape[3]; ++d) {
+          if (is_compared && !is_compared(b, h, n, column_of(d))) continue;
+          WorstElement here{
+              .index = {b, h, n, d}, .got = got.at(b, h, n, d), .want = want.at(b, h, n, d)};
+          if (!same_bits_or_both_nan(got.at(b, h, n, d), want.at(b, h, n, d))) {
+            here.bound = bound == nullptr ? 0 : bound->at(b, h, n, d);
+            here.ratio = bound == nullptr ? std::numeric_limits<double>::infinity()
+                                          : error_over_bound(here.got, here.want, here.bound);
+          }
+          comparison.add(here);
+        }
+      }
+    }
+  }
+  return check_of(std::string(name), comparison, failure);
+}
+
+}  // namespace
+
+bool claims_same_bits(const KernelInfo& kernel, const Differences& differences) {
+  return kernel.is_deterministic && !(differences.batch && !kernel.is_batch_invariant) &&
+         !(differences.addresses && kernel.depends_on_alignment) &&
+         !(differences.neighbours && kernel.shares_reference);
+}
+
+Agreement within_bounds(const KernelInfo& kernel, const Answer& of_got, const Answer& of_want) {
+  return {.within = Agreement::Bounds{.o = sum(of_got.o_bound, of_want.o_bound),
+                                      .lse = sum(of_got.lse_bound, of_want.lse_bound)},
+          .has_lse = kernel.has_lse};
+}
+
+Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
+                       const std::function<Answer()>& answer) {
+  if (claims_same_bits(kernel, differences)) return {.has_lse = kernel.has_lse};
+  const Answer both = answer();
+  return within_bounds(kernel, both, both);
+}
+
+Agreement agreement_of(Run& run, const Differences& differences) {
+  return agreement_of(run.kernel(), differences, [&] { return run.answer(); });
+}
+
+Check check_agree(const Outputs& got, const Outputs& want, const Agreement& agreement,
+                  std::string_view failure, const IsCompared& is_compared) {
+  const bool is_bounded = agreement.within.has_value();
+  const Check o = check_tensor("O", got.o, want.o, is_bounded ? &agreement.within->o : nullptr,
+                               failure, is_compared, [](std::int64_t d) { return d; });
+  if (o.status == Check::Status::failed || !agreement.has_lse) return o;
+  const std::int64_t columns = want.o.shape()[3];
+  const Check lse =
+      check_tensor("LSE", got.lse, want.lse, is_bounded ? &agreement.within->lse : nullptr, failure,
+                   is_compared, [=](std::int64_t) { return columns; });
+  return lse.status == Check::Status::passed ? o : lse;
+}
+
+Check check_lse(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
+                std::string_view failure) {
+  if (!kernel.has_lse) return Check::passed();
+  return check_of("LSE", compare(got.lse, answer.lse, answer.lse_bound), failure);
+}
+
+bool may_scale_heads(const KernelInfo& kernel, const Parts& parts) {
+  const bool is_ours_on_a_gpu = kernel.executor != Executor::cpu && kernel.plugin.empty();
+  return parts.scaled_to > 0 && !is_ours_on_a_gpu;
+}
+
+std::optional<std::int64_t> drawn_entry(const Run& run, std::uint64_t stream,
+                                        const std::function<bool(std::int64_t b)>& is_eligible) {
+  std::vector<std::int64_t> entries;
+  for (std::int64_t b = 0; b < run.problem().batch; ++b) {
+    if (is_eligible(b)) entries.push_back(b);
+  }
+  if (entries.empty()) return std::nullopt;
+  return entries[static_cast<std::size_t>(random_below(run.the_case().inputs.seed, stream, 0,
+                                                       static_cast<std::int64_t>(entries.size())))];
+}
+
+DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
+                       const std::vector<std::int64_t>& keys) {
+  DenseEntry entry{.the_case = c, .inputs = {}};
+  Problem& p = entry.the_case.problem;
+  p.batch = 1;
+  p.query_len = c.problem.query_len_of(b);
+  p.key_len = static_cast<std::int64_t>(keys.size());
+  p.length_seed = p.padding_seed = 0;
+  entry.the_case.layouts = {};
+  entry.inputs = {rows_of(inputs.q, b, query_shape(p)), Tensor<float>(key_shape(p)),
+                  Tensor<float>(value_shape(p))};
+  for (std::int64_t h = 0; h < p.kv_heads; ++h) {
+    for (std::int64_t j = 0; j < p.key_len; ++j) {
+      const std::int64_t key = keys[static_cast<std::size_t>(j)];
+      std::ranges::copy(inputs.k.row(b, h, key), entry.inputs.k.row(0, h, j).begin());
+      std::ranges::copy(inputs.v.row(b, h, key), entry.inputs.v.row(0, h, j).begin());
+    }
+  }
+  return entry;
+}
+
+Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
+                        std::string_view failure) {
+  const Problem& p = entry.the_case.problem;
+  const Launch dense = run.launch(entry.the_case, entry.inputs);
+  const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
+  const Outputs& base = run.base().outputs;
+  const Answer& all = run.answer();
+  const Outputs mine{.o = rows_of(base.o, b, output_shape(p)),
+                     .lse = rows_of(base.lse, b, lse_shape(p))};
+  Answer of_mine;
+  of_mine.o_bound = rows_of(all.o_bound, b, output_shape(p));
+  of_mine.lse_bound = rows_of(all.lse_bound, b, lse_shape(p));
+  return check_agree(mine, dense.outputs, within_bounds(run.kernel(), of_mine, answer), failure);
+}
+
+}  // namespace attest

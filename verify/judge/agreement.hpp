@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "verify/judge/law.hpp"
+
+// What laws share that compare one launch with another of the same exact answer.
+namespace attest {
+
+/// What else differs between two launches of one exact answer. Of each a kernel says whether it may
+/// change bits.
+struct Differences {
+  bool batch = false;       ///< what else is in the batch, or the place there
+  bool addresses = false;   ///< addresses or strides
+  bool neighbours = false;  ///< scores of other rows
+};
+/// Does the kernel claim that the two have the same bits?
+[[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Differences& differences);
+
+/// How far two launches of one exact answer may lie apart.
+struct Agreement {
+  struct Bounds {
+    Tensor<double> o, lse;
+  };
+  std::optional<Bounds> within{};  ///< nothing: no bit may differ; a NaN agrees with any NaN
+  bool has_lse = true;             ///< false: LSE is not compared
+};
+/// Within the sum of the two bounds.
+[[nodiscard]] Agreement within_bounds(const KernelInfo& kernel, const Answer& of_got,
+                                      const Answer& of_want);
+/// Bits where the kernel claims them; otherwise the sum of two bounds of `answer()`, which is only
+/// then asked for.
+[[nodiscard]] Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
+                                     const std::function<Answer()>& answer);
+/// The same for two launches that both owe the answer of the case.
+[[nodiscard]] Agreement agreement_of(Run& run, const Differences& differences);
+
+/// Which elements are compared: O[b, h, n, d], and LSE[b, h, n] for d = output_dim.
+using IsCompared =
+    std::function<bool(std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d)>;
+/// The two agree, in O and in LSE. Elements without a finite bound are vacuous, unless their bits
+/// are the same. `is_compared` may be empty: all are.
+[[nodiscard]] Check check_agree(const Outputs& got, const Outputs& want, const Agreement& agreement,
+                                std::string_view failure, const IsCompared& is_compared = {});
+
+/// LSE against the exact answer; passed where the kernel has none.
+[[nodiscard]] Check check_lse(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
+                              std::string_view failure);
+
+/// Emulations on the CPU and kernels of users may scale a whole head by its largest element
+/// (Parts::scaled_to), hidden ones included, so that such a number costs the others digits.
+/// Whatever of ours runs on a GPU scales rows apart.
+[[nodiscard]] bool may_scale_heads(const KernelInfo& kernel, const Parts& parts);
+
+/// One of the entries for which is_eligible(b) holds, drawn by the case's seed and the law's own
+/// `stream`; nothing when there is none.
+[[nodiscard]] std::optional<std::int64_t> drawn_entry(
+    const Run& run, std::uint64_t stream, const std::function<bool(std::int64_t b)>& is_eligible);
+
+/// One entry of a batch as a dense problem of its own.
+struct DenseEntry {
+  Case the_case;
+  Inputs inputs;
+};
+/// Entry b with `keys` of its keys, ascending, under the case's plan. Mask and softcap stay,
+/// layouts become contiguous, lengths and padding are gone.
+[[nodiscard]] DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
+                                     const std::vector<std::int64_t>& keys);
+/// Launches it and compares with entry b of the base launch.
+[[nodiscard]] Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
+                                      std::string_view failure);
+
+}  // namespace attest

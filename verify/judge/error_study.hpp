@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/records/case.hpp"
+#include "core/run/device.hpp"
+#include "core/run/kernel.hpp"
+#include "cpu_reference/tensor_errors.hpp"
+#include "verify/cases/key_order.hpp"
+
+namespace attest {
+
+/// How large the errors of a kernel are on data sets of one kind, O and LSE alike.
+struct ErrorStudy {
+  /// Over all data sets together: the batch axis of `largest_at` counts through them, set s holding
+  /// the entries from s * batch on.
+  TensorErrors o;
+  std::optional<TensorErrors> lse;  ///< nothing: the kernel has none
+  std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
+};
+
+/// What a study may do beside measuring O and LSE as wholes.
+struct ErrorStudyOptions {
+  KeyOrder key_order = KeyOrder::drawn;
+  ErrorDetail detail{};  ///< a map is made of O alone
+  /// The exact answer is that of the inputs before they were rounded to the element type: what a
+  /// user who starts from fp32 gets. No bound then: none holds for inputs that a kernel did not
+  /// see.
+  bool of_unrounded_inputs = false;
+};
+
+/// Runs `c` on `sets` >= 1 data sets with the input seeds c.inputs.seed, c.inputs.seed + 1, ... and
+/// compares with the f64 reference, of which one row a set is certified by the oracle. Throws
+/// InvalidInput when the family or the order of keys does not fit the problem, KernelFault for a
+/// launch that fails or in which the executor saw a defect, std::logic_error if the reference errs
+/// more than it says.
+[[nodiscard]] ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets,
+                                      Device& device, const ErrorStudyOptions& options = {});
+
+}  // namespace attest

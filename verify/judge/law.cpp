@@ -1,0 +1,90 @@
+#include "verify/judge/law.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace attest {
+namespace {
+
+// A function-local static exists before the first registration, whatever the order of
+// initialisation.
+std::vector<Law>& registry() {
+  static std::vector<Law> laws;
+  return laws;
+}
+
+}  // namespace
+
+Check Check::failed(std::string detail) {
+  Check check;
+  check.status = Status::failed;
+  check.detail = std::move(detail);
+  return check;
+}
+
+Check Check::failed_at(std::string tensor, const WorstElement& worst, std::string detail) {
+  Check check = failed(std::move(detail));
+  check.has_element = true;
+  check.tensor = std::move(tensor);
+  check.worst = worst;
+  return check;
+}
+
+Check Check::vacuous(std::string detail) {
+  Check check;
+  check.status = Status::vacuous;
+  check.detail = std::move(detail);
+  return check;
+}
+
+Check check_of(std::string tensor, const Comparison& comparison, std::string_view failure) {
+  if (!comparison.is_within()) {
+    return Check::failed_at(std::move(tensor), comparison.worst, std::string(failure));
+  }
+  Check check;
+  if (comparison.vacuous > 0) {
+    check = Check::vacuous(fmt::format("{} of {} elements of {} have no finite bound",
+                                       comparison.vacuous, comparison.elements, tensor));
+  }
+  check.has_element = comparison.elements > comparison.vacuous;
+  check.tensor = std::move(tensor);
+  check.worst = comparison.worst;
+  return check;
+}
+
+Check check_rows(const Problem& problem,
+                 const std::function<Check(std::int64_t, std::int64_t, std::int64_t)>& check_row) {
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      for (std::int64_t n = 0; n < problem.query_len; ++n) {
+        Check check = check_row(b, h, n);
+        if (check.status != Check::Status::passed) return check;
+      }
+    }
+  }
+  return Check::passed();
+}
+
+std::string_view name_of(Layer layer) {
+  constexpr std::array<std::string_view, 3> names{"exact", "bound", "statistics"};
+  return names[static_cast<std::size_t>(layer)];
+}
+
+LawRegistration::LawRegistration(Law law) {
+  std::vector<Law>& laws = registry();
+  const auto at = std::ranges::lower_bound(laws, law.name, {}, &Law::name);
+  laws.insert(at, std::move(law));
+}
+
+const std::vector<Law>& all_laws() {
+  return registry();
+}
+
+const Law* find_law(std::string_view name) {
+  const auto at = std::ranges::find(registry(), name, &Law::name);
+  return at == registry().end() ? nullptr : &*at;
+}
+
+}  // namespace attest

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verify/judge/compare.hpp"
+#include "verify/judge/run.hpp"
+
+namespace attest {
+
+/// What a law found in one case.
+struct Check {
+  enum class Status { passed, failed, vacuous } status = Status::passed;
+  std::string detail;  ///< failed: one sentence; vacuous: why nothing was decided
+  bool has_element = false;
+  std::string tensor;  ///< `O` or `LSE`, when an element is named
+  WorstElement worst;  ///< also of a passed bound: how much of it was used
+
+  [[nodiscard]] static Check passed() { return {}; }
+  [[nodiscard]] static Check failed(std::string detail);
+  [[nodiscard]] static Check failed_at(std::string tensor, const WorstElement& worst,
+                                       std::string detail);
+  [[nodiscard]] static Check vacuous(std::string detail);
+};
+
+/// Passed, failed at the worst element, or vacuous when elements had no finite bound; `worst`
+/// is filled in.
+[[nodiscard]] Check check_of(std::string tensor, const Comparison& comparison,
+                             std::string_view failure);
+/// Asks `check_row(b, h, n)` about every query row until one has not passed, and returns that
+/// answer.
+[[nodiscard]] Check check_rows(
+    const Problem& problem,
+    const std::function<Check(std::int64_t b, std::int64_t h, std::int64_t n)>& check_row);
+
+/// The three layers of a verdict, from the one that needs no number to the one that needs many.
+enum class Layer {
+  exact,      ///< bits, memory, defects: no tolerance at all
+  bound,      ///< error against the bound that follows from the declared roundings
+  statistics  ///< distribution of the errors, for what a worst-case bound cannot see
+};
+[[nodiscard]] std::string_view name_of(Layer layer);
+
+/// The law that a kernel breaks by saying that it failed (KernelError).
+inline constexpr std::string_view error_law = "returns_no_error";
+
+/// A law that every kernel must obey, in one file of verify/laws.
+struct Law {
+  std::string name;
+  std::string statement;  ///< the law in plain words
+  /// Laws that read the base launch cost nothing and are checked on every case. The others launch
+  /// again: each case draws one of them.
+  enum class Cost { base_launch, more_launches } cost = Cost::base_launch;
+  Layer layer = Layer::exact;
+  std::function<bool(Run&)> applies;  ///< may be empty: always
+  std::function<Check(Run&)> check;
+};
+
+struct LawRegistration {
+  explicit LawRegistration(Law law);
+};
+/// Sorted by name.
+[[nodiscard]] const std::vector<Law>& all_laws();
+/// nullptr when there is none.
+[[nodiscard]] const Law* find_law(std::string_view name);
+
+}  // namespace attest

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor.hpp"
+
+namespace attest {
+
+/// What other projects' test suites compare a kernel with, computed as their frameworks do: whole
+/// score matrix, no tiles, one rounding for every tensor that a framework would store. Rows without
+/// keys are 0 with LSE -inf, as FlashAttention's tests set them.
+struct FrameworkAnswers {
+  /// Inputs and arithmetic widened, the result cast to the element type. Wider than fp16 and bf16
+  /// is fp32; wider than fp32, for which no project has a rule of this kind, is double.
+  Tensor<float> ref;
+  /// In the element type with the scale folded into K (`reorder_ops`); sums in fp32 as hardware
+  /// does, every stored tensor rounded. For fp32: in fp32.
+  Tensor<float> pt;
+  Tensor<float> lse;  ///< [batch, query_heads, query_len, 1], of `ref`
+};
+[[nodiscard]] FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs);
+
+/// A kernel's result for a peer to judge.
+struct PeerCase {
+  const Problem& problem;
+  const Plan& plan;
+  const Outputs& outputs;
+  const FrameworkAnswers& framework;
+};
+
+/// How another project decides whether an attention kernel is right.
+struct PeerRule {
+  std::string_view name;
+  std::string_view rule;    ///< on O
+  std::string_view on_lse;  ///< what it says about LSE
+  std::string_view source;  ///< where it stands
+  bool (*accepts)(const PeerCase&);
+};
+/// FlashAttention 2x, cuDNN 2e-2, xFormers, KernelBench 1e-2, FlashInfer 1e-3. NaN is rejected by
+/// all of them: torch.allclose and assert_close are false for NaN, and FlashAttention compares
+/// torch.max, which keeps NaN, with <=, which NaN fails.
+[[nodiscard]] const std::array<PeerRule, 5>& peer_rules();
+
+}  // namespace attest

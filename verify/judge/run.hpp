@@ -1,0 +1,82 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/tensor.hpp"
+#include "core/base/error.hpp"
+#include "core/records/case.hpp"
+#include "core/run/device.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/session.hpp"
+#include "cpu_reference/error_model.hpp"
+#include "cpu_reference/reference_f64.hpp"
+#include "verify/judge/phase.hpp"
+#include "verify/judge/statistics.hpp"
+#include "verify/judge/watched_kernel.hpp"
+
+namespace attest {
+
+/// One launch of a kernel and all that was seen of it.
+struct Launch {
+  Outputs outputs;
+  MemoryReport memory;
+  std::vector<Finding> findings;
+  std::string changed_mode;  ///< how it left the floating-point mode; empty: as it was
+};
+
+/// A kernel threw, or its launch failed. What its device is worth afterwards is not known.
+class KernelFault : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
+/// A case being verified. Inputs, the base launch, the exact answer and the statistics are made on
+/// first use and kept, so that every law shares them.
+class Run {
+ public:
+  /// All arguments outlive the run. `clock` may be null.
+  Run(const KernelInfo& kernel, const Case& c, Device& device, PhaseClock* clock = nullptr)
+      : case_(c),
+        device_(device),
+        clock_(clock != nullptr ? *clock : own_clock_),
+        kernel_(watched_kernel(kernel, clock_)) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// The kernel; what it is asked is seen by the clock.
+  [[nodiscard]] const KernelInfo& kernel() const { return kernel_; }
+  [[nodiscard]] const Case& the_case() const { return case_; }
+  [[nodiscard]] const Problem& problem() const { return case_.problem; }
+  [[nodiscard]] PhaseClock& clock() { return clock_; }
+
+  [[nodiscard]] const Inputs& inputs();
+  /// The case as it is, launched once.
+  [[nodiscard]] const Launch& base();
+  /// Exact O and LSE of the case with the bounds of this kernel's PrecisionPlan.
+  [[nodiscard]] const Answer& answer();
+  /// What its errors should look like: the rows of the case that the model claims anything about.
+  [[nodiscard]] const std::vector<RowErrorModel>& error_models();
+  /// What the errors of the base launch look like.
+  [[nodiscard]] const StatisticValues& statistics();
+
+  /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
+  /// KernelFault with the error of a launch that failed.
+  [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs);
+  [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs);
+
+ private:
+  const Case& case_;
+  Device& device_;
+  PhaseClock own_clock_;
+  PhaseClock& clock_;
+  const KernelInfo kernel_;
+  std::optional<Inputs> inputs_;
+  std::optional<Launch> base_;
+  std::optional<Answer> answer_;
+  std::optional<std::vector<RowErrorModel>> error_models_;
+  std::optional<StatisticValues> statistics_;
+};
+
+}  // namespace attest

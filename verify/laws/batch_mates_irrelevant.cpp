@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/inputs/random.hpp"
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+Case last_request_alone(const Run& run) {
+  Case c = run.the_case();
+  c.problem.batch = 1;
+  return c;
+}
+
+/// One request of a batch as a batch of its own.
+template <typename T>
+Tensor<T> only(const Tensor<T>& from, std::int64_t request) {
+  Shape shape = from.shape();
+  shape[0] = 1;
+  Tensor<T> to(shape);
+  for (std::int64_t h = 0; h < shape[1]; ++h) {
+    for (std::int64_t n = 0; n < shape[2]; ++n) {
+      std::ranges::copy(from.row(request, h, n), to.row(0, h, n).begin());
+    }
+  }
+  return to;
+}
+
+Outputs only(const Outputs& from, std::int64_t request) {
+  return {.o = only(from.o, request), .lse = only(from.lse, request)};
+}
+
+/// Every other request holds nothing but `value`.
+Tensor<float> replaced_mates(Tensor<float> tensor, std::int64_t request, float value) {
+  const Shape shape = tensor.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1] && b != request; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) std::ranges::fill(tensor.row(b, h, n), value);
+    }
+  }
+  return tensor;
+}
+
+/// Lengths and padding belong to an entry's place, so an entry cannot stand alone with its own.
+bool depends_on_place(const Problem& problem) {
+  return problem.length_seed != 0 || problem.padding_seed != 0;
+}
+
+Check check_alone(Run& run) {
+  const Inputs& in = run.inputs();
+  const std::int64_t last = run.problem().batch - 1;
+  const Inputs inputs{.q = only(in.q, last), .k = only(in.k, last), .v = only(in.v, last)};
+  const Case alone = last_request_alone(run);
+  const Launch launch = run.launch(alone, inputs);
+  Agreement agreement{.has_lse = run.kernel().has_lse};
+  if (!claims_same_bits(run.kernel(), {.batch = true, .addresses = true})) {
+    Answer among_others;
+    among_others.o_bound = only(run.answer().o_bound, last);
+    among_others.lse_bound = only(run.answer().lse_bound, last);
+    agreement =
+        within_bounds(run.kernel(), run.answer_to(alone.problem, alone.plan, inputs), among_others);
+  }
+  return check_agree(launch.outputs, only(run.base().outputs, last), agreement,
+                     "a request alone has another result than among others");
+}
+
+Check check_replaced(Run& run) {
+  const Inputs& in = run.inputs();
+  const std::int64_t request = random_below(run.the_case().inputs.seed, 82, 0, run.problem().batch);
+  const float other =
+      run.kernel().ignores_hidden_nan ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+  const Launch launch = run.launch(run.the_case(), {.q = replaced_mates(in.q, request, other),
+                                                    .k = replaced_mates(in.k, request, other),
+                                                    .v = replaced_mates(in.v, request, other)});
+  return check_agree(
+      launch.outputs, run.base().outputs, agreement_of(run, {}),
+      "the values of other requests changed a request",
+      [=](std::int64_t b, std::int64_t, std::int64_t, std::int64_t) { return b == request; });
+}
+
+const LawRegistration registration{
+    {.name = "batch_mates_irrelevant",
+     .statement = "a request alone has the bits that it has among other requests, under one plan; "
+                  "where lengths or padding tie it to its place, whatever the others hold",
+     .cost = Law::Cost::more_launches,
+     .applies =
+         [](Run& run) {
+           if (run.problem().batch == 1) return false;
+           return depends_on_place(run.problem()) ||
+                  !why_unsupported(run.kernel(), last_request_alone(run));
+         },
+     .check =
+         [](Run& run) {
+           return depends_on_place(run.problem()) ? check_replaced(run) : check_alone(run);
+         }}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,28 @@
+#include <algorithm>
+#include <limits>
+
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+Tensor<float> all_nan(const Tensor<float>& like) {
+  return Tensor<float>(like.shape(), std::numeric_limits<float>::quiet_NaN());
+}
+
+const LawRegistration registration{
+    {.name = "earlier_launch_irrelevant",
+     .statement = "after a launch whose results were all NaN, the case has its bits again",
+     .cost = Law::Cost::more_launches,
+     .applies = {},
+     .check = [](Run& run) {
+       const Outputs& base = run.base().outputs;
+       const Inputs& in = run.inputs();
+       (void)run.launch(run.the_case(),
+                        {.q = all_nan(in.q), .k = all_nan(in.k), .v = all_nan(in.v)});
+       return check_agree(run.launch(run.the_case(), in).outputs, base, agreement_of(run, {}),
+                          "a launch that made only NaN changed the next one");
+     }}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,40 @@
+#include <memory>
+
+#include "core/run/registry.hpp"
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+/// The executor repeats IEEE operations, tensor cores and ex2.approx bit for bit, but not CUDA's
+/// expf, exp2f and logf. Kernels that use ex2.approx take ln_of() for their LSE.
+bool has_arithmetic_that_the_executor_repeats(Run& run) {
+  return run.kernel().precision(run.problem(), run.the_case().plan).exp.name == ex2_approx().name;
+}
+
+/// The same source, compiled for the executor; nullptr when the case is not for it.
+const KernelInfo* twin_of(Run& run) {
+  if (run.kernel().executor != Executor::gpu) return nullptr;
+  const KernelInfo* const twin = find_kernel(run.the_case().kernel, Executor::simt);
+  return twin != nullptr && !why_unsupported(*twin, run.the_case()) ? twin : nullptr;
+}
+
+const LawRegistration registration{
+    {.name = "executor_matches_bitwise",
+     .statement = "on a GPU: the SIMT executor gives the same bits of O and LSE (kernels whose "
+                  "exponential is ex2.approx)",
+     .cost = Law::Cost::more_launches,
+     .applies =
+         [](Run& run) {
+           return twin_of(run) != nullptr && has_arithmetic_that_the_executor_repeats(run);
+         },
+     .check =
+         [](Run& run) {
+           const std::unique_ptr<Device> executor = make_device(Executor::simt);
+           Run twin(*twin_of(run), run.the_case(), *executor, &run.clock());
+           return check_agree(run.base().outputs, twin.base().outputs, agreement_of(run, {}),
+                              "the GPU and the executor give different results");
+         }}};
+
+}  // namespace
+}  // namespace attest

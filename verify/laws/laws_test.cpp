@@ -1,0 +1,331 @@
+// The laws about dense problems against saboteurs; shape_laws_test.cpp and statistic_laws_test.cpp
+// have the others.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <cfenv>
+#include <cmath>
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "verify/laws/sabotage.hpp"
+
+namespace attest {
+namespace {
+
+TEST(Properties, AnErrorPastTheBoundIsCaught) {
+  expect_caught("within_bound", [](const Arguments& a) { o_row(a, 1, 3, 8)[15] *= 1.0001F; });
+  expect_caught("within_bound", [](const Arguments& a) { o_row(a, 1, 3, 8)[15] = std::nanf(""); });
+}
+
+TEST(Properties, AWrongLseIsCaughtEvenIfOIsRight) {
+  expect_caught("lse_within_bound", [](const Arguments& a) {
+    a.lse[a.problem.rows() - 1] *= std::log2(std::exp(1.0F));
+  });
+}
+
+TEST(Properties, AWriteOutsideTheTensorsIsCaught) {
+  expect_caught("guards_untouched", [](const Arguments& a) { o_row(a, 0, 0, 0)[-1] = 0.0F; });
+  expect_caught("guards_untouched",
+                [](const Arguments& a) { o_row(a, 0, 0, 0)[a.problem.head_dim] = 0.0F; });
+}
+
+TEST(Properties, AnUnwrittenElementIsCaught) {
+  expect_caught("outputs_written", [](const Arguments& a) {
+    o_row(a, 1, 0, 4)[3] = decode(ElementType::fp32, poison_bits(ElementType::fp32));
+  });
+}
+
+TEST(Properties, AModifiedInputIsCaught) {
+  expect_caught("inputs_unmodified", [](const Arguments& a) {
+    // Pages of inputs cannot be written to, unless a kernel makes it so.
+    void* const q = const_cast<void*>(a.q);
+    const auto page = reinterpret_cast<std::uintptr_t>(q) / 4096 * 4096;
+    ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);
+    *static_cast<float*>(q) += 1.0F;
+  });
+}
+
+TEST(Properties, AnEmptyRowThatIsNotZeroOrHasAFiniteLseIsCaught) {
+  expect_caught("empty_rows", [](const Arguments& a) { o_row(a, 0, 1, 0)[2] = 1e-30F; });
+  expect_caught("empty_rows", [](const Arguments& a) { a.lse[0] = -49993.0F; });
+}
+
+TEST(Properties, AResultThatChangesFromLaunchToLaunchIsCaught) {
+  int launches = 0;
+  expect_caught("rerun_bitwise", [&](const Arguments& a) {
+    if (++launches % 2 == 0) o_row(a, 0, 0, 8)[0] = std::nextafter(o_row(a, 0, 0, 8)[0], 9.0F);
+  });
+}
+
+TEST(Properties, AResultThatDependsOnStridesIsCaught) {
+  expect_caught("layout_neutral", [](const Arguments& a) {
+    o_row(a, 0, 0, 8)[0] += 1e-3F * static_cast<float>(a.k_strides.row);
+  });
+}
+
+TEST(Properties, AWeightThatIsMissingFromTheDenominatorIsCaughtByConstantValues) {
+  expect_caught("constant_values", [](const Arguments& a) {
+    for (std::int64_t d = 0; d < a.problem.head_dim; ++d) o_row(a, 1, 1, 8)[d] *= 1.001F;
+  });
+}
+
+TEST(Properties, AnLseThatFollowsAConstantVIsCaughtByConstantValues) {
+  expect_caught("constant_values", [](const Arguments& a) {
+    const float* const v = static_cast<const float*>(a.v);
+    a.lse[a.problem.rows() - 1] += v[0] == v[a.v_strides.row] ? 0.1F : 0.0F;
+  });
+}
+
+TEST(Properties, AHeadThatIsTreatedUnlikeTheOthersIsCaught) {
+  expect_caught("permuted_heads_bitwise", [](const Arguments& a) {
+    o_row(a, 0, 1, 8)[0] = std::nextafter(o_row(a, 0, 1, 8)[0], 9.0F);
+  });
+}
+
+TEST(Properties, AnInfluenceOfFutureKeysIsCaught) {
+  Case c = plain_case();
+  c.problem.mask = Mask::causal_top_left;
+  expect_caught(
+      "hidden_keys_irrelevant",
+      [](const Arguments& a) {
+        const float last =
+            static_cast<const float*>(a.v)[a.v_strides.offset(0, 0, a.problem.key_len - 1)];
+        o_row(a, 0, 0, 0)[0] += 0.0F * last;  // 0 * NaN
+      },
+      c);
+}
+
+TEST(Properties, AnInfluenceOfANeighboursQueryIsCaught) {
+  expect_caught("other_queries_irrelevant", [](const Arguments& a) {
+    const auto query = [&](std::int64_t n) {
+      return static_cast<const float*>(a.q)[a.q_strides.offset(0, 0, n)];
+    };
+    // A reference that a pair of rows shares.
+    for (std::int64_t n = 1; n < a.problem.query_len; n += 2) {
+      if (std::abs(query(n)) > 8 || std::abs(query(n - 1)) > 8) {
+        for (const std::int64_t row : {n - 1, n}) {
+          o_row(a, 0, 0, row)[0] = std::nextafter(o_row(a, 0, 0, row)[0], 9.0F);
+        }
+      }
+    }
+  });
+}
+
+TEST(Properties, ASwallowedNaNIsCaught) {
+  expect_caught("nan_stays_in_its_rows", [](const Arguments& a) {
+    for (std::int64_t b = 0; b < a.problem.batch; ++b) {
+      for (std::int64_t h = 0; h < a.problem.query_heads; ++h) {
+        for (std::int64_t n = 0; n < a.problem.query_len; ++n) {
+          for (std::int64_t d = 0; d < a.problem.head_dim; ++d) {
+            if (std::isnan(o_row(a, b, h, n)[d])) o_row(a, b, h, n)[d] = 0.0F;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Properties, ANaNOfOneValueThatSpreadsOverItsRowIsCaught) {
+  const Sabotage spread = [](const Arguments& a) {
+    for (std::int64_t row = 0; row < a.problem.query_len; ++row) {
+      float* const o = o_row(a, 0, 0, row);
+      const bool any =
+          std::any_of(o, o + a.problem.head_dim, [](float x) { return std::isnan(x); });
+      if (any) std::fill(o, o + a.problem.head_dim, std::nanf(""));
+    }
+  };
+  // The case's seed decides whether the NaN goes to Q, K or V and to which head.
+  int caught = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Case c = plain_case();
+    c.inputs.seed = seed;
+    EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+    caught += verdict_of("nan_stays_in_its_rows", c, spread) == Verdict::failed ? 1 : 0;
+  }
+  EXPECT_GT(caught, 0);
+}
+
+TEST(Properties, AResultThatDependsOnThePlanBeyondTheBoundsIsCaught) {
+  expect_caught("plan_invariance", [](const Arguments& a) {
+    o_row(a, 0, 2, 8)[5] += 1e-3F * static_cast<float>(a.plan.key_tile);
+  });
+}
+
+TEST(Properties, AnAdditiveErrorTooSmallForTheBoundIsCaughtByScaledValues) {
+  const Sabotage sabotage = [](const Arguments& a) {
+    float& o = o_row(a, 0, 2, 8)[5];
+    o += 4.0F * (std::nextafter(0.5F, 1.0F) - 0.5F);
+  };
+  expect_caught("scaled_values_bitwise", sabotage);
+}
+
+// Cases where a correct kernel once broke this law: O is rounded up to the smallest normal number
+// of fp16, and weights far from 1 because the bound is infinite.
+TEST(Properties, ScaledValuesAreExactOnlyAboveTheSmallestNormalAndWhereThereIsABound) {
+  Case edge;
+  edge.kernel = "emulated_fma";
+  edge.problem = {.key_len = 33, .head_dim = 64, .element_type = ElementType::fp16, .scale = 0.3F};
+  edge.plan.key_tile = 16;
+  edge.inputs = {.family = "all_negative", .seed = 14376995495844912514ULL, .magnitude = 200};
+  Case huge;
+  huge.kernel = "o8_exp2_skip_rescale";
+  huge.problem = {.key_len = 1, .head_dim = 16, .scale = default_scale(16)};
+  huge.plan.key_tile = 1;
+  huge.inputs = {.family = "equal_huge_logits", .magnitude = 1e9};
+  for (const Case& c : {edge, huge}) {
+    EXPECT_EQ(verdict_of("scaled_values_bitwise", c, [](const Arguments&) {}), Verdict::passed)
+        << to_string(c);
+  }
+}
+
+// All weights of this row vanish, as they may where the bound is infinite: its NaN cannot arrive.
+TEST(Properties, ANaNMayGetLostInARowWithoutABound) {
+  Case c;
+  c.kernel = "emulated_fma";
+  c.problem = {.key_len = 3, .head_dim = 4, .scale = default_scale(4)};
+  c.plan.key_tile = 16;
+  c.inputs = {.family = "huge_logits",
+              .seed = 11460983319809722276ULL,
+              .magnitude = 4e9,
+              .round_to_integers = true};
+  EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+}
+
+TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportBreaksALawOfItsOwn) {
+  const auto refuse = [](const Arguments&) { throw KernelError("out of registers"); };
+  expect_caught("returns_no_error", refuse);
+  expect_caught("within_bound", refuse);
+  HostMemoryDevice device;
+  KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
+  const Case c = plain_case();
+  const auto law_broken = [&] {
+    attest::Run run(kernel, c, device);
+    const CaseVerdict verdict = verify_case(run, {});
+    return verdict.failure ? verdict.failure->law : "";
+  };
+  kernel.precision = [](const Problem&, const Plan&) -> PrecisionPlan { throw KernelError("no"); };
+  EXPECT_EQ(law_broken(), "returns_no_error");
+  kernel.launch = [](const Arguments&, Device&) { throw KernelError("no"); };
+  EXPECT_EQ(law_broken(), "returns_no_error");
+}
+
+TEST(Properties, AFloatingPointModeThatIsNotRestoredIsCaughtAndDoesNotReachTheJudge) {
+  const int before = std::fegetround();
+  expect_caught("floating_point_mode_kept",
+                [](const Arguments&) { (void)std::fesetround(FE_UPWARD); });
+  expect_caught("floating_point_mode_kept",
+                [](const Arguments&) { _mm_setcsr(_mm_getcsr() | 0x8040U); });
+  EXPECT_EQ(std::fegetround(), before);
+  EXPECT_EQ(_mm_getcsr() & 0x8040U, 0U);
+}
+
+TEST(Properties, ASecondRequestThatDiffersFromItsTwinIsCaught) {
+  expect_caught("duplicated_request_bitwise", [](const Arguments& a) {
+    o_row(a, 1, 0, 8)[0] = std::nextafter(o_row(a, 1, 0, 8)[0], 9.0F);
+  });
+  expect_caught("duplicated_request_bitwise", [](const Arguments& a) {
+    float& last = a.lse[a.problem.rows() - 1];
+    last = std::nextafter(last, 9.0F);
+  });
+}
+
+TEST(Properties, ARequestThatDependsOnItsBatchMatesIsCaught) {
+  expect_caught("batch_mates_irrelevant", [](const Arguments& a) {
+    float& o = o_row(a, a.problem.batch - 1, 0, 8)[0];
+    if (a.problem.batch > 1) o = std::nextafter(o, 9.0F);
+  });
+  expect_caught("batch_mates_irrelevant", [](const Arguments& a) {
+    float& last = a.lse[a.problem.rows() - 1];
+    if (a.problem.batch > 1) last = std::nextafter(last, 9.0F);
+  });
+}
+
+TEST(Properties, StateThatSurvivesALaunchOfNaNsIsCaught) {
+  bool saw_nan = false;
+  expect_caught("earlier_launch_irrelevant", [&](const Arguments& a) {
+    float& o = o_row(a, 0, 0, 8)[0];
+    if (saw_nan) o = std::nextafter(o, 9.0F);
+    saw_nan = saw_nan || std::isnan(o);
+  });
+}
+
+TEST(Properties, AScaleThatIsRememberedIsCaught) {
+  std::optional<float> first;
+  expect_caught("scale_not_cached", [&](const Arguments& a) {
+    if (!first) first = a.problem.scale;
+    if (a.problem.scale != *first) o_row(a, 0, 0, 8)[0] += 1e-2F;  // as if for the first scale
+  });
+  bool changed = false;
+  expect_caught("scale_not_cached", [&](const Arguments& a) {
+    if (!first) first = a.problem.scale;
+    if (changed) a.lse[a.problem.rows() - 1] += 1e-2F;
+    changed = changed || a.problem.scale != *first;
+  });
+}
+
+TEST(Properties, AMeanThatIsNotCorrectlyRoundedIsCaught) {
+  const auto nudge = [](const Arguments& a) {
+    float& o = o_row(a, 0, 1, 5)[2];  // sees four keys
+    o = std::nextafter(o, 100.0F);
+  };
+  expect_caught("equal_scores_exact_mean", nudge);
+  Case fused = plain_case();
+  fused.kernel = "o8_exp2_skip_rescale";
+  expect_caught("equal_scores_exact_mean", nudge, fused);
+  expect_caught("equal_scores_exact_mean", [](const Arguments& a) {
+    a.lse[a.problem.rows() - 1] *= std::log2(std::exp(1.0F));
+  });
+}
+
+TEST(Properties, EveryLawHasASaboteurHereOrAMutant) {
+  const std::vector<std::string> covered{"returns_no_error",
+                                         "floating_point_mode_kept",
+                                         "within_bound",
+                                         "lse_within_bound",
+                                         "guards_untouched",
+                                         "outputs_written",
+                                         "inputs_unmodified",
+                                         "empty_rows",
+                                         "rerun_bitwise",
+                                         "layout_neutral",
+                                         "constant_values",
+                                         "permuted_heads_bitwise",
+                                         "hidden_keys_irrelevant",
+                                         "other_queries_irrelevant",
+                                         "nan_stays_in_its_rows",
+                                         "infinite_values_stay_infinite",
+                                         "infinite_keys_have_exact_weights",
+                                         "plan_invariance",
+                                         "scaled_values_bitwise",
+                                         "duplicated_request_bitwise",
+                                         "batch_mates_irrelevant",
+                                         "earlier_launch_irrelevant",
+                                         "scale_not_cached",
+                                         "equal_scores_exact_mean",
+                                         "lengths_equal_single_entries",
+                                         "padding_equals_removal",
+                                         "equal_masks_agree",
+                                         "huge_softcap_is_none",
+                                         "o_largest_deviation",
+                                         "o_row_rms",
+                                         "o_rms",
+                                         "o_gain",
+                                         "o_row_gain",
+                                         "o_temperature",
+                                         "o_bias",
+                                         "lse_largest_deviation",
+                                         "lse_rms",
+                                         "lse_bias",
+                                         "executor_matches_bitwise",
+                                         "clean_execution" /* mutants c15 and c17 */};
+  for (const Law& law : all_laws()) {
+    EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
+  }
+  EXPECT_EQ(all_laws().size(), covered.size());
+}
+
+}  // namespace
+}  // namespace attest

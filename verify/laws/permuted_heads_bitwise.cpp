@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+/// Heads in reverse, and the batch unless lengths or padding belong to its places; query heads keep
+/// their key/value head.
+Tensor<float> reversed(const Problem& problem, const Tensor<float>& from) {
+  const bool keeps_batch = problem.length_seed != 0 || problem.padding_seed != 0;
+  Tensor<float> to(from.shape());
+  const Shape shape = from.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const std::int64_t to_entry = keeps_batch ? b : shape[0] - 1 - b;
+        std::ranges::copy(from.row(b, h, n), to.row(to_entry, shape[1] - 1 - h, n).begin());
+      }
+    }
+  }
+  return to;
+}
+
+const LawRegistration registration{
+    {.name = "permuted_heads_bitwise",
+     .statement = "permuting batch and heads permutes O and LSE bit for bit",
+     .cost = Law::Cost::more_launches,
+     .applies = [](Run& run) { return run.problem().batch * run.problem().query_heads > 1; },
+     .check =
+         [](Run& run) {
+           const Inputs& inputs = run.inputs();
+           const auto reverse = [&](const Tensor<float>& tensor) {
+             return reversed(run.problem(), tensor);
+           };
+           const Launch launch =
+               run.launch(run.the_case(),
+                          {.q = reverse(inputs.q), .k = reverse(inputs.k), .v = reverse(inputs.v)});
+           // Heads that are packed into the rows of a tile are neighbours.
+           return check_agree(
+               {.o = reverse(launch.outputs.o), .lse = reverse(launch.outputs.lse)},
+               run.base().outputs,
+               agreement_of(run, {.batch = true, .addresses = true, .neighbours = true}),
+               "with batch and heads reversed, a head has another result");
+         }}};
+
+}  // namespace
+}  // namespace attest

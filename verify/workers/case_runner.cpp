@@ -1,0 +1,45 @@
+#include "verify/workers/case_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
+
+namespace attest {
+
+CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) {
+  PhaseClock clock(note_);
+  clock.set_law("");
+  std::unique_ptr<Device>& device = devices_[task.executor];
+  if (!device) device = make_device(task.executor);
+  Run run(kernel, task.the_case, *device, &clock);
+  if (task.judges != Judges::laws) {
+    return {.judgement = judge_by_rules(run, task.judges, task.laws.glob),
+            .seconds = clock.times()};
+  }
+  CaseAnswer answer{.verdict = verify_case(run, task.laws)};
+  if (task.certify && answer.verdict.verdict != Verdict::unsupported) {
+    try {
+      (void)run.answer();
+    } catch (const KernelError& error) {  // it cannot say how it rounds
+      if (!answer.verdict.failure) refuse(answer.verdict, error, task.the_case);
+      answer.seconds = clock.times();
+      return answer;
+    }
+    const InPhase phase(clock, Phase::certify);
+    answer.certificate = certify_rows(run.problem(), run.inputs(), run.answer(), *task.certify, 1);
+    if (!answer.certificate.holds()) {
+      throw std::logic_error(fmt::format(
+          "the f64 reference differs from the oracle by {:.3g} times its own error estimate, in {}",
+          std::max(answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio),
+          to_string(task.the_case)));
+    }
+  }
+  answer.seconds = clock.times();
+  return answer;
+}
+
+}  // namespace attest

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "verify/workers/case_runner.hpp"
+#include "verify/workers/worker_process.hpp"
+
+namespace attest {
+
+/// How kernels are kept away from the campaign.
+struct Isolation {
+  WorkerSetup setup{};
+  WorkerLimits limits{};  ///< of one case
+  std::function<bool()> is_interrupted{};
+};
+
+/// The campaign was asked to end while a case ran.
+struct Interrupted {};
+
+/// How often a case is judged in one fresh process before its failure counts as not repeated: the
+/// first call of a process, and calls that find what another call of the same case left.
+inline constexpr int tries_in_a_fresh_process = 3;
+
+/// Judges in a worker process that is used for some tens of cases, and replaced earlier when a
+/// kernel kills it, hangs or grows too large: verdicts `crashed` and `timed_out`. A case that
+/// failed is judged again in a fresh process, up to three times; what then happens at the first try
+/// is the verdict, and otherwise the failure says how it is repeated (Failure::repetition). A judge
+/// that does not finish in time (phases other than `launch` and `ask`) is nobody's failure: the
+/// case is vacuous.
+class IsolatedRunner : public CaseRunner {
+ public:
+  explicit IsolatedRunner(Isolation isolation) : isolation_(std::move(isolation)) {}
+  /// Throws Interrupted besides what CaseRunner says.
+  [[nodiscard]] CaseAnswer run(const KernelInfo& kernel, const CaseTask& task) override;
+  void hurry(double seconds) override { hurried_seconds_ = seconds; }
+
+ private:
+  [[nodiscard]] CaseAnswer attempt(const CaseTask& task);
+  [[nodiscard]] CaseAnswer confirmed(const CaseTask& task, CaseAnswer answer);
+  [[nodiscard]] CaseAnswer answer_without_reply(const CaseTask& task, const WorkerReply& reply);
+
+  Isolation isolation_;
+  double hurried_seconds_ = 0;
+  std::unique_ptr<WorkerProcess> worker_;  ///< null: the next case gets a fresh one
+  std::vector<std::string> judged_;        ///< keys of the cases that it was given
+};
+
+}  // namespace attest

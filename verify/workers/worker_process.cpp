@@ -1,0 +1,340 @@
+#include "verify/workers/worker_process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "verify/workers/processor_time.hpp"
+#include "verify/workers/worker.hpp"
+#include "verify/workers/worker_channel.hpp"
+
+namespace attest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr std::size_t kept_words = 4096;  // bytes of a worker's stderr
+// An answer is a few kilobytes; a kernel that writes into the channel must not fill our memory.
+constexpr std::size_t longest_line = std::size_t{1} << 26;
+// How often memory, deadline and Ctrl-C are looked at while a worker is silent.
+constexpr auto look_every = std::chrono::milliseconds(50);
+// glibc fills memory that malloc gives with the complement of this byte, 0x7f, and freed memory
+// with the byte: a kernel that reads what it did not write finds 3.4e38, NaN in fp16, and not the
+// zeros of fresh pages or what it wrote there last time [mallopt(3), M_PERTURB].
+constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
+// Loading means reading the captured activations and the plugins.
+constexpr double start_seconds = 120;
+
+[[noreturn]] void fail(std::string_view what, int error) {
+  throw MachineError(fmt::format("cannot start a worker process: {}: {}", what, strerror(error)));
+}
+
+/// `SIGSEGV`, or its number where it has no name.
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return "was killed by " + signal_name(WTERMSIG(status));
+  return fmt::format("called exit({})", WEXITSTATUS(status));
+}
+
+/// This process's environment, in which a worker's memory is perturbed unless the user decides.
+std::vector<char*> worker_environment() {
+  std::vector<char*> variables{const_cast<char*>(perturbed_memory)};
+  const std::string_view name = std::string_view(perturbed_memory).substr(0, 16);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::string_view(*variable).starts_with(name)) variables.erase(variables.begin());
+    variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
+  return variables;
+}
+
+/// Linux says of the process that it is not on its way out. A process that ends is marked so before
+/// its files are closed [proc(5), flags of stat; PF_EXITING]. Where the system has no flags, false.
+bool lives_on(pid_t process) {
+  constexpr std::uint64_t exiting = 0x4;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text, word;
+  std::getline(file, text);
+  std::istringstream words(text.substr(std::min(text.size(), text.rfind(')'))));
+  // The name's end, state, parent, group, session, terminal, its group.
+  for (int i = 0; i < 7; ++i) words >> word;
+  std::uint64_t flags = 0;
+  return words >> flags && flags != 0 && (flags & exiting) == 0;
+}
+
+}  // namespace
+
+void OwnedFd::reset(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
+  try {
+    spawn();
+    const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
+    if (reply.kind != WorkerReply::Kind::answered) {
+      throw MachineError("a worker process ended before its first case: it " + reply.text);
+    }
+    if (const auto error = error_from_line(reply.text)) rethrow(*error);
+  } catch (...) {
+    clean_up();  // no destructor runs for what was not made
+    throw;
+  }
+}
+
+WorkerProcess::~WorkerProcess() {
+  clean_up();
+}
+
+void WorkerProcess::clean_up() {
+  if (pid_ > 0) (void)bury(WorkerReply::Kind::interrupted, "");
+  if (note_ != nullptr) munmap(note_, sizeof(ActivityNote));
+}
+
+void WorkerProcess::spawn() {
+  std::array<int, 2> channel{}, errors{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel.data()) != 0) {
+    fail("socketpair", errno);
+  }
+  channel_.reset(channel[0]);
+  const OwnedFd its_channel(channel[1]);
+  if (pipe2(errors.data(), O_CLOEXEC) != 0) fail("pipe2", errno);
+  errors_.reset(errors[0]);
+  const OwnedFd its_errors(errors[1]);
+  // The worker may not be able to write while we do not read; we never wait for its stderr.
+  (void)fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+  const OwnedFd note(memfd_create("attest worker note", MFD_CLOEXEC));
+  if (note.get() < 0 || ftruncate(note.get(), sizeof(ActivityNote)) != 0) {
+    fail("memfd_create", errno);
+  }
+  void* page =
+      mmap(nullptr, sizeof(ActivityNote), PROT_READ | PROT_WRITE, MAP_SHARED, note.get(), 0);
+  if (page == MAP_FAILED) fail("mmap", errno);
+  note_ = static_cast<ActivityNote*>(page);
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, its_channel.get(), worker_channel_fd);
+  posix_spawn_file_actions_adddup2(&files, its_errors.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, its_errors.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, note.get(), worker_note_fd);
+  posix_spawn_file_actions_addclosefrom_np(&files, worker_note_fd + 1);
+  // A group of its own: Ctrl-C on the terminal is for the parent, and what a kernel starts can be
+  // killed with it. Signals that the parent catches or blocks are as usual again.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string name = "attest";
+  std::string argument(worker_argument);
+  const std::array<char*, 3> arguments{name.data(), argument.data(), nullptr};
+  const std::vector<char*> environment = worker_environment();
+  const int error = posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(),
+                                environment.data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    pid_ = -1;
+    fail("posix_spawn", error);
+  }
+}
+
+WorkerReply WorkerProcess::ask(std::string_view question, const WorkerLimits& limits,
+                               const std::function<bool()>& is_interrupted) {
+  read_all_errors();
+  words_.clear();
+  ++question_;
+  // Failing to send means that it died since its last answer; waiting finds out how.
+  (void)send_all(
+      channel_.get(),
+      sealed({.question = question_, .process = getpid(), .text = std::string(question)}) + '\n');
+  return wait_for_answer(limits, is_interrupted);
+}
+
+WorkerReply WorkerProcess::reply_of(std::string_view line) {
+  const auto no_answer = [this](const char* what) { return bury(WorkerReply::Kind::died, what); };
+  std::optional<Letter> letter = opened(line);
+  if (!letter) return no_answer("wrote something else than an answer to its parent");
+  if (letter->process != pid_) {
+    return no_answer("did not answer, but another process did: the kernel forked");
+  }
+  if (letter->question != question_) return no_answer("answered a question that it was not asked");
+  if (!unread_.empty()) return no_answer("wrote more than its answer to its parent");
+  read_all_errors();
+  return {.text = std::move(letter->text), .last_words = last_words()};
+}
+
+WorkerReply WorkerProcess::wait_for_answer(const WorkerLimits& limits,
+                                           const std::function<bool()>& is_interrupted) {
+  // On a busy machine a correct kernel takes long; what counts is how long it could have run.
+  const auto start = Clock::now();
+  const ProcessorTime before = processor_time(pid_);
+  bool has_errors = true, is_late = false, is_gone = false;
+  while (true) {
+    if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
+      const std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      return reply_of(line);
+    }
+    if (unread_.size() > longest_line) {
+      return bury(WorkerReply::Kind::died, "wrote something else than an answer to its parent");
+    }
+    if (is_interrupted && is_interrupted()) return bury(WorkerReply::Kind::interrupted, "");
+    if (is_late) {  // and there was nothing to read since
+      return bury(WorkerReply::Kind::timed_out,
+                  fmt::format("gave no answer within {:g} s", limits.seconds));
+    }
+    const auto now = Clock::now();
+    if (limits.memory_bytes > 0 && now - memory_checked_ > look_every) {
+      memory_checked_ = now;
+      if (const std::uint64_t bytes = resident_bytes(); bytes > limits.memory_bytes) {
+        return bury(WorkerReply::Kind::died,
+                    fmt::format("held {:.3g} GiB of memory, more than the limit of {:.3g} GiB",
+                                static_cast<double>(bytes) / (1 << 30),
+                                static_cast<double>(limits.memory_bytes) / (1 << 30)));
+      }
+    }
+    std::array<pollfd, 2> waits{{{.fd = channel_.get(), .events = POLLIN, .revents = 0},
+                                 {.fd = errors_.get(), .events = POLLIN, .revents = 0}}};
+    const Seconds left = Seconds(limits.seconds) - used(before, processor_time(pid_), now - start);
+    is_late = !(left > Seconds(0));
+    const auto pause =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Seconds>(left, look_every));
+    (void)poll(waits.data(), has_errors ? 2 : 1, is_late ? 0 : static_cast<int>(pause.count()) + 1);
+    if (has_errors && waits[1].revents != 0) has_errors = read_errors();
+    if (waits[0].revents != 0) {
+      if (!read_channel()) return bury(WorkerReply::Kind::died, "");
+    } else if (is_gone) {  // and a process that its kernel started holds the channel open
+      return bury(WorkerReply::Kind::died, "");
+    } else {
+      is_gone = has_ended();  // what it sent before is read first
+    }
+  }
+}
+
+bool WorkerProcess::has_ended() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
+}
+
+bool WorkerProcess::read_channel() {
+  std::array<char, 16384> buffer{};
+  const ssize_t size = recv(channel_.get(), buffer.data(), buffer.size(), 0);
+  if (size < 0) return errno == EINTR;
+  unread_.append(buffer.data(), static_cast<std::size_t>(size));
+  return size > 0;
+}
+
+bool WorkerProcess::read_errors() {
+  std::array<char, 4096> buffer{};
+  const ssize_t size = read(errors_.get(), buffer.data(), buffer.size());
+  if (size < 0) return errno == EINTR || errno == EAGAIN;
+  words_.append(buffer.data(), static_cast<std::size_t>(size));
+  if (words_.size() > kept_words) words_.erase(0, words_.size() - kept_words);
+  return size > 0;
+}
+
+WorkerReply WorkerProcess::bury(WorkerReply::Kind kind, std::string why) {
+  int status = 0;
+  pid_t ended = 0;
+  if (kind == WorkerReply::Kind::died && why.empty()) {
+    // Its end of the channel is closed: it is dead or dying, unless the kernel closed it.
+    for (int i = 0; i < 200 && ended == 0 && !lives_on(pid_); ++i) {
+      ended = waitpid(pid_, &status, WNOHANG);
+      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    why = ended == pid_ ? how_it_ended(status) : "closed the channel to its parent";
+  }
+  kill(-pid_, SIGKILL);
+  kill(pid_, SIGKILL);  // should the kernel have changed its group
+  while (ended == 0 || (ended < 0 && errno == EINTR)) ended = waitpid(pid_, &status, 0);
+  pid_ = -1;
+  read_all_errors();
+  return {.kind = kind, .text = why + last_words()};
+}
+
+void WorkerProcess::read_all_errors() {
+  // A process that a kernel moved out of the group may hold the pipe open, or fill it for ever:
+  // never wait for its end.
+  for (int i = 0; i < 1000; ++i) {
+    pollfd wait{.fd = errors_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, 0) <= 0 || !read_errors()) break;
+  }
+}
+
+std::string WorkerProcess::last_words() const {
+  std::string words = words_;
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  // The last three lines, as one.
+  std::size_t begin = words.size();
+  for (int lines = 0; lines < 3 && begin != std::string::npos; ++lines) {
+    begin = begin == 0 ? std::string::npos : words.rfind('\n', begin - 1);
+  }
+  if (begin != std::string::npos && begin < words.size()) words.erase(0, begin + 1);
+  std::ranges::replace(words, '\n', '|');
+  std::erase_if(words, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+  return words.empty() ? "" : fmt::format("; its last words: {}", words);
+}
+
+std::uint64_t WorkerProcess::resident_bytes() const {
+  std::ifstream file(fmt::format("/proc/{}/statm", pid_));
+  std::uint64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+Phase WorkerProcess::phase() const {
+  const int phase = note_->phase;
+  const bool is_known = phase >= 0 && phase < static_cast<int>(phase_names.size());
+  return is_known ? static_cast<Phase>(phase) : Phase::launch;
+}
+
+Question WorkerProcess::question() const {
+  const int question = note_->question;
+  const bool is_known = question >= 0 && question < static_cast<int>(question_texts.size());
+  return is_known ? static_cast<Question>(question) : Question::can_run;
+}
+
+std::string WorkerProcess::law() const {
+  std::string law(note_->law.data(), strnlen(note_->law.data(), note_->law.size()));
+  std::erase_if(
+      law, [](char c) { return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return law;
+}
+
+std::string WorkerProcess::fault() const {
+  std::string fault(note_->fault.data(), strnlen(note_->fault.data(), note_->fault.size()));
+  std::erase_if(fault, [](char c) { return std::isprint(static_cast<unsigned char>(c)) == 0; });
+  return fault;
+}
+
+}  // namespace attest

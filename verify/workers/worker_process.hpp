@@ -1,0 +1,103 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "verify/judge/phase.hpp"
+#include "verify/workers/worker_protocol.hpp"
+
+namespace attest {
+
+/// A file descriptor that is closed in the end.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(const OwnedFd&) = delete;
+  OwnedFd& operator=(const OwnedFd&) = delete;
+  ~OwnedFd() { reset(); }
+  [[nodiscard]] int get() const { return fd_; }
+  void reset(int fd = -1);
+
+ private:
+  int fd_;
+};
+
+/// How long and how large a worker may get while it answers.
+struct WorkerLimits {
+  double seconds = 60;             ///< in which it had a core, or waited for something else
+  std::uint64_t memory_bytes = 0;  ///< resident; 0: no limit
+};
+
+/// What became of a question.
+struct WorkerReply {
+  enum class Kind {
+    answered,
+    died,        ///< by a signal, by exit, or stopped for its memory
+    timed_out,   ///< stopped
+    interrupted  ///< stopped because the campaign ends
+  } kind = Kind::answered;
+  /// The answer; otherwise one line about what happened, with the worker's last words.
+  std::string text;
+  /// Answered: the last lines that the worker printed meanwhile, as a clause; empty: none.
+  std::string last_words{};
+};
+
+/// One worker: this executable again, in a process of its own, in a process group of its own. It
+/// dies with the thread that made it.
+class WorkerProcess {
+ public:
+  /// Starts the process and waits until it has loaded `setup`. Throws MachineError if it cannot be
+  /// started, what the worker threw if it cannot load.
+  explicit WorkerProcess(const WorkerSetup& setup);
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  /// Kills it and whatever it started.
+  ~WorkerProcess();
+
+  /// Sends a question, one line, and waits for its answer. Anything else that arrives, an answer to
+  /// another question or of another process among it, is no answer: the worker died. After anything
+  /// but an answer the process is gone.
+  [[nodiscard]] WorkerReply ask(std::string_view question, const WorkerLimits& limits,
+                                const std::function<bool()>& is_interrupted);
+  /// What the worker was last seen doing, also after its death.
+  [[nodiscard]] Phase phase() const;
+  /// The last thing that its kernel was asked.
+  [[nodiscard]] Question question() const;
+  /// The law that it was checking; empty: none.
+  [[nodiscard]] std::string law() const;
+  /// What the access that killed it was about (ActivityNote::fault); empty: not known.
+  [[nodiscard]] std::string fault() const;
+
+ private:
+  void spawn();
+  void clean_up();
+  [[nodiscard]] WorkerReply wait_for_answer(const WorkerLimits& limits,
+                                            const std::function<bool()>& is_interrupted);
+  /// Of a line that arrived.
+  [[nodiscard]] WorkerReply reply_of(std::string_view line);
+  [[nodiscard]] bool has_ended() const;
+  /// Reads what is there; false at the end of the stream.
+  [[nodiscard]] bool read_channel();
+  [[nodiscard]] bool read_errors();
+  void read_all_errors();
+  /// Ends the process and says how it ended.
+  WorkerReply bury(WorkerReply::Kind kind, std::string why);
+  [[nodiscard]] std::string last_words() const;
+  [[nodiscard]] std::uint64_t resident_bytes() const;
+
+  pid_t pid_ = -1;
+  OwnedFd channel_, errors_;
+  ActivityNote* note_ = nullptr;
+  std::string unread_;
+  std::uint64_t question_ = 0;  ///< number of the last one
+  std::string words_;           ///< the end of what it printed since
+  std::chrono::steady_clock::time_point memory_checked_{};
+};
+
+}  // namespace attest

@@ -1,0 +1,191 @@
+#include "verify/workers/worker_protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+
+namespace attest {
+namespace {
+
+/// Bytes that are not UTF-8 (an error text of a kernel) must not throw.
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <class Enum>
+Json enum_json(Enum value) {
+  return static_cast<int>(value);
+}
+
+template <class Enum>
+Enum enum_from(const Json& json, int count) {
+  const int value = json.get<int>();
+  if (value < 0 || value >= count) throw std::runtime_error("an enum out of range");
+  return static_cast<Enum>(value);
+}
+
+Json laws_json(const LawSelection& laws) {
+  Json layers = Json::array();
+  for (const Layer layer : laws.layers) layers.push_back(enum_json(layer));
+  return {{"glob", laws.glob}, {"layers", layers}, {"every_law", laws.every_law}};
+}
+
+LawSelection laws_from(const Json& json) {
+  LawSelection laws{.glob = json.at("glob"), .layers = {}, .every_law = json.at("every_law")};
+  for (const Json& layer : json.at("layers")) laws.layers.insert(enum_from<Layer>(layer, 3));
+  return laws;
+}
+
+Json check_json(const Check& check) {
+  const WorstElement& worst = check.worst;
+  return {{"status", enum_json(check.status)},
+          {"detail", check.detail},
+          {"has_element", check.has_element},
+          {"tensor", check.tensor},
+          {"index", worst.index},
+          {"got", number_json(worst.got)},
+          {"want", number_json(worst.want)},
+          {"bound", number_json(worst.bound)},
+          {"ratio", number_json(worst.ratio)}};
+}
+
+Check check_from(const Json& json) {
+  Check check;
+  check.status = enum_from<Check::Status>(json.at("status"), 3);
+  check.detail = json.at("detail");
+  check.has_element = json.at("has_element");
+  check.tensor = json.at("tensor");
+  check.worst = {.index = json.at("index").get<Shape>(),
+                 .got = number_from_json(json.at("got")),
+                 .want = number_from_json(json.at("want")),
+                 .bound = number_from_json(json.at("bound")),
+                 .ratio = number_from_json(json.at("ratio"))};
+  return check;
+}
+
+}  // namespace
+
+Json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+double number_from_json(const Json& json) {
+  return json.is_string() ? std::stod(json.get<std::string>()) : json.get<double>();
+}
+
+Json failure_json(const Failure& failure) {
+  return {{"law", failure.law},
+          {"kind", enum_json(failure.kind)},
+          {"repetition", failure.repetition},
+          {"case", parse_json(to_json(failure.the_case))},
+          {"check", check_json(failure.check)}};
+}
+
+Failure failure_from_json(const Json& json) {
+  return {.law = json.at("law"),
+          .the_case = case_from_json(json.at("case").dump(), "a failure"),
+          .check = check_from(json.at("check")),
+          .kind = enum_from<Verdict>(json.at("kind"), 6),
+          .repetition = json.at("repetition")};
+}
+
+std::string encode(const WorkerSetup& setup) {
+  return line_of({{"plugins", setup.plugins}, {"inputs_file", setup.inputs_file}});
+}
+
+WorkerSetup setup_from_line(std::string_view line) {
+  const Json json = parse_json(line);
+  return {.plugins = json.at("plugins").get<std::vector<std::string>>(),
+          .inputs_file = json.at("inputs_file")};
+}
+
+std::string encode(const CaseTask& task) {
+  Json json = {{"executor", enum_json(task.executor)},
+               {"case", parse_json(to_json(task.the_case))},
+               {"laws", laws_json(task.laws)},
+               {"judges", enum_json(task.judges)}};
+  if (task.certify) json["certify"] = *task.certify;
+  return line_of(json);
+}
+
+CaseTask task_from_line(std::string_view line) {
+  const Json json = parse_json(line);
+  CaseTask task{.executor = enum_from<Executor>(json.at("executor"), 3),
+                .the_case = case_from_json(json.at("case").dump(), "a task"),
+                .laws = laws_from(json.at("laws")),
+                .judges = enum_from<Judges>(json.at("judges"), 3)};
+  if (json.contains("certify")) task.certify = json.at("certify").get<std::uint64_t>();
+  return task;
+}
+
+std::string encode(const CaseAnswer& answer) {
+  const CaseVerdict& verdict = answer.verdict;
+  Json seconds = Json::array();
+  for (const double time : answer.seconds) seconds.push_back(time);
+  Json json = {{"verdict", enum_json(verdict.verdict)},
+               {"checked_laws", verdict.checked_laws},
+               {"worst_o", number_json(verdict.worst_o_over_bound)},
+               {"worst_lse", number_json(verdict.worst_lse_over_bound)},
+               {"reason", verdict.reason},
+               {"certified_rows", answer.certificate.rows},
+               {"certified_o", number_json(answer.certificate.worst_o_ratio)},
+               {"certified_lse", number_json(answer.certificate.worst_lse_ratio)},
+               {"seconds", seconds}};
+  if (verdict.failure) json["failure"] = failure_json(*verdict.failure);
+  if (answer.judgement) {
+    json["rejected"] = answer.judgement->rejected;
+    json["rejecting_laws"] = answer.judgement->laws;
+  }
+  return line_of(json);
+}
+
+CaseAnswer answer_from_line(std::string_view line) {
+  const Json json = parse_json(line);
+  CaseAnswer answer;
+  CaseVerdict& verdict = answer.verdict;
+  verdict.verdict = enum_from<Verdict>(json.at("verdict"), 6);
+  verdict.checked_laws = json.at("checked_laws").get<std::vector<std::string>>();
+  verdict.worst_o_over_bound = number_from_json(json.at("worst_o"));
+  verdict.worst_lse_over_bound = number_from_json(json.at("worst_lse"));
+  verdict.reason = json.at("reason");
+  if (json.contains("failure")) verdict.failure = failure_from_json(json.at("failure"));
+  answer.certificate = {.rows = json.at("certified_rows"),
+                        .worst_o_ratio = number_from_json(json.at("certified_o")),
+                        .worst_lse_ratio = number_from_json(json.at("certified_lse"))};
+  answer.seconds = json.at("seconds").get<PhaseTimes>();
+  if (json.contains("rejected")) {
+    answer.judgement =
+        Judgement{.rejected = json.at("rejected").get<std::array<bool, matrix_columns>>(),
+                  .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
+  }
+  return answer;
+}
+
+std::string encode(const WorkerError& error) {
+  return line_of({{"error", error.text}, {"kind", enum_json(error.kind)}});
+}
+
+std::optional<WorkerError> error_from_line(std::string_view line) {
+  if (!line.starts_with("{\"error\":")) return std::nullopt;
+  const Json json = parse_json(line);
+  return WorkerError{.kind = enum_from<WorkerError::Kind>(json.at("kind"), 3),
+                     .text = json.at("error")};
+}
+
+void rethrow(const WorkerError& error) {
+  switch (error.kind) {
+    case WorkerError::Kind::machine:
+      throw MachineError(error.text);
+    case WorkerError::Kind::input:
+      throw InvalidInput(error.text);
+    case WorkerError::Kind::internal:
+      throw std::logic_error(error.text);
+  }
+}
+
+}  // namespace attest
