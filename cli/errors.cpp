@@ -19,7 +19,7 @@
 #include "core/inputs/captured_layer_family.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
-#include "cpu_reference/precision_choices.hpp"
+#include "cpu_reference/forward/precision_choices.hpp"
 #include "verify/judge/error_study.hpp"
 
 namespace attest {

@@ -12,8 +12,8 @@
 #include "core/base/error.hpp"
 #include "core/inputs/captured_layers.hpp"
 #include "core/inputs/safetensors.hpp"
-#include "cpu_reference/device_reference.hpp"
-#include "cpu_reference/error_bound.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu_reference/error_profile.hpp"
+#include "cpu_reference/forward/error_profile.hpp"
 
 namespace attest {
 

@@ -43,7 +43,7 @@ TEST(Layering, a_planted_violation_is_reported_with_file_line_include_and_rule) 
 
 TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
   for (const auto& [file, include] : {
-           std::tuple{"core/a.cpp", "\"cpu_reference/oracle.hpp\""},
+           std::tuple{"core/a.cpp", "\"cpu_reference/forward/oracle.hpp\""},
            {"core/a.cpp", "\"verify/campaign/campaign.hpp\""},
            {"core/a.cpp", "\"build_info.inc\""},
            {"core/a_test.cpp", "\"verify/campaign/campaign.hpp\""},
@@ -54,7 +54,7 @@ TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
            {"gpu/runtime/a.cpp", "\"gpu/primitives/tile_plan.hpp\""},
            {"gpu/primitives/copy.cuh", "\"gpu/simt/launch.hpp\""},
            {"gpu/kernels/a.cu", "\"gpu/runtime/stream.hpp\""},
-           {"gpu/kernels/a.cu", "\"cpu_reference/oracle.hpp\""},
+           {"gpu/kernels/a.cu", "\"cpu_reference/forward/oracle.hpp\""},
            {"verify/mutants/a.cpp", "\"gpu/simt/launch.hpp\""},
            {"verify/a_test.cpp", "\"gpu/simt/launch.hpp\""},
            {"experiments/a.cpp", "\"gpu/runtime/stream.hpp\""},
@@ -77,12 +77,12 @@ TEST(Layering, each_row_of_the_table_allows_what_it_should) {
            {"core/a.cpp", "<nlohmann/json.hpp>"},
            {"core/a_test.cpp", "<rapidcheck.h>"},
            {"core/records/provenance.cpp", "\"build_info.inc\""},
-           {"cpu_reference/kernels/a.cpp", "\"cpu_reference/oracle.hpp\""},
+           {"cpu_reference/kernels/a.cpp", "\"cpu_reference/forward/oracle.hpp\""},
            {"gpu/primitives/launch.cuh", "\"gpu/simt/launch.hpp\""},
            {"gpu/simt/a_test.cu", "\"gpu/primitives/launch.cuh\""},
            {"gpu/kernels/a.cu", "\"gpu/primitives/copy.cuh\""},
            {"gpu/kernels/a.cu", "\"core/run/registry.hpp\""},
-           {"verify/mutants/a.cpp", "\"cpu_reference/oracle.hpp\""},
+           {"verify/mutants/a.cpp", "\"cpu_reference/forward/oracle.hpp\""},
            {"experiments/a.cpp", "\"verify/campaign/campaign.hpp\""},
            {"cli/verify.cpp", "\"gpu/runtime/device_info.hpp\""},
        })

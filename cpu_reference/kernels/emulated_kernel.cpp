@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu_reference/emulation.hpp"
+#include "cpu_reference/forward/emulation.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 
 namespace attest {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/run/registry.hpp"
-#include "cpu_reference/emulation.hpp"
+#include "cpu_reference/forward/emulation.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 

@@ -20,8 +20,8 @@
 #include <limits>
 
 #include "core/run/registry.hpp"
+#include "cpu_reference/forward/online_softmax_rows.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
-#include "cpu_reference/online_softmax_rows.hpp"
 
 namespace attest {
 namespace {

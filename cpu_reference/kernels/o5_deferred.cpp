@@ -6,8 +6,8 @@
 //   = e^(s_j - m')
 
 #include "core/run/registry.hpp"
+#include "cpu_reference/forward/online_softmax.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
-#include "cpu_reference/online_softmax.hpp"
 
 namespace attest {
 namespace {

@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "core/run/registry.hpp"
+#include "cpu_reference/forward/online_softmax.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
-#include "cpu_reference/online_softmax.hpp"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/run/index_arrays.hpp"
-#include "cpu_reference/online_softmax_rows.hpp"
+#include "cpu_reference/forward/online_softmax_rows.hpp"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/attention/tensor.hpp"
 #include "core/run/kernel.hpp"
-#include "cpu_reference/online_softmax.hpp"
+#include "cpu_reference/forward/online_softmax.hpp"
 
 namespace attest {
 

@@ -13,7 +13,7 @@
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 #include "cpu_reference/same_bits.hpp"
 
 // Laws of every CPU kernel in the registry, over random problems, plans, layouts and input

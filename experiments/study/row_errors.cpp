@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "cpu_reference/error_profile.hpp"
+#include "cpu_reference/forward/error_profile.hpp"
 
 namespace attest {
 namespace {

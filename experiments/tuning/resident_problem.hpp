@@ -8,7 +8,7 @@
 #include "core/attention/tensor.hpp"
 #include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
-#include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 #include "experiments/tuning/tiled_values.hpp"
 
 namespace attest {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/attention/problem.hpp"
-#include "cpu_reference/row_terms.hpp"
+#include "cpu_reference/forward/row_terms.hpp"
 #include "gpu/reference/pair_products.cuh"
 #include "gpu/reference/weigh_row.cuh"
 

@@ -1,5 +1,5 @@
-// The double reference on a device: the same Answer as cpu_reference/reference_f64, for problems
-// that a CPU would take minutes for.
+// The double reference on a device: the same Answer as cpu_reference/forward/reference_f64, for
+// problems that a CPU would take minutes for.
 //
 // Idea
 //   One query head at a time, as many query rows as the scratch memory holds. Five kernels in a
@@ -20,7 +20,7 @@
 #include <memory>
 #include <vector>
 
-#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/answer_kernels.cuh"
 

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
-#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
 
 namespace attest {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
-#include "cpu_reference/device_reference.hpp"
-#include "cpu_reference/error_bound.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
 namespace {

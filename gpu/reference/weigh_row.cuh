@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/attention/problem.hpp"
-#include "cpu_reference/row_terms.hpp"
+#include "cpu_reference/forward/row_terms.hpp"
 #include "gpu/primitives/launch.cuh"
 
 namespace attest {

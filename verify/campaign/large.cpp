@@ -10,7 +10,7 @@
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
 #include "verify/cases/generators.hpp"
 #include "verify/cases/shrinking.hpp"
 #include "verify/judge/compare.hpp"

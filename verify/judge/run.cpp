@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "core/inputs/input_family.hpp"
-#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
 
 namespace attest {
 

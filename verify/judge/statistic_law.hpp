@@ -8,7 +8,6 @@
 namespace attest {
 
 /// The law that a statistic stays at or below its threshold.
-[[nodiscard]] Law statistic_law(Statistic statistic, std::string statement,
-                                     std::string failure);
+[[nodiscard]] Law statistic_law(Statistic statistic, std::string statement, std::string failure);
 
 }  // namespace attest

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/attention/tensor.hpp"
-#include "cpu_reference/error_model.hpp"
-#include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/forward/error_model.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
 

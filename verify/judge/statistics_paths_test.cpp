@@ -13,7 +13,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
-#include "cpu_reference/emulation.hpp"
+#include "cpu_reference/forward/emulation.hpp"
 #include "verify/judge/compare.hpp"
 #include "verify/judge/run.hpp"
 #include "verify/judge/statistics.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
-#include "cpu_reference/oracle.hpp"
+#include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
-#include "cpu_reference/oracle.hpp"
+#include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::uint64_t values_stream = 85;
 
 /// Is the weight that a correct kernel computes for `key`, which the row sees, above 0 at every
 /// step, and so its product with an infinity that infinity? Follows steps 2 and 5 of
-/// cpu_reference/error_bound.hpp; the row has finite bounds.
+/// cpu_reference/forward/error_bound.hpp; the row has finite bounds.
 bool weight_survives(Run& run, const PrecisionPlan& precision, const Magnitudes& magnitudes,
                      std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t key) {
   const OracleRow<double> row = oracle_row<double>(run.problem(), run.inputs(), b, h, n);

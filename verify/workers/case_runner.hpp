@@ -8,7 +8,7 @@
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"
 #include "core/run/kernel.hpp"
-#include "cpu_reference/reference_f64.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 #include "verify/judge/judgement.hpp"
 #include "verify/judge/phase.hpp"
 #include "verify/judge/verdict.hpp"

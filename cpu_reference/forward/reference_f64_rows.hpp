@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpu_reference/forward/error_bound.hpp"
+
+namespace attest {
+
+/// One row of dot products on its way to weights. All spans have one element per visible key.
+struct RowBuffers {
+  std::span<double> scores;    ///< in: q.k_j; out: p_j
+  std::span<double> absolute;  ///< in: sum |q k_j|; out: p_j (e^H_j - 1), step 3 of error_bound.hpp
+  std::span<double> weights, delta, log_error, phi;  ///< scratch
+};
+
+/// What the columns of a row need once its weights are known.
+struct RowErrors {
+  RowSummary<double> kernel{}, own{};
+  double lse = 0;
+  double denominator = 1;  ///< of the sums of deviations
+  /// Above 0: the sums of deviations belong to the kernel, and this share of them bounds those of
+  /// the reference. 0: candidates (a) and (b) are useless for the kernel, so the sums are the
+  /// reference's own.
+  double own_share = 0;
+  bool is_vacuous = false;  ///< a score can overflow in the kernel
+};
+
+/// Weights and errors of a row; `own` are the constants of the reference itself.
+[[nodiscard]] RowErrors weigh_row(const BoundConstants& kernel, const BoundConstants& own,
+                                  const Problem& problem, bool scale_is_folded,
+                                  const RowBuffers& row);
+
+/// sums[c] = sum_j weight[j] * |v[j][c] - o[c]|. v: [keys, columns], contiguous.
+void sum_deviations(std::span<const double> weight, const double* v, std::span<const double> o,
+                    std::span<double> sums);
+
+}  // namespace attest
