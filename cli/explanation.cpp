@@ -129,8 +129,9 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
   e.floors = time_floors(gpu, problem.element_type, e.work);
   if (kernel.precision) {
     // The element type's own peak is no floor: parts of fp32 are multiplied on faster units.
-    e.floors.flops = e.work.flops / product_flops_per_s(gpu, problem.element_type,
-                                                        kernel.precision(problem, plan));
+    e.floors.flops =
+        e.work.flops / product_flops_per_s(gpu, problem.element_type,
+                                           kernel.precision(problem, plan).as<PrecisionPlan>());
   }
   e.shared_as_written_s =
       time_floors(gpu, problem.element_type, {.shared_passes = passes.as_written}).shared;

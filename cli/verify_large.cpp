@@ -26,8 +26,8 @@ Record record_of(const LargeResult& result, const LargeOptions& options) {
       {"rows", static_cast<double>(result.rows), "1"},
       {"checked_rows", static_cast<double>(result.checked_rows), "1"},
       {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
-      {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
-      {"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"}};
+      {"worst_o_error_over_bound", result.worst_over_bound.of("o"), "1"},
+      {"worst_lse_error_over_bound", result.worst_over_bound.of("lse"), "1"}};
   if (result.failure) {
     record.subject = result.failure->the_case;
     record.labels["law"] = result.failure->law;
@@ -67,7 +67,8 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
     }
     fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9} {:>9.3f} {:>9.3f}  {}\n", result.kernel->name,
                name_of(result.kernel->executor), result.cases, result.longest, result.rows,
-               result.checked_rows, result.worst_o_over_bound, result.worst_lse_over_bound,
+               result.checked_rows, result.worst_over_bound.of("o"),
+               result.worst_over_bound.of("lse"),
                result.failure            ? "failed"
                : result.left_out.empty() ? "passed"
                                          : "left out: " + result.left_out);

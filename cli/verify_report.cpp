@@ -38,6 +38,26 @@ struct Column {
   std::function<std::string(const KernelResult&)> text;
 };
 
+/// Does the kernel write an output of that name?
+bool gives(const KernelInfo& kernel, std::string_view name) {
+  const auto outputs = kernel.operation->outputs();
+  const auto at = std::ranges::find(outputs, name, &TensorSpec::name);
+  return at != outputs.end() && kernel.gives({static_cast<std::size_t>(at - outputs.begin())});
+}
+
+/// Of the operations of all kernels, one a name.
+std::vector<const TensorSpec*> outputs_of(const std::vector<KernelResult>& results) {
+  std::vector<const TensorSpec*> outputs;
+  for (const KernelResult& result : results) {
+    for (const TensorSpec& output : result.kernel->operation->outputs()) {
+      if (std::ranges::find(outputs, output.name, &TensorSpec::name) == outputs.end()) {
+        outputs.push_back(&output);
+      }
+    }
+  }
+  return outputs;
+}
+
 std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   const auto ratio = [](const KernelResult& result, double worst) {
     return result.failure ? std::string("-") : fmt::format("{:.3f}", worst);
@@ -49,12 +69,13 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
                          return std::to_string(r.checks_of(layer));
                        }});
   }
-  columns.push_back(
-      {"O/bound", [=](const KernelResult& r) { return ratio(r, r.worst_o_over_bound); }});
-  columns.push_back({"LSE/bound", [=](const KernelResult& r) {
-                       return r.kernel->has_lse ? ratio(r, r.worst_lse_over_bound)
-                                                : std::string("-");
-                     }});
+  for (const TensorSpec* output : outputs_of(results)) {
+    columns.push_back({fmt::format("{}/bound", output->label), [=](const KernelResult& r) {
+                         return gives(*r.kernel, output->name)
+                                    ? ratio(r, r.worst_over_bound.of(output->name))
+                                    : std::string("-");
+                       }});
+  }
   const auto add_if_any = [&](std::string title, std::int64_t KernelResult::*count) {
     if (std::ranges::none_of(results, [=](const KernelResult& r) { return r.*count > 0; })) return;
     columns.push_back(
@@ -185,12 +206,13 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
       {"vacuous_cases", static_cast<double>(result.vacuous), "1"},
       {"crashed_cases", static_cast<double>(result.crashed), "1"},
       {"timed_out_cases", static_cast<double>(result.timed_out), "1"},
-      {"worst_o_error_over_bound", result.worst_o_over_bound, "1"},
       {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
       {"worst_reference_error_over_own_estimate", result.worst_certificate, "1"},
       {"campaign_time", seconds, "s"}};
-  if (result.kernel->has_lse) {
-    record.measurements.push_back({"worst_lse_error_over_bound", result.worst_lse_over_bound, "1"});
+  for (const TensorSpec& output : result.kernel->operation->outputs()) {
+    if (!gives(*result.kernel, output.name)) continue;
+    record.measurements.push_back({fmt::format("worst_{}_error_over_bound", output.name),
+                                   result.worst_over_bound.of(output.name), "1"});
   }
   for (std::size_t i = 0; i < phase_names.size(); ++i) {
     record.measurements.push_back({fmt::format("time.{}", phase_names[i]), result.seconds[i], "s"});

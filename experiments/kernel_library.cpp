@@ -8,9 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/records/hardware_counters.hpp"
 #include "core/records/provenance.hpp"
 #include "core/records/record.hpp"
@@ -74,31 +76,30 @@ std::unique_ptr<PreparedRun> prepare(const std::string& name, const std::string&
   if (const auto reason = why_unsupported(kernel, problem, plan)) {
     throw InvalidInput(name + ": " + *reason);
   }
-  const StoredShapes shapes = stored_shapes(problem);
-  return std::make_unique<PreparedRun>(kernel, Arguments{.problem = problem,
-                                                         .plan = plan,
-                                                         .q = q,
-                                                         .k = k,
-                                                         .v = v,
-                                                         .o = o,
-                                                         .lse = lse,
-                                                         .q_strides = strides_of(shapes.q, {}),
-                                                         .k_strides = strides_of(shapes.k, {}),
-                                                         .v_strides = strides_of(shapes.v, {}),
-                                                         .o_strides = strides_of(shapes.o, {})});
+  ForwardArguments arguments;
+  arguments.problem = problem;
+  arguments.plan = plan;
+  arguments.q = q;
+  arguments.k = k;
+  arguments.v = v;
+  arguments.o = o;
+  arguments.lse = lse;
+  arguments.q_strides = strides_of(stored_shape(problem, forward::q), {});
+  arguments.k_strides = strides_of(stored_shape(problem, forward::k), {});
+  arguments.v_strides = strides_of(stored_shape(problem, forward::v), {});
+  arguments.o_strides = strides_of(stored_shape(problem, forward::o), {});
+  return std::make_unique<PreparedRun>(kernel, arguments);
 }
 
 Json described(const Problem& problem) {
-  const StoredShapes shapes = stored_shapes(problem);
-  return {{"problem", to_string(problem)},
-          {"forward_flops", forward_flops(problem)},
-          {"q", shapes.q},
-          {"k", shapes.k},
-          {"v", shapes.v},
-          {"o", shapes.o},
-          {"lse", {shapes.lse[0], shapes.lse[1], shapes.lse[2]}},
-          {"query_starts", query_starts(problem)},
-          {"key_starts", key_starts(problem)}};
+  Json json = {{"problem", to_string(problem)}, {"forward_flops", forward_flops(problem)}};
+  for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
+    const Shape shape = stored_shape(problem, index);
+    json[tensor.name] = tensor.is_strided ? Json(shape) : Json({shape[0], shape[1], shape[2]});
+  });
+  json["query_starts"] = query_starts(problem);
+  json["key_starts"] = key_starts(problem);
+  return json;
 }
 
 std::vector<std::string> names_in(const char* json) {

@@ -163,7 +163,7 @@ void check_kernel(const KernelInfo& kernel) {
     for (const Plan& plan : kernel.plans(problem)) {
       (void)why_unsupported(kernel, {.problem = problem, .plan = plan});
       require(kernel.workspace_bytes(problem, plan) == 0, "no scratch unless it asks");
-      const PrecisionPlan precision = kernel.precision(problem, plan);
+      const PrecisionPlan precision = kernel.precision(problem, plan).as<PrecisionPlan>();
       require(precision.blocks >= 1 && precision.splits >= 1 && precision.normaliser_chain >= 1,
               "counts are positive");
       require(precision.division_error > 0 && precision.division_error <= 1 &&

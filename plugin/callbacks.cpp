@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/safetensors.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "plugin/claim.hpp"
 #include "plugin/loader.hpp"
 
@@ -133,7 +134,7 @@ PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& 
   }
 }
 
-void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
+void launch(const PluginClaim& claim, const ForwardArguments& a, Device& device) {
   const std::size_t index = required_index(claim, a.plan);
   const AttestProblem problem = to_c(claim, a.problem);
   const std::size_t scratch = scratch_bytes(claim, a.problem, a.plan);
@@ -190,7 +191,7 @@ void add_callbacks(KernelInfo& info, PluginClaim given) {
   info.workspace_bytes = [claim](const Problem& p, const Plan& plan) {
     return scratch_bytes(*claim, p, plan);
   };
-  info.launch = [claim](const Arguments& a, Device& device) { launch(*claim, a, device); };
+  info.launch = [claim](const ForwardArguments& a, Device& device) { launch(*claim, a, device); };
 }
 
 }  // namespace attest

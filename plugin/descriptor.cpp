@@ -138,7 +138,7 @@ void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string
   info.is_batch_invariant = !is_set(kernel.is_not_batch_invariant, "is_not_batch_invariant");
   info.depends_on_alignment = is_set(kernel.depends_on_alignment, "depends_on_alignment");
   info.shares_reference = is_set(kernel.shares_reference, "shares_reference");
-  info.has_lse = !is_set(kernel.has_no_lse, "has_no_lse");
+  if (is_set(kernel.has_no_lse, "has_no_lse")) info.missing_outputs = {"lse"};
   info.ignores_hidden_nan = !is_set(kernel.spreads_hidden_nan, "spreads_hidden_nan");
   info.nan_rows_may_have_empty_lse =
       is_set(kernel.nan_rows_may_have_empty_lse, "nan_rows_may_have_empty_lse");

@@ -12,6 +12,8 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/records/case.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
@@ -54,7 +56,8 @@ struct Outcome {
 Outcome run_once(const std::string& name, const Problem& problem) {
   const KernelInfo* kernel = find_kernel(name, Executor::cpu);
   if (kernel == nullptr) return {.outputs = {}, .error = "no kernel"};
-  const Case c{.kernel = name, .problem = problem, .layouts = {.q = {DimOrder::bnhd, 3, 1}}};
+  const Case c{
+      .kernel = name, .problem = problem, .layouts = ForwardLayouts{.q = {DimOrder::bnhd, 3, 1}}};
   HostMemoryDevice device;
   Session session(*kernel, c, make_inputs(problem, c.inputs), device);
   try {
@@ -74,13 +77,13 @@ TEST(Loader, APluginsKernelsAreRegisteredAndRun) {
   EXPECT_EQ(kernel->element_types, std::vector<ElementType>{ElementType::fp32});
   EXPECT_EQ(kernel->masks.size(), 3U);
   EXPECT_EQ(kernel->plans({}), (std::vector<Plan>{{}, {.key_tile = 16}}));
-  EXPECT_EQ(kernel->precision({}, {}).rescale, Rescale::none);
+  EXPECT_EQ(kernel->precision({}, {}).as<PrecisionPlan>().rescale, Rescale::none);
   EXPECT_TRUE(fs::path(kernel->plugin).is_absolute());
   const Problem problem{.query_len = 2, .key_len = 0, .head_dim = 3};
   const Outcome outcome = run_once("test_plugin", problem);
   EXPECT_EQ(outcome.error, "");
-  EXPECT_EQ(outcome.outputs.o.at(0, 0, 1, 2), 0.0F);
-  EXPECT_LT(outcome.outputs.lse.at(0, 0, 1, 0), -1e38F);
+  EXPECT_EQ(outcome.outputs[forward::o].at(0, 0, 1, 2), 0.0F);
+  EXPECT_LT(outcome.outputs[forward::lse].at(0, 0, 1, 0), -1e38F);
 }
 
 TEST(Loader, APathIsLoadedOnce) {
@@ -93,11 +96,12 @@ TEST(Loader, APluginOfTheFirstHeaderHasTheDefaultsInWhatItLacks) {
   ASSERT_EQ(load_plugin(plugin("older_struct")).kernels, std::vector<std::string>{"older_plugin"});
   const KernelInfo* kernel = find_kernel("older_plugin", Executor::cpu);
   ASSERT_NE(kernel, nullptr);
-  EXPECT_TRUE(kernel->is_batch_invariant && kernel->has_lse && kernel->ignores_hidden_nan);
+  EXPECT_TRUE(kernel->is_batch_invariant && kernel->missing_outputs.empty() &&
+              kernel->ignores_hidden_nan);
   EXPECT_FALSE(kernel->features.softcap || kernel->shares_reference ||
                kernel->layout_needs.aligns_lone_strides);
   EXPECT_EQ(kernel->key_len_multiple, 1);
-  const PrecisionPlan precision = kernel->precision({}, {});
+  const PrecisionPlan precision = kernel->precision({}, {}).as<PrecisionPlan>();
   EXPECT_FALSE(precision.flushes_subnormals);
   EXPECT_EQ(precision.reference_lag, 0);
   EXPECT_EQ(precision.weight_scale, 1);
@@ -108,7 +112,8 @@ TEST(Loader, APluginOfTheFirstHeaderHasTheDefaultsInWhatItLacks) {
 TEST(Loader, EveryDeclaredRoundingArrivesInThePrecisionPlan) {
   ASSERT_EQ(load_plugin(plugin("all_roundings")).kernels,
             std::vector<std::string>{"all_roundings"});
-  const PrecisionPlan p = find_kernel("all_roundings", Executor::cpu)->precision({}, {});
+  const PrecisionPlan p =
+      find_kernel("all_roundings", Executor::cpu)->precision({}, {}).as<PrecisionPlan>();
   EXPECT_TRUE(p.flushes_subnormals);
   EXPECT_EQ(p.lse, LseForm::natural);
   EXPECT_EQ(p.merge, Merge::normalised_sums);

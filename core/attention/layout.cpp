@@ -72,12 +72,11 @@ std::int64_t span_of(const Shape& shape, const TensorLayout& layout) {
   return strides_of(shape, layout).offset(batch - 1, heads - 1, rows - 1) + dim;
 }
 
-std::string to_string(const Layouts& layouts) {
+std::string to_string(const Layouts& layouts, const Operation& operation) {
   std::string text;
-  append(text, "q", layouts.q);
-  append(text, "k", layouts.k);
-  append(text, "v", layouts.v);
-  append(text, "o", layouts.o);
+  for_each_tensor(operation, [&](const TensorSpec& tensor, auto index) {
+    append(text, tensor.name, layouts[index]);
+  });
   return text.empty() ? "contiguous" : text;
 }
 

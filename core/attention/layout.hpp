@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/attention/operation.hpp"
 #include "core/attention/problem.hpp"
 #include "core/base/host_device.hpp"
 
@@ -50,11 +53,40 @@ struct TensorLayout {
 };
 
 /// Independent layouts, because using one tensor's strides for another is a classic bug
-/// (FlagAttention#45).
-struct Layouts {
-  TensorLayout q = {}, k = {}, v = {}, o = {};
+/// (FlagAttention#45). A tensor that nothing was said of is contiguous.
+class Layouts {
+ public:
+  [[nodiscard]] TensorLayout& operator[](InputIndex index) { return at(inputs_, index.number); }
+  [[nodiscard]] TensorLayout& operator[](OutputIndex index) { return at(outputs_, index.number); }
+  [[nodiscard]] const TensorLayout& operator[](InputIndex index) const {
+    return at(inputs_, index.number);
+  }
+  [[nodiscard]] const TensorLayout& operator[](OutputIndex index) const {
+    return at(outputs_, index.number);
+  }
 
-  friend bool operator==(const Layouts&, const Layouts&) = default;
+  friend bool operator==(const Layouts& a, const Layouts& b) {
+    return same(a.inputs_, b.inputs_) && same(a.outputs_, b.outputs_);
+  }
+
+ private:
+  using List = std::vector<TensorLayout>;
+  static TensorLayout& at(List& list, std::size_t number) {
+    if (number >= list.size()) list.resize(number + 1);
+    return list[number];
+  }
+  static const TensorLayout& at(const List& list, std::size_t number) {
+    static const TensorLayout contiguous;
+    return number < list.size() ? list[number] : contiguous;
+  }
+  static bool same(const List& a, const List& b) {
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      if (at(a, i) != at(b, i)) return false;
+    }
+    return true;
+  }
+
+  List inputs_, outputs_;
 };
 
 [[nodiscard]] Strides strides_of(const Shape& shape, const TensorLayout& layout);
@@ -63,6 +95,6 @@ struct Layouts {
 [[nodiscard]] std::int64_t span_of(const Shape& shape, const TensorLayout& layout);
 /// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8/2/5|8589934592`: order, gaps, base offset after `@`,
 /// lone stride after `|`.
-[[nodiscard]] std::string to_string(const Layouts& layouts);
+[[nodiscard]] std::string to_string(const Layouts& layouts, const Operation& operation);
 
 }  // namespace attest

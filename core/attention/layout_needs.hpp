@@ -9,8 +9,8 @@
 
 namespace attest {
 
-/// What a kernel asks of the memory layout of Q, K, V and O. The default asks for nothing: any
-/// strides, any base address that is a multiple of the element size.
+/// What a kernel asks of the memory layout of its strided tensors. The default asks for nothing:
+/// any strides, any base address that is a multiple of the element size.
 struct LayoutNeeds {
   bool contiguous_only = false;              ///< [batch, head, row, dim] without gaps
   std::int64_t pointer_alignment_bytes = 1;  ///< of the first element; a power of two up to 256

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
+
 namespace attest {
 namespace {
 
@@ -31,7 +34,7 @@ RC_GTEST_PROP(LayoutNeeds, FittedLayoutsFit, ()) {
   const LayoutNeeds needs{.pointer_alignment_bytes = *rc::gen::element<std::int64_t>(1, 2, 8, 64),
                           .stride_alignment_bytes = *rc::gen::element<std::int64_t>(1, 4, 16, 128),
                           .aligns_lone_strides = *rc::gen::arbitrary<bool>()};
-  const Layouts drawn{any_layout(), any_layout(), any_layout(), any_layout()};
+  const Layouts drawn = ForwardLayouts{any_layout(), any_layout(), any_layout(), any_layout()};
   const auto reason = why_layouts_do_not_fit(needs, problem, fitted(needs, problem, drawn));
   if (reason) RC_FAIL(*reason);
 }
@@ -39,15 +42,15 @@ RC_GTEST_PROP(LayoutNeeds, FittedLayoutsFit, ()) {
 RC_GTEST_PROP(LayoutNeeds, FittedLayoutsOfAKernelForContiguousTensorsAreContiguous, ()) {
   const Problem problem = any_problem();
   const LayoutNeeds needs{.contiguous_only = true, .pointer_alignment_bytes = 16};
-  const Layouts layouts =
-      fitted(needs, problem, {any_layout(), any_layout(), any_layout(), any_layout()});
+  const Layouts layouts = fitted(
+      needs, problem, ForwardLayouts{any_layout(), any_layout(), any_layout(), any_layout()});
   RC_ASSERT(!why_layouts_do_not_fit(needs, problem, layouts));
-  RC_ASSERT(layouts.k.row_gap == 0 && layouts.k.order == DimOrder::bhnd);
+  RC_ASSERT(layouts[forward::k].row_gap == 0 && layouts[forward::k].order == DimOrder::bhnd);
 }
 
 RC_GTEST_PROP(LayoutNeeds, AKernelWithoutNeedsTakesEveryLayoutAsItIs, ()) {
   const Problem problem = any_problem();
-  const Layouts drawn{any_layout(), any_layout(), any_layout(), any_layout()};
+  const Layouts drawn = ForwardLayouts{any_layout(), any_layout(), any_layout(), any_layout()};
   RC_ASSERT(!why_layouts_do_not_fit({}, problem, drawn));
   RC_ASSERT(fitted({}, problem, drawn) == drawn);
 }
@@ -58,32 +61,32 @@ TEST(LayoutNeeds, EachBrokenNeedIsNamedWithItsTensor) {
   const auto why = [&](const LayoutNeeds& needs, const Layouts& layouts) {
     return why_layouts_do_not_fit(needs, problem, layouts).value_or("fits");
   };
-  EXPECT_EQ(why({.contiguous_only = true}, {.v = {.row_gap = 1}}),
+  EXPECT_EQ(why({.contiguous_only = true}, ForwardLayouts{.v = {.row_gap = 1}}),
             "it needs contiguous tensors, and V is not");
-  EXPECT_EQ(why({.stride_alignment_bytes = 16}, {.k = {.row_gap = 1}}),
+  EXPECT_EQ(why({.stride_alignment_bytes = 16}, ForwardLayouts{.k = {.row_gap = 1}}),
             "it needs strides that are multiples of 16 bytes, and K has one of 18");
-  EXPECT_EQ(why({.pointer_alignment_bytes = 4}, {.o = {.base_offset = 1}}),
+  EXPECT_EQ(why({.pointer_alignment_bytes = 4}, ForwardLayouts{.o = {.base_offset = 1}}),
             "it needs tensors aligned to 4 bytes, and O begins 2 bytes off");
-  EXPECT_EQ(why({.stride_alignment_bytes = 16}, {.k = {.row_gap = 8}}), "fits");
+  EXPECT_EQ(why({.stride_alignment_bytes = 16}, ForwardLayouts{.k = {.row_gap = 8}}), "fits");
 }
 
 TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
   const Problem problem{.query_len = 1, .key_len = 1, .head_dim = 4};
   LayoutNeeds needs{.contiguous_only = true, .stride_alignment_bytes = 16};
-  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, {.q = {.row_gap = 1}}));
+  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, ForwardLayouts{.q = {.row_gap = 1}}));
   needs = {.stride_alignment_bytes = 16, .aligns_lone_strides = true};
   EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, {}));
-  const Layouts lone{.k = {.lone_stride = 1}};
+  const Layouts lone = ForwardLayouts{.k = {.lone_stride = 1}};
   EXPECT_EQ(why_layouts_do_not_fit(needs, problem, lone).value_or("fits"),
             "it needs strides that are multiples of 16 bytes, and K has one of 4");
-  EXPECT_EQ(fitted(needs, problem, lone).k.lone_stride, 4);
+  EXPECT_EQ(fitted(needs, problem, lone)[forward::k].lone_stride, 4);
 }
 
 TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {
   // Two entries become one batch, whose stride is then that of a single index.
   const Problem problem{.batch = 2, .query_len = 4, .key_len = 4, .head_dim = 4, .length_seed = 9};
   const LayoutNeeds needs{.stride_alignment_bytes = 16, .aligns_lone_strides = true};
-  EXPECT_TRUE(why_layouts_do_not_fit(needs, problem, {.v = {.lone_stride = 1}}));
+  EXPECT_TRUE(why_layouts_do_not_fit(needs, problem, ForwardLayouts{.v = {.lone_stride = 1}}));
 }
 
 }  // namespace

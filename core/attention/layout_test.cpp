@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 
 namespace attest {
 namespace {
@@ -69,9 +70,11 @@ TEST(Layout, NamesOfOrdersReadBackAndOthersAreRefusedWithTheList) {
 }
 
 TEST(Layout, TheTextShowsWhatDiffersFromContiguous) {
-  EXPECT_EQ(to_string(Layouts{}), "contiguous");
-  EXPECT_EQ(to_string(Layouts{.q = {.order = DimOrder::nbhd, .row_gap = 3, .base_offset = 1},
-                              .v = {.plane_gap = 2, .outer_gap = 5, .lone_stride = 9}}),
+  EXPECT_EQ(to_string(Layouts{}, forward_operation), "contiguous");
+  EXPECT_EQ(to_string(Layouts(ForwardLayouts{
+                          .q = {.order = DimOrder::nbhd, .row_gap = 3, .base_offset = 1},
+                          .v = {.plane_gap = 2, .outer_gap = 5, .lone_stride = 9}}),
+                      forward_operation),
             "q:nbhd+3@1 v:bhnd+0/2/5|9");
 }
 

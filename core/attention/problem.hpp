@@ -12,6 +12,9 @@
 
 namespace attest {
 
+struct Operation;                          // core/attention/operation.hpp
+extern const Operation forward_operation;  // core/operations/forward.hpp
+
 /// What the answer is. O = softmax(scale * Q K^T over the visible keys) V and LSE = ln sum
 /// exp(scale * q.k). Q [batch, query_heads, query_len, head_dim], K [batch, kv_heads, key_len,
 /// head_dim], V [batch, kv_heads, key_len, output_dim()], O [batch, query_heads, query_len,
@@ -25,6 +28,7 @@ namespace attest {
 /// lengths and the padding themselves so that a Problem stays a small value; both are pure
 /// functions of it.
 struct Problem {
+  const Operation* operation = &forward_operation;  ///< what is computed; never null
   std::int64_t batch = 1;
   std::int64_t query_heads = 1;
   std::int64_t kv_heads = 1;   ///< divides query_heads

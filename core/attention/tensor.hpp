@@ -69,15 +69,4 @@ class Tensor {
   std::vector<T> values_;
 };
 
-/// The values of a problem's inputs, in [batch, head, row, dim] order and exactly representable in
-/// its element type. fp32 holds every fp16 and bf16 value, so one host type serves all formats.
-struct Inputs {
-  Tensor<float> q, k, v;
-};
-
-/// What a kernel returned: O in the shape of Q, LSE [batch, query_heads, query_len, 1].
-struct Outputs {
-  Tensor<float> o, lse;
-};
-
 }  // namespace attest

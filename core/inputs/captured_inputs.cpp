@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/inputs/embedded_data.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -113,9 +114,8 @@ Inputs Source::make(const Problem& problem, const InputSpec& spec) const {
   const std::int64_t captured_ratio = queries[1] / keys[1];
   const std::int64_t ratio = problem.query_heads / problem.kv_heads;
 
-  Inputs inputs{.q = Tensor<float>(query_shape(problem)),
-                .k = Tensor<float>(key_shape(problem)),
-                .v = Tensor<float>(value_shape(problem))};
+  Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
+                Tensor<float>(value_shape(problem))};
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
       const std::int64_t i = b * problem.kv_heads + h;
@@ -124,8 +124,8 @@ Inputs Source::make(const Problem& problem, const InputSpec& spec) const {
       if (draw(draw_start, i, 4) != 0) {
         window.begin = draw(draw_keys, i, keys[2] - problem.key_len + 1);
       }
-      copy_rows(layer.k, window, inputs.k, b, h);
-      copy_rows(layer.v, window, inputs.v, b, h);
+      copy_rows(layer.k, window, inputs[forward::k], b, h);
+      copy_rows(layer.v, window, inputs[forward::v], b, h);
       const std::int64_t aligned = aligned_window(problem, window.begin, queries[2], keys[2]);
       const std::int64_t first = draw(draw_query_head, i, captured_ratio);
       for (std::int64_t r = 0; r < ratio; ++r) {
@@ -136,7 +136,7 @@ Inputs Source::make(const Problem& problem, const InputSpec& spec) const {
                   {.batch = window.batch,
                    .head = window.head * captured_ratio + (first + r) % captured_ratio,
                    .begin = is_any ? any : aligned},
-                  inputs.q, b, h * ratio + r);
+                  inputs[forward::q], b, h * ratio + r);
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/temporary_folder.hpp"
 #include "core/inputs/captured_inputs_test.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -58,7 +59,8 @@ TEST(CapturedFamily, the_same_spec_gives_the_same_values_and_another_seed_others
   const auto values = [&](const InputFamily& from, std::uint64_t seed) {
     const Inputs inputs = from.make(problem, {.family = "small", .seed = seed});
     std::vector<float> all;
-    for (const Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (const Tensor<float>* tensor :
+         {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
       all.insert(all.end(), tensor->values().begin(), tensor->values().end());
     }
     return all;
@@ -77,12 +79,13 @@ TEST(CapturedFamily, every_head_is_a_window_of_consecutive_captured_rows) {
       for (std::int64_t h = 0; h < p.kv_heads; ++h) {
         for (std::int64_t n = 0; n < p.key_len; ++n) {
           for (std::int64_t d = 0; d < p.head_dim; ++d) {
-            const float first = inputs.k.at(b, h, 0, 0);
-            ASSERT_EQ(inputs.k.at(b, h, n, d), first + static_cast<float>(n * p.head_dim + d));
-            ASSERT_EQ(inputs.v.at(b, h, n, d), inputs.k.at(b, h, n, d) + 1e4F);
+            const float first = inputs[forward::k].at(b, h, 0, 0);
+            ASSERT_EQ(inputs[forward::k].at(b, h, n, d),
+                      first + static_cast<float>(n * p.head_dim + d));
+            ASSERT_EQ(inputs[forward::v].at(b, h, n, d), inputs[forward::k].at(b, h, n, d) + 1e4F);
           }
         }
-        const auto [_, head, begin] = origin_of(inputs.k.at(b, h, 0, 0), 1e4F, 2, 17, 4);
+        const auto [_, head, begin] = origin_of(inputs[forward::k].at(b, h, 0, 0), 1e4F, 2, 17, 4);
         ASSERT_LE(begin + p.key_len, 17) << "the window runs into the next head";
       }
     }
@@ -93,10 +96,12 @@ TEST(CapturedFamily, query_heads_belong_to_the_captured_key_head_and_differ) {
   for_many_cases(small_family(), [](const Inputs& inputs, const Problem& p) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.kv_heads; ++h) {
-        const auto [key_batch, key_head, _] = origin_of(inputs.k.at(b, h, 0, 0), 1e4F, 2, 17, 4);
+        const auto [key_batch, key_head, _] =
+            origin_of(inputs[forward::k].at(b, h, 0, 0), 1e4F, 2, 17, 4);
         std::set<std::int64_t> heads;
         for (std::int64_t r = 0; r < 4; ++r) {
-          const auto [batch, head, begin] = origin_of(inputs.q.at(b, h * 4 + r, 0, 0), 0, 6, 13, 4);
+          const auto [batch, head, begin] =
+              origin_of(inputs[forward::q].at(b, h * 4 + r, 0, 0), 0, 6, 13, 4);
           ASSERT_EQ(batch, key_batch);
           ASSERT_EQ(head / 3, key_head);
           ASSERT_LE(begin + p.query_len, 13);
@@ -113,8 +118,8 @@ TEST(CapturedFamily, a_mask_by_position_puts_queries_at_their_own_tokens) {
   for_many_cases(small_family(), [](const Inputs& inputs, const Problem& p) {
     if (p.mask == Mask::none) return;
     for (std::int64_t b = 0; b < p.batch; ++b) {
-      const auto key = std::get<2>(origin_of(inputs.k.at(b, 1, 0, 0), 1e4F, 2, 17, 4));
-      const auto query = std::get<2>(origin_of(inputs.q.at(b, 4, 0, 0), 0, 6, 13, 4));
+      const auto key = std::get<2>(origin_of(inputs[forward::k].at(b, 1, 0, 0), 1e4F, 2, 17, 4));
+      const auto query = std::get<2>(origin_of(inputs[forward::q].at(b, 4, 0, 0), 0, 6, 13, 4));
       const bool is_bottom_right =
           p.mask == Mask::causal_bottom_right || p.mask == Mask::window_bottom_right;
       const std::int64_t offset = is_bottom_right ? p.key_len - p.query_len : 0;
@@ -129,9 +134,10 @@ TEST(CapturedFamily, a_narrower_v_takes_the_first_columns_and_a_wider_one_is_uns
   const Inputs all = family.make(p, {.seed = 3});
   p.value_dim = 3;
   const Inputs narrow = family.make(p, {.seed = 3});
-  ASSERT_EQ(narrow.v.shape(), value_shape(p));
+  ASSERT_EQ(narrow[forward::v].shape(), value_shape(p));
   for (std::int64_t n = 0; n < p.key_len; ++n) {
-    for (std::int64_t d = 0; d < 3; ++d) EXPECT_EQ(narrow.v.at(0, 0, n, d), all.v.at(0, 0, n, d));
+    for (std::int64_t d = 0; d < 3; ++d)
+      EXPECT_EQ(narrow[forward::v].at(0, 0, n, d), all[forward::v].at(0, 0, n, d));
   }
   p.value_dim = 5;
   EXPECT_EQ(family.unsupported(p)->find("\n"), std::string::npos);
@@ -141,7 +147,7 @@ TEST(CapturedFamily, windows_reach_both_ends_and_often_the_first_token) {
   std::vector<int> begins(11, 0);
   for_many_cases(small_family(), [&](const Inputs& inputs, const Problem& p) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
-      const auto begin = std::get<2>(origin_of(inputs.k.at(b, 0, 0, 0), 1e4F, 2, 17, 4));
+      const auto begin = std::get<2>(origin_of(inputs[forward::k].at(b, 0, 0, 0), 1e4F, 2, 17, 4));
       ++begins.at(static_cast<std::size_t>(begin));
     }
   });
@@ -153,8 +159,9 @@ TEST(CapturedFamily, without_a_mask_queries_come_from_anywhere) {
   std::set<std::int64_t> distances;
   for_many_cases(small_family(), [&](const Inputs& inputs, const Problem& p) {
     if (p.mask != Mask::none) return;
-    const auto key = std::get<2>(origin_of(inputs.k.at(0, 0, 0, 0), 1e4F, 2, 17, 4));
-    if (key == 0) distances.insert(std::get<2>(origin_of(inputs.q.at(0, 0, 0, 0), 0, 6, 13, 4)));
+    const auto key = std::get<2>(origin_of(inputs[forward::k].at(0, 0, 0, 0), 1e4F, 2, 17, 4));
+    if (key == 0)
+      distances.insert(std::get<2>(origin_of(inputs[forward::q].at(0, 0, 0, 0), 0, 6, 13, 4)));
   });
   EXPECT_GT(distances.size(), 1U) << "all queries stand at one distance from the first key";
 }
@@ -167,9 +174,9 @@ TEST(CapturedFamily, one_row_all_rows_and_no_keys_are_cases_too) {
     problem.key_len = key_len;
     ASSERT_EQ(family.unsupported(problem), std::nullopt);
     const Inputs inputs = family.make(problem, {.family = "small", .seed = 5});
-    EXPECT_EQ(inputs.q.shape(), query_shape(problem));
-    EXPECT_EQ(inputs.k.shape(), key_shape(problem));
-    EXPECT_EQ(inputs.v.shape(), key_shape(problem));
+    EXPECT_EQ(inputs[forward::q].shape(), query_shape(problem));
+    EXPECT_EQ(inputs[forward::k].shape(), key_shape(problem));
+    EXPECT_EQ(inputs[forward::v].shape(), key_shape(problem));
   }
 }
 
@@ -198,7 +205,7 @@ TEST(CapturedFamily, a_user_file_becomes_a_family_under_the_given_name) {
   std::filesystem::remove(path);
   const Problem problem{.query_heads = 2, .query_len = 5, .key_len = 5, .head_dim = 3};
   const Inputs inputs = make_inputs(problem, {.family = "user_file", .seed = 1});
-  EXPECT_EQ(inputs.k.at(0, 0, 4, 2), 14);
+  EXPECT_EQ(inputs[forward::k].at(0, 0, 4, 2), 14);
   EXPECT_EQ(input_family("user_file").head_dims, Extents{3});
   EXPECT_THROW(add_captured_inputs(path, "again"), InvalidInput) << "the file is gone";
 }
@@ -233,7 +240,7 @@ TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {
     for (std::int64_t h = 0; h < 3; ++h) {
       for (std::int64_t i = 0; i < 512; ++i) {
         for (std::int64_t j = 0; j < 512; ++j) {
-          const auto q = inputs.q.row(0, h, i), k = inputs.k.row(0, h, j);
+          const auto q = inputs[forward::q].row(0, h, i), k = inputs[forward::k].row(0, h, j);
           const double dot = std::inner_product(q.begin(), q.end(), k.begin(), 0.0);
           largest = std::max(largest, dot / std::sqrt(32.0));
         }

@@ -58,9 +58,9 @@ InputFamily captured_layer_family(CapturedLayer layer, std::string name) {
               [source, name](const Problem& problem, const InputSpec& /*spec*/) {
                 if (const auto reason = why_unfit(*source, name, problem))
                   throw InvalidInput(*reason);
-                return Inputs{.q = first_rows(source->q, query_shape(problem)),
-                              .k = first_rows(source->k, key_shape(problem)),
-                              .v = first_rows(source->v, value_shape(problem))};
+                return Inputs{first_rows(source->q, query_shape(problem)),
+                              first_rows(source->k, key_shape(problem)),
+                              first_rows(source->v, value_shape(problem))};
               },
           .unsupported =
               [source, name](const Problem& problem) { return why_unfit(*source, name, problem); },

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/logit_families.hpp"
 #include "core/inputs/value_families.hpp"
@@ -100,6 +101,17 @@ std::vector<InputFamily>& families() {
   return table;
 }
 
+void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& spec) {
+  // Host values are fp32 already.
+  if (format == ElementType::fp32 && !spec.round_to_integers) return;
+  const double limit = format_of(format).max_finite;
+  for (float& value : tensor.values()) {
+    double x = spec.round_to_integers ? std::nearbyint(value) : value;
+    if (std::isfinite(x)) x = std::clamp(x, -limit, limit);
+    value = static_cast<float>(round_to(format, x));
+  }
+}
+
 }  // namespace
 
 const std::vector<InputFamily>& all_input_families() {
@@ -131,16 +143,11 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
     if (const auto reason = family.unsupported(problem)) throw InvalidInput(*reason);
   }
   Inputs inputs = family.make(problem, spec);
-  // Host values are fp32 already.
-  if (problem.element_type == ElementType::fp32 && !spec.round_to_integers) return inputs;
-  const double limit = format_of(problem.element_type).max_finite;
-  for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
-    for (float& value : tensor->values()) {
-      double x = spec.round_to_integers ? std::nearbyint(value) : value;
-      if (std::isfinite(x)) x = std::clamp(x, -limit, limit);
-      value = static_cast<float>(round_to(problem.element_type, x));
-    }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const InputIndex index{i};
+    round_values(inputs[index], (*problem.operation)[index].format(problem), spec);
   }
+  if (problem.operation->complete != nullptr) problem.operation->complete(problem, inputs);
   return inputs;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 
 namespace attest {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -22,8 +23,8 @@ const Problem problem{.batch = 2,
 double logit(const Inputs& inputs, std::int64_t h, std::int64_t query, std::int64_t key) {
   double dot = 0;
   for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-    dot += static_cast<double>(inputs.q.at(0, h, query, d)) *
-           inputs.k.at(0, problem.kv_head_of(h), key, d);
+    dot += static_cast<double>(inputs[forward::q].at(0, h, query, d)) *
+           inputs[forward::k].at(0, problem.kv_head_of(h), key, d);
   }
   return problem.scale * dot;
 }
@@ -37,7 +38,8 @@ TEST(InputFamily, EveryValueIsFiniteAndRepresentableInEveryFormat) {
       for (const double magnitude : family.magnitudes) {
         const Inputs inputs =
             make_inputs(p, {.family = family.name, .seed = 3, .magnitude = magnitude});
-        for (const Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+        for (const Tensor<float>* tensor :
+             {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
           for (const float value : tensor->values()) {
             ASSERT_TRUE(std::isfinite(value)) << family.name;
             ASSERT_EQ(round_to(type, value), value) << family.name;
@@ -55,14 +57,16 @@ TEST(InputFamily, AScaleOfZeroStillGivesFiniteValues) {
     if (!family.head_dims.empty()) continue;
     const Inputs inputs =
         make_inputs(p, {.family = family.name, .magnitude = family.magnitudes.back()});
-    for (const float value : inputs.k.values()) ASSERT_TRUE(std::isfinite(value)) << family.name;
+    for (const float value : inputs[forward::k].values())
+      ASSERT_TRUE(std::isfinite(value)) << family.name;
   }
 }
 
 TEST(InputFamily, TheSameSpecGivesTheSameValuesAndAnotherSeedOthers) {
   const auto values = [](std::uint64_t seed) {
     const Inputs inputs = make_inputs(problem, {.family = "outliers", .seed = seed});
-    return std::vector<float>(inputs.k.values().begin(), inputs.k.values().end());
+    return std::vector<float>(inputs[forward::k].values().begin(),
+                              inputs[forward::k].values().end());
   };
   EXPECT_EQ(values(1), values(1));
   EXPECT_NE(values(1), values(2));
@@ -107,14 +111,14 @@ TEST(InputFamily, OutliersAppearAtTheirPublishedRate) {
   const Inputs inputs = make_inputs(large, {.family = "outliers", .seed = 1});
   // |N(0, 1)| > 6 has probability 2e-9; an outlier N(0, 101) exceeds 6 with probability 0.55.
   const auto count =
-      std::ranges::count_if(inputs.k.values(), [](float x) { return std::abs(x) > 6; });
-  const double expected = 0.55 * 0.001 * static_cast<double>(inputs.k.size());
+      std::ranges::count_if(inputs[forward::k].values(), [](float x) { return std::abs(x) > 6; });
+  const double expected = 0.55 * 0.001 * static_cast<double>(inputs[forward::k].size());
   EXPECT_LE(std::abs(static_cast<double>(count) - expected), 6 * std::sqrt(expected));
 }
 
 TEST(InputFamily, RoundingToIntegersLeavesOnlyWholeNumbers) {
   const Inputs inputs = make_inputs(problem, {.seed = 5, .round_to_integers = true});
-  for (const float value : inputs.v.values()) EXPECT_EQ(value, std::nearbyint(value));
+  for (const float value : inputs[forward::v].values()) EXPECT_EQ(value, std::nearbyint(value));
 }
 
 TEST(InputFamily, AnUnknownNameIsRefusedAndATakenOneToo) {

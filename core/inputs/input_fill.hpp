@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/inputs/random.hpp"
 
 // What the input families are built from.
@@ -51,9 +51,9 @@ inline double per_head(std::uint64_t seed, Stream stream, const ElementPlace& at
 /// N(0, 1) keys and values, queries of standard deviation `size`: so have the logits at the default
 /// scale.
 inline Inputs normals_with_logits(const Problem& problem, std::uint64_t seed, double size) {
-  return {.q = normals(query_shape(problem), seed, stream_q, size),
-          .k = normals(key_shape(problem), seed, stream_k),
-          .v = normals(value_shape(problem), seed, stream_v)};
+  return {normals(query_shape(problem), seed, stream_q, size),
+          normals(key_shape(problem), seed, stream_k),
+          normals(value_shape(problem), seed, stream_v)};
 }
 
 }  // namespace attest

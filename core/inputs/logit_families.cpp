@@ -5,6 +5,7 @@
 
 #include "core/inputs/input_fill.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -22,13 +23,13 @@ Inputs with_logits(const Problem& problem, const InputSpec& spec, const LogitOf&
   const double root =
       std::sqrt(1.0 / (logit_scale(problem) * static_cast<double>(problem.head_dim)));
   const double sign = problem.scale < 0 ? -1.0 : 1.0;
-  return {.q = filled(query_shape(problem), [=](const ElementPlace&) { return root; }),
-          .k = filled(key_shape(problem),
-                      [=, &logit_of](const ElementPlace& at) {
-                        const double noise = 0.01 * random_normal(spec.seed, stream_k, at.index);
-                        return sign * root * logit_of(at) * (1.0 + noise);
-                      }),
-          .v = normals(value_shape(problem), spec.seed, stream_v)};
+  return {filled(query_shape(problem), [=](const ElementPlace&) { return root; }),
+          filled(key_shape(problem),
+                 [=, &logit_of](const ElementPlace& at) {
+                   const double noise = 0.01 * random_normal(spec.seed, stream_k, at.index);
+                   return sign * root * logit_of(at) * (1.0 + noise);
+                 }),
+          normals(value_shape(problem), spec.seed, stream_v)};
 }
 
 }  // namespace
@@ -39,13 +40,13 @@ Inputs normal(const Problem& problem, const InputSpec& spec) {
 
 Inputs zero_q(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  inputs.q = Tensor<float>(query_shape(problem));
+  inputs[forward::q] = Tensor<float>(query_shape(problem));
   return inputs;
 }
 
 Inputs constant_q(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  inputs.q = filled(query_shape(problem), [&](const ElementPlace& at) {
+  inputs[forward::q] = filled(query_shape(problem), [&](const ElementPlace& at) {
     return spec.magnitude * per_head(spec.seed, stream_q, at);
   });
   return inputs;
@@ -82,8 +83,8 @@ Inputs negative_shift(const Problem& problem, const InputSpec& spec) {
       return at.d == 0 ? value : from.values()[at.index];
     });
   };
-  put_first(inputs.q, root);
-  put_first(inputs.k, sign * root);
+  put_first(inputs[forward::q], root);
+  put_first(inputs[forward::k], sign * root);
   return inputs;
 }
 
@@ -105,36 +106,36 @@ Inputs ties(const Problem& problem, const InputSpec& spec) {
   const auto small = [&](Stream stream, std::uint64_t index) {
     return static_cast<double>(random_below(spec.seed, stream, index, 5) - 2);
   };
-  return {.q = filled(
-              query_shape(problem),
-              [&](const ElementPlace& at) { return small(stream_q, at.index) * spec.magnitude; }),
-          .k = filled(key_shape(problem),
-                      [&](const ElementPlace& at) {
-                        const auto vector = static_cast<std::uint64_t>(at.n % 3);
-                        return small(stream_k, vector * 4096 + static_cast<std::uint64_t>(at.d));
-                      }),
-          .v = filled(value_shape(problem),
-                      [&](const ElementPlace& at) { return small(stream_v, at.index); })};
+  return {
+      filled(query_shape(problem),
+             [&](const ElementPlace& at) { return small(stream_q, at.index) * spec.magnitude; }),
+      filled(key_shape(problem),
+             [&](const ElementPlace& at) {
+               const auto vector = static_cast<std::uint64_t>(at.n % 3);
+               return small(stream_k, vector * 4096 + static_cast<std::uint64_t>(at.d));
+             }),
+      filled(value_shape(problem),
+             [&](const ElementPlace& at) { return small(stream_v, at.index); })};
 }
 
 Inputs huge_logits(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude);
-  return {.q = normals(query_shape(problem), spec.seed, stream_q, root),
-          .k = normals(key_shape(problem), spec.seed, stream_k, root),
-          .v = normals(value_shape(problem), spec.seed, stream_v)};
+  return {normals(query_shape(problem), spec.seed, stream_q, root),
+          normals(key_shape(problem), spec.seed, stream_k, root),
+          normals(value_shape(problem), spec.seed, stream_v)};
 }
 
 Inputs equal_huge_logits(const Problem& problem, const InputSpec& spec) {
   const double root = std::sqrt(spec.magnitude);
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  inputs.q = filled(query_shape(problem), [=](const ElementPlace&) { return root; });
-  inputs.k = filled(key_shape(problem), [=](const ElementPlace&) { return root; });
+  inputs[forward::q] = filled(query_shape(problem), [=](const ElementPlace&) { return root; });
+  inputs[forward::k] = filled(key_shape(problem), [=](const ElementPlace&) { return root; });
   return inputs;
 }
 
 Inputs late_dims(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = normals_with_logits(problem, spec.seed, spec.magnitude);
-  for (Tensor<float>* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+  for (Tensor<float>* tensor : {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
     const std::int64_t columns = tensor->shape()[3], first = columns - (columns + 3) / 4;
     *tensor = filled(tensor->shape(), [&, source = *tensor](const ElementPlace& at) {
       return at.d < first ? 0.0F : 2.0F * source.values()[at.index];
@@ -155,9 +156,8 @@ Inputs outliers(const Problem& problem, const InputSpec& spec) {
                                 : 0.0);
     });
   };
-  return {.q = tensor(query_shape(problem), stream_q),
-          .k = tensor(key_shape(problem), stream_k),
-          .v = tensor(value_shape(problem), stream_v)};
+  return {tensor(query_shape(problem), stream_q), tensor(key_shape(problem), stream_k),
+          tensor(value_shape(problem), stream_v)};
 }
 
 Inputs sparse_integers(const Problem& problem, const InputSpec& spec) {
@@ -167,9 +167,8 @@ Inputs sparse_integers(const Problem& problem, const InputSpec& spec) {
       return draw < 5 ? static_cast<double>(draw - 2) : 0.0;
     });
   };
-  return {.q = tensor(query_shape(problem), stream_q),
-          .k = tensor(key_shape(problem), stream_k),
-          .v = tensor(value_shape(problem), stream_v)};
+  return {tensor(query_shape(problem), stream_q), tensor(key_shape(problem), stream_k),
+          tensor(value_shape(problem), stream_v)};
 }
 
 }  // namespace attest

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 
 // Input families whose point is Q and K, and what their products come to. V is N(0, 1), or like

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/inputs/input_fill.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 template <typename Value>
 Inputs with_values(const Problem& problem, const InputSpec& spec, double size, const Value& value) {
   Inputs inputs = normals_with_logits(problem, spec.seed, size);
-  inputs.v = filled(value_shape(problem), value);
+  inputs[forward::v] = filled(value_shape(problem), value);
   return inputs;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 
 // Input families whose point is V; Q and K are N(0, 1). V differs between KV heads in all of them,

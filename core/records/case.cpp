@@ -39,6 +39,14 @@ Json layout_json(const TensorLayout& layout) {
           {"outer_gap", layout.outer_gap},     {"lone_stride", layout.lone_stride}};
 }
 
+Json layouts_json(const Case& c) {
+  Json json = Json::object();
+  for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
+    if (tensor.is_strided) json[tensor.name] = layout_json(c.layouts[index]);
+  });
+  return json;
+}
+
 /// One JSON object with every access checked; `path` names it in messages.
 class Object {
  public:
@@ -139,6 +147,21 @@ TensorLayout layout_from(const Json& json, const std::string& path, std::string_
           .lone_stride = object.integer("lone_stride", 0, far)};
 }
 
+Layouts layouts_from(const Json& json, const Operation& operation, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const TensorSpec& tensor : operation.tensors) {
+    if (tensor.is_strided) names.push_back(tensor.name);
+  }
+  const Object object(json, "layouts", where, names);
+  Layouts layouts;
+  for_each_tensor(operation, [&](const TensorSpec& tensor, auto index) {
+    if (!tensor.is_strided) return;
+    const std::string name(tensor.name);
+    layouts[index] = layout_from(object.at(name), "layouts." + name, where);
+  });
+  return layouts;
+}
+
 Problem problem_from(const Json& json, std::string_view where) {
   const Object object(json, "problem", where,
                       {"batch", "query_heads", "kv_heads", "query_len", "key_len", "head_dim",
@@ -200,8 +223,9 @@ InputSpec inputs_from(const Json& json, std::string_view where) {
 
 std::string to_string(const Case& c) {
   return fmt::format("{} | {} | {} | {} | {} x{}{} seed {}", c.kernel, to_string(c.problem),
-                     to_string(c.plan), to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
-                     c.inputs.round_to_integers ? " integers" : "", c.inputs.seed);
+                     to_string(c.plan), to_string(c.layouts, *c.problem.operation), c.inputs.family,
+                     c.inputs.magnitude, c.inputs.round_to_integers ? " integers" : "",
+                     c.inputs.seed);
 }
 
 std::string file_key(const Case& c) {
@@ -227,11 +251,7 @@ std::string to_json(const Case& c) {
   const Json json = {{"kernel", c.kernel},
                      {"problem", problem_json(c.problem)},
                      {"plan", plan},
-                     {"layouts",
-                      {{"q", layout_json(c.layouts.q)},
-                       {"k", layout_json(c.layouts.k)},
-                       {"v", layout_json(c.layouts.v)},
-                       {"o", layout_json(c.layouts.o)}}},
+                     {"layouts", layouts_json(c)},
                      {"inputs",
                       {{"family", c.inputs.family},
                        {"seed", c.inputs.seed},
@@ -255,15 +275,12 @@ Case case_from_json(std::string_view text, std::string_view where) {
   }
   const Object object(json, "the case", where,
                       {"kernel", "problem", "plan", "layouts", "inputs", "schedule_seed"});
-  const Json& layouts_json = object.at("layouts");
-  const Object layouts(layouts_json, "layouts", where, {"q", "k", "v", "o"});
-  return {.kernel = object.text("kernel"),
-          .problem = problem_from(object.at("problem"), where),
+  const std::string kernel = object.text("kernel");
+  const Problem problem = problem_from(object.at("problem"), where);
+  return {.kernel = kernel,
+          .problem = problem,
           .plan = plan_from(object.at("plan"), where),
-          .layouts = {.q = layout_from(layouts.at("q"), "layouts.q", where),
-                      .k = layout_from(layouts.at("k"), "layouts.k", where),
-                      .v = layout_from(layouts.at("v"), "layouts.v", where),
-                      .o = layout_from(layouts.at("o"), "layouts.o", where)},
+          .layouts = layouts_from(object.at("layouts"), *problem.operation, where),
           .inputs = inputs_from(object.at("inputs"), where),
           .schedule_seed = object.seed("schedule_seed")};
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 
 namespace attest {
 namespace {
@@ -21,12 +22,12 @@ Case a_case() {
                       .element_type = ElementType::bf16,
                       .scale = 0.1F},
           .plan = {.query_tile = 16, .key_tile = 8},
-          .layouts = {.q = {DimOrder::bnhd, 3, 1},
-                      .k = {.order = DimOrder::nhbd,
-                            .plane_gap = 5,
-                            .lone_stride = std::int64_t{1} << 33},
-                      .v = {.outer_gap = std::int64_t{1} << 31},
-                      .o = {DimOrder::bhnd, 0, 7}},
+          .layouts = ForwardLayouts{.q = {DimOrder::bnhd, 3, 1},
+                                    .k = {.order = DimOrder::nhbd,
+                                          .plane_gap = 5,
+                                          .lone_stride = std::int64_t{1} << 33},
+                                    .v = {.outer_gap = std::int64_t{1} << 31},
+                                    .o = {DimOrder::bhnd, 0, 7}},
           .inputs = {.family = "huge_logits",
                      .seed = ~0ULL,
                      .magnitude = 1e10,

@@ -31,18 +31,6 @@ std::vector<std::uint8_t> key_mask(const Problem& problem) {
   return mask;
 }
 
-/// Calls copy(entry, head, row, row of the packed tensor) for every row that exists.
-template <typename Copy>
-void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, const Copy& copy) {
-  for (std::int64_t b = 0; b < shape[0]; ++b) {
-    const std::int64_t first = starts[static_cast<std::size_t>(b)];
-    const std::int64_t rows = starts[static_cast<std::size_t>(b) + 1] - first;
-    for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t n = 0; n < rows; ++n) copy(b, h, n, first + n);
-    }
-  }
-}
-
 }  // namespace
 
 const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device,
@@ -100,27 +88,6 @@ void IndexArrays::release(Device& device) noexcept {
     if (array.device != nullptr) device.release(array.device);
   }
   arrays_.clear();
-}
-
-Shape packed_shape(const Shape& shape, const std::vector<std::int32_t>& starts) {
-  return {1, shape[1], starts.back(), shape[3]};
-}
-
-Tensor<float> packed(const Tensor<float>& tensor, const std::vector<std::int32_t>& starts) {
-  Tensor<float> result(packed_shape(tensor.shape(), starts));
-  for_each_row(tensor.shape(), starts, [&](auto b, auto h, auto n, auto row) {
-    std::ranges::copy(tensor.row(b, h, n), result.row(0, h, row).begin());
-  });
-  return result;
-}
-
-Tensor<float> unpacked(const Tensor<float>& tensor, const Shape& shape,
-                       const std::vector<std::int32_t>& starts, float missing) {
-  Tensor<float> result(shape, missing);
-  for_each_row(shape, starts, [&](auto b, auto h, auto n, auto row) {
-    std::ranges::copy(tensor.row(0, h, row), result.row(b, h, n).begin());
-  });
-  return result;
 }
 
 }  // namespace attest

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/tensor.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/device.hpp"
 #include "core/run/guarded_buffer.hpp"
-#include "core/run/kernel.hpp"
 
 namespace attest {
 
@@ -37,15 +36,5 @@ class IndexArrays {
 
   std::vector<Array> arrays_;
 };
-
-/// Between a tensor of the problem's shape and one whose entries follow each other along the
-/// sequence: rows [0, starts[b + 1] - starts[b]) of entry b become rows starts[b] on of [1, heads,
-/// total, dim].
-[[nodiscard]] Shape packed_shape(const Shape& shape, const std::vector<std::int32_t>& starts);
-[[nodiscard]] Tensor<float> packed(const Tensor<float>& tensor,
-                                   const std::vector<std::int32_t>& starts);
-/// Rows that do not exist hold `missing`.
-[[nodiscard]] Tensor<float> unpacked(const Tensor<float>& tensor, const Shape& shape,
-                                     const std::vector<std::int32_t>& starts, float missing);
 
 }  // namespace attest

@@ -14,30 +14,12 @@
 #include "core/attention/plan.hpp"
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
+#include "core/attention/roundings.hpp"
 #include "core/records/case.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/device.hpp"
 
 namespace attest {
-
-/// What a launch receives: addresses on its device. Q, K, V and O hold the problem's element type.
-/// Where the problem has lengths, the entries of the batch are packed along the sequence: row n of
-/// entry b is row query_starts[b] + n (K, V: key_starts[b] + n) of a tensor [1, heads, total, dim],
-/// and LSE is [query_heads, total queries].
-struct Arguments {
-  Problem problem;
-  Plan plan;
-  const void* q = nullptr;
-  const void* k = nullptr;
-  const void* v = nullptr;
-  void* o = nullptr;
-  float* lse = nullptr;  ///< [batch, query_heads, query_len], contiguous; null: has_lse is false
-  void* workspace = nullptr;                   ///< workspace_bytes() of memory holding NaN
-  const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
-  const std::uint8_t* key_mask =
-      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
-  Strides q_strides, k_strides, v_strides, o_strides;
-};
 
 enum class KernelRole {
   kernel,            ///< must pass
@@ -67,6 +49,8 @@ struct Features {
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
 struct KernelInfo {
+  /// What it computes.
+  const Operation* operation = &forward_operation;
   std::string name;
   std::string summary;  ///< one line
   std::string source;   ///< paper key or claim id
@@ -94,8 +78,9 @@ struct KernelInfo {
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;
-  /// False: it writes no LSE, gets no memory for one, and nothing is asked of it.
-  bool has_lse = true;
+  /// Names of outputs that it does not write: it gets no memory for them, and nothing is asked of
+  /// them.
+  std::vector<std::string> missing_outputs{};
   bool nan_rows_may_have_empty_lse = false;  ///< LSE -infinity for a row whose scores hold a NaN
   LayoutNeeds layout_needs{};                ///< generators draw only layouts that fit
   /// Lengths, those of single entries too, are multiples of these; generators round them up.
@@ -105,8 +90,8 @@ struct KernelInfo {
   /// missing, say. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
 
-  /// Which roundings a run performs.
-  std::function<PrecisionPlan(const Problem&, const Plan&)> precision;
+  /// Which roundings a run performs, as its operation names them.
+  std::function<Roundings(const Problem&, const Plan&)> precision;
   /// The Plans it can run for the problem: generators draw from these. Never empty for a supported
   /// problem.
   std::function<std::vector<Plan>(const Problem&)> plans;
@@ -124,6 +109,9 @@ struct KernelInfo {
   /// Milliseconds of one launch: the mean over `launches` in a row. For kernels that run in another
   /// process, whose work the device's own events do not see. Empty: the caller times `launch`.
   std::function<double(const Arguments&, Device&, int launches)> timed_launch{};
+
+  /// Does it write this output of its operation?
+  [[nodiscard]] bool gives(OutputIndex output) const;
 };
 
 /// Milliseconds of one launch on `device`, the mean over `launches` in a row.

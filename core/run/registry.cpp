@@ -182,8 +182,16 @@ double time_launches(const KernelInfo& kernel, const Arguments& arguments, Devic
   return device.time_ms(work) / launches;
 }
 
+bool KernelInfo::gives(OutputIndex output) const {
+  return std::ranges::find(missing_outputs, (*operation)[output].name) == missing_outputs.end();
+}
+
 std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Problem& problem,
                                            const Plan& plan) {
+  if (kernel.operation != problem.operation) {
+    return fmt::format("{} computes {}, and not {}", kernel.name, kernel.operation->name,
+                       problem.operation->name);
+  }
   if (std::ranges::find(kernel.element_types, problem.element_type) == kernel.element_types.end()) {
     return fmt::format("{} has no {} version", kernel.name, format_of(problem.element_type).name);
   }

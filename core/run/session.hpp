@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"
 #include "core/run/guarded_buffer.hpp"
@@ -18,7 +18,7 @@ namespace attest {
 /// case's schedule seed draws for every buffer whether memory ends where the buffer does; seed 0
 /// draws none. Where the problem has lengths, the
 /// entries of the batch lie packed on the device; on the host every tensor keeps the problem's
-/// shape, rows that do not exist being 0 in O and -infinity in LSE.
+/// shape, and rows that do not exist read as TensorSpec::absent.
 class Session {
  public:
   /// Layouts and schedule come from the case; a layout is that of the packed tensor where there are
@@ -34,8 +34,8 @@ class Session {
   void launch();
   /// How the last launch left the floating-point mode of this thread; empty: as it was.
   [[nodiscard]] const std::string& changed_mode() const { return changed_mode_; }
-  /// Waits, checks for errors and reads O and LSE. Unwritten elements read as NaN, and so does the
-  /// LSE of a kernel that has none.
+  /// Waits, checks for errors and reads the outputs. Unwritten elements read as NaN, and so does an
+  /// output that the kernel does not give.
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
@@ -49,6 +49,11 @@ class Session {
   };
   void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
            ElementType type, const Tensor<float>* values, std::size_t alignment);
+  void add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
+                 const Tensor<float>& values);
+  void add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout);
+  [[nodiscard]] std::size_t alignment_of(const TensorSpec& tensor) const;
+  [[nodiscard]] std::byte* first_element(const Buffer& buffer) const;
   [[nodiscard]] bool draws_end_at_page(std::size_t buffer) const;
   void release() noexcept;
 
@@ -57,7 +62,7 @@ class Session {
   Problem problem_;
   IndexArrays indices_;
   Arguments arguments_;
-  std::vector<Buffer> buffers_;  ///< q, k, v, o, lse, workspace
+  std::vector<Buffer> buffers_;  ///< inputs, outputs, workspace
   std::uint64_t schedule_seed_;
   MemoryReport report_;
   std::string changed_mode_;

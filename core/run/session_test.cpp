@@ -9,6 +9,8 @@
 #include <limits>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 
 namespace attest {
@@ -24,7 +26,7 @@ Case strided_case(ElementType type) {
                   .key_len = 5,
                   .head_dim = 7,
                   .element_type = type},
-      .layouts = {
+      .layouts = ForwardLayouts{
           .q = {DimOrder::bnhd, 3, 1}, .k = {DimOrder::bhnd, 1, 2}, .o = {DimOrder::bnhd, 5, 3}}};
 }
 
@@ -34,7 +36,7 @@ std::int64_t place(const Strides& strides, std::int64_t b, std::int64_t h, std::
 
 /// A "kernel" that copies Q to O and the first element of each row to LSE: enough to see every
 /// element move.
-void copy_q(const Arguments& a) {
+void copy_q(const ForwardArguments& a) {
   const Problem& p = a.problem;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -57,12 +59,12 @@ void copy_q(const Arguments& a) {
 }
 
 /// Runs `body` as the kernel's launch and returns what the session saw.
-MemoryReport report_of(const Case& c, const std::function<void(const Arguments&)>& body,
+MemoryReport report_of(const Case& c, const std::function<void(const ForwardArguments&)>& body,
                        Outputs* outputs = nullptr) {
   KernelInfo kernel;
   kernel.name = "test";
   kernel.workspace_bytes = [](const Problem&, const Plan&) { return std::size_t{64}; };
-  kernel.launch = [&](const Arguments& a, Device&) { body(a); };
+  kernel.launch = [&](const ForwardArguments& a, Device&) { body(a); };
   HostMemoryDevice device;
   const Inputs inputs = make_inputs(c.problem, {.seed = 4});
   Session session(kernel, c, inputs, device);
@@ -80,8 +82,8 @@ TEST(Session, ACorrectKernelLeavesACleanReportAndItsValuesComeBack) {
     EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
                 report.modified_inputs.empty());
     const Inputs inputs = make_inputs(c.problem, {.seed = 4});
-    EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
-    EXPECT_EQ(outputs.lse.at(1, 3, 2, 0), 23.0F);
+    EXPECT_TRUE(std::ranges::equal(outputs[forward::o].values(), inputs[forward::q].values()));
+    EXPECT_EQ(outputs[forward::lse].at(1, 3, 2, 0), 23.0F);
   }
 }
 
@@ -89,11 +91,11 @@ TEST(Session, AKernelWithoutAnLseGetsNoAddressForOne) {
   const Case c = strided_case(ElementType::fp32);
   KernelInfo kernel;
   kernel.name = "test";
-  kernel.has_lse = false;
+  kernel.missing_outputs = {"lse"};
   std::vector<float> own(static_cast<std::size_t>(c.problem.rows()));
-  kernel.launch = [&](const Arguments& a, Device&) {
+  kernel.launch = [&](const ForwardArguments& a, Device&) {
     EXPECT_EQ(a.lse, nullptr);
-    Arguments with_lse = a;
+    ForwardArguments with_lse = a;
     with_lse.lse = own.data();
     copy_q(with_lse);
   };
@@ -103,17 +105,19 @@ TEST(Session, AKernelWithoutAnLseGetsNoAddressForOne) {
   session.launch();
   const Outputs outputs = session.read_outputs();
   EXPECT_TRUE(session.memory_report().unwritten_outputs.empty());
-  EXPECT_EQ(outputs.lse.size(), c.problem.rows());
-  EXPECT_TRUE(std::ranges::all_of(outputs.lse.values(), [](float x) { return std::isnan(x); }));
+  EXPECT_EQ(outputs[forward::lse].size(), c.problem.rows());
+  EXPECT_TRUE(
+      std::ranges::all_of(outputs[forward::lse].values(), [](float x) { return std::isnan(x); }));
 }
 
 TEST(Session, AnElementLeftOutIsNamed) {
-  const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
-    copy_q(a);
-    // What poisoned memory holds before the launch.
-    const float poison = decode(ElementType::fp32, poison_bits(ElementType::fp32));
-    static_cast<float*>(a.o)[place(a.o_strides, 1, 2, 0) + 6] = poison;
-  });
+  const MemoryReport report =
+      report_of(strided_case(ElementType::fp32), [](const ForwardArguments& a) {
+        copy_q(a);
+        // What poisoned memory holds before the launch.
+        const float poison = decode(ElementType::fp32, poison_bits(ElementType::fp32));
+        static_cast<float*>(a.o)[place(a.o_strides, 1, 2, 0) + 6] = poison;
+      });
   ASSERT_EQ(report.unwritten_outputs.size(), 1U);
   EXPECT_EQ(report.unwritten_outputs[0],
             "1 elements of O were not written, the first is O[1, 2, 0, 6]");
@@ -122,15 +126,15 @@ TEST(Session, AnElementLeftOutIsNamed) {
 TEST(Session, AKernelThatWritesNothingIsSeenInBothOutputs) {
   Outputs outputs;
   const MemoryReport report = report_of(
-      strided_case(ElementType::bf16), [](const Arguments&) {}, &outputs);
+      strided_case(ElementType::bf16), [](const ForwardArguments&) {}, &outputs);
   EXPECT_EQ(report.unwritten_outputs.size(), 2U);
-  for (const float value : outputs.o.values()) EXPECT_TRUE(std::isnan(value));
+  for (const float value : outputs[forward::o].values()) EXPECT_TRUE(std::isnan(value));
 }
 
 TEST(Session, AWriteBeforeTheTensorAfterItOrIntoAGapIsSeen) {
   const Case c = strided_case(ElementType::fp32);
   const auto damages = [&](std::int64_t offset) {
-    const MemoryReport report = report_of(c, [&](const Arguments& a) {
+    const MemoryReport report = report_of(c, [&](const ForwardArguments& a) {
       copy_q(a);
       static_cast<float*>(a.o)[offset] = 1.0F;
     });
@@ -138,7 +142,7 @@ TEST(Session, AWriteBeforeTheTensorAfterItOrIntoAGapIsSeen) {
   };
   const Shape shape = query_shape(c.problem);
   EXPECT_EQ(damages(-1), 1U);
-  EXPECT_EQ(damages(span_of(shape, c.layouts.o)), 1U);
+  EXPECT_EQ(damages(span_of(shape, c.layouts[forward::o])), 1U);
   EXPECT_EQ(damages(c.problem.head_dim), 1U) << "the gap after the first row";
   EXPECT_EQ(damages(0), 0U) << "an element is not a guard";
 }
@@ -146,10 +150,11 @@ TEST(Session, AWriteBeforeTheTensorAfterItOrIntoAGapIsSeen) {
 /// Batch entries of Q and O 2^31 elements apart, and a stride of 2^33 that nothing may multiply.
 Case far_case() {
   Case c = strided_case(ElementType::fp32);
-  c.layouts.q.outer_gap = std::int64_t{1} << 31;
-  c.layouts.q.order = DimOrder::bhnd;
-  c.layouts.o = {.order = DimOrder::bnhd, .row_gap = 1, .outer_gap = std::int64_t{1} << 31};
-  c.layouts.k.lone_stride = std::int64_t{1} << 33;
+  c.layouts[forward::q].outer_gap = std::int64_t{1} << 31;
+  c.layouts[forward::q].order = DimOrder::bhnd;
+  c.layouts[forward::o] = {
+      .order = DimOrder::bnhd, .row_gap = 1, .outer_gap = std::int64_t{1} << 31};
+  c.layouts[forward::k].lone_stride = std::int64_t{1} << 33;
   return c;
 }
 
@@ -157,7 +162,7 @@ TEST(Session, ElementsBeyond2To31AreReachedWithoutTouchingTheGigabytesBetweenThe
   const Case c = far_case();
   Outputs outputs;
   std::int64_t farthest = 0;
-  const auto launch = [&](const Arguments& a) {
+  const auto launch = [&](const ForwardArguments& a) {
     farthest = place(a.o_strides, 1, 3, 2);
     copy_q(a);
   };
@@ -166,19 +171,19 @@ TEST(Session, ElementsBeyond2To31AreReachedWithoutTouchingTheGigabytesBetweenThe
   EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
               report.modified_inputs.empty());
   const Inputs inputs = make_inputs(c.problem, {.seed = 4});
-  EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+  EXPECT_TRUE(std::ranges::equal(outputs[forward::o].values(), inputs[forward::q].values()));
 }
 
 TEST(Session, GuardsAroundFarElementsAreChecked) {
   for (const std::int64_t beside : {-1, 7 /* the gap after the first row */}) {
-    const MemoryReport report = report_of(far_case(), [&](const Arguments& a) {
+    const MemoryReport report = report_of(far_case(), [&](const ForwardArguments& a) {
       copy_q(a);
       static_cast<float*>(a.o)[place(a.o_strides, 1, 0, 0) + beside] = 1.0F;
     });
     EXPECT_EQ(report.damaged_guards.size(), 1U) << beside;
   }
-  const MemoryReport unwritten = report_of(far_case(), [](const Arguments& a) {
-    Arguments first_batch = a;
+  const MemoryReport unwritten = report_of(far_case(), [](const ForwardArguments& a) {
+    ForwardArguments first_batch = a;
     first_batch.problem.batch = 1;
     copy_q(first_batch);
   });
@@ -194,19 +199,20 @@ void make_writable(const void* address) {
 }
 
 TEST(Session, AWriteIntoAnInputThatAKernelUnprotectedIsNamed) {
-  const MemoryReport report = report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
-    copy_q(a);
-    auto* const k =
-        const_cast<float*>(static_cast<const float*>(a.k)) + place(a.k_strides, 1, 1, 4) + 6;
-    make_writable(k);
-    *k += 1.0F;
-  });
+  const MemoryReport report =
+      report_of(strided_case(ElementType::fp32), [](const ForwardArguments& a) {
+        copy_q(a);
+        auto* const k =
+            const_cast<float*>(static_cast<const float*>(a.k)) + place(a.k_strides, 1, 1, 4) + 6;
+        make_writable(k);
+        *k += 1.0F;
+      });
   ASSERT_EQ(report.modified_inputs.size(), 1U);
   EXPECT_EQ(report.modified_inputs[0], "1 elements of K were changed, the first is K[1, 1, 4, 6]");
 }
 
 TEST(Session, EverythingAroundTheInputsIsNaN) {
-  (void)report_of(strided_case(ElementType::fp32), [](const Arguments& a) {
+  (void)report_of(strided_case(ElementType::fp32), [](const ForwardArguments& a) {
     copy_q(a);
     const auto* q = static_cast<const float*>(a.q);
     EXPECT_TRUE(std::isnan(q[-1]));
@@ -216,7 +222,7 @@ TEST(Session, EverythingAroundTheInputsIsNaN) {
 }
 
 /// Copies rows of Q to O entry by entry, as a kernel that follows cu_seqlens.
-void copy_packed(const Arguments& a) {
+void copy_packed(const ForwardArguments& a) {
   const Problem& p = a.problem;
   const std::int64_t total = a.query_starts[p.batch];
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -244,7 +250,7 @@ TEST(Session, EntriesWithLengthsOfTheirOwnLiePackedAndComeBackInPlace) {
   Outputs outputs;
   const MemoryReport report = report_of(
       c,
-      [&](const Arguments& a) {
+      [&](const ForwardArguments& a) {
         EXPECT_EQ(std::vector(a.query_starts, a.query_starts + 13), query_starts(c.problem));
         EXPECT_EQ(std::vector(a.key_starts, a.key_starts + 13), key_starts(c.problem));
         for (std::int64_t b = 0; b < c.problem.batch; ++b) {
@@ -252,7 +258,7 @@ TEST(Session, EntriesWithLengthsOfTheirOwnLiePackedAndComeBackInPlace) {
             EXPECT_EQ(a.key_mask[b * c.problem.key_len + j], c.problem.is_padded(b, j) ? 0 : 1);
             EXPECT_EQ(
                 static_cast<const float*>(a.k)[place(a.k_strides, 0, 1, a.key_starts[b] + j) + 2],
-                inputs.k.at(b, 1, j, 2));
+                inputs[forward::k].at(b, 1, j, 2));
           }
         }
         copy_packed(a);
@@ -264,19 +270,21 @@ TEST(Session, EntriesWithLengthsOfTheirOwnLiePackedAndComeBackInPlace) {
   for (std::int64_t b = 0; b < c.problem.batch; ++b) {
     for (std::int64_t n = 0; n < c.problem.query_len; ++n) {
       const bool exists = n < c.problem.query_len_of(b);
-      EXPECT_EQ(outputs.o.at(b, 3, n, 6), exists ? inputs.q.at(b, 3, n, 6) : 0.0F);
-      EXPECT_EQ(outputs.lse.at(b, 3, n, 0), exists ? 1 : -std::numeric_limits<float>::infinity());
+      EXPECT_EQ(outputs[forward::o].at(b, 3, n, 6),
+                exists ? inputs[forward::q].at(b, 3, n, 6) : 0.0F);
+      EXPECT_EQ(outputs[forward::lse].at(b, 3, n, 0),
+                exists ? 1 : -std::numeric_limits<float>::infinity());
     }
   }
 }
 
 TEST(Session, RowsOfEntriesThatAreNotWrittenAreReported) {
-  const MemoryReport report = report_of(packed_case(), [](const Arguments&) {});
+  const MemoryReport report = report_of(packed_case(), [](const ForwardArguments&) {});
   EXPECT_EQ(report.unwritten_outputs.size(), 2U);
 }
 
 TEST(Session, AChangedStartOrMaskIsAModifiedInput) {
-  const MemoryReport report = report_of(packed_case(), [](const Arguments& a) {
+  const MemoryReport report = report_of(packed_case(), [](const ForwardArguments& a) {
     copy_packed(a);
     make_writable(a.key_starts);
     make_writable(a.key_mask);
@@ -284,7 +292,7 @@ TEST(Session, AChangedStartOrMaskIsAModifiedInput) {
     const_cast<std::uint8_t*>(a.key_mask)[0] ^= 1;
   });
   EXPECT_EQ(report.modified_inputs.size(), 2U);
-  const MemoryReport beyond = report_of(packed_case(), [](const Arguments& a) {
+  const MemoryReport beyond = report_of(packed_case(), [](const ForwardArguments& a) {
     copy_packed(a);
     make_writable(a.query_starts);
     const_cast<std::int32_t*>(a.query_starts)[13] = 0;
@@ -298,11 +306,11 @@ TEST(SessionDeathTest, AWriteIntoAnInputEndsTheProcessEvenIfItIsUndone) {
     *value = *value * 2;
     *value = *value / 2;
   };
-  const std::array<std::function<void(const Arguments&)>, 4> writes{
-      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.q)); },
-      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.k)); },
-      [&](const Arguments& a) { double_and_halve(static_cast<const float*>(a.v)); },
-      [](const Arguments& a) {
+  const std::array<std::function<void(const ForwardArguments&)>, 4> writes{
+      [&](const ForwardArguments& a) { double_and_halve(static_cast<const float*>(a.q)); },
+      [&](const ForwardArguments& a) { double_and_halve(static_cast<const float*>(a.k)); },
+      [&](const ForwardArguments& a) { double_and_halve(static_cast<const float*>(a.v)); },
+      [](const ForwardArguments& a) {
         auto* const start = const_cast<volatile std::int32_t*>(a.key_starts);
         *start = *start + 0;
       }};
@@ -316,8 +324,8 @@ Case case_with_page_end(ElementType type, bool ends) {
   Case c = strided_case(type);
   for (c.schedule_seed = 1;; ++c.schedule_seed) {
     bool is_found = false;
-    (void)report_of(c, [&](const Arguments& a) {
-      const std::int64_t bytes = span_of(query_shape(c.problem), c.layouts.q) *
+    (void)report_of(c, [&](const ForwardArguments& a) {
+      const std::int64_t bytes = span_of(query_shape(c.problem), c.layouts[forward::q]) *
                                  static_cast<std::int64_t>(format_of(type).size_bytes);
       const auto end = reinterpret_cast<std::uintptr_t>(a.q) + static_cast<std::uintptr_t>(bytes);
       // With the next page an unreadable one, fewer than 16 bytes lie between.
@@ -329,9 +337,9 @@ Case case_with_page_end(ElementType type, bool ends) {
 
 TEST(SessionDeathTest, ReadingPastABufferThatEndsAtAPageEndsTheProcess) {
   const auto read_past_q = [](const Case& c, std::int64_t elements) {
-    (void)report_of(c, [&](const Arguments& a) {
+    (void)report_of(c, [&](const ForwardArguments& a) {
       const auto* const q = static_cast<const volatile float*>(a.q);
-      (void)q[span_of(query_shape(c.problem), c.layouts.q) + elements];
+      (void)q[span_of(query_shape(c.problem), c.layouts[forward::q]) + elements];
     });
   };
   EXPECT_DEATH(read_past_q(case_with_page_end(ElementType::fp32, true), 4), "");
@@ -344,7 +352,7 @@ TEST(SessionDeathTest, ReadingPastABufferThatEndsAtAPageEndsTheProcess) {
 TEST(Session, EveryBufferEndsAtAPageInAboutHalfOfTheCasesAndKeepsItsAlignment) {
   for (const ElementType type : all_element_types()) {
     Case c = strided_case(type);
-    c.layouts.v.base_offset = 0;
+    c.layouts[forward::v].base_offset = 0;
     const std::size_t size = format_of(type).size_bytes;
     int at_page = 0;
     constexpr int cases = 64;
@@ -352,7 +360,7 @@ TEST(Session, EveryBufferEndsAtAPageInAboutHalfOfTheCasesAndKeepsItsAlignment) {
       Outputs outputs;
       const MemoryReport report = report_of(
           c,
-          [&](const Arguments& a) {
+          [&](const ForwardArguments& a) {
             copy_q(a);
             const auto address_of = [](const void* pointer) {
               return reinterpret_cast<std::uintptr_t>(pointer);
@@ -372,7 +380,7 @@ TEST(Session, EveryBufferEndsAtAPageInAboutHalfOfTheCasesAndKeepsItsAlignment) {
       EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty() &&
                   report.modified_inputs.empty());
       const Inputs inputs = make_inputs(c.problem, {.seed = 4});
-      EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+      EXPECT_TRUE(std::ranges::equal(outputs[forward::o].values(), inputs[forward::q].values()));
     }
     EXPECT_GT(at_page, cases / 4);
     EXPECT_LT(at_page, cases * 3 / 4);
@@ -387,7 +395,7 @@ TEST(Session, FarElementsMayEndAtAPage) {
     const MemoryReport report = report_of(c, copy_q, &outputs);
     EXPECT_TRUE(report.damaged_guards.empty() && report.unwritten_outputs.empty());
     const Inputs inputs = make_inputs(c.problem, {.seed = 4});
-    EXPECT_TRUE(std::ranges::equal(outputs.o.values(), inputs.q.values()));
+    EXPECT_TRUE(std::ranges::equal(outputs[forward::o].values(), inputs[forward::q].values()));
   }
 }
 

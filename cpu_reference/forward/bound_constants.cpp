@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "core/operations/forward.hpp"
+
 namespace attest {
 namespace {
 
@@ -283,7 +285,7 @@ Magnitudes magnitudes_of(const Inputs& inputs) {
     }
     return static_cast<double>(result);
   };
-  return {largest(inputs.q), largest(inputs.k), largest(inputs.v)};
+  return {largest(inputs[forward::q]), largest(inputs[forward::k]), largest(inputs[forward::v])};
 }
 
 PrecisionPlan reference_plan(std::int64_t visible_keys) {

@@ -4,7 +4,7 @@
 
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 
 namespace attest {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
 // Kernels, right and wrong, and inputs for the tests of the whole bound.
@@ -69,7 +70,7 @@ inline void add_tile(const Emulated& kernel, State& state, const std::vector<flo
     const float weight = is_folded ? std::exp2(std::fma(x[j], c, -(m * c))) : std::exp(x[j] - m);
     const float rounded = kernel.round_weight(weight);
     state.l += kernel.sums_rounded_weights ? rounded : weight;
-    const auto v = inputs.v.row(0, kv_head, first + static_cast<std::int64_t>(j));
+    const auto v = inputs[forward::v].row(0, kv_head, first + static_cast<std::int64_t>(j));
     for (std::size_t i = 0; i < v.size(); ++i) state.o[i] = std::fma(rounded, v[i], state.o[i]);
   }
   state.m = m;
@@ -90,7 +91,7 @@ inline void three_passes(const Emulated& kernel, State& state, const std::vector
     float weight = std::exp(scores[j] - state.m);
     weight = kernel.sums_rounded_weights ? kernel.round_weight(weight) / state.l
                                          : kernel.round_weight(weight / state.l);
-    const auto v = inputs.v.row(0, kv_head, static_cast<std::int64_t>(j));
+    const auto v = inputs[forward::v].row(0, kv_head, static_cast<std::int64_t>(j));
     for (std::size_t i = 0; i < v.size(); ++i) state.o[i] = std::fma(weight, v[i], state.o[i]);
   }
 }
@@ -108,13 +109,13 @@ inline Outputs Emulated::run(const Problem& problem, const Inputs& inputs) const
       if (defect == Defect::dropped_key) --keys;
       State state;
       state.o.assign(static_cast<std::size_t>(problem.head_dim), 0.0F);
-      const auto q = inputs.q.row(0, h, query);
+      const auto q = inputs[forward::q].row(0, h, query);
       const std::int64_t step =
           method == Method::three_pass ? std::max<std::int64_t>(keys, 1) : tile;
       for (std::int64_t first = 0; first < keys; first += step) {
         std::vector<float> x;
         for (std::int64_t j = first; j < std::min(first + step, keys); ++j) {
-          const auto k = inputs.k.row(0, kv_head, j);
+          const auto k = inputs[forward::k].row(0, kv_head, j);
           float dot = 0;
           for (std::size_t i = 0; i < q.size(); ++i) dot = std::fma(q[i], k[i], dot);
           x.push_back(method == Method::folded_exp2 ? dot : scale * dot);
@@ -126,11 +127,11 @@ inline Outputs Emulated::run(const Problem& problem, const Inputs& inputs) const
         }
       }
       const float m = method == Method::folded_exp2 ? state.m * scale : state.m;
-      outputs.lse.at(0, h, query, 0) = m + std::log(state.l);
+      outputs[forward::lse].at(0, h, query, 0) = m + std::log(state.l);
       for (std::size_t i = 0; i < state.o.size(); ++i) {
         float o = state.o[i];
         if ((method == Method::online || method == Method::folded_exp2) && keys > 0) o /= state.l;
-        outputs.o.row(0, h, query)[i] =
+        outputs[forward::o].row(0, h, query)[i] =
             static_cast<float>(round_to(problem.element_type, static_cast<double>(o)));
       }
     }
@@ -159,13 +160,13 @@ inline Ratios compare(const Problem& problem, const Inputs& inputs, const Emulat
   const Outputs got = kernel.run(problem, inputs);
   const Answer want = exact_answer(problem, inputs, kernel.precision(problem));
   Ratios ratios;
-  for (std::size_t i = 0; i < got.o.values().size(); ++i) {
-    add_ratio(ratios.o, ratios, static_cast<double>(got.o.values()[i]), want.o.values()[i],
-              want.o_bound.values()[i]);
+  for (std::size_t i = 0; i < got[forward::o].values().size(); ++i) {
+    add_ratio(ratios.o, ratios, static_cast<double>(got[forward::o].values()[i]),
+              want[forward::o].value.values()[i], want[forward::o].bound.values()[i]);
   }
-  for (std::size_t i = 0; i < got.lse.values().size(); ++i) {
-    add_ratio(ratios.lse, ratios, static_cast<double>(got.lse.values()[i]), want.lse.values()[i],
-              want.lse_bound.values()[i]);
+  for (std::size_t i = 0; i < got[forward::lse].values().size(); ++i) {
+    add_ratio(ratios.lse, ratios, static_cast<double>(got[forward::lse].values()[i]),
+              want[forward::lse].value.values()[i], want[forward::lse].bound.values()[i]);
   }
   return ratios;
 }
@@ -179,7 +180,7 @@ inline Inputs make_family(const Problem& problem, const std::string& family, std
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                 Tensor<float>(key_shape(problem))};
   std::uint64_t tensor = 0;
-  for (auto* values : {&inputs.q, &inputs.k, &inputs.v}) {
+  for (auto* values : {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
     for (std::int64_t i = 0; i < values->size(); ++i) {
       const auto index = static_cast<std::uint64_t>(i);
       const std::int64_t row = i / problem.head_dim;

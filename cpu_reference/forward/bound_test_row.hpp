@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 
@@ -30,8 +31,8 @@ struct BoundTestRow {
                 .scale = scale},
         inputs{Tensor<float>(query_shape(problem), 1.0F), Tensor<float>(key_shape(problem)),
                Tensor<float>(key_shape(problem))} {
-    std::ranges::copy(keys, inputs.k.values().begin());
-    std::ranges::copy(values, inputs.v.values().begin());
+    std::ranges::copy(keys, inputs[forward::k].values().begin());
+    std::ranges::copy(values, inputs[forward::v].values().begin());
     plan.rescale = Rescale::none;
     plan.exp = {"exact", 0, 0};
   }

@@ -5,7 +5,7 @@
 
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/run/device.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 

@@ -11,6 +11,7 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/online_softmax.hpp"
 #include "cpu_reference/forward/score_rule.hpp"
 #include "cpu_reference/rounding/split_product.hpp"
@@ -211,26 +212,26 @@ Outputs emulate(const Problem& problem, const Plan& plan, const PrecisionPlan& p
                   Tensor<float>(Shape{problem.batch, problem.query_heads, problem.query_len, 1})};
   for (std::int64_t kv = 0; kv < problem.batch * problem.kv_heads; ++kv) {
     const std::size_t first = static_cast<std::size_t>(kv) * head_size;
-    const auto k = inputs.k.values().subspan(first, head_size);
-    const auto v = inputs.v.values().subspan(first, head_size);
+    const auto k = inputs[forward::k].values().subspan(first, head_size);
+    const auto v = inputs[forward::v].values().subspan(first, head_size);
     const SplitOperand keys(precision.score_parts, problem.element_type,
                             transposed(k, problem.head_dim), problem.key_len);
     const SplitOperand values(precision.value_parts, problem.element_type, v, problem.head_dim);
     const std::int64_t b = kv / problem.kv_heads;
     const std::int64_t first_head = kv % problem.kv_heads * group;
     for (std::int64_t h = first_head; h < first_head + group; ++h) {
-      const auto q = inputs.q.values().subspan(
+      const auto q = inputs[forward::q].values().subspan(
           static_cast<std::size_t>(b * problem.query_heads + h) * query_size, query_size);
       const int of_q = scaling_exponent(precision.score_parts, q, rule.query_factor());
       const RowReplay replay(precision, rule, problem.element_type, of_q, keys, values);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
-        const auto scores = replay.scores(inputs.q.row(b, h, n), problem.visible_keys(n));
+        const auto scores = replay.scores(inputs[forward::q].row(b, h, n), problem.visible_keys(n));
         std::vector<Partial> parts;
         for (std::int64_t i = 0; i < splits; ++i) {
           parts.push_back(replay.part(scores, split_range(problem.key_len, tile, splits, i), tile));
         }
-        outputs.lse.at(b, h, n, 0) =
-            replay.finish(replay.merged(std::move(parts)), outputs.o.row(b, h, n));
+        outputs[forward::lse].at(b, h, n, 0) =
+            replay.finish(replay.merged(std::move(parts)), outputs[forward::o].row(b, h, n));
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
@@ -37,11 +38,11 @@ struct TwoKeys {
                 Tensor<float>(key_shape(problem), 1.0F)};
 
   TwoKeys(float first, float second) {
-    inputs.k.values()[0] = first;
-    inputs.k.values()[1] = second;
+    inputs[forward::k].values()[0] = first;
+    inputs[forward::k].values()[1] = second;
   }
   [[nodiscard]] float output(const PrecisionPlan& precision, const Plan& plan = {}) const {
-    return emulate(problem, plan, precision, inputs).o.values()[0];
+    return emulate(problem, plan, precision, inputs)[forward::o].values()[0];
   }
 };
 
@@ -54,7 +55,7 @@ TEST(Emulation, one_fp32_block_equals_a_straight_three_pass_loop_bitwise) {
     for (std::int64_t j = 0; j < p.visible_keys(n); ++j) {
       float dot = 0;
       for (std::int64_t d = 0; d < p.head_dim; ++d) {
-        dot = std::fma(in.q.at(0, 0, n, d), in.k.at(0, 0, j, d), dot);
+        dot = std::fma(in[forward::q].at(0, 0, n, d), in[forward::k].at(0, 0, j, d), dot);
       }
       s.push_back(dot * p.scale);
     }
@@ -65,12 +66,12 @@ TEST(Emulation, one_fp32_block_equals_a_straight_three_pass_loop_bitwise) {
       const float weight = std::exp(s[j] - m);
       l += weight;
       for (std::size_t d = 0; d < o.size(); ++d) {
-        o[d] = std::fma(weight, in.v.row(0, 0, static_cast<std::int64_t>(j))[d], o[d]);
+        o[d] = std::fma(weight, in[forward::v].row(0, 0, static_cast<std::int64_t>(j))[d], o[d]);
       }
     }
     for (float& x : o) x /= l;
-    EXPECT_TRUE(same_bits(got.o.row(0, 0, n), o)) << "row " << n;
-    EXPECT_EQ(got.lse.at(0, 0, n, 0), m + std::log(l)) << "row " << n;
+    EXPECT_TRUE(same_bits(got[forward::o].row(0, 0, n), o)) << "row " << n;
+    EXPECT_EQ(got[forward::lse].at(0, 0, n, 0), m + std::log(l)) << "row " << n;
   }
 }
 
@@ -95,9 +96,11 @@ TEST(Emulation, a_kernel_is_reproduced_bitwise_from_its_precision_plan_alone) {
         Session session(*kernel, c, inputs, device);
         session.launch();
         const Outputs want = session.read_outputs();
-        const Outputs got = emulate(c.problem, plan, kernel->precision(c.problem, plan), inputs);
-        EXPECT_TRUE(same_bits(got.o.values(), want.o.values())) << to_string(c);
-        EXPECT_TRUE(same_bits(got.lse.values(), want.lse.values())) << to_string(c);
+        const Outputs got = emulate(c.problem, plan,
+                                    kernel->precision(c.problem, plan).as<PrecisionPlan>(), inputs);
+        EXPECT_TRUE(same_bits(got[forward::o].values(), want[forward::o].values())) << to_string(c);
+        EXPECT_TRUE(same_bits(got[forward::lse].values(), want[forward::lse].values()))
+            << to_string(c);
       }
     }
   }
@@ -120,8 +123,8 @@ TEST(Emulation, weights_are_rounded_before_p_v_and_in_the_sum_only_when_declared
 
 TEST(Emulation, the_scale_enters_where_the_plan_says) {
   TwoKeys keys(1.7F, -2.9F);
-  keys.inputs.q.values()[0] = 5.3F;
-  keys.inputs.v.values()[1] = 0.0F;  // O is the first weight over the sum of both
+  keys.inputs[forward::q].values()[0] = 5.3F;
+  keys.inputs[forward::v].values()[1] = 0.0F;  // O is the first weight over the sum of both
   keys.problem.scale = 1.0F / 3;
   const float q = 5.3F, scale = keys.problem.scale;
   const float x0 = q * 1.7F, x1 = q * -2.9F;
@@ -149,11 +152,11 @@ TEST(Emulation, a_rising_maximum_multiplies_what_was_summed_before) {
   PrecisionPlan precision;
   const float factor = std::exp(-1.0F);
   const Outputs deferred = emulate(keys.problem, {.key_tile = 1}, precision, keys.inputs);
-  EXPECT_EQ(deferred.lse.values()[0], 1.0F + std::log(factor + 1.0F));
-  EXPECT_EQ(deferred.o.values()[0], 1.0F);
+  EXPECT_EQ(deferred[forward::lse].values()[0], 1.0F + std::log(factor + 1.0F));
+  EXPECT_EQ(deferred[forward::o].values()[0], 1.0F);
   precision.rescale = Rescale::normalised_steps;
   const Outputs steps = emulate(keys.problem, {.key_tile = 1}, precision, keys.inputs);
-  EXPECT_EQ(steps.lse.values()[0], deferred.lse.values()[0]);
+  EXPECT_EQ(steps[forward::lse].values()[0], deferred[forward::lse].values()[0]);
 }
 
 TEST(Emulation, the_query_tile_moves_no_bit) {
@@ -162,7 +165,7 @@ TEST(Emulation, the_query_tile_moves_no_bit) {
   const Outputs want = emulate(p, {.key_tile = 16}, {}, in);
   for (const std::int64_t tile : {1, 3, 16, 64}) {
     const Outputs got = emulate(p, {.query_tile = tile, .key_tile = 16}, {}, in);
-    EXPECT_TRUE(same_bits(got.o.values(), want.o.values())) << tile;
+    EXPECT_TRUE(same_bits(got[forward::o].values(), want[forward::o].values())) << tile;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/bound_test_row.hpp"
 #include "cpu_reference/forward/emulation.hpp"
 
@@ -30,7 +31,7 @@ Outputs replayed(const Row& row, const Plan& plan = {}) {
 
 TEST(ErrorBoundParts, RoundingFactorsToTf32IsAllowedAndNeeded) {
   Row row = split_row({1000.2F}, {1}, {.format = Parts::Format::tf32});
-  const double error = std::abs(double{replayed(row).lse.values()[0]} - row.exact().lse);
+  const double error = std::abs(double{replayed(row)[forward::lse].values()[0]} - row.exact().lse);
   EXPECT_LE(error, row.bound().lse);
   row.plan.score_parts = {};
   EXPECT_GT(error, row.bound().lse);
@@ -41,9 +42,9 @@ TEST(ErrorBoundParts, AProductOfSmallPartsThatIsNotFormedIsAllowedAndNeeded) {
   const Parts parts{.format = Parts::Format::bf16, .count = 2};
   const float x = 1 + 0x1p-8F - 0x1.1p-17F;
   Row row = split_row({x}, {1}, parts);
-  row.inputs.q.values()[0] = x;
+  row.inputs[forward::q].values()[0] = x;
   const double score = double{x} * double{x};
-  const double error = std::abs(double{replayed(row).lse.values()[0]} - row.exact().lse);
+  const double error = std::abs(double{replayed(row)[forward::lse].values()[0]} - row.exact().lse);
   EXPECT_LE(error, row.bound().lse);
   row.plan.score_parts = {};
   EXPECT_GT(error, row.bound().lse + 2 * rest_of(parts, 2) * score);
@@ -57,34 +58,34 @@ TEST(ErrorBoundParts, AKeyFarBelowTheLargestOfItsTensorIsAllowedByScoreAbsolute)
   Row row = split_row({lost_element, large_element}, {1, 1}, scaled_half);
   row.problem.mask = Mask::causal_top_left;  // only the first key is seen
   const Outputs got = replayed(row);
-  ASSERT_EQ(got.lse.values()[0], 0.0F);
+  ASSERT_EQ(got[forward::lse].values()[0], 0.0F);
   row.expect_lse_needs(&BoundConstants::score_absolute, 0);
 }
 
 TEST(ErrorBoundParts, AQueryFarBelowTheLargestOfItsTensorIsAllowedByScoreAbsolute) {
   Row row = split_row({1}, {1}, scaled_half);
   row.problem.query_len = 2;
-  row.inputs.q = Tensor<float>(query_shape(row.problem));
-  row.inputs.q.values()[0] = lost_element;
-  row.inputs.q.values()[1] = large_element;
-  ASSERT_EQ(replayed(row).lse.values()[0], 0.0F);
+  row.inputs[forward::q] = Tensor<float>(query_shape(row.problem));
+  row.inputs[forward::q].values()[0] = lost_element;
+  row.inputs[forward::q].values()[1] = large_element;
+  ASSERT_EQ(replayed(row)[forward::lse].values()[0], 0.0F);
   row.expect_lse_needs(&BoundConstants::score_absolute, 0);
 }
 
 TEST(ErrorBoundParts, AValueFarBelowTheLargestOfItsTensorIsAllowedByValueAbsolute) {
   Row row = split_row({0, 0}, {lost_element, large_element}, scaled_half);
   row.problem.mask = Mask::causal_top_left;
-  ASSERT_EQ(replayed(row).o.values()[0], 0.0F);
+  ASSERT_EQ(replayed(row)[forward::o].values()[0], 0.0F);
   row.expect_o_needs(&BoundConstants::value_absolute, 0);
 }
 
 TEST(ErrorBoundParts, AWeightBelowTheLastBitOfItsPartsIsAllowedByWeightAbsolute) {
   Row row = split_row({0, -25.01F * std::numbers::ln2_v<float>}, {0, 1e30F}, scaled_half);
-  ASSERT_EQ(replayed(row).o.values()[0], 0.0F);
+  ASSERT_EQ(replayed(row)[forward::o].values()[0], 0.0F);
   row.expect_o_needs(&BoundConstants::weight_absolute, 0);
   // Scaled, the same weight keeps all its digits.
   row.plan.weight_scale = 0x1p13;
-  ASSERT_GT(replayed(row).o.values()[0], 0.0F);
+  ASSERT_GT(replayed(row)[forward::o].values()[0], 0.0F);
   EXPECT_LT(row.bound().o[0], row.exact().o[0]);
 }
 
@@ -92,10 +93,10 @@ TEST(ErrorBoundParts, AnElementPastTheFormatOfItsPartsLeavesNothingToProve) {
   const float largest = std::numeric_limits<float>::max();
   Row row = split_row({1}, {1}, {.format = Parts::Format::tf32, .count = 2});
   EXPECT_TRUE(std::isfinite(row.bound().lse));
-  row.inputs.q.values()[0] = largest;
+  row.inputs[forward::q].values()[0] = largest;
   EXPECT_FALSE(std::isfinite(row.bound().lse));
-  row.inputs.q.values()[0] = 1;
-  row.inputs.v.values()[0] = largest;
+  row.inputs[forward::q].values()[0] = 1;
+  row.inputs[forward::v].values()[0] = largest;
   EXPECT_FALSE(std::isfinite(row.bound().o[0]));
 }
 
@@ -114,7 +115,7 @@ TEST(ErrorBoundParts, EveryAdditionOfAPromotedBlockIsAllowedAndNeeded) {
   row.plan.promoted_keys = 1;
   row.plan.blocks = 256;
   const double error =
-      std::abs(double{replayed(row, {.key_tile = 1}).o.values()[0]} - row.exact().o[0]);
+      std::abs(double{replayed(row, {.key_tile = 1})[forward::o].values()[0]} - row.exact().o[0]);
   EXPECT_LE(error, row.bound().o[0]);
   row.plan.blocks = 1;
   EXPECT_GT(error, row.bound().o[0]);
@@ -125,9 +126,10 @@ TEST(ErrorBoundParts, OneChainOverAllBlocksNeedsMoreThanPromotedBlocksDo) {
   row.plan.value = hopper_tf32();
   row.plan.value_parts = {.format = Parts::Format::tf32, .count = 2, .cut = 1};
   row.plan.blocks = 256;
-  for (float& v : row.inputs.v.values()) v = 1.3F;
+  for (float& v : row.inputs[forward::v].values()) v = 1.3F;
   const auto error = [&] {
-    return std::abs(double{replayed(row, {.key_tile = 128}).o.values()[0]} - row.exact().o[0]);
+    return std::abs(double{replayed(row, {.key_tile = 128})[forward::o].values()[0]} -
+                    row.exact().o[0]);
   };
   const double of_chain = error();
   EXPECT_LE(of_chain, row.bound().o[0]);
@@ -159,7 +161,7 @@ TEST(ErrorBoundParts, WeightsAboveOneMayOverflowAsMuchEarlier) {
   EXPECT_TRUE(std::isfinite(row.bound().o[0]));
   row.plan.reference_lag = 4;
   EXPECT_FALSE(std::isfinite(row.bound().o[0]));
-  row.inputs.v.values()[0] = row.inputs.v.values()[1] = 1;
+  row.inputs[forward::v].values()[0] = row.inputs[forward::v].values()[1] = 1;
   EXPECT_TRUE(std::isfinite(row.bound().o[0]));
   row.plan.weight_format = ElementType::fp16;
   EXPECT_TRUE(std::isfinite(row.bound().o[0]));

@@ -13,6 +13,7 @@
 
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/bound_test_row.hpp"
 #include "cpu_reference/forward/emulation.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
@@ -35,10 +36,10 @@ TEST(ErrorBoundTerms, TheRoundingsOfAScaledScoreAndOfTheLseAreAllNeeded) {
 
 TEST(ErrorBoundTerms, AProductThatUnderflowsBeforeALargeScaleIsAllowedByScoreAbsolute) {
   Row row({0x1p-75F}, {1}, 0x1p100F);
-  row.inputs.q.values()[0] = 0x1p-75F;
+  row.inputs[forward::q].values()[0] = 0x1p-75F;
   const Outputs got = emulate(row.problem, {}, PrecisionPlan{}, row.inputs);
-  ASSERT_EQ(got.lse.values()[0], 0.0F);
-  row.expect_lse_needs(&BoundConstants::score_absolute, double{got.lse.values()[0]});
+  ASSERT_EQ(got[forward::lse].values()[0], 0.0F);
+  row.expect_lse_needs(&BoundConstants::score_absolute, double{got[forward::lse].values()[0]});
 }
 
 // One key far above the cap: LSE is its capped score.
@@ -72,7 +73,7 @@ TEST(ErrorBoundTerms, AWeightThatVanishesInItsFormatIsAllowedByWeightAbsolute) {
   PrecisionPlan replayed = row.plan;
   replayed.exp = library_expf();
   const Outputs got = emulate(row.problem, {}, replayed, row.inputs);
-  ASSERT_EQ(got.o.values()[0], 0.0F);
+  ASSERT_EQ(got[forward::o].values()[0], 0.0F);
   row.expect_o_needs(&BoundConstants::weight_absolute, 0);
 }
 
@@ -120,7 +121,7 @@ TEST(ErrorBoundTerms, AMaximumInUnitsOfLog2NeedsATermOfTheLse) {
   row.plan.exp = exp2_folded();
   row.plan.lse = LseForm::log2;
   const Outputs got = emulate(row.problem, {}, row.plan, row.inputs);
-  row.expect_lse_needs(&BoundConstants::lse_scaling, double{got.lse.values()[0]});
+  row.expect_lse_needs(&BoundConstants::lse_scaling, double{got[forward::lse].values()[0]});
 }
 
 /// O and LSE of the keys [first, end), as a problem of their own.
@@ -128,10 +129,12 @@ Outputs part_of(const Problem& problem, const Inputs& inputs, std::int64_t first
                 std::int64_t end) {
   Problem part = problem;
   part.key_len = end - first;
-  Inputs cut{inputs.q, Tensor<float>(key_shape(part)), Tensor<float>(key_shape(part))};
+  Inputs cut{inputs[forward::q], Tensor<float>(key_shape(part)), Tensor<float>(key_shape(part))};
   for (std::int64_t j = first; j < end; ++j) {
-    std::ranges::copy(inputs.k.row(0, 0, j), cut.k.row(0, 0, j - first).begin());
-    std::ranges::copy(inputs.v.row(0, 0, j), cut.v.row(0, 0, j - first).begin());
+    std::ranges::copy(inputs[forward::k].row(0, 0, j),
+                      cut[forward::k].row(0, 0, j - first).begin());
+    std::ranges::copy(inputs[forward::v].row(0, 0, j),
+                      cut[forward::v].row(0, 0, j - first).begin());
   }
   return emulate(part, {.key_tile = 4}, PrecisionPlan{}, cut);
 }
@@ -149,21 +152,21 @@ Outputs merged(const Problem& problem, const Inputs& inputs, std::int64_t splits
   Outputs out{Tensor<float>(query_shape(problem)), Tensor<float>({1, 1, problem.query_len, 1})};
   for (std::int64_t n = 0; n < problem.query_len; ++n) {
     float top = -std::numeric_limits<float>::infinity(), sum = 0;
-    for (const Outputs& part : parts) top = std::max(top, part.lse.at(0, 0, n, 0));
-    const auto o = out.o.row(0, 0, n);
+    for (const Outputs& part : parts) top = std::max(top, part[forward::lse].at(0, 0, n, 0));
+    const auto o = out[forward::o].row(0, 0, n);
     for (const Outputs& part : parts) {
-      const float x = part.lse.at(0, 0, n, 0) - top;
+      const float x = part[forward::lse].at(0, 0, n, 0) - top;
       const float weight = mistake == Mistake::base_2_weights  ? std::exp2(x)
                            : mistake == Mistake::equal_weights ? 1.0F
                                                                : std::exp(x);
       sum += weight;
       for (std::size_t c = 0; c < o.size(); ++c) {
-        const double stored = part.o.row(0, 0, n)[c];
+        const double stored = part[forward::o].row(0, 0, n)[c];
         o[c] += weight * static_cast<float>(round_to(partial_format, stored));
       }
     }
     for (float& element : o) element /= mistake == Mistake::unnormalised ? 1.0F : sum;
-    out.lse.at(0, 0, n, 0) = top + std::log(sum);
+    out[forward::lse].at(0, 0, n, 0) = top + std::log(sum);
   }
   return out;
 }
@@ -185,7 +188,7 @@ TEST(ErrorBoundTerms, ASubnormalScaleTimesLog2OfEIsRoundedAbsolutely) {
   row.plan.exp = exp2_folded();
   row.plan.lse = LseForm::log2;
   const Outputs got = emulate(row.problem, {}, row.plan, row.inputs);
-  row.expect_lse_needs(&BoundConstants::lse_scaling, double{got.lse.values()[0]});
+  row.expect_lse_needs(&BoundConstants::lse_scaling, double{got[forward::lse].values()[0]});
   Row normal = row;
   normal.problem.scale = 0x1p-126F;
   EXPECT_EQ(subnormal_scale_error(normal.plan, normal.problem), 0);
@@ -197,8 +200,8 @@ TEST(ErrorBoundTerms, SubnormalScalesStayWithinTheBoundWhereverTheScaleEnters) {
     problem.scale = static_cast<float>(
         std::ldexp(1 + 0.3 * static_cast<double>(seed % 3), -127 - static_cast<int>(seed % 20)));
     Inputs inputs = make_inputs(problem, {.family = "normal", .seed = seed});
-    for (float& q : inputs.q.values()) q *= 0x1p60F;
-    for (float& k : inputs.k.values()) k *= 0x1p62F;
+    for (float& q : inputs[forward::q].values()) q *= 0x1p60F;
+    for (float& k : inputs[forward::k].values()) k *= 0x1p62F;
     PrecisionPlan plan;
     plan.exp = exp2_folded();
     plan.exp.argument_error += u;
@@ -209,8 +212,11 @@ TEST(ErrorBoundTerms, SubnormalScalesStayWithinTheBoundWhereverTheScaleEnters) {
     plan.lse = seed % 4 < 2 ? LseForm::natural : LseForm::log2;
     const Answer answer = exact_answer(problem, inputs, plan);
     const Outputs got = emulate(problem, {.key_tile = 4}, plan, inputs);
-    EXPECT_LE(worst_ratio(got.o, answer.o, answer.o_bound), 1) << seed;
-    EXPECT_LE(worst_ratio(got.lse, answer.lse, answer.lse_bound), 1) << seed;
+    EXPECT_LE(worst_ratio(got[forward::o], answer[forward::o].value, answer[forward::o].bound), 1)
+        << seed;
+    EXPECT_LE(
+        worst_ratio(got[forward::lse], answer[forward::lse].value, answer[forward::lse].bound), 1)
+        << seed;
   }
 }
 
@@ -246,8 +252,10 @@ TEST(ErrorBoundTerms, SplitsMergedByTheirLseStayWithinTheBoundAndWrongMergesDoNo
     for (const Mistake mistake :
          {Mistake::none, Mistake::base_2_weights, Mistake::equal_weights, Mistake::unnormalised}) {
       const Outputs got = merged(problem, inputs, plan.splits, mistake, plan.partial_format);
-      const double o = worst_ratio(got.o, answer.o, answer.o_bound);
-      const double lse = worst_ratio(got.lse, answer.lse, answer.lse_bound);
+      const double o =
+          worst_ratio(got[forward::o], answer[forward::o].value, answer[forward::o].bound);
+      const double lse =
+          worst_ratio(got[forward::lse], answer[forward::lse].value, answer[forward::lse].bound);
       if (mistake == Mistake::none) {
         EXPECT_LE(o, 1) << seed;
         EXPECT_LE(lse, 1) << seed;
@@ -278,7 +286,7 @@ TEST(ErrorBoundTerms, AKernelThatFlushesSubnormalsNeedsToSaySo) {
     Inputs inputs = make_inputs(problem, {.family = "normal", .seed = seed});
     // From subnormal values to small normal ones, whose weighted sums are subnormal.
     const float size = std::exp2(-128.0F + static_cast<float>(seed % 8));
-    for (float& v : inputs.v.values()) v *= size;
+    for (float& v : inputs[forward::v].values()) v *= size;
     PrecisionPlan plan;
     plan.blocks = 5;
     plan.normaliser_chain = problem.key_len;
@@ -289,11 +297,14 @@ TEST(ErrorBoundTerms, AKernelThatFlushesSubnormalsNeedsToSaySo) {
       got = emulate(problem, {.key_tile = 4}, plan, inputs);
     }
     const Answer silent = exact_answer(problem, inputs, plan);
-    undeclared = std::max(undeclared, worst_ratio(got.o, silent.o, silent.o_bound));
+    undeclared = std::max(undeclared, worst_ratio(got[forward::o], silent[forward::o].value,
+                                                  silent[forward::o].bound));
     plan.flushes_subnormals = true;
     const Answer said = exact_answer(problem, inputs, plan);
-    EXPECT_LE(worst_ratio(got.o, said.o, said.o_bound), 1) << seed;
-    EXPECT_LE(worst_ratio(got.lse, said.lse, said.lse_bound), 1) << seed;
+    EXPECT_LE(worst_ratio(got[forward::o], said[forward::o].value, said[forward::o].bound), 1)
+        << seed;
+    EXPECT_LE(worst_ratio(got[forward::lse], said[forward::lse].value, said[forward::lse].bound), 1)
+        << seed;
   }
   EXPECT_GT(undeclared, 1);
 }

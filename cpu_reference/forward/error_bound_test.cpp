@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/bound_test_kernels.hpp"
 
 namespace attest {
@@ -77,10 +78,12 @@ TEST(ErrorBound, NoLogitIsTooLargeForTheBoundToSaySomething) {
   Problem problem{.query_len = 4, .key_len = 9, .head_dim = 16, .scale = default_scale(16)};
   for (double size = 1; size < 1e36; size *= 10) {
     Inputs inputs = make_family(problem, "normal", 1);
-    for (float& q : inputs.q.values()) q *= static_cast<float>(size);
+    for (float& q : inputs[forward::q].values()) q *= static_cast<float>(size);
     const Answer answer = exact_answer(problem, inputs, Emulated{}.precision(problem));
-    for (const double bound : answer.o_bound.values()) EXPECT_TRUE(std::isfinite(bound)) << size;
-    for (const double bound : answer.lse_bound.values()) EXPECT_TRUE(std::isfinite(bound)) << size;
+    for (const double bound : answer[forward::o].bound.values())
+      EXPECT_TRUE(std::isfinite(bound)) << size;
+    for (const double bound : answer[forward::lse].bound.values())
+      EXPECT_TRUE(std::isfinite(bound)) << size;
   }
 }
 
@@ -89,21 +92,23 @@ TEST(ErrorBound, ARowOfOneKeyMayErrOnlyByTheProductAndTheDivision) {
   const Inputs inputs = make_family(problem, "normal", 1);
   const Answer answer = exact_answer(problem, inputs, Emulated{}.precision(problem));
   for (std::int64_t c = 0; c < 16; ++c) {
-    const double v = std::abs(static_cast<double>(inputs.v.at(0, 0, 0, c)));
-    EXPECT_LE(answer.o_bound.at(0, 0, 0, c), evaluation_slack * 2.001 * 0x1p-24 * v);
+    const double v = std::abs(static_cast<double>(inputs[forward::v].at(0, 0, 0, c)));
+    EXPECT_LE(answer[forward::o].bound.at(0, 0, 0, c), evaluation_slack * 2.001 * 0x1p-24 * v);
   }
 }
 
 TEST(ErrorBound, AKeyThatHoldsAllTheWeightLeavesOnlyWhatAOneKeyRowHas) {
   Problem problem{.query_len = 1, .key_len = 40, .head_dim = 16, .scale = 1e4F};
   Inputs inputs = make_family(problem, "normal", 1);
-  for (std::int64_t c = 0; c < 16; ++c) inputs.k.at(0, 0, 11, c) = 4 * inputs.q.at(0, 0, 0, c);
+  for (std::int64_t c = 0; c < 16; ++c)
+    inputs[forward::k].at(0, 0, 11, c) = 4 * inputs[forward::q].at(0, 0, 0, c);
   const Answer answer = exact_answer(problem, inputs, Emulated{}.precision(problem));
   // Score errors of many units cancel: E1 is 0, kappa(n) = n u and the division remain.
-  EXPECT_GT(answer.lse_bound.at(0, 0, 0, 0), 0.1);
+  EXPECT_GT(answer[forward::lse].bound.at(0, 0, 0, 0), 0.1);
   for (std::int64_t c = 0; c < 16; ++c) {
-    const double v = std::abs(static_cast<double>(inputs.v.at(0, 0, 11, c)));
-    EXPECT_LE(answer.o_bound.at(0, 0, 0, c), evaluation_slack * (2 * 40 + 42) * 0x1p-24 * v);
+    const double v = std::abs(static_cast<double>(inputs[forward::v].at(0, 0, 11, c)));
+    EXPECT_LE(answer[forward::o].bound.at(0, 0, 0, c),
+              evaluation_slack * (2 * 40 + 42) * 0x1p-24 * v);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_constants.hpp"
 #include "cpu_reference/forward/error_model_row.hpp"
 
@@ -31,7 +32,9 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
   if (precision.value_parts.count > 1 && precision.promoted_keys == 0) return models;
   // What a capped score errs by hangs on how far it is capped: not modelled.
   if (problem.softcap > 0) return models;
-  if (!all_finite(inputs.q) || !all_finite(inputs.k) || !all_finite(inputs.v)) return models;
+  if (!all_finite(inputs[forward::q]) || !all_finite(inputs[forward::k]) ||
+      !all_finite(inputs[forward::v]))
+    return models;
   // Odd, so that the rows taken lie at every place of a tile.
   const std::int64_t most = std::max<std::int64_t>(scope.largest_row_count, 1);
   const std::int64_t step = (problem.rows() + most - 1) / most | 1;
@@ -48,8 +51,8 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
     const std::int64_t kv = row.b * problem.kv_heads + kv_head;
     if (kv != loaded) {
       head.kept = KeptKeys(problem, row.b);
-      head.k = copy_of(inputs.k, row.b, kv_head, head.kept);
-      head.v = copy_of(inputs.v, row.b, kv_head, head.kept);
+      head.k = copy_of(inputs[forward::k], row.b, kv_head, head.kept);
+      head.v = copy_of(inputs[forward::v], row.b, kv_head, head.kept);
       head.k2 = head.k.array().square();
       head.k_by_dim = head.k.transpose();
       head.v2 = head.v.array().square();
@@ -57,7 +60,7 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
       loaded = kv;
       seen.clear();
     }
-    const auto query = inputs.q.row(row.b, row.h, row.n);
+    const auto query = inputs[forward::q].row(row.b, row.h, row.n);
     if (!seen.emplace(query.begin(), query.end()).second) continue;
     if (modeller.model(head, query, row)) models.push_back(std::move(row));
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_constants.hpp"
 #include "cpu_reference/forward/error_head.hpp"
 #include "cpu_reference/forward/error_model.hpp"
@@ -33,9 +34,10 @@ class Modeller {
   bool model(const Head& head, std::span<const float> query, RowErrorModel& row) {
     const KeyRange seen = head.kept.places_of(problem_.visible_range(row.b, row.n));
     const std::int64_t keys = seen.size();
-    const double lse = answer_.lse.at(row.b, row.h, row.n, 0);
-    if (keys < 2 || !std::isfinite(answer_.lse_bound.at(row.b, row.h, row.n, 0))) return false;
-    for (const double bound : answer_.o_bound.row(row.b, row.h, row.n)) {
+    const double lse = answer_[forward::lse].value.at(row.b, row.h, row.n, 0);
+    if (keys < 2 || !std::isfinite(answer_[forward::lse].bound.at(row.b, row.h, row.n, 0)))
+      return false;
+    for (const double bound : answer_[forward::o].bound.row(row.b, row.h, row.n)) {
       if (!std::isfinite(bound)) return false;
     }
     const Eigen::Map<const Row> q(query.data(), problem_.head_dim);
@@ -149,7 +151,7 @@ class Modeller {
   void model_columns(const RowConstants& c, const Head& head, KeyRange keys, RowErrorModel& row) {
     const auto v2 = head.v2.middleRows(keys.begin, keys.size());
     const auto v = head.v.middleRows(keys.begin, keys.size());
-    const auto exact = answer_.o.row(row.b, row.h, row.n);
+    const auto exact = answer_[forward::o].value.row(row.b, row.h, row.n);
     const Row o_row = Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>>(
                           exact.data(), static_cast<std::int64_t>(exact.size()))
                           .cast<float>();
@@ -172,7 +174,7 @@ class Modeller {
     row.o_drift.assign(columns, 0);
     for (std::size_t i = 0; i < columns; ++i) {
       const auto column = static_cast<std::int64_t>(i);
-      const double o = answer_.o.at(row.b, row.h, row.n, column);
+      const double o = answer_[forward::o].value.at(row.b, row.h, row.n, column);
       const double terms = static_cast<double>(squares_(column));
       double path = c.value.per_path * static_cast<double>(paths.within.squares(column));
       if (c.walk.chain > 0) path += c.outer * static_cast<double>(paths.outer(column));
@@ -181,7 +183,7 @@ class Modeller {
       const double variance =
           static_cast<double>(log_part(column) + moved_(column)) + c.common * square(o) + own_[i];
       const double sd = std::sqrt(variance);
-      if (!(answer_.o_own_error.at(row.b, row.h, row.n, column) <= sd / 16)) continue;
+      if (!(answer_[forward::o].own_error.at(row.b, row.h, row.n, column) <= sd / 16)) continue;
       if (!std::isfinite(sd)) continue;
       if (std::abs(o) >= output.max_finite / 2 || terms == 0) continue;
       row.o_sd[i] = sd;
@@ -205,7 +207,7 @@ class Modeller {
     for (std::int64_t i = 0; i < columns; ++i) {
       const double sd = row.o_sd[static_cast<std::size_t>(i)];
       if (!(sd > 0)) continue;
-      const double o = answer_.o.at(row.b, row.h, row.n, i);
+      const double o = answer_[forward::o].value.at(row.b, row.h, row.n, i);
       const double w = square(least / sd);
       weight(i) = static_cast<float>(w);
       weighted_o(i) = static_cast<float>(w * o);
@@ -232,7 +234,7 @@ class Modeller {
     std::vector<double> o(columns), d(columns);
     for (std::size_t i = 0; i < columns; ++i) {
       const auto column = static_cast<std::int64_t>(i);
-      o[i] = answer_.o.at(row.b, row.h, row.n, column);
+      o[i] = answer_[forward::o].value.at(row.b, row.h, row.n, column);
       d[i] = static_cast<double>(slope(column)) - static_cast<double>(mean) * o[i];
     }
     double independent = 0;

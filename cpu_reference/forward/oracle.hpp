@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
@@ -62,7 +63,7 @@ template <class Number>
   const Number nan = std::numeric_limits<Number>::quiet_NaN();
   const std::int64_t kv_head = problem.kv_head_of(h);
   const auto columns = static_cast<std::size_t>(problem.output_dim());
-  const auto q = inputs.q.row(b, h, query);
+  const auto q = inputs[forward::q].row(b, h, query);
 
   OracleRow<Number> row;
   row.keys = visible_keys_of(problem, b, query);
@@ -73,7 +74,7 @@ template <class Number>
 
   bool is_finite = true;
   for (const std::int64_t key : row.keys) {
-    const auto k = inputs.k.row(b, kv_head, key);
+    const auto k = inputs[forward::k].row(b, kv_head, key);
     SignedSums<Number> sums;
     for (std::size_t c = 0; c < q.size(); ++c) {
       is_finite = is_finite && std::isfinite(q[c]) && std::isfinite(k[c]);
@@ -103,7 +104,7 @@ template <class Number>
   std::vector<SignedSums<Number>> sums(columns);
   for (std::size_t j = 0; j < row.weights.size(); ++j) {
     row.weights[j] /= normaliser;
-    const auto v = inputs.v.row(b, kv_head, row.keys[j]);
+    const auto v = inputs[forward::v].row(b, kv_head, row.keys[j]);
     for (std::size_t c = 0; c < columns; ++c) {
       if (std::isfinite(v[c])) {
         sums[c].add(row.weights[j] * v[c]);
@@ -232,8 +233,8 @@ template <class Number>
     if (!(abs(row.o[column]) < infinity)) continue;
     Number sum = 0, hull = 0, v_abs_sum = 0, v_abs_max = 0;
     for (std::size_t j = 0; j < keys; ++j) {
-      const Number v =
-          inputs.v.at(b, problem.kv_head_of(h), row.keys[j], static_cast<std::int64_t>(column));
+      const Number v = inputs[forward::v].at(b, problem.kv_head_of(h), row.keys[j],
+                                             static_cast<std::int64_t>(column));
       sum += errors.phi[j] * abs(Number(v - row.o[column]));
       hull = std::max<Number>(hull, abs(Number(v - row.o[column])));
       v_abs_sum += abs(v);

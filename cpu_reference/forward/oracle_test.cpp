@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -23,9 +24,9 @@ RowWithScores row_with_scores(const std::vector<float>& scores, std::int64_t hea
                   .scale = 1.0F};
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                 Tensor<float>(key_shape(problem))};
-  inputs.q.at(0, 0, 0, 0) = 1;
+  inputs[forward::q].at(0, 0, 0, 0) = 1;
   for (std::int64_t j = 0; j < problem.key_len; ++j) {
-    inputs.k.at(0, 0, j, 0) = scores[static_cast<std::size_t>(j)];
+    inputs[forward::k].at(0, 0, j, 0) = scores[static_cast<std::size_t>(j)];
   }
   return {problem, inputs};
 }
@@ -33,7 +34,7 @@ RowWithScores row_with_scores(const std::vector<float>& scores, std::int64_t hea
 RowWithScores random_row(std::int64_t keys, std::int64_t head_dim, double magnitude) {
   auto row = row_with_scores(std::vector<float>(static_cast<std::size_t>(keys)), head_dim);
   std::uint64_t stream = 0;
-  for (auto* tensor : {&row.inputs.q, &row.inputs.k, &row.inputs.v}) {
+  for (auto* tensor : {&row.inputs[forward::q], &row.inputs[forward::k], &row.inputs[forward::v]}) {
     std::uint64_t index = 0;
     const double size = stream == 0 ? magnitude : 1;
     for (float& x : tensor->values()) {
@@ -47,7 +48,8 @@ RowWithScores random_row(std::int64_t keys, std::int64_t head_dim, double magnit
 
 TEST(Oracle, SoftmaxOfOneToFourHasTheGoldenValues) {
   auto [problem, inputs] = row_with_scores({1, 2, 3, 4}, 4);
-  for (int j = 0; j < 4; ++j) inputs.v.at(0, 0, j, j) = 1;  // O is then the row of weights
+  for (int j = 0; j < 4; ++j)
+    inputs[forward::v].at(0, 0, j, j) = 1;  // O is then the row of weights
   const auto row = oracle_row<Quad>(problem, inputs, 0, 0, 0);
   const std::array golden{0.0320586, 0.0871443, 0.2368828, 0.6439143};
   constexpr double half_of_the_last_digit = 0.5e-7;
@@ -62,7 +64,7 @@ TEST(Oracle, ScoresZeroLnTwoLnFourGiveFiveAndSixSevenths) {
   const float ln2 = std::numbers::ln2_v<float>;
   auto [problem, inputs] = row_with_scores({0, ln2, 2 * ln2}, 2);
   const std::array values{1.0F, 0.0F, 0.0F, 1.0F, 1.0F, 1.0F};
-  std::copy(values.begin(), values.end(), inputs.v.values().begin());
+  std::copy(values.begin(), values.end(), inputs[forward::v].values().begin());
   const auto row = oracle_row<Quad>(problem, inputs, 0, 0, 0);
   // ln 2 rounded to fp32 changes a log-weight by at most 2^-24 ln 4, hence values in [0, 1] by at
   // most twice that.
@@ -98,7 +100,7 @@ TEST(Oracle, NumbersOf113And256BitsAgreeToTheRoundoffOf113) {
 
 TEST(Oracle, ScoresPastEveryExponentRangeLeaveTheTopKeyAlone) {
   auto [problem, inputs] = row_with_scores({-1e30F, 1e30F, 3e29F}, 3);
-  for (int j = 0; j < 3; ++j) inputs.v.at(0, 0, j, j) = 1;
+  for (int j = 0; j < 3; ++j) inputs[forward::v].at(0, 0, j, j) = 1;
   const auto quad = oracle_row<Quad>(problem, inputs, 0, 0, 0);
   const auto wide = oracle_row<Wide>(problem, inputs, 0, 0, 0);
   for (std::size_t c = 0; c < 3; ++c) {
@@ -112,7 +114,7 @@ TEST(Oracle, ARowWithoutKeysIsZeroWithLseMinusInfinity) {
   auto [problem, inputs] = random_row(5, 8, 1);
   problem.query_len = 7;
   problem.mask = Mask::causal_bottom_right;  // queries 0 and 1 see nothing
-  inputs.q = Tensor<float>(query_shape(problem), 1.0F);
+  inputs[forward::q] = Tensor<float>(query_shape(problem), 1.0F);
   const auto row = oracle_row<Quad>(problem, inputs, 0, 0, 1);
   for (const Quad& o : row.o) EXPECT_TRUE(o == 0);
   EXPECT_TRUE(isinf(row.lse) && row.lse < 0);
@@ -126,9 +128,9 @@ TEST(Oracle, NanInAKeyReachesTheRowsThatSeeItAndNanInAValueItsColumn) {
   auto [problem, inputs] = random_row(5, 8, 1);
   problem.query_len = 5;
   problem.mask = Mask::causal_top_left;
-  inputs.q = Tensor<float>(query_shape(problem), 1.0F);
-  inputs.k.at(0, 0, 3, 2) = nan;
-  inputs.v.at(0, 0, 1, 4) = nan;
+  inputs[forward::q] = Tensor<float>(query_shape(problem), 1.0F);
+  inputs[forward::k].at(0, 0, 3, 2) = nan;
+  inputs[forward::v].at(0, 0, 1, 4) = nan;
   for (std::int64_t query = 0; query < 5; ++query) {
     const auto row = oracle_row<Quad>(problem, inputs, 0, 0, query);
     EXPECT_EQ(isnan(row.lse), query >= 3) << query;
@@ -150,13 +152,15 @@ Inputs only_seen(const Problem& problem, const Inputs& inputs, std::int64_t b, s
   Inputs seen{Tensor<float>(query_shape(alone)), Tensor<float>(key_shape(alone)),
               Tensor<float>(value_shape(alone))};
   for (std::int64_t h = 0; h < problem.query_heads; ++h) {
-    std::ranges::copy(inputs.q.row(b, h, n), seen.q.row(0, h, 0).begin());
+    std::ranges::copy(inputs[forward::q].row(b, h, n), seen[forward::q].row(0, h, 0).begin());
   }
   for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
     for (std::size_t j = 0; j < keys.size(); ++j) {
       const auto to = static_cast<std::int64_t>(j);
-      std::ranges::copy(inputs.k.row(b, h, keys[j]), seen.k.row(0, h, to).begin());
-      std::ranges::copy(inputs.v.row(b, h, keys[j]), seen.v.row(0, h, to).begin());
+      std::ranges::copy(inputs[forward::k].row(b, h, keys[j]),
+                        seen[forward::k].row(0, h, to).begin());
+      std::ranges::copy(inputs[forward::v].row(b, h, keys[j]),
+                        seen[forward::v].row(0, h, to).begin());
     }
   }
   return seen;
@@ -179,7 +183,7 @@ TEST(Oracle, HiddenKeysCountAsIfTheyWereNotThere) {
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                 Tensor<float>(value_shape(problem))};
   std::uint64_t stream = 0;
-  for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+  for (auto* tensor : {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
     std::uint64_t index = 0;
     for (float& x : tensor->values()) x = static_cast<float>(random_normal(1, stream, index++));
     ++stream;
@@ -202,7 +206,7 @@ TEST(Oracle, HiddenKeysCountAsIfTheyWereNotThere) {
 TEST(Oracle, ASoftcapBendsTheScoresBeforeTheSoftmax) {
   auto [problem, inputs] = row_with_scores({-9, 0, 1, 50}, 4);
   problem.softcap = 2;
-  for (int j = 0; j < 4; ++j) inputs.v.at(0, 0, j, j) = 1;
+  for (int j = 0; j < 4; ++j) inputs[forward::v].at(0, 0, j, j) = 1;
   const auto row = oracle_row<Quad>(problem, inputs, 0, 0, 0);
   const auto weight = [](double s) { return exp(Quad(2 * tanh(Quad(s) / 2))); };
   const Quad sum = weight(-9) + weight(0) + weight(1) + weight(50);
@@ -217,7 +221,8 @@ TEST(Oracle, QueryHeadsOfOneGroupReadTheSameKeys) {
   Inputs inputs{Tensor<float>(query_shape(problem), 1.0F), Tensor<float>(key_shape(problem)),
                 Tensor<float>(key_shape(problem))};
   for (std::int64_t h = 0; h < 2; ++h) {
-    for (std::int64_t j = 0; j < 3; ++j) inputs.v.at(0, h, j, 0) = static_cast<float>(h + 1);
+    for (std::int64_t j = 0; j < 3; ++j)
+      inputs[forward::v].at(0, h, j, 0) = static_cast<float>(h + 1);
   }
   for (std::int64_t h = 0; h < 6; ++h) {
     const auto row = oracle_row<Wide>(problem, inputs, 0, h, 0);

@@ -23,7 +23,7 @@ KernelInfo choice(const std::string& name, std::string summary, Change change) {
   };
   kernel.launch = cpu_launch([precision = kernel.precision](
                                  const Problem& problem, const Plan& plan, const Inputs& inputs) {
-    return emulate(problem, plan, precision(problem, plan), inputs);
+    return emulate(problem, plan, precision(problem, plan).as<PrecisionPlan>(), inputs);
   });
   return kernel;
 }

@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
@@ -22,7 +23,8 @@ Sample normal_sample(std::int64_t length, std::int64_t head_dim) {
   sample.inputs = {Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                    Tensor<float>(key_shape(problem))};
   std::uint64_t stream = 0;
-  for (auto* tensor : {&sample.inputs.q, &sample.inputs.k, &sample.inputs.v}) {
+  for (auto* tensor :
+       {&sample.inputs[forward::q], &sample.inputs[forward::k], &sample.inputs[forward::v]}) {
     std::uint64_t index = 0;
     for (float& x : tensor->values()) x = static_cast<float>(random_normal(1, stream, index++));
     ++stream;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/reference_f64_keys.hpp"
 #include "cpu_reference/forward/reference_f64_rows.hpp"
@@ -55,7 +56,7 @@ class BlockSolver {
     };
     std::vector<bool> is_bad(static_cast<std::size_t>(rows), false);
     const Matrix q = finite_copy(
-        inputs_.q, b, h, rows, [&](std::int64_t i) { return first + i; },
+        inputs_[forward::q], b, h, rows, [&](std::int64_t i) { return first + i; },
         [&](std::int64_t i, std::int64_t) { is_bad[static_cast<std::size_t>(i)] = true; });
     scores_.noalias() = q * kv.k.middleRows(keys.begin, keys.size()).transpose();
     deviations_.noalias() = q.cwiseAbs() * kv.abs_k.middleRows(keys.begin, keys.size()).transpose();
@@ -118,17 +119,16 @@ class BlockSolver {
   }
 
   void fill_row(std::int64_t b, std::int64_t h, std::int64_t query, double value, double error) {
-    for (auto* tensor : {&answer_.o, &answer_.lse})
-      std::ranges::fill(tensor->row(b, h, query), value);
-    for (auto* tensor :
-         {&answer_.o_bound, &answer_.lse_bound, &answer_.o_own_error, &answer_.lse_own_error}) {
-      std::ranges::fill(tensor->row(b, h, query), error);
+    for (OutputAnswer& output : answer_) {
+      std::ranges::fill(output.value.row(b, h, query), value);
+      std::ranges::fill(output.bound.row(b, h, query), error);
+      std::ranges::fill(output.own_error.row(b, h, query), error);
     }
   }
 
   void fill_empty_row(std::int64_t b, std::int64_t h, std::int64_t query) {
     fill_row(b, h, query, 0, 0);
-    answer_.lse.at(b, h, query, 0) = -infinity;
+    answer_[forward::lse].value.at(b, h, query, 0) = -infinity;
   }
 
   void finish(const KeyValues& kv, const VisibleValues& values, const RowErrors& row,
@@ -146,15 +146,15 @@ class BlockSolver {
                           .v_abs_sum = values.abs_sum(column),
                           .v_abs_max = values.abs_max(column)});
       const bool is_bad = has_any(kv.bad_values[static_cast<std::size_t>(column)], visible);
-      answer_.o.at(b, h, query, column) = is_bad ? nan : o;
-      answer_.o_bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
-      answer_.o_own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
+      answer_[forward::o].value.at(b, h, query, column) = is_bad ? nan : o;
+      answer_[forward::o].bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
+      answer_[forward::o].own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
     }
     const double own = lse_error(c.own, row.own, row.lse);
     const double bound = row.is_vacuous ? infinity : lse_error(c.kernel, row.kernel, row.lse);
-    answer_.lse.at(b, h, query, 0) = row.lse;
-    answer_.lse_bound.at(b, h, query, 0) = bound + own;
-    answer_.lse_own_error.at(b, h, query, 0) = own;
+    answer_[forward::lse].value.at(b, h, query, 0) = row.lse;
+    answer_[forward::lse].bound.at(b, h, query, 0) = bound + own;
+    answer_[forward::lse].own_error.at(b, h, query, 0) = own;
   }
 
   const Problem& problem_;
@@ -185,16 +185,16 @@ std::int64_t rows_per_block(std::int64_t key_len) {
 }  // namespace
 
 void check_inputs(const Problem& problem, const Inputs& inputs) {
-  check_shape("q", inputs.q, query_shape(problem));
-  check_shape("k", inputs.k, key_shape(problem));
-  check_shape("v", inputs.v, value_shape(problem));
+  check_shape("q", inputs[forward::q], query_shape(problem));
+  check_shape("k", inputs[forward::k], key_shape(problem));
+  check_shape("v", inputs[forward::v], value_shape(problem));
 }
 
 Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
                     int threads) {
   check_inputs(problem, inputs);
   const Tensor<double> o(output_shape(problem)), lse(lse_shape(problem));
-  Answer answer{o, lse, o, lse, o, lse};
+  Answer answer{OutputAnswer{o, o, o}, OutputAnswer{lse, lse, lse}};
 
   std::vector<KeyValues> heads;
   for (std::int64_t b = 0; b < problem.batch; ++b) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
@@ -45,14 +46,14 @@ Certificate certify_rows(const Problem& problem, const Inputs& inputs, const Ans
     const std::int64_t b = row / problem.query_len / problem.query_heads;
     const auto oracle = oracle_row<Number>(problem, inputs, b, h, query);
     for (std::int64_t c = 0; c < problem.output_dim(); ++c) {
-      const double ratio =
-          error_ratio(answer.o.at(b, h, query, c), oracle.o[static_cast<std::size_t>(c)],
-                      answer.o_own_error.at(b, h, query, c));
-      certificate.worst_o_ratio = std::max(certificate.worst_o_ratio, ratio);
+      const double ratio = error_ratio(answer[forward::o].value.at(b, h, query, c),
+                                       oracle.o[static_cast<std::size_t>(c)],
+                                       answer[forward::o].own_error.at(b, h, query, c));
+      certificate.worst_ratio = std::max(certificate.worst_ratio, ratio);
     }
-    const double ratio = error_ratio(answer.lse.at(b, h, query, 0), oracle.lse,
-                                     answer.lse_own_error.at(b, h, query, 0));
-    certificate.worst_lse_ratio = std::max(certificate.worst_lse_ratio, ratio);
+    const double ratio = error_ratio(answer[forward::lse].value.at(b, h, query, 0), oracle.lse,
+                                     answer[forward::lse].own_error.at(b, h, query, 0));
+    certificate.worst_ratio = std::max(certificate.worst_ratio, ratio);
     ++certificate.rows;
   }
   return certificate;

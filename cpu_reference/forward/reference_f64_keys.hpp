@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/kept_keys.hpp"
 
 // What the f64 reference holds of keys and values.
@@ -57,12 +58,14 @@ inline KeyValues load_keys_and_values(const Problem& problem, const Inputs& inpu
   const std::int64_t keys = kv.kept.size();
   const auto key_of = [&](std::int64_t i) { return kv.kept[i]; };
   kv.bad_values.resize(static_cast<std::size_t>(problem.output_dim()));
-  kv.k = finite_copy(inputs.k, b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t) {
-    if (kv.bad_keys.empty() || kv.bad_keys.back() != j) kv.bad_keys.push_back(j);
-  });
-  kv.v = finite_copy(inputs.v, b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t c) {
-    kv.bad_values[static_cast<std::size_t>(c)].push_back(j);
-  });
+  kv.k =
+      finite_copy(inputs[forward::k], b, kv_head, keys, key_of, [&](std::int64_t j, std::int64_t) {
+        if (kv.bad_keys.empty() || kv.bad_keys.back() != j) kv.bad_keys.push_back(j);
+      });
+  kv.v = finite_copy(inputs[forward::v], b, kv_head, keys, key_of,
+                     [&](std::int64_t j, std::int64_t c) {
+                       kv.bad_values[static_cast<std::size_t>(c)].push_back(j);
+                     });
   kv.abs_k = kv.k.cwiseAbs();
   kv.abs_v = kv.v.cwiseAbs();
   return kv;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "cpu_reference/forward/reference_f64_test.hpp"
 
@@ -18,10 +19,11 @@ TEST(ReferenceF64, BoundIncludesTheOwnErrorHoweverLarge) {
   const Problem problem{.query_len = 5, .key_len = 20, .head_dim = 16};
   const Inputs inputs = normal_inputs(problem, 1e20);
   const Answer answer = exact_answer(problem, inputs, plan_for(problem));
-  for (std::int64_t i = 0; i < answer.o.size(); ++i) {
+  for (std::int64_t i = 0; i < answer[forward::o].value.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    EXPECT_GT(answer.o_own_error.values()[at], 0.01);
-    EXPECT_GT(answer.o_bound.values()[at], 1.9 * answer.o_own_error.values()[at]);
+    EXPECT_GT(answer[forward::o].own_error.values()[at], 0.01);
+    EXPECT_GT(answer[forward::o].bound.values()[at],
+              1.9 * answer[forward::o].own_error.values()[at]);
   }
 }
 
@@ -49,14 +51,14 @@ TEST(ReferenceF64, BoundIsThatOfTheOracle) {
         const auto bound = oracle_bound(problem, inputs, b, h, row, plan);
         for (std::int64_t c = 0; c < problem.head_dim; ++c) {
           const double want = static_cast<double>(bound.o[static_cast<std::size_t>(c)]);
-          const double got =
-              answer.o_bound.at(b, h, query, c) - answer.o_own_error.at(b, h, query, c);
+          const double got = answer[forward::o].bound.at(b, h, query, c) -
+                             answer[forward::o].own_error.at(b, h, query, c);
           EXPECT_LE(std::abs(got - want), allowed * want)
               << to_string(problem) << ' ' << size << ' ' << query;
         }
         const double want = static_cast<double>(bound.lse);
-        const double got =
-            answer.lse_bound.at(b, h, query, 0) - answer.lse_own_error.at(b, h, query, 0);
+        const double got = answer[forward::lse].bound.at(b, h, query, 0) -
+                           answer[forward::lse].own_error.at(b, h, query, 0);
         EXPECT_LE(std::abs(got - want), allowed * want)
             << to_string(problem) << ' ' << size << ' ' << query;
       }
@@ -75,10 +77,12 @@ TEST(ReferenceF64, ThreadsDoNotChangeABit) {
   const Inputs inputs = normal_inputs(problem);
   const Answer one = exact_answer(problem, inputs, plan_for(problem), 1);
   const Answer many = exact_answer(problem, inputs, plan_for(problem), 5);
-  EXPECT_TRUE(std::ranges::equal(one.o.values(), many.o.values()));
-  EXPECT_TRUE(std::ranges::equal(one.lse.values(), many.lse.values()));
-  EXPECT_TRUE(std::ranges::equal(one.o_bound.values(), many.o_bound.values()));
-  EXPECT_TRUE(std::ranges::equal(one.lse_bound.values(), many.lse_bound.values()));
+  EXPECT_TRUE(std::ranges::equal(one[forward::o].value.values(), many[forward::o].value.values()));
+  EXPECT_TRUE(
+      std::ranges::equal(one[forward::lse].value.values(), many[forward::lse].value.values()));
+  EXPECT_TRUE(std::ranges::equal(one[forward::o].bound.values(), many[forward::o].bound.values()));
+  EXPECT_TRUE(
+      std::ranges::equal(one[forward::lse].bound.values(), many[forward::lse].bound.values()));
 }
 
 TEST(ReferenceF64, NanReachesTheRowsThatSeeItAndChangesNoOther) {
@@ -90,19 +94,19 @@ TEST(ReferenceF64, NanReachesTheRowsThatSeeItAndChangesNoOther) {
                         .mask = Mask::causal_top_left};
   const Inputs clean = normal_inputs(problem);
   Inputs dirty = clean;
-  dirty.k.at(0, 0, 50, 3) = std::numeric_limits<float>::quiet_NaN();
-  dirty.v.at(0, 0, 20, 5) = std::numeric_limits<float>::infinity();
-  dirty.q.at(0, 1, 10, 0) = std::numeric_limits<float>::quiet_NaN();
+  dirty[forward::k].at(0, 0, 50, 3) = std::numeric_limits<float>::quiet_NaN();
+  dirty[forward::v].at(0, 0, 20, 5) = std::numeric_limits<float>::infinity();
+  dirty[forward::q].at(0, 1, 10, 0) = std::numeric_limits<float>::quiet_NaN();
   const Answer want = exact_answer(problem, clean, plan_for(problem));
   const Answer got = exact_answer(problem, dirty, plan_for(problem));
   for (std::int64_t h = 0; h < 2; ++h) {
     for (std::int64_t query = 0; query < 80; ++query) {
       const bool row_is_bad = query >= 50 || (h == 1 && query == 10);
-      EXPECT_EQ(std::isnan(got.lse.at(0, h, query, 0)), row_is_bad);
+      EXPECT_EQ(std::isnan(got[forward::lse].value.at(0, h, query, 0)), row_is_bad);
       for (std::int64_t c = 0; c < 16; ++c) {
         const bool is_bad = row_is_bad || (c == 5 && query >= 20);
-        const double o = got.o.at(0, h, query, c);
-        EXPECT_TRUE(is_bad ? std::isnan(o) : o == want.o.at(0, h, query, c))
+        const double o = got[forward::o].value.at(0, h, query, c);
+        EXPECT_TRUE(is_bad ? std::isnan(o) : o == want[forward::o].value.at(0, h, query, c))
             << h << ' ' << query << ' ' << c;
       }
     }
@@ -115,30 +119,31 @@ TEST(ReferenceF64, EmptyRowsAreExact) {
       .query_len = 5, .key_len = 2, .head_dim = 16, .mask = Mask::causal_bottom_right};
   const Answer answer = exact_answer(problem, normal_inputs(problem), plan_for(problem));
   for (std::int64_t query = 0; query < 3; ++query) {
-    EXPECT_EQ(answer.lse.at(0, 0, query, 0), -std::numeric_limits<double>::infinity());
-    EXPECT_EQ(answer.lse_bound.at(0, 0, query, 0), 0);
-    EXPECT_EQ(answer.o.at(0, 0, query, 7), 0);
-    EXPECT_EQ(answer.o_bound.at(0, 0, query, 7), 0);
+    EXPECT_EQ(answer[forward::lse].value.at(0, 0, query, 0),
+              -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(answer[forward::lse].bound.at(0, 0, query, 0), 0);
+    EXPECT_EQ(answer[forward::o].value.at(0, 0, query, 7), 0);
+    EXPECT_EQ(answer[forward::o].bound.at(0, 0, query, 7), 0);
   }
-  EXPECT_GT(answer.o_bound.at(0, 0, 3, 7), 0);
+  EXPECT_GT(answer[forward::o].bound.at(0, 0, 3, 7), 0);
 }
 
 TEST(ReferenceF64, ScoresThatFp32CannotHoldMakeTheBoundInfiniteAndNothingElse) {
   const Problem problem{
       .query_len = 3, .key_len = 4, .head_dim = 16, .mask = Mask::none, .scale = 1};
   Inputs inputs = normal_inputs(problem);
-  for (std::int64_t c = 0; c < 16; ++c) inputs.q.at(0, 0, 1, c) = 1e38F;
+  for (std::int64_t c = 0; c < 16; ++c) inputs[forward::q].at(0, 0, 1, c) = 1e38F;
   const Answer answer = exact_answer(problem, inputs, plan_for(problem));
-  EXPECT_TRUE(std::isinf(answer.o_bound.at(0, 0, 1, 0)));
-  EXPECT_TRUE(std::isinf(answer.lse_bound.at(0, 0, 1, 0)));
-  EXPECT_TRUE(std::isfinite(answer.o_bound.at(0, 0, 0, 0)));
-  EXPECT_TRUE(std::isfinite(answer.o_own_error.at(0, 0, 1, 0)));
+  EXPECT_TRUE(std::isinf(answer[forward::o].bound.at(0, 0, 1, 0)));
+  EXPECT_TRUE(std::isinf(answer[forward::lse].bound.at(0, 0, 1, 0)));
+  EXPECT_TRUE(std::isfinite(answer[forward::o].bound.at(0, 0, 0, 0)));
+  EXPECT_TRUE(std::isfinite(answer[forward::o].own_error.at(0, 0, 1, 0)));
 }
 
 TEST(ReferenceF64, ATensorOfAnotherShapeIsRefused) {
   const Problem problem{.query_len = 3, .key_len = 4, .head_dim = 16};
   Inputs inputs = normal_inputs(problem);
-  inputs.k = Tensor<float>({1, 1, 5, 16});
+  inputs[forward::k] = Tensor<float>({1, 1, 5, 16});
   EXPECT_THROW((void)exact_answer(problem, inputs, plan_for(problem)), InvalidInput);
 }
 

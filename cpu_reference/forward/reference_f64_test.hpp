@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
@@ -15,7 +16,7 @@ inline Inputs fill_inputs(const Problem& problem,
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                 Tensor<float>(value_shape(problem))};
   std::uint64_t tensor = 0;
-  for (auto* values : {&inputs.q, &inputs.k, &inputs.v}) {
+  for (auto* values : {&inputs[forward::q], &inputs[forward::k], &inputs[forward::v]}) {
     std::uint64_t index = 0;
     for (float& x : values->values()) {
       x = static_cast<float>(round_to(problem.element_type, value(tensor, index++)));

@@ -24,6 +24,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/kernels/emulated_kernel.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
@@ -78,7 +79,8 @@ float dot(const float* a, const float* b, std::int64_t length) {
   return sum;
 }
 
-void attend_tile(const Arguments& a, std::int64_t b, std::int64_t h, std::int64_t first_query) {
+void attend_tile(const ForwardArguments& a, std::int64_t b, std::int64_t h,
+                 std::int64_t first_query) {
   const Problem& problem = a.problem;
   const ElementType type = problem.element_type;
   const std::int64_t Br = a.plan.query_tile;
@@ -144,7 +146,7 @@ void attend_tile(const Arguments& a, std::int64_t b, std::int64_t h, std::int64_
   }
 }
 
-void launch(const Arguments& a, Device& /*device*/) {
+void launch(const ForwardArguments& a, Device& /*device*/) {
   for (std::int64_t b = 0; b < a.problem.batch; ++b) {
     for (std::int64_t h = 0; h < a.problem.query_heads; ++h) {
       for (std::int64_t n = 0; n < a.problem.query_len; n += a.plan.query_tile) {

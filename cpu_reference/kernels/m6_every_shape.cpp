@@ -19,6 +19,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
@@ -73,7 +74,7 @@ struct HeadKeys {
   std::vector<bool> hidden;   ///< by padding
 };
 
-HeadKeys head_keys(const Arguments& a, std::int64_t b, std::int64_t h) {
+HeadKeys head_keys(const ForwardArguments& a, std::int64_t b, std::int64_t h) {
   const Problem& p = a.problem;
   HeadKeys head{
       .rows = entry_rows(a.key_starts, b, p.key_len), .keys = {}, .values = {}, .hidden = {}};
@@ -133,7 +134,8 @@ OnlineState attend_part(const Problem& p, std::int64_t tile, const HeadKeys& hea
   return state;
 }
 
-void attend_tile(const Arguments& a, const EntryRows& queries, const HeadKeys& head, RowTile tile) {
+void attend_tile(const ForwardArguments& a, const EntryRows& queries, const HeadKeys& head,
+                 RowTile tile) {
   const Problem& p = a.problem;
   const auto keys_of = [&](std::int64_t n) {
     return visible_range(p.mask, p.window, queries.count, head.rows.count, n);
@@ -158,7 +160,7 @@ void attend_tile(const Arguments& a, const EntryRows& queries, const HeadKeys& h
 }
 
 /// The query heads that use one kv head, together or one after the other.
-void attend_group(const Arguments& a, std::int64_t b, std::int64_t kv_head) {
+void attend_group(const ForwardArguments& a, std::int64_t b, std::int64_t kv_head) {
   const Problem& p = a.problem;
   const EntryRows queries = entry_rows(a.query_starts, b, p.query_len);
   if (queries.count == 0) return;
@@ -178,7 +180,7 @@ void attend_group(const Arguments& a, std::int64_t b, std::int64_t kv_head) {
   }
 }
 
-void launch(const Arguments& a, Device& /*device*/) {
+void launch(const ForwardArguments& a, Device& /*device*/) {
   // In no order that could hide a row written twice, as the blocks of a grid.
   for (std::int64_t b = a.problem.batch - 1; b >= 0; --b) {
     for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) attend_group(a, b, h);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/attention/element_type.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/index_arrays.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
 
@@ -73,8 +75,8 @@ class SeenKeys {
     keys_.clear();
     values_.clear();
     for (const std::int64_t key : seen) {
-      const auto k = inputs.k.row(b, p.kv_head_of(h), key),
-                 v = inputs.v.row(b, p.kv_head_of(h), key);
+      const auto k = inputs[forward::k].row(b, p.kv_head_of(h), key),
+                 v = inputs[forward::v].row(b, p.kv_head_of(h), key);
       keys_.insert(keys_.end(), k.begin(), k.end());
       values_.insert(values_.end(), v.begin(), v.end());
     }
@@ -100,19 +102,19 @@ Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
       const std::int64_t kv_head = p.kv_head_of(h);
       const auto first = static_cast<std::size_t>(b * p.kv_heads + kv_head) * head_size;
       if (sees_first_keys && (h == 0 || kv_head != p.kv_head_of(h - 1))) {
-        keys = transposed(inputs.k.values().subspan(first, head_size), p.head_dim);
+        keys = transposed(inputs[forward::k].values().subspan(first, head_size), p.head_dim);
       }
       for (std::int64_t n = 0; n < p.query_len_of(b); ++n) {
-        AttentionRow row{.query = inputs.q.row(b, h, n), .scale = p.scale};
+        AttentionRow row{.query = inputs[forward::q].row(b, h, n), .scale = p.scale};
         if (sees_first_keys) {
           row.keys_transposed = keys.data();
-          row.values = inputs.v.values().data() + first;
+          row.values = inputs[forward::v].values().data() + first;
           row.key_len = p.key_len;
           row.visible = p.visible_keys(n);
         } else {
           seen.gather(p, inputs, b, h, n, row);
         }
-        outputs.lse.at(b, h, n, 0) = attend(row, plan, outputs.o.row(b, h, n));
+        outputs[forward::lse].at(b, h, n, 0) = attend(row, plan, outputs[forward::o].row(b, h, n));
       }
     }
   }
@@ -146,27 +148,26 @@ std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile
   return tiles_of(scores, {0, static_cast<std::int64_t>(scores.size())}, tile);
 }
 
-std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend) {
-  return [attend = std::move(attend)](const Arguments& a, Device& /*device*/) {
+std::function<void(const ForwardArguments&, Device&)> cpu_launch(TensorAttention attend) {
+  return [attend = std::move(attend)](const ForwardArguments& a, Device& /*device*/) {
     const Problem& p = a.problem;
-    const auto starts = [&](const std::int32_t* from) {
-      return from == nullptr ? std::vector<std::int32_t>{}
-                             : std::vector<std::int32_t>(from, from + p.batch + 1);
+    const auto storage = [&](const std::int32_t* starts) -> Storage {
+      if (starts == nullptr) return Strided{};
+      return Packed{{starts, starts + p.batch + 1}};
     };
-    const std::vector<std::int32_t> queries = starts(a.query_starts), keys = starts(a.key_starts);
+    const Storage queries = storage(a.query_starts), keys = storage(a.key_starts);
     const auto read = [&](const void* data, const Shape& shape, const Strides& strides,
-                          const std::vector<std::int32_t>& rows) {
-      if (rows.empty()) return read_tensor(data, shape, strides, p.element_type);
-      return unpacked(read_tensor(data, packed_shape(shape, rows), strides, p.element_type), shape,
-                      rows, 0.0F);
+                          const Storage& rows) {
+      return restored(rows, read_tensor(data, stored_shape(rows, shape), strides, p.element_type),
+                      shape, 0.0F);
     };
     const Inputs inputs{read(a.q, query_shape(p), a.q_strides, queries),
                         read(a.k, key_shape(p), a.k_strides, keys),
                         read(a.v, value_shape(p), a.v_strides, keys)};
-    Outputs outputs = attend(p, a.plan, inputs);
-    if (!queries.empty()) outputs = {packed(outputs.o, queries), packed(outputs.lse, queries)};
-    write_tensor(outputs.o, a.o, a.o_strides, p.element_type);
-    std::copy(outputs.lse.values().begin(), outputs.lse.values().end(), a.lse);
+    const Outputs outputs = attend(p, a.plan, inputs);
+    const Tensor<float> lse = stored(queries, outputs[forward::lse]);
+    write_tensor(stored(queries, outputs[forward::o]), a.o, a.o_strides, p.element_type);
+    std::ranges::copy(lse.values(), a.lse);
   };
 }
 

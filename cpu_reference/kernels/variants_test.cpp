@@ -10,6 +10,8 @@
 
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
@@ -81,7 +83,8 @@ Case draw_case(const KernelInfo& kernel, std::uint64_t seed) {
                                          : draw.pick(20) == 0 ? 0.0F
                                                               : 1.0F);
   c.plan = draw.of(kernel.plans(p));
-  c.layouts = {draw_layout(draw), draw_layout(draw), draw_layout(draw), draw_layout(draw)};
+  c.layouts =
+      ForwardLayouts{draw_layout(draw), draw_layout(draw), draw_layout(draw), draw_layout(draw)};
   const InputFamily* family = nullptr;
   do {
     family = &draw.of(all_input_families());
@@ -122,13 +125,15 @@ struct Worst {
 
 Worst worst_ratio(const Outputs& outputs, const Answer& answer) {
   Worst worst;
-  for (std::size_t i = 0; i < outputs.o.values().size(); ++i) {
-    worst.o = std::max(
-        worst.o, ratio(outputs.o.values()[i], answer.o.values()[i], answer.o_bound.values()[i]));
+  for (std::size_t i = 0; i < outputs[forward::o].values().size(); ++i) {
+    worst.o = std::max(worst.o,
+                       ratio(outputs[forward::o].values()[i], answer[forward::o].value.values()[i],
+                             answer[forward::o].bound.values()[i]));
   }
-  for (std::size_t i = 0; i < outputs.lse.values().size(); ++i) {
-    worst.lse = std::max(worst.lse, ratio(outputs.lse.values()[i], answer.lse.values()[i],
-                                          answer.lse_bound.values()[i]));
+  for (std::size_t i = 0; i < outputs[forward::lse].values().size(); ++i) {
+    worst.lse = std::max(
+        worst.lse, ratio(outputs[forward::lse].values()[i], answer[forward::lse].value.values()[i],
+                         answer[forward::lse].bound.values()[i]));
   }
   return worst;
 }
@@ -139,7 +144,8 @@ TEST(CpuVariants, every_kernel_stays_within_the_bound_of_its_precision_plan) {
     for (std::uint64_t seed = 0; seed < cases_per_kernel; ++seed) {
       const Case c = draw_case(*kernel, seed);
       const Inputs inputs = make_inputs(c.problem, c.inputs);
-      const Answer answer = exact_answer(c.problem, inputs, kernel->precision(c.problem, c.plan));
+      const Answer answer =
+          exact_answer(c.problem, inputs, kernel->precision(c.problem, c.plan).as<PrecisionPlan>());
       const Result result = run(*kernel, c, inputs);
       const Worst here = worst_ratio(result.outputs, answer);
       EXPECT_LE(here.o, 1) << "O of " << to_string(c);
@@ -163,7 +169,8 @@ TEST(CpuVariants, the_unshifted_control_breaks_its_bound_on_large_logits_only) {
   for (const auto& [magnitude, breaks] : {std::pair{1.0, false}, std::pair{200.0, true}}) {
     c.inputs = {.family = "normal", .magnitude = magnitude};
     const Inputs inputs = make_inputs(c.problem, c.inputs);
-    const Answer answer = exact_answer(c.problem, inputs, control.precision(c.problem, c.plan));
+    const Answer answer =
+        exact_answer(c.problem, inputs, control.precision(c.problem, c.plan).as<PrecisionPlan>());
     const Worst worst = worst_ratio(run(control, c, inputs).outputs, answer);
     EXPECT_EQ(worst.o > 1, breaks) << "magnitude " << magnitude << ", ratio " << worst.o;
   }
@@ -182,8 +189,8 @@ TEST(CpuVariants, rows_without_visible_keys_are_zero_with_lse_minus_infinity) {
           const Outputs out = run(*kernel, c, make_inputs(problem, c.inputs)).outputs;
           for (std::int64_t n = 0; n < problem.query_len; ++n) {
             if (problem.visible_keys(n) > 0) continue;
-            EXPECT_EQ(out.lse.at(0, 0, n, 0), -infinity) << to_string(c);
-            for (const float x : out.o.row(0, 0, n)) EXPECT_EQ(x, 0.0F) << to_string(c);
+            EXPECT_EQ(out[forward::lse].at(0, 0, n, 0), -infinity) << to_string(c);
+            for (const float x : out[forward::o].row(0, 0, n)) EXPECT_EQ(x, 0.0F) << to_string(c);
           }
         }
       }
@@ -200,19 +207,21 @@ TEST(CpuVariants, keys_beyond_the_mask_change_no_bit) {
       for (const Plan& plan : kernel->plans(c.problem)) {
         c.plan = plan;
         // A head that is scaled by its largest element does hang on all of them.
-        if (kernel->precision(c.problem, plan).score_parts.scaled_to > 0) continue;
+        if (kernel->precision(c.problem, plan).as<PrecisionPlan>().score_parts.scaled_to > 0)
+          continue;
         const Inputs inputs = make_inputs(c.problem, c.inputs);
         Inputs changed = inputs;
         const auto poison =
             static_cast<float>(round_to(c.problem.element_type, static_cast<double>(future)));
         for (std::int64_t n = c.problem.visible_keys(4); n < c.problem.key_len; ++n) {
-          std::ranges::fill(changed.k.row(0, 0, n), poison);
-          std::ranges::fill(changed.v.row(0, 0, n), poison);
+          std::ranges::fill(changed[forward::k].row(0, 0, n), poison);
+          std::ranges::fill(changed[forward::v].row(0, 0, n), poison);
         }
         const Outputs want = run(*kernel, c, inputs).outputs;
         const Outputs got = run(*kernel, c, changed).outputs;
-        EXPECT_TRUE(same_bits(want.o.values(), got.o.values())) << to_string(c);
-        EXPECT_TRUE(same_bits(want.lse.values(), got.lse.values())) << to_string(c);
+        EXPECT_TRUE(same_bits(want[forward::o].values(), got[forward::o].values())) << to_string(c);
+        EXPECT_TRUE(same_bits(want[forward::lse].values(), got[forward::lse].values()))
+            << to_string(c);
       }
     }
   }
@@ -228,16 +237,19 @@ TEST(CpuVariants, a_nan_reaches_the_rows_that_see_it_and_no_other) {
       c.plan = plan;
       const Inputs inputs = make_inputs(c.problem, c.inputs);
       Inputs changed = inputs;
-      changed.k.at(0, 0, poisoned_key, 3) = std::numeric_limits<float>::quiet_NaN();
+      changed[forward::k].at(0, 0, poisoned_key, 3) = std::numeric_limits<float>::quiet_NaN();
       const Outputs want = run(*kernel, c, inputs).outputs;
       const Outputs got = run(*kernel, c, changed).outputs;
       for (std::int64_t n = 0; n < c.problem.query_len; ++n) {
         const bool sees = c.problem.visible_keys(n) > poisoned_key;
-        EXPECT_EQ(std::isnan(got.lse.at(0, 0, n, 0)), sees) << to_string(c) << ", row " << n;
+        EXPECT_EQ(std::isnan(got[forward::lse].at(0, 0, n, 0)), sees)
+            << to_string(c) << ", row " << n;
         if (sees) {
-          for (const float x : got.o.row(0, 0, n)) EXPECT_TRUE(std::isnan(x)) << to_string(c);
+          for (const float x : got[forward::o].row(0, 0, n))
+            EXPECT_TRUE(std::isnan(x)) << to_string(c);
         } else {
-          EXPECT_TRUE(same_bits(got.o.row(0, 0, n), want.o.row(0, 0, n))) << to_string(c);
+          EXPECT_TRUE(same_bits(got[forward::o].row(0, 0, n), want[forward::o].row(0, 0, n)))
+              << to_string(c);
         }
       }
     }
@@ -253,11 +265,11 @@ TEST(CpuVariants, a_nan_value_reaches_its_column_even_at_a_weight_of_zero) {
       Inputs inputs{Tensor<float>(query_shape(c.problem), 16.0F),
                     Tensor<float>(key_shape(c.problem), 16.0F),
                     Tensor<float>(key_shape(c.problem), 1.0F)};
-      std::ranges::fill(inputs.k.row(0, 0, 17), -16.0F);  // e^-256 of the others
-      inputs.v.at(0, 0, 17, 2) = std::numeric_limits<float>::quiet_NaN();
+      std::ranges::fill(inputs[forward::k].row(0, 0, 17), -16.0F);  // e^-256 of the others
+      inputs[forward::v].at(0, 0, 17, 2) = std::numeric_limits<float>::quiet_NaN();
       const Outputs out = run(*kernel, c, inputs).outputs;
-      EXPECT_TRUE(std::isnan(out.o.at(0, 0, 0, 2))) << to_string(c);
-      EXPECT_EQ(out.o.at(0, 0, 0, 1), 1.0F) << to_string(c);
+      EXPECT_TRUE(std::isnan(out[forward::o].at(0, 0, 0, 2))) << to_string(c);
+      EXPECT_EQ(out[forward::o].at(0, 0, 0, 1), 1.0F) << to_string(c);
     }
   }
 }
@@ -274,7 +286,9 @@ TEST(CpuVariants, skipping_the_rescale_changes_no_bit_when_the_maximum_comes_fir
   const Outputs want = run(*kernel, c, inputs).outputs;
   for (const std::int64_t tile : {1, 3, 16}) {
     c.plan = {.key_tile = tile};
-    EXPECT_TRUE(same_bits(run(*kernel, c, inputs).outputs.o.values(), want.o.values())) << tile;
+    EXPECT_TRUE(
+        same_bits(run(*kernel, c, inputs).outputs[forward::o].values(), want[forward::o].values()))
+        << tile;
   }
 }
 

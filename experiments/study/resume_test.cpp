@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/operations/forward_arguments.hpp"
 #include "experiments/study/run_test.hpp"
 
 namespace attest {
@@ -109,7 +110,7 @@ constexpr std::int64_t long_length = 300;
 TEST_F(AStudy, ADeviceThatIsLostEndsTheRunAndNamesThePoint) {
   KernelInfo killer = fast;
   killer.name = "killer";
-  killer.launch = [this](const Arguments& a, Device& device) {
+  killer.launch = [this](const ForwardArguments& a, Device& device) {
     PretendedGpu::is_lost = a.problem.key_len == long_length;
     fast.launch(a, device);
   };

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_profile.hpp"
 
 namespace attest {
@@ -41,11 +42,11 @@ void add_errors(const Stacked& rows, ElementType type, const std::string& prefix
 std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type) {
   if (rows.rows.empty()) return {};
   const auto count = static_cast<std::int64_t>(rows.rows.size());
-  const Shape one = rows.rows.front().got.o.shape();
+  const Shape one = rows.rows.front().got[forward::o].shape();
   Stacked o({1, 1, count, one[3]}), lse({1, 1, count, 1});
   for (const SampledRows::Row& row : rows.rows) {
-    o.add(row.answer.o, row.answer.o_bound, row.got.o);
-    lse.add(row.answer.lse, row.answer.lse_bound, row.got.lse);
+    o.add(row.answer[forward::o].value, row.answer[forward::o].bound, row.got[forward::o]);
+    lse.add(row.answer[forward::lse].value, row.answer[forward::lse].bound, row.got[forward::lse]);
   }
   std::vector<Measurement> errors;
   add_errors(o, type, "", errors);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/library_note.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/tuning/median_interval.hpp"
@@ -62,7 +63,7 @@ TEST_F(AStudy, FlagsTimesThatAnotherStudyMayHaveDisturbed) {
 TEST_F(AStudy, NamesTheLibraryOfWhatRanInOneAndOfNothingElse) {
   KernelInfo peer = fast;
   peer.name = "peer";
-  peer.timed_launch = [this](const Arguments& a, Device& device, int launches) {
+  peer.timed_launch = [this](const ForwardArguments& a, Device& device, int launches) {
     note_library("library 1.2 ran kernel_3");
     return fast.timed_launch(a, device, launches);
   };
@@ -106,7 +107,7 @@ TEST_F(AStudy, RefusesToTimeWhatIsWrong) {
 TEST_F(AStudy, RefusesWhatIsWrongOnTheProblemItselfAlone) {
   KernelInfo shy = fast;  // wrong in batches, which small cases have not
   shy.name = "shy";
-  shy.launch = [this](Arguments a, Device& device) {
+  shy.launch = [this](ForwardArguments a, Device& device) {
     if (a.problem.batch > 1) a.problem.scale *= 1.01F;
     fast.launch(a, device);
   };

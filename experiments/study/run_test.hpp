@@ -15,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "core/base/temporary_folder.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "experiments/study/run.hpp"
 #include "experiments/study/study_test.hpp"
@@ -157,7 +158,7 @@ struct AStudy : testing::Test {
       return 1.0;
     });
     const auto right = kernel.launch;
-    kernel.launch = [right](Arguments a, Device& device) {
+    kernel.launch = [right](ForwardArguments a, Device& device) {
       a.problem.scale *= 1.01F;
       right(a, device);
     };

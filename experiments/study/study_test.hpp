@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/point.hpp"
 #include "verify/workers/case_runner.hpp"
@@ -17,7 +18,7 @@ inline KernelInfo pretended_gpu_kernel(const std::string& name, std::function<do
   KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
   kernel.name = name;
   kernel.executor = Executor::gpu;
-  kernel.timed_launch = [time_ms = std::move(time_ms)](const Arguments&, Device&, int) {
+  kernel.timed_launch = [time_ms = std::move(time_ms)](const ForwardArguments&, Device&, int) {
     return time_ms();
   };
   return kernel;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -29,9 +30,9 @@ struct OnExecutor {
 
 /// K3 with something else in the place of its launch when there is more than one batch: what small
 /// cases, which have one, do not show.
-KernelInfo wrong_in_batches(void (*launch)(const KernelInfo&, Arguments, Device&)) {
+KernelInfo wrong_in_batches(void (*launch)(const KernelInfo&, ForwardArguments, Device&)) {
   KernelInfo kernel = k3();
-  kernel.launch = [launch](const Arguments& a, Device& device) {
+  kernel.launch = [launch](const ForwardArguments& a, Device& device) {
     a.problem.batch > 1 ? launch(k3(), a, device) : k3().launch(a, device);
   };
   return kernel;
@@ -60,20 +61,23 @@ TEST(DeviceBench, NamesTheLawThatAPlantedBugBreaks) {
 
 TEST(DeviceBench, FindsWhatIsWrongWithTheWholeProblemAlone) {
   OnExecutor here;
-  const KernelInfo silent = wrong_in_batches([](const KernelInfo&, Arguments, Device&) {});
+  const KernelInfo silent = wrong_in_batches([](const KernelInfo&, ForwardArguments, Device&) {});
   EXPECT_NE(here.why_wrong(silent).find("was not written"), std::string::npos);
-  const KernelInfo warm = wrong_in_batches([](const KernelInfo& right, Arguments a, Device& d) {
-    a.problem.scale *= 1.01F;
-    right.launch(a, d);
-  });
+  const KernelInfo warm =
+      wrong_in_batches([](const KernelInfo& right, ForwardArguments a, Device& d) {
+        a.problem.scale *= 1.01F;
+        right.launch(a, d);
+      });
   EXPECT_NE(here.why_wrong(warm).find("within"), std::string::npos);
-  const KernelInfo shy = wrong_in_batches([](const KernelInfo& right, Arguments a, Device& d) {
-    std::byte* const elsewhere = d.allocate(static_cast<std::size_t>(a.problem.rows() * 24 * 4));
-    a.o = elsewhere;  // LSE is written, O is not
-    right.launch(a, d);
-    d.synchronize();
-    d.release(elsewhere);
-  });
+  const KernelInfo shy =
+      wrong_in_batches([](const KernelInfo& right, ForwardArguments a, Device& d) {
+        std::byte* const elsewhere =
+            d.allocate(static_cast<std::size_t>(a.problem.rows() * 24 * 4));
+        a.o = elsewhere;  // LSE is written, O is not
+        right.launch(a, d);
+        d.synchronize();
+        d.release(elsewhere);
+      });
   EXPECT_NE(here.why_wrong(shy).find("O at"), std::string::npos) << here.why_wrong(shy);
 }
 
@@ -83,7 +87,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
   kernel.name = "by_definition";
   kernel.precision = [](const Problem&, const Plan&) { return PrecisionPlan{}; };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{{}}; };
-  kernel.launch = [wrong](const Arguments& a, Device&) {
+  kernel.launch = [wrong](const ForwardArguments& a, Device&) {
     const Problem& p = a.problem;
     const auto read = [](const void* data, std::int64_t element) {
       return static_cast<double>(static_cast<const float*>(data)[element]);

@@ -8,9 +8,10 @@
 #include <future>
 #include <span>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -53,8 +54,10 @@ std::optional<std::string> SampledRows::why_wrong() const {
   if (!failure.empty()) return failure;
   for (const Row& row : rows) {
     for (const auto& [name, comparison] :
-         {std::pair("O", compare(row.got.o, row.answer.o, row.answer.o_bound)),
-          std::pair("LSE", compare(row.got.lse, row.answer.lse, row.answer.lse_bound))}) {
+         {std::pair("O", compare(row.got[forward::o], row.answer[forward::o].value,
+                                 row.answer[forward::o].bound)),
+          std::pair("LSE", compare(row.got[forward::lse], row.answer[forward::lse].value,
+                                   row.answer[forward::lse].bound))}) {
       if (comparison.is_within()) continue;
       const WorstElement& worst = comparison.worst;
       return fmt::format("{} at {} is {:.9g}, want {:.9g} within {:.3g}", name,
@@ -67,7 +70,9 @@ std::optional<std::string> SampledRows::why_wrong() const {
 
 ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device)
     : problem_(problem), inputs_(tiled_inputs(problem, inputs)), device_(device) {
-  const auto [q, k, v, o, lse] = stored_shapes(problem);
+  const Shape q = stored_shape(problem, forward::q), k = stored_shape(problem, forward::k),
+              v = stored_shape(problem, forward::v), o = stored_shape(problem, forward::o),
+              lse = stored_shape(problem, forward::lse);
   const auto upload = [&](const Shape& shape, const TiledValues& values) {
     buffers_.push_back(device_.upload_values(values.bytes(elements_of(shape))));
     return buffers_.back();
@@ -80,7 +85,11 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
   arguments_.q = upload(q, *inputs_.q);
   arguments_.k = upload(k, *inputs_.k);
   arguments_.v = upload(v, *inputs_.v);
-  indices_.upload(problem, device_, arguments_);
+  Arguments indices;
+  indices_.upload(problem, device_, indices);
+  arguments_.query_starts = indices.query_starts;
+  arguments_.key_starts = indices.key_starts;
+  arguments_.key_mask = indices.key_mask;
   unwritten_o_ = poison(problem.element_type, elements_of(o));
   unwritten_lse_ = poison(ElementType::fp32, elements_of(lse));
 }
@@ -142,12 +151,15 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
   const std::int64_t kv_head = problem_.kv_head_of(head);
   row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
                 Tensor<float>(value_shape(one))};
-  inputs_.q->copy(arguments_.q_strides.offset(batch, head, place.query_row), row.inputs.q.values());
+  inputs_.q->copy(arguments_.q_strides.offset(batch, head, place.query_row),
+                  row.inputs[forward::q].values());
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const auto to = static_cast<std::int64_t>(j);
     const std::int64_t key = place.first_key + keys[j];
-    inputs_.k->copy(arguments_.k_strides.offset(batch, kv_head, key), row.inputs.k.row(0, 0, to));
-    inputs_.v->copy(arguments_.v_strides.offset(batch, kv_head, key), row.inputs.v.row(0, 0, to));
+    inputs_.k->copy(arguments_.k_strides.offset(batch, kv_head, key),
+                    row.inputs[forward::k].row(0, 0, to));
+    inputs_.v->copy(arguments_.v_strides.offset(batch, kv_head, key),
+                    row.inputs[forward::v].row(0, 0, to));
   }
   return row;
 }
@@ -201,7 +213,7 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
         fmt::format("LSE of row {} was not written or is NaN", unwritten - lse.begin());
     return sampled;
   }
-  const PrecisionPlan precision = kernel.precision(problem_, plan);
+  const PrecisionPlan precision = kernel.precision(problem_, plan).as<PrecisionPlan>();
   const ElementType type = problem_.element_type;
   const std::size_t size = format_of(type).size_bytes;
   std::vector<std::future<SampledRows::Row>> rows;
@@ -214,18 +226,18 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
       sampled.rows.push_back(rows[sampled.rows.size()].get());
     }
     // Where no thread can be had, get() does the work.
-    rows.push_back(std::async(std::launch::async | std::launch::deferred,
-                              [this, place, precision, type, lse_of_row, bytes = std::move(bytes)] {
-                                const OneRow one = row_at(place);
-                                SampledRows::Row row{
-                                    .at = place.at,
-                                    .answer = exact_answer(one.problem, one.inputs, precision),
-                                    .got = {Tensor<float>(output_shape(one.problem)),
-                                            Tensor<float>(Shape{1, 1, 1, 1})}};
-                                std::ranges::copy(decoded(type, bytes), row.got.o.values().begin());
-                                row.got.lse.values()[0] = lse_of_row;
-                                return row;
-                              }));
+    rows.push_back(std::async(
+        std::launch::async | std::launch::deferred,
+        [this, place, precision, type, lse_of_row, bytes = std::move(bytes)] {
+          const OneRow one = row_at(place);
+          SampledRows::Row row{
+              .at = place.at,
+              .answer = exact_answer(one.problem, one.inputs, precision),
+              .got = {Tensor<float>(output_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})}};
+          std::ranges::copy(decoded(type, bytes), row.got[forward::o].values().begin());
+          row.got[forward::lse].values()[0] = lse_of_row;
+          return row;
+        }));
   }
   while (sampled.rows.size() < rows.size()) {
     sampled.rows.push_back(rows[sampled.rows.size()].get());

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
@@ -75,7 +76,7 @@ class ResidentProblem {
   const TiledInputs inputs_;
   Device& device_;
   IndexArrays indices_;
-  Arguments arguments_;
+  ForwardArguments arguments_;
   std::vector<std::byte> unwritten_o_, unwritten_lse_;
   std::vector<std::byte*> buffers_;
   std::byte* o_ = nullptr;

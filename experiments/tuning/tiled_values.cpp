@@ -7,9 +7,10 @@
 #include <tuple>
 #include <utility>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -73,15 +74,15 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
     return {normals(type, spec.seed, 1, spec.magnitude), normals(type, spec.seed, 2, 1),
             normals(type, spec.seed, 3, 1)};
   }
-  const StoredShapes stored = stored_shapes(problem);
   Problem head = problem;
   head.batch = head.kv_heads = 1;
   head.query_heads = problem.query_heads / problem.kv_heads;
-  head.query_len = stored.q[2];
-  head.key_len = stored.k[2];
+  head.query_len = stored_shape(problem, forward::q)[2];
+  head.key_len = stored_shape(problem, forward::k)[2];
   head.length_seed = head.padding_seed = 0;
   const Inputs inputs = make_inputs(head, spec);
-  return {repeated(type, inputs.q), repeated(type, inputs.k), repeated(type, inputs.v)};
+  return {repeated(type, inputs[forward::q]), repeated(type, inputs[forward::k]),
+          repeated(type, inputs[forward::v])};
 }
 
 }  // namespace attest

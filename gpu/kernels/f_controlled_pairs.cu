@@ -35,6 +35,7 @@
 #include <iterator>
 #include <numbers>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/controlled_form.cuh"
@@ -59,9 +60,9 @@ constexpr Form forms[] = {
 
 /// FA2's loop over the keys of a query tile.
 template <Form form, FormStep step, int columns>
-__device__ void visit_keys(const Arguments& a, const HeadRows& x, const FormTiles<columns>& tiles,
-                           const RegisterTile<TM, TN, columns>& at, std::int64_t first_query,
-                           RegisterRows<TM, columns>& rows) {
+__device__ void visit_keys(const ForwardArguments& a, const HeadRows& x,
+                           const FormTiles<columns>& tiles, const RegisterTile<TM, TN, columns>& at,
+                           std::int64_t first_query, RegisterRows<TM, columns>& rows) {
   const int Br = static_cast<int>(a.plan.query_tile), Bc = static_cast<int>(a.plan.key_tile);
   const int D = static_cast<int>(a.problem.head_dim);
   const std::int64_t last_query = first_query + x.q.existing(first_query, Br) - 1;
@@ -77,7 +78,7 @@ __device__ void visit_keys(const Arguments& a, const HeadRows& x, const FormTile
 
 /// FA2's block: one output tile.
 template <Form form, int columns>
-__device__ void make_tile(const Arguments& a, const TilePosition& tile) {
+__device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile), Bc = static_cast<int>(a.plan.key_tile);
   const int D = static_cast<int>(problem.head_dim);
@@ -112,14 +113,15 @@ __device__ void make_tile(const Arguments& a, const TilePosition& tile) {
 
 template <int index, int columns>
 __global__ void __launch_bounds__(max_register_threads)
-    f_queries_outside(Arguments a, TileLaunch launch) {
+    f_queries_outside(ForwardArguments a, TileLaunch launch) {
   for_each_tile<Scheduling::one_tile>(
       a, launch, [&](const TilePosition& tile) { make_tile<forms[index], columns>(a, tile); });
 }
 
 /// FA1's block: one head.
 template <int index, int columns>
-__global__ void __launch_bounds__(max_register_threads) f_keys_outside(Arguments a, TileLaunch) {
+__global__ void __launch_bounds__(max_register_threads)
+    f_keys_outside(ForwardArguments a, TileLaunch) {
   constexpr Form form = forms[index];
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile), Bc = static_cast<int>(a.plan.key_tile);
@@ -286,7 +288,7 @@ const KernelRegistration registration{
            return is_fa1 ? row_state_bytes(problem, plan) : 0;
          },
      .launch =
-         [](const Arguments& a, Device& device) {
+         [](const ForwardArguments& a, Device& device) {
            const RegisterVariant& variant =
                *find_variant(variants[*form_of(a.plan)], a.problem, a.plan);
            TileNeeds needs = register_needs(shared_floats, a.problem, a.plan, variant);

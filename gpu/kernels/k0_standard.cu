@@ -26,6 +26,7 @@
 //   fp32; a score matrix of at most 16 GiB; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/head_rows.cuh"
@@ -42,14 +43,14 @@ constexpr int softmax_warps = 4;  // of a block
 constexpr std::int64_t max_matrix_bytes = std::int64_t{1} << 34;
 
 /// Scores, later weights, of one head.
-__device__ RowView<float> matrix_of(const Arguments& a, std::int64_t head) {
+__device__ RowView<float> matrix_of(const ForwardArguments& a, std::int64_t head) {
   const Problem& problem = a.problem;
   return {static_cast<float*>(a.workspace) + head * problem.query_len * problem.key_len,
           problem.key_len, problem.query_len};
 }
 
 template <int R>
-__global__ void __launch_bounds__(product_threads, R == 4 ? 3 : 2) k0_scores(Arguments a) {
+__global__ void __launch_bounds__(product_threads, R == 4 ? 3 : 2) k0_scores(ForwardArguments a) {
   constexpr int tile = ProductEdge<R>::tile;
   const Problem& problem = a.problem;
   const std::int64_t key_tiles = ceil_div(problem.key_len, tile);
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(product_threads, R == 4 ? 3 : 2) k0_scores(Arg
   store_product<R>(matrix_of(a, head), first_query, first_key, problem.key_len, problem.scale, s);
 }
 
-__global__ void __launch_bounds__(softmax_warps* warp) k0_softmax(Arguments a) {
+__global__ void __launch_bounds__(softmax_warps* warp) k0_softmax(ForwardArguments a) {
   const Problem& problem = a.problem;
   const int lane = static_cast<int>(threadIdx.x) % warp;
   const std::int64_t n = std::int64_t{blockIdx.x} * softmax_warps + threadIdx.x / warp;
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(softmax_warps* warp) k0_softmax(Arguments a) {
 }
 
 template <int R>
-__global__ void __launch_bounds__(product_threads, R == 4 ? 3 : 2) k0_values(Arguments a) {
+__global__ void __launch_bounds__(product_threads, R == 4 ? 3 : 2) k0_values(ForwardArguments a) {
   constexpr int tile = ProductEdge<R>::tile;
   const Problem& problem = a.problem;
   const std::int64_t D = problem.head_dim;
@@ -182,10 +183,10 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   return std::nullopt;
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const bool is_small = a.plan.thread_rows == 4;
   const Grids grids = grids_of(a.problem, a.plan.query_tile);
-  const auto launch_on = [&](std::int64_t blocks, void (*kernel)(Arguments)) {
+  const auto launch_on = [&](std::int64_t blocks, void (*kernel)(ForwardArguments)) {
     launch_tiles(kernel, needs_of(a.plan, blocks), a, device);
   };
   if (a.problem.key_len > 0) launch_on(grids.scores, is_small ? k0_scores<4> : k0_scores<8>);

@@ -35,6 +35,7 @@
 #include <array>
 #include <numbers>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/async_tile.cuh"
@@ -62,7 +63,7 @@ struct Tiles {
 };
 
 template <int D, int WR, int WK>
-__device__ __forceinline__ void make_tile(const Arguments& a, const TilePosition& position) {
+__device__ __forceinline__ void make_tile(const ForwardArguments& a, const TilePosition& position) {
   using T = Tiles<D, WR, WK>;
   constexpr int Br = T::Br, Bc = T::Bc, threads = T::threads;
   const Problem& problem = a.problem;
@@ -227,7 +228,7 @@ __device__ __forceinline__ void make_tile(const Arguments& a, const TilePosition
 
 template <int D, int WR, int WK>
 __global__ void __launch_bounds__(32 * WR * WK, WR* WK > 4 ? 1 : 2)
-    k10_wide_tiles(Arguments a, TileLaunch launch) {
+    k10_wide_tiles(ForwardArguments a, TileLaunch launch) {
   for_each_tile<Scheduling::one_tile>(a, launch,
                                       [&](const TilePosition& at) { make_tile<D, WR, WK>(a, at); });
 }
@@ -252,7 +253,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   return why_no_wide_form(forms, problem, plan);
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   launch_wide_form(forms, a, device);
 }
 

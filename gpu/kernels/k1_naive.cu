@@ -25,6 +25,7 @@
 //   fp32; what why_tiles_do_not_fit() says. S3 needs Br = Bc; here a thread copies several rows.
 #include <algorithm>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/dot.cuh"
@@ -40,7 +41,7 @@ __device__ void copy_row(const float* from, int columns, float* to) {
   for (int c = 0; c < columns; ++c) to[c] = from[c];
 }
 
-__global__ void k1_naive(Arguments a) {
+__global__ void k1_naive(ForwardArguments a) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -140,7 +141,7 @@ const KernelRegistration registration{
      .unsupported = unsupported,
      .workspace_bytes = row_state_bytes,
      .launch =
-         [](const Arguments& a, Device& device) {
+         [](const ForwardArguments& a, Device& device) {
            launch_tiles(k1_naive, needs_of(a.problem, a.plan), a, device);
          }}};
 

@@ -36,6 +36,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/copy.cuh"
@@ -64,7 +65,7 @@ __device__ float over_seen(const float* values, int col, int seen, int Bc, float
 }
 
 template <RowReduce::Value reduce>
-__global__ void __launch_bounds__(max_block_threads) k2_coalesced(Arguments a) {
+__global__ void __launch_bounds__(max_block_threads) k2_coalesced(ForwardArguments a) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -195,7 +196,7 @@ const KernelRegistration registration{
      .plans = plans,
      .unsupported = unsupported,
      .workspace_bytes = row_state_bytes,
-     .launch = [](const Arguments& a, Device& device) {
+     .launch = [](const ForwardArguments& a, Device& device) {
        const bool shuffles = a.plan.row_reduce == RowReduce::shuffle;
        launch_tiles(
            shuffles ? k2_coalesced<RowReduce::shuffle> : k2_coalesced<RowReduce::shared_loop>,

@@ -29,6 +29,7 @@
 //   fp32; at most 16 columns of O a thread; what why_tiles_do_not_fit() says.
 #include <algorithm>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/copy.cuh"
@@ -44,7 +45,7 @@ namespace {
 constexpr int max_columns = 16;
 
 template <int columns>
-__device__ void make_tile(const Arguments& a, const TilePosition& at) {
+__device__ void make_tile(const ForwardArguments& a, const TilePosition& at) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -124,7 +125,7 @@ constexpr int min_blocks(int columns) {
 
 template <int columns, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(max_block_threads, min_blocks(columns))
-    k3_sequence_parallel(Arguments a, TileLaunch launch) {
+    k3_sequence_parallel(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) { make_tile<columns>(a, at); });
 }
 
@@ -151,7 +152,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   return why_order_does_not_fit(plan);
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const std::int64_t columns = ceil_div(a.problem.head_dim, a.plan.key_tile);
   const TileKernels& kernel = columns <= 1   ? kernels<1>
                               : columns <= 2 ? kernels<2>

@@ -31,6 +31,7 @@
 //   why_register_tiles_do_not_fit() says.
 #include <array>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/register_plan.cuh"
@@ -41,7 +42,7 @@ namespace attest {
 namespace {
 
 template <int TM, int TN, int columns>
-__device__ void make_tile(const Arguments& a, const TilePosition& tile) {
+__device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -96,7 +97,7 @@ __device__ void make_tile(const Arguments& a, const TilePosition& tile) {
 
 template <int TM, int TN, int columns, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(max_register_threads)
-    k4_register_tile(Arguments a, TileLaunch launch) {
+    k4_register_tile(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(a, launch,
                             [&](const TilePosition& tile) { make_tile<TM, TN, columns>(a, tile); });
 }
@@ -136,7 +137,7 @@ const KernelRegistration registration{
      .plans = [](const Problem& problem) { return register_tile_plans(problem, unsupported); },
      .unsupported = unsupported,
      .workspace_bytes = tile_counter_bytes,
-     .launch = [](const Arguments& a,
+     .launch = [](const ForwardArguments& a,
                   Device& device) { launch_register_tiles(variants, shared_floats, a, device); }}};
 
 }  // namespace

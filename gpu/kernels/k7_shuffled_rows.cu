@@ -27,6 +27,7 @@
 //   what why_register_tiles_do_not_fit() says.
 #include <array>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/register_plan.cuh"
@@ -38,7 +39,7 @@ namespace attest {
 namespace {
 
 template <int TM, int TN, int columns, int slices>
-__device__ void make_tile(const Arguments& a, const TilePosition& tile) {
+__device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -106,7 +107,7 @@ __device__ void make_tile(const Arguments& a, const TilePosition& tile) {
 
 template <int TM, int TN, int columns, int slices, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(max_register_threads)
-    k7_shuffled_rows(Arguments a, TileLaunch launch) {
+    k7_shuffled_rows(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(
       a, launch, [&](const TilePosition& tile) { make_tile<TM, TN, columns, slices>(a, tile); });
 }
@@ -153,7 +154,7 @@ const KernelRegistration registration{
          },
      .unsupported = unsupported,
      .workspace_bytes = tile_counter_bytes,
-     .launch = [](const Arguments& a,
+     .launch = [](const ForwardArguments& a,
                   Device& device) { launch_register_tiles(variants, shared_floats, a, device); }}};
 
 }  // namespace

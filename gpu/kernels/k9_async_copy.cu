@@ -23,6 +23,7 @@
 //   as K7. K is copied by 4 bytes, as its padded rows demand; V by 16 where its rows allow.
 #include <array>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/primitives/async_copy.cuh"
@@ -55,7 +56,7 @@ __device__ void start_copies(const RowView<const float>& from, std::int64_t begi
 }
 
 template <int TM, int TN, int columns, int slices>
-__device__ void make_tile(const Arguments& a, const TilePosition& tile) {
+__device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
   const Problem& problem = a.problem;
   const int Br = static_cast<int>(a.plan.query_tile);
   const int Bc = static_cast<int>(a.plan.key_tile);
@@ -152,7 +153,7 @@ __device__ void make_tile(const Arguments& a, const TilePosition& tile) {
 
 template <int TM, int TN, int columns, int slices, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(max_register_threads)
-    k9_async_copy(Arguments a, TileLaunch launch) {
+    k9_async_copy(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(
       a, launch, [&](const TilePosition& tile) { make_tile<TM, TN, columns, slices>(a, tile); });
 }
@@ -201,7 +202,7 @@ const KernelRegistration registration{
          },
      .unsupported = unsupported,
      .workspace_bytes = tile_counter_bytes,
-     .launch = [](const Arguments& a,
+     .launch = [](const ForwardArguments& a,
                   Device& device) { launch_register_tiles(variants, shared_floats, a, device); }}};
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/peers/cublas_product.hpp"
@@ -49,7 +50,7 @@ std::optional<std::string> unsupported(const Problem& p, const Plan&) {
 }
 
 template <CublasFp32 fp32>
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const Problem& p = a.problem;
   const ScoreMatrix matrix = score_matrix_of(p);
   const std::int64_t items = p.batch * p.kv_heads;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/library_note.hpp"
 #include "core/run/registry.hpp"
@@ -39,7 +40,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
   return std::nullopt;
 }
 
-void run(const Arguments& arguments, Device& device) {
+void run(const ForwardArguments& arguments, Device& device) {
   CudnnSdpaPlan::of(arguments).run(arguments, device.native_stream());
   note_library(cudnn_version());
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
 namespace attest {
@@ -73,7 +74,7 @@ std::shared_ptr<fe::graph::Tensor_attributes> input(fe::graph::Graph& graph, con
 
 class BuiltPlan final : public CudnnSdpaPlan {
  public:
-  BuiltPlan(const Arguments& a, const Handle& handle) : handle_(handle) {
+  BuiltPlan(const ForwardArguments& a, const Handle& handle) : handle_(handle) {
     const Problem& p = a.problem;
     graph_.set_io_data_type(data_type(p.element_type))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -104,7 +105,7 @@ class BuiltPlan final : public CudnnSdpaPlan {
     workspace_ = DeviceBuffer<std::byte>(static_cast<std::size_t>(bytes));
   }
 
-  void run(const Arguments& a, void* stream) override {
+  void run(const ForwardArguments& a, void* stream) override {
     handle_.use(stream);
     std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*> addresses{
         {q_id, const_cast<void*>(a.q)},
@@ -123,7 +124,7 @@ class BuiltPlan final : public CudnnSdpaPlan {
 
 /// Everything that the plan is built from. The scale is part of it: a plan holds it as a constant,
 /// and a key without it would replay another problem's scale.
-auto key_of(const Arguments& a) {
+auto key_of(const ForwardArguments& a) {
   const Problem& p = a.problem;
   const auto strides = [](const Strides& s) { return std::tuple(s.batch, s.head, s.row); };
   return std::tuple(std::tuple(p.batch, p.query_heads, p.kv_heads, p.query_len, p.key_len,
@@ -137,7 +138,7 @@ constexpr std::size_t kept_plans = 32;
 
 }  // namespace
 
-CudnnSdpaPlan& CudnnSdpaPlan::of(const Arguments& arguments) {
+CudnnSdpaPlan& CudnnSdpaPlan::of(const ForwardArguments& arguments) {
   // Destroyed in reverse order: plans before their handle.
   thread_local const Handle handle;
   thread_local std::map<decltype(key_of(arguments)), std::unique_ptr<BuiltPlan>> plans;

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 
 namespace attest {
@@ -12,11 +13,11 @@ class CudnnSdpaPlan {
  public:
   /// Plans of the calling host thread, whose device it is. Throws KernelError with cuDNN's own
   /// words when it has no plan, MachineError when the library cannot be used.
-  [[nodiscard]] static CudnnSdpaPlan& of(const Arguments& arguments);
+  [[nodiscard]] static CudnnSdpaPlan& of(const ForwardArguments& arguments);
 
   virtual ~CudnnSdpaPlan() = default;
   /// Enqueues O and LSE in `stream` (a cudaStream_t). Throws KernelError.
-  virtual void run(const Arguments& arguments, void* stream) = 0;
+  virtual void run(const ForwardArguments& arguments, void* stream) = 0;
 };
 
 }  // namespace attest

@@ -126,7 +126,7 @@ TEST(Peers, a_sum_in_tf32_is_declared_coarser_than_one_in_fp32) {
   if (peers_among({"cublas_standard"}).empty()) GTEST_SKIP() << "built without cuBLAS's headers";
   const Problem problem = small(ElementType::fp32);
   const auto parts = [&](const char* name) {
-    return kernel(name).precision(problem, {}).score_parts;
+    return kernel(name).precision(problem, {}).as<PrecisionPlan>().score_parts;
   };
   EXPECT_EQ(parts("cublas_standard").format, Parts::Format::whole);
   EXPECT_GT(rest_of(parts("cublas_standard_tf32"), 1), 0x1p-11);

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {
@@ -48,7 +49,7 @@ SharedMemory::Buffer allocation_of(const void* address) {
 
 }  // namespace
 
-void SharedMemory::find_buffers(const Arguments& a) {
+void SharedMemory::find_buffers(const ForwardArguments& a) {
   buffers_.clear();
   needed_ = 0;
   for (const void* address :

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
@@ -24,7 +25,7 @@ class SharedMemory {
   };
 
   /// The allocations that hold Q, K, V, O and LSE. Throws MachineError.
-  void find_buffers(const Arguments& arguments);
+  void find_buffers(const ForwardArguments& arguments);
   [[nodiscard]] bool has_room() const { return needed_ <= memory_.size(); }
   /// Makes room: the worker must have given back what it had open.
   void make_room();

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/peers/standard_softmax.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/online_softmax.cuh"
@@ -73,7 +74,8 @@ __device__ void store(__nv_bfloat16* to, const float (&p)[group]) {
 }
 
 template <int row_threads, typename Weight>
-__global__ void __launch_bounds__(threads) standard_softmax(Arguments a, ScoreMatrix matrix) {
+__global__ void __launch_bounds__(threads)
+    standard_softmax(ForwardArguments a, ScoreMatrix matrix) {
   const Problem& problem = a.problem;
   const std::int64_t n =
       std::int64_t{blockIdx.x} * (threads / row_threads) + threadIdx.x / row_threads;
@@ -115,7 +117,7 @@ __global__ void __launch_bounds__(threads) standard_softmax(Arguments a, ScoreMa
 }
 
 template <typename Weight>
-void launch_of(const Arguments& a, Device& device) {
+void launch_of(const ForwardArguments& a, Device& device) {
   const ScoreMatrix matrix = score_matrix_of(a.problem);
   const bool is_short = a.problem.key_len <= longest_of_a_warp;
   const std::int64_t rows_of_block = is_short ? threads / warp : 1;
@@ -145,7 +147,7 @@ std::int64_t softmax_chain(const Problem& problem) {
   return own + 5 + threads / warp;  // a thread's own, five exchanges, the warps of a block
 }
 
-void launch_standard_softmax(const Arguments& arguments, Device& device) {
+void launch_standard_softmax(const ForwardArguments& arguments, Device& device) {
   switch (arguments.problem.element_type) {
     case ElementType::fp16:
       return launch_of<__half>(arguments, device);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 
 namespace attest {
@@ -21,6 +22,6 @@ struct ScoreMatrix {
 
 /// One launch: reads Q K^T in fp32, scales it, writes P in the problem's element type (0 where a
 /// row does not see the key) and LSE. A row without keys gets weights of 0 and -infinity.
-void launch_standard_softmax(const Arguments& arguments, Device& device);
+void launch_standard_softmax(const ForwardArguments& arguments, Device& device);
 
 }  // namespace attest

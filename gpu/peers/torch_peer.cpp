@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/library_note.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/python_worker.hpp"
@@ -47,7 +48,7 @@ Json tensor(const SharedMemory& memory, const void* first, const Shape& shape,
           {"strides", std::array<std::int64_t, 4>{strides.batch, strides.head, strides.row, 1}}};
 }
 
-Json request_of(const std::string& name, const Arguments& a, const SharedMemory& memory) {
+Json request_of(const std::string& name, const ForwardArguments& a, const SharedMemory& memory) {
   const Problem& p = a.problem;
   Json lse{{"at", memory.place_of(a.lse)},
            {"shape", std::array{p.batch, p.query_heads, p.query_len}},
@@ -77,7 +78,7 @@ class TorchPeer {
     return peer;
   }
 
-  void launch(const std::string& name, const Arguments& a, Device& device) {
+  void launch(const std::string& name, const ForwardArguments& a, Device& device) {
     Json request = prepared(name, a, device);
     copied_.reset();
     memory_.copy_in(device.native_stream());
@@ -86,7 +87,7 @@ class TorchPeer {
     memory_.copy_back(device.native_stream());
   }
 
-  double time(const std::string& name, const Arguments& a, Device& device, int launches) {
+  double time(const std::string& name, const ForwardArguments& a, Device& device, int launches) {
     Json request = prepared(name, a, device);
     if (auto now = state_of(device); !now || now != copied_) {
       memory_.copy_in(device.native_stream());
@@ -120,7 +121,7 @@ class TorchPeer {
   }
 
   /// The worker runs and has the memory open, in which there is room.
-  Json prepared(const std::string& name, const Arguments& a, Device& device) {
+  Json prepared(const std::string& name, const ForwardArguments& a, Device& device) {
     device.synchronize();
     memory_.find_buffers(a);
     if (!worker_ || !worker_->is_alive()) {
@@ -163,11 +164,11 @@ std::string why_no_triton() {
   return reason.empty() ? why_no_module("triton") : reason;
 }
 
-void launch_torch_peer(const std::string& name, const Arguments& arguments, Device& device) {
+void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device) {
   TorchPeer::of_this_thread().launch(name, arguments, device);
 }
 
-double time_torch_peer(const std::string& name, const Arguments& arguments, Device& device,
+double time_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device,
                        int launches) {
   return TorchPeer::of_this_thread().time(name, arguments, device, launches);
 }

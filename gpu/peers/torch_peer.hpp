@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 
 namespace attest {
@@ -17,8 +18,8 @@ namespace attest {
 [[nodiscard]] std::string why_no_triton();
 
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
-void launch_torch_peer(const std::string& name, const Arguments& arguments, Device& device);
-[[nodiscard]] double time_torch_peer(const std::string& name, const Arguments& arguments,
+void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device);
+[[nodiscard]] double time_torch_peer(const std::string& name, const ForwardArguments& arguments,
                                      Device& device, int launches);
 
 /// Names of the GPU kernels that the last timed launch of this host thread ran, as the profiler saw

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/peers/fused_precision.hpp"
 #include "gpu/peers/torch_peer.hpp"
@@ -132,8 +133,9 @@ KernelInfo kernel(const Backend& backend) {
       .precision = backend.precision,
       .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
       .unsupported = backend.unsupported,
-      .launch = [name](const Arguments& a, Device& device) { launch_torch_peer(name, a, device); },
-      .timed_launch = [name](const Arguments& a, Device& device,
+      .launch = [name](const ForwardArguments& a,
+                       Device& device) { launch_torch_peer(name, a, device); },
+      .timed_launch = [name](const ForwardArguments& a, Device& device,
                              int launches) { return time_torch_peer(name, a, device, launches); }};
 }
 

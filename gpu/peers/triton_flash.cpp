@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/peers/fused_precision.hpp"
 #include "gpu/peers/torch_peer.hpp"
@@ -75,8 +76,9 @@ const KernelRegistration registration{
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
-     .launch = [](const Arguments& a, Device& device) { launch_torch_peer(name, a, device); },
-     .timed_launch = [](const Arguments& a, Device& device,
+     .launch = [](const ForwardArguments& a,
+                  Device& device) { launch_torch_peer(name, a, device); },
+     .timed_launch = [](const ForwardArguments& a, Device& device,
                         int launches) { return time_torch_peer(name, a, device, launches); }}};
 
 }  // namespace

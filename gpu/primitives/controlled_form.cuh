@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/register_rows.cuh"
@@ -107,7 +108,7 @@ __device__ void add_tile(const FormTiles<columns>& tiles,
 
 /// The same, masked where the Form says so.
 template <Form form, FormStep step, int columns>
-__device__ void visit_tile(const Arguments& a, const FormTiles<columns>& tiles,
+__device__ void visit_tile(const ForwardArguments& a, const FormTiles<columns>& tiles,
                            const RegisterTile<form_rows, form_keys, columns>& at,
                            std::int64_t first_query, std::int64_t first_key,
                            RegisterRows<form_rows, columns>& rows) {

@@ -3,7 +3,7 @@
 // Kernels whose output tiles are independent run in the order that Plan.grid_order names:
 //
 //   template <Scheduling::Value scheduling>
-//   __global__ void kernel(Arguments a, TileLaunch launch) {
+//   __global__ void kernel(ForwardArguments a, TileLaunch launch) {
 //     for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) { make_tile(a, at); });
 //   }
 //
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
 #include "gpu/primitives/launch.cuh"
@@ -34,7 +35,7 @@ struct TileLaunch {
 /// none. Scheduling is a template parameter because a loop costs registers: with a loop that may
 /// run once, K3 spills at the 32 registers with which two of its blocks fit on a multiprocessor.
 template <Scheduling::Value scheduling, typename MakeTile>
-__device__ void for_each_tile(const Arguments& a, const TileLaunch& launch,
+__device__ void for_each_tile(const ForwardArguments& a, const TileLaunch& launch,
                               const MakeTile& make_tile) {
   const TileGrid tiles = output_tiles(a.problem, a.plan);
   const auto make = [&](std::int64_t block) {
@@ -65,16 +66,16 @@ __global__ void start_tile_counter(unsigned* counter) {
 
 /// A kernel with each scheduling.
 struct TileKernels {
-  void (*one_tile)(Arguments, TileLaunch) = nullptr;
-  void (*persistent)(Arguments, TileLaunch) = nullptr;
+  void (*one_tile)(ForwardArguments, TileLaunch) = nullptr;
+  void (*persistent)(ForwardArguments, TileLaunch) = nullptr;
 };
 
 /// Launches over all output tiles in the Plan's order, with the threads and the shared memory of
 /// `needs`, which why_tiles_do_not_fit() has accepted; its grid is that of block_grid(). The
 /// workspace begins with tile_counter_bytes().
 template <Executor home = this_executor>  // so that the two homes have one each
-void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs, const Arguments& a,
-                         Device& device) {
+void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs,
+                         const ForwardArguments& a, Device& device) {
   const bool is_persistent = a.plan.scheduling == Scheduling::persistent;
   const auto kernel = is_persistent ? kernels.persistent : kernels.one_tile;
   const dim3 threads(static_cast<unsigned>(needs.threads));

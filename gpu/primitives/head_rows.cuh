@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 
 namespace attest {
@@ -40,7 +41,7 @@ struct HeadRowsOf {
 using HeadRows = HeadRowsOf<float>;
 
 template <typename T = float>
-__device__ HeadRowsOf<T> head_rows(const Arguments& a, std::int64_t batch,
+__device__ HeadRowsOf<T> head_rows(const ForwardArguments& a, std::int64_t batch,
                                    std::int64_t query_head) {
   const Problem& problem = a.problem;
   const std::int64_t kv_head = problem.kv_head_of(query_head);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/attention/precision_plan.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/primitives/grid_order.cuh"
 #include "gpu/primitives/tile_plan.hpp"
@@ -207,7 +208,7 @@ inline std::vector<Plan> register_tile_plans(const Problem& problem,
 /// For Plans that why_register_tiles_do_not_fit() has accepted.
 template <Executor home = this_executor>  // so that the two homes have one each
 void launch_register_tiles(std::span<const RegisterVariant> variants, SharedFloats shared_floats,
-                           const Arguments& a, Device& device) {
+                           const ForwardArguments& a, Device& device) {
   const RegisterVariant& variant = *find_variant(variants, a.problem, a.plan);
   launch_output_tiles<home>(variant.kernels,
                             register_needs(shared_floats, a.problem, a.plan, variant), a, device);

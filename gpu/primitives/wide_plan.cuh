@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/primitives/grid_order.cuh"
 
 namespace attest {
@@ -80,7 +81,7 @@ inline std::vector<Plan> wide_plans(std::span<const WideForm> forms, const Probl
 
 /// Launches the form that the Plan names, which why_no_wide_form() has accepted.
 template <Executor home = this_executor>  // so that the two homes have one each
-void launch_wide_form(std::span<const WideForm> forms, const Arguments& a, Device& device) {
+void launch_wide_form(std::span<const WideForm> forms, const ForwardArguments& a, Device& device) {
   const WideForm& form = *find_wide_form(forms, a.plan);
   const BlockGrid grid = block_grid(a.problem, a.plan);
   launch_output_tiles(form.kernels,

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/answer_kernels.cuh"
@@ -104,9 +105,9 @@ Arrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inp
   a.lse = memory.allocate<double>(rows);
   a.lse_bound = memory.allocate<double>(rows);
   a.lse_own = memory.allocate<double>(rows);
-  a.q = memory.upload(inputs.q.values());
-  a.k = memory.upload(inputs.k.values());
-  a.v = memory.upload(inputs.v.values());
+  a.q = memory.upload(inputs[forward::q].values());
+  a.k = memory.upload(inputs[forward::k].values());
+  a.v = memory.upload(inputs[forward::v].values());
   // Visible keys never decrease from one query to the next.
   const std::int64_t most_visible = p.visible_keys(p.query_len - 1);
   a.least_visible = std::max<std::int64_t>(1, p.visible_keys(0));
@@ -165,12 +166,12 @@ Answer answer(Device& device, const Problem& problem, const Inputs& inputs,
     to = Tensor<double>(shape);
     memory.download_to(from, to);
   };
-  fetch(a.o, o_shape, result.o);
-  fetch(a.o_bound, o_shape, result.o_bound);
-  fetch(a.o_own, o_shape, result.o_own_error);
-  fetch(a.lse, lse_shape, result.lse);
-  fetch(a.lse_bound, lse_shape, result.lse_bound);
-  fetch(a.lse_own, lse_shape, result.lse_own_error);
+  fetch(a.o, o_shape, result[forward::o].value);
+  fetch(a.o_bound, o_shape, result[forward::o].bound);
+  fetch(a.o_own, o_shape, result[forward::o].own_error);
+  fetch(a.lse, lse_shape, result[forward::lse].value);
+  fetch(a.lse_bound, lse_shape, result[forward::lse].bound);
+  fetch(a.lse_own, lse_shape, result[forward::lse].own_error);
   return result;
 }
 
@@ -206,8 +207,8 @@ OutputCheck check(Device& device, const Problem& problem, const Inputs& inputs,
   Memory memory(device);
   const Arrays a = solve(memory, device, problem, inputs, precision);
   OutputCheck result;
-  result.o = check_tensor(memory, device, outputs.o, a.o, a.o_bound);
-  result.lse = check_tensor(memory, device, outputs.lse, a.lse, a.lse_bound);
+  result.o = check_tensor(memory, device, outputs[forward::o], a.o, a.o_bound);
+  result.lse = check_tensor(memory, device, outputs[forward::lse], a.lse, a.lse_bound);
   result.rows = problem.rows();
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
 
@@ -18,7 +20,7 @@ void fill(Tensor<float>& tensor, std::uint64_t stream) {
 }
 
 /// Every element of O and LSE of a kernel's outputs against its bound: the time from host inputs
-/// and host outputs to the worst elements. Arguments: length, heads, head_dim, causal.
+/// and host outputs to the worst elements. ForwardArguments: length, heads, head_dim, causal.
 void check_every_element(benchmark::State& state) {
   if (const std::string reason = why_unavailable(Executor::gpu); !reason.empty()) {
     state.SkipWithError(reason.c_str());
@@ -39,9 +41,9 @@ void check_every_element(benchmark::State& state) {
                         .scale = default_scale(dim)};
   Inputs inputs{Tensor<float>(query_shape(problem)), Tensor<float>(key_shape(problem)),
                 Tensor<float>(key_shape(problem))};
-  fill(inputs.q, 1);
-  fill(inputs.k, 2);
-  fill(inputs.v, 3);
+  fill(inputs[forward::q], 1);
+  fill(inputs[forward::k], 2);
+  fill(inputs[forward::v], 3);
   const Outputs outputs{Tensor<float>(query_shape(problem)),
                         Tensor<float>(Shape{1, heads, length, 1})};
   PrecisionPlan plan;

@@ -7,6 +7,7 @@
 
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
@@ -71,9 +72,10 @@ void expect_same_answer(const Answer& got, const Answer& want, const std::string
           << what << ' ' << name << ' ' << i << ": bounds " << bound << " and " << other;
     }
   };
-  compare("O", got.o, want.o, got.o_own_error, want.o_own_error, got.o_bound, want.o_bound);
-  compare("LSE", got.lse, want.lse, got.lse_own_error, want.lse_own_error, got.lse_bound,
-          want.lse_bound);
+  compare("O", got[forward::o].value, want[forward::o].value, got[forward::o].own_error,
+          want[forward::o].own_error, got[forward::o].bound, want[forward::o].bound);
+  compare("LSE", got[forward::lse].value, want[forward::lse].value, got[forward::lse].own_error,
+          want[forward::lse].own_error, got[forward::lse].bound, want[forward::lse].bound);
 }
 
 /// Base of the tests of one executor: skips with the reason where it is missing.
@@ -96,8 +98,7 @@ class OnExecutor {
     expect_same_answer(got, exact_answer(problem, inputs, plan), what + ' ' + to_string(problem));
     const Certificate certificate = certify_rows(problem, inputs, got, 5, 3);
     EXPECT_TRUE(certificate.holds())
-        << what << ' ' << to_string(problem) << ": " << certificate.worst_o_ratio << ", "
-        << certificate.worst_lse_ratio;
+        << what << ' ' << to_string(problem) << ": " << certificate.worst_ratio;
   }
 
   void all_problems() {
@@ -129,9 +130,9 @@ class OnExecutor {
   void not_a_number() {
     Problem problem{.query_len = 66, .key_len = 66, .head_dim = 5, .mask = Mask::causal_top_left};
     Inputs inputs = inputs_of(problem, "normal", 1);
-    inputs.q.at(0, 0, 3, 1) = nan_value;
-    inputs.k.at(0, 0, 60, 2) = std::numeric_limits<float>::infinity();
-    inputs.v.at(0, 0, 7, 4) = nan_value;
+    inputs[forward::q].at(0, 0, 3, 1) = nan_value;
+    inputs[forward::k].at(0, 0, 60, 2) = std::numeric_limits<float>::infinity();
+    inputs[forward::v].at(0, 0, 7, 4) = nan_value;
     expect_agreement(problem, inputs, plan_for(problem), "NaN");
   }
 
@@ -141,21 +142,23 @@ class OnExecutor {
     const Inputs inputs = inputs_of(problem, "normal", 1);
     const PrecisionPlan plan = plan_for(problem);
     const Answer answer = exact_answer(problem, inputs, plan);
-    Outputs outputs{Tensor<float>(query_shape(problem)), Tensor<float>(answer.lse.shape())};
-    for (std::size_t i = 0; i < outputs.o.values().size(); ++i) {
-      outputs.o.values()[i] = static_cast<float>(answer.o.values()[i]);
+    Outputs outputs{Tensor<float>(query_shape(problem)),
+                    Tensor<float>(answer[forward::lse].value.shape())};
+    for (std::size_t i = 0; i < outputs[forward::o].values().size(); ++i) {
+      outputs[forward::o].values()[i] = static_cast<float>(answer[forward::o].value.values()[i]);
     }
-    for (std::size_t i = 0; i < outputs.lse.values().size(); ++i) {
-      outputs.lse.values()[i] = static_cast<float>(answer.lse.values()[i]);
+    for (std::size_t i = 0; i < outputs[forward::lse].values().size(); ++i) {
+      outputs[forward::lse].values()[i] =
+          static_cast<float>(answer[forward::lse].value.values()[i]);
     }
     OutputCheck check = reference_->check(*device_, problem, inputs, plan, outputs);
     EXPECT_EQ(check.rows, problem.rows());
-    EXPECT_EQ(check.o.elements, outputs.o.size());
+    EXPECT_EQ(check.o.elements, outputs[forward::o].size());
     EXPECT_LE(check.o.ratio, 1);
     EXPECT_LE(check.lse.ratio, 1);
     const Shape wrong{0, 1, 64, 7};
-    outputs.o.at(0, 1, 64, 7) += 1;
-    outputs.lse.at(0, 1, 3, 0) = nan_value;
+    outputs[forward::o].at(0, 1, 64, 7) += 1;
+    outputs[forward::lse].at(0, 1, 3, 0) = nan_value;
     check = reference_->check(*device_, problem, inputs, plan, outputs);
     EXPECT_GT(check.o.ratio, 1);
     EXPECT_EQ(check.o.index, wrong);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
@@ -22,7 +23,7 @@ std::vector<int> counts(const Problem& problem, const Plan& plan, simt::SimtDevi
       device, "workspace",
       std::vector<std::byte>(tile_counter_bytes(problem, plan), std::byte{0xff}),
       TestBuffer<std::byte>::Contents::unwritten);
-  Arguments arguments;
+  ForwardArguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;
   arguments.o = made.data();

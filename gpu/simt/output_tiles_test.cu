@@ -1,3 +1,4 @@
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/primitives/grid_order.cuh"
 #include "gpu/simt/output_tiles_test.hpp"
 
@@ -7,7 +8,7 @@ namespace {
 constexpr int threads = 64;
 
 template <Scheduling::Value scheduling>
-__global__ void count_tiles(Arguments a, TileLaunch launch) {
+__global__ void count_tiles(ForwardArguments a, TileLaunch launch) {
   const TileGrid tiles = output_tiles(a.problem, a.plan);
   for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) {
     std::int64_t* const shared = dynamic_shared<std::int64_t>();
@@ -25,7 +26,7 @@ __global__ void count_tiles(Arguments a, TileLaunch launch) {
 
 }  // namespace
 
-void launch_count_tiles(const Arguments& a, Device& device) {
+void launch_count_tiles(const ForwardArguments& a, Device& device) {
   const BlockGrid grid = block_grid(a.problem, a.plan);
   const TileNeeds needs{.threads = threads,
                         .shared_floats = threads * 2,  // an int64 each

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/records/case.hpp"
 #include "core/run/session.hpp"
 #include "gpu/simt/simt_device.hpp"
@@ -28,7 +29,7 @@ std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, cons
                                                   const Plan& plan) {
   require_support(kernel, problem, plan);
   simt::SimtDevice device(simt::TraceOptions{.is_dry = true});
-  Arguments arguments;
+  ForwardArguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;
   arguments.q_strides = strides_of(query_shape(problem), {});

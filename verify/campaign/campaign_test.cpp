@@ -9,6 +9,8 @@
 #include "core/base/error.hpp"
 #include "core/inputs/captured_inputs.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -34,7 +36,7 @@ TEST(Campaign, TheOutcomeDoesNotDependOnTheNumberOfJobs) {
   for (const std::vector<KernelResult>& other : results) {
     for (std::size_t i = 0; i < other.size(); ++i) {
       EXPECT_EQ(other[i].failing_case, results[0][i].failing_case);
-      EXPECT_EQ(other[i].worst_o_over_bound, results[0][i].worst_o_over_bound);
+      EXPECT_EQ(other[i].worst_over_bound.of("o"), results[0][i].worst_over_bound.of("o"));
       EXPECT_EQ(other[i].verdict(), results[0][i].verdict());
       if (other[i].failure) {
         EXPECT_EQ(other[i].failure->the_case, results[0][i].failure->the_case);
@@ -64,7 +66,8 @@ TEST(Campaign, TheNegativeControlIsKilledAndShrinksToASmallCaseWithALargeLogit) 
   for (std::int64_t key = 0; key < p.key_len; ++key) {
     double dot = 0;
     for (std::int64_t d = 0; d < p.head_dim; ++d) {
-      dot += static_cast<double>(inputs.q.at(0, 0, 0, d)) * inputs.k.at(0, 0, key, d);
+      dot += static_cast<double>(inputs[forward::q].at(0, 0, 0, d)) *
+             inputs[forward::k].at(0, 0, key, d);
     }
     largest = std::max(largest, std::abs(p.scale * dot));
   }
@@ -114,7 +117,7 @@ TEST(Campaign, ATimeLimitEndsItAndSharesTheTimeBetweenTheKernels) {
 
 TEST(Campaign, AKernelThatCannotLaunchIsAMachineErrorNotAPass) {
   KernelInfo broken = *kernels("o5*").front();
-  broken.launch = [](const Arguments&, Device&) { throw MachineError("launch failed"); };
+  broken.launch = [](const ForwardArguments&, Device&) { throw MachineError("launch failed"); };
   EXPECT_THROW((void)run_campaign({&broken}, {}), MachineError);
 }
 

@@ -28,8 +28,7 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
   for (const std::string& feature : features_of(*kernel, c)) ++coverage[feature];
   for (const std::string& law : judged.checked_laws) ++checks[law];
   certified_rows += answer.certificate.rows;
-  worst_certificate = std::max(
-      {worst_certificate, answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio});
+  worst_certificate = std::max(worst_certificate, answer.certificate.worst_ratio);
   if (judged.verdict == Verdict::vacuous && vacuous++ == 0) vacuous_reason = judged.reason;
   if (judged.verdict == Verdict::crashed) ++crashed;
   if (judged.verdict == Verdict::timed_out) ++timed_out;
@@ -44,8 +43,7 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
     }
   }
   if (!judged.failure) {
-    worst_o_over_bound = std::max(worst_o_over_bound, judged.worst_o_over_bound);
-    worst_lse_over_bound = std::max(worst_lse_over_bound, judged.worst_lse_over_bound);
+    worst_over_bound.raise(judged.worst_over_bound);
   } else if (!failure || index < failing_case) {
     failure = judged.failure;
     failing_case = index;
@@ -103,8 +101,7 @@ Json to_json(const KernelResult& result) {
                {"checks", result.checks},
                {"families", result.families},
                {"coverage", result.coverage},
-               {"worst_o_over_bound", number_json(result.worst_o_over_bound)},
-               {"worst_lse_over_bound", number_json(result.worst_lse_over_bound)},
+               {"worst_over_bound", worst_json(result.worst_over_bound)},
                {"certified_rows", result.certified_rows},
                {"worst_certificate", number_json(result.worst_certificate)},
                {"seconds", result.seconds},
@@ -142,8 +139,7 @@ KernelResult kernel_result_from_json(const Json& json) {
   json.at("checks").get_to(result.checks);
   json.at("families").get_to(result.families);
   json.at("coverage").get_to(result.coverage);
-  result.worst_o_over_bound = number_from_json(json.at("worst_o_over_bound"));
-  result.worst_lse_over_bound = number_from_json(json.at("worst_lse_over_bound"));
+  result.worst_over_bound = worst_from_json(json.at("worst_over_bound"));
   result.certified_rows = json.at("certified_rows");
   result.worst_certificate = number_from_json(json.at("worst_certificate"));
   json.at("seconds").get_to(result.seconds);

@@ -43,8 +43,7 @@ struct KernelResult {
   std::map<std::string, std::int64_t> checks{};    ///< by law
   std::map<std::string, std::int64_t> families{};  ///< cases by input family
   Coverage coverage{};                             ///< cases by feature
-  double worst_o_over_bound = 0;
-  double worst_lse_over_bound = 0;
+  WorstOverBound worst_over_bound{};
   std::int64_t certified_rows = 0;  ///< rows of the f64 reference recomputed by the oracle
   double worst_certificate = 0;  ///< their worst difference over the reference's own error estimate
   PhaseTimes seconds{};          ///< where the time went, summed over the workers

@@ -8,6 +8,7 @@
 
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
@@ -45,12 +46,15 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
   one.problem.length_seed = one.problem.padding_seed = 0;
   one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
                 Tensor<float>(value_shape(one.problem))};
-  std::ranges::copy(inputs.q.row(row[0], row[1], row[2]), one.inputs.q.values().begin());
+  std::ranges::copy(inputs[forward::q].row(row[0], row[1], row[2]),
+                    one.inputs[forward::q].values().begin());
   const std::int64_t head = p.kv_head_of(row[1]);
   for (std::int64_t j = 0; j < one.problem.key_len; ++j) {
     const std::int64_t key = keys[static_cast<std::size_t>(j)];
-    std::ranges::copy(inputs.k.row(row[0], head, key), one.inputs.k.row(0, 0, j).begin());
-    std::ranges::copy(inputs.v.row(row[0], head, key), one.inputs.v.row(0, 0, j).begin());
+    std::ranges::copy(inputs[forward::k].row(row[0], head, key),
+                      one.inputs[forward::k].row(0, 0, j).begin());
+    std::ranges::copy(inputs[forward::v].row(row[0], head, key),
+                      one.inputs[forward::v].row(0, 0, j).begin());
   }
   return one;
 }
@@ -95,10 +99,13 @@ Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPla
     const RowProblem one = row_problem(p, inputs, at);
     const Answer answer = exact_answer(one.problem, one.inputs, precision);
     Outputs got{Tensor<float>(output_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
-    std::ranges::copy(outputs.o.row(at[0], at[1], at[2]), got.o.values().begin());
-    got.lse.values()[0] = outputs.lse.at(at[0], at[1], at[2], 0);
-    merge(result.o, compare(got.o, answer.o, answer.o_bound), at);
-    merge(result.lse, compare(got.lse, answer.lse, answer.lse_bound), at);
+    std::ranges::copy(outputs[forward::o].row(at[0], at[1], at[2]),
+                      got[forward::o].values().begin());
+    got[forward::lse].values()[0] = outputs[forward::lse].at(at[0], at[1], at[2], 0);
+    merge(result.o, compare(got[forward::o], answer[forward::o].value, answer[forward::o].bound),
+          at);
+    merge(result.lse,
+          compare(got[forward::lse], answer[forward::lse].value, answer[forward::lse].bound), at);
     const Certificate certificate =
         i == 1 ? certify_rows(one.problem, one.inputs, answer, seed, 1) : Certificate{};
     if (!certificate.holds()) {
@@ -115,8 +122,9 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
                      const Outputs& outputs, std::uint64_t seed, std::int64_t sampled_rows) {
   if (reference_work(p) <= small_work) {
     const Answer answer = exact_answer(p, inputs, precision);
-    return {compare(outputs.o, answer.o, answer.o_bound),
-            compare(outputs.lse, answer.lse, answer.lse_bound), p.rows()};
+    return {compare(outputs[forward::o], answer[forward::o].value, answer[forward::o].bound),
+            compare(outputs[forward::lse], answer[forward::lse].value, answer[forward::lse].bound),
+            p.rows()};
   }
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
   Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
@@ -162,9 +170,9 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
   }
   p = with_length_multiples(kernel, p);
   // Gaps that put a few rows 2^31 elements apart would put a hundred thousand nowhere.
-  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
-    (c->layouts.*tensor).plane_gap = (c->layouts.*tensor).outer_gap = 0;
-  }
+  for_each_tensor(*p.operation, [&](const TensorSpec& /*tensor*/, auto index) {
+    c->layouts[index].plane_gap = c->layouts[index].outer_gap = 0;
+  });
   const InputFamily& family = input_family(c->inputs.family);
   if (family.unsupported && family.unsupported(p)) return std::nullopt;
   if (why_unsupported(kernel, *c)) return std::nullopt;
@@ -225,15 +233,16 @@ LargeCheck check_large(const KernelInfo& kernel, const Case& c, Device& device,
     return result;
   }
   const Compared compared =
-      compare_all(c.problem, inputs, kernel.precision(c.problem, c.plan), outputs, c.inputs.seed,
-                  std::min(sampled_rows, c.problem.rows()));
+      compare_all(c.problem, inputs, kernel.precision(c.problem, c.plan).as<PrecisionPlan>(),
+                  outputs, c.inputs.seed, std::min(sampled_rows, c.problem.rows()));
   result.checked_rows = compared.rows;
-  result.worst_o_over_bound = compared.o.worst.ratio;
-  if (kernel.has_lse) result.worst_lse_over_bound = compared.lse.worst.ratio;
+  result.worst_over_bound.raise("o", compared.o.worst.ratio);
+  const bool has_lse = kernel.gives(forward::lse);
+  if (has_lse) result.worst_over_bound.raise("lse", compared.lse.worst.ratio);
   if (!compared.o.is_within()) {
     result.failure =
         failure_of(c, "within_bound", "O", compared.o.worst, "O is outside its error bound");
-  } else if (kernel.has_lse && !compared.lse.is_within()) {
+  } else if (has_lse && !compared.lse.is_within()) {
     result.failure = failure_of(c, "lse_within_bound", "LSE", compared.lse.worst,
                                 "LSE is outside its error bound");
   }
@@ -266,9 +275,7 @@ std::vector<LargeResult> run_large(const std::vector<const KernelInfo*>& kernels
       result.rows += c->problem.rows();
       result.checked_rows += check.checked_rows;
       result.certified_rows += reference_work(c->problem) > small_work ? 1 : 0;
-      result.worst_o_over_bound = std::max(result.worst_o_over_bound, check.worst_o_over_bound);
-      result.worst_lse_over_bound =
-          std::max(result.worst_lse_over_bound, check.worst_lse_over_bound);
+      result.worst_over_bound.raise(check.worst_over_bound);
       if (check.failure) {
         result.failure = check.failure;
         const std::string law = check.failure->law;

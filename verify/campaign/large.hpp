@@ -36,7 +36,7 @@ struct LargeResult {
   std::int64_t rows = 0;            ///< of all cases
   std::int64_t checked_rows = 0;    ///< of them compared in every element
   std::int64_t certified_rows = 0;  ///< recomputed by the 113-bit oracle as well
-  double worst_o_over_bound = 0, worst_lse_over_bound = 0;
+  WorstOverBound worst_over_bound;
   std::optional<Failure> failure;  ///< shrunk
 };
 
@@ -45,7 +45,7 @@ struct LargeResult {
 struct LargeCheck {
   std::optional<Failure> failure;
   std::int64_t checked_rows = 0;
-  double worst_o_over_bound = 0, worst_lse_over_bound = 0;
+  WorstOverBound worst_over_bound;
 };
 [[nodiscard]] LargeCheck check_large(const KernelInfo& kernel, const Case& c, Device& device,
                                      std::int64_t sampled_rows);

@@ -59,8 +59,8 @@ void expect_same(const KernelResult& got, const KernelResult& want) {
   EXPECT_EQ(got.checks, want.checks);
   EXPECT_EQ(got.families, want.families);
   EXPECT_EQ(got.certified_rows, want.certified_rows);
-  EXPECT_EQ(got.worst_o_over_bound, want.worst_o_over_bound);
-  EXPECT_EQ(got.worst_lse_over_bound, want.worst_lse_over_bound);
+  EXPECT_EQ(got.worst_over_bound.of("o"), want.worst_over_bound.of("o"));
+  EXPECT_EQ(got.worst_over_bound.of("lse"), want.worst_over_bound.of("lse"));
   EXPECT_EQ(got.verdict(), want.verdict());
   EXPECT_EQ(got.drawn, want.drawn);
   EXPECT_EQ(got.decided, want.decided);

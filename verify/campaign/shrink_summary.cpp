@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/cases/shrinking.hpp"
 
 namespace attest {
@@ -26,10 +27,12 @@ double tiles(std::int64_t length, std::int64_t tile) {
 
 bool holds_integers(const Case& c) {
   const Inputs inputs = make_inputs(c.problem, c.inputs);
-  return std::ranges::all_of(
-      std::array{inputs.q.values(), inputs.k.values(), inputs.v.values()}, [](auto values) {
-        return std::ranges::all_of(values, [](float x) { return std::nearbyint(x) == x; });
-      });
+  return std::ranges::all_of(std::array{inputs[forward::q].values(), inputs[forward::k].values(),
+                                        inputs[forward::v].values()},
+                             [](auto values) {
+                               return std::ranges::all_of(
+                                   values, [](float x) { return std::nearbyint(x) == x; });
+                             });
 }
 
 }  // namespace

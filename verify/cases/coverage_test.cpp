@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/campaign.hpp"
 
@@ -73,10 +74,11 @@ TEST(Coverage, AFeatureThatNoCaseHasIsNamedInTheText) {
 template <typename Integer>
 KernelInfo with_32_bit_strides(const KernelInfo& kernel) {
   KernelInfo narrow = kernel;
-  narrow.launch = [&kernel](const Arguments& a, Device& device) {
-    Arguments cut = a;
-    for (Strides Arguments::*tensor : {&Arguments::q_strides, &Arguments::k_strides,
-                                       &Arguments::v_strides, &Arguments::o_strides}) {
+  narrow.launch = [&kernel](const ForwardArguments& a, Device& device) {
+    ForwardArguments cut = a;
+    for (Strides ForwardArguments::*tensor :
+         {&ForwardArguments::q_strides, &ForwardArguments::k_strides, &ForwardArguments::v_strides,
+          &ForwardArguments::o_strides}) {
       Strides& strides = cut.*tensor;
       for (std::int64_t* stride : {&strides.batch, &strides.head, &strides.row}) {
         *stride = static_cast<Integer>(*stride);
@@ -102,14 +104,15 @@ void expect_shown_from(std::int64_t distance, std::int64_t shorter) {
   Case c{.kernel = k3.name,
          .problem = {.batch = 2, .query_len = 5, .key_len = 9, .head_dim = 16},
          .plan = {.query_tile = 8, .key_tile = 8}};
-  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
+  for_each_tensor(forward_operation, [&](const TensorSpec& tensor, auto index) {
+    if (!tensor.is_strided) return;
     c.layouts = {};
-    (c.layouts.*tensor).outer_gap = shorter;
+    c.layouts[index].outer_gap = shorter;
     EXPECT_EQ(verdict_of(narrow, c), Verdict::passed);
-    (c.layouts.*tensor).outer_gap = distance;
+    c.layouts[index].outer_gap = distance;
     EXPECT_EQ(verdict_of(k3, c), Verdict::passed);
     EXPECT_EQ(verdict_of(narrow, c), Verdict::failed);
-  }
+  });
 }
 
 TEST(Coverage, OnlyElementsBeyond2To31ShowAKernelThatKeepsStridesIn32Bits) {

@@ -7,7 +7,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/cases/feature_list.hpp"
 
 namespace attest {
@@ -34,12 +35,14 @@ std::int64_t group(const Case& c) {
   return c.problem.query_heads / c.problem.kv_heads;
 }
 
-/// Does any of the four layouts satisfy the predicate?
+/// Does the layout of any strided tensor satisfy the predicate?
 template <typename Holds>
 bool any_layout(const Case& c, const Holds& holds) {
-  const StoredShapes shapes = stored_shapes(c.problem);
-  return holds(c.layouts.q, shapes.q) || holds(c.layouts.k, shapes.k) ||
-         holds(c.layouts.v, shapes.v) || holds(c.layouts.o, shapes.o);
+  bool found = false;
+  for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
+    found = found || (tensor.is_strided && holds(c.layouts[index], stored_shape(c.problem, index)));
+  });
+  return found;
 }
 
 std::int64_t base_offset_bytes(const Case& c, const TensorLayout& layout) {
@@ -179,7 +182,8 @@ void add_memory(std::vector<Feature>& list) {
     list.push_back(feature(std::move(name), std::move(zoo), std::move(holds)));
   };
   add("Q, K, V and O in four different layouts", {26}, [](const Case& c) {
-    const std::array<TensorLayout, 4> l{c.layouts.q, c.layouts.k, c.layouts.v, c.layouts.o};
+    const std::array<TensorLayout, 4> l{c.layouts[forward::q], c.layouts[forward::k],
+                                        c.layouts[forward::v], c.layouts[forward::o]};
     for (std::size_t i = 0; i < l.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (l[i] == l[j]) return false;
@@ -188,15 +192,17 @@ void add_memory(std::vector<Feature>& list) {
     return true;
   });
   add("K and V with different strides", {26}, [](const Case& c) {
-    const StoredShapes shapes = stored_shapes(c.problem);
-    const Strides k = strides_of(shapes.k, c.layouts.k), v = strides_of(shapes.v, c.layouts.v);
+    const Strides k = strides_of(stored_shape(c.problem, forward::k), c.layouts[forward::k]);
+    const Strides v = strides_of(stored_shape(c.problem, forward::v), c.layouts[forward::v]);
     return c.problem.key_len > 1 && k.row != v.row;
   });
   add("V is not contiguous", {27}, [](const Case& c) {
-    return c.problem.key_len > 0 && !is_contiguous(stored_shapes(c.problem).v, c.layouts.v);
+    return c.problem.key_len > 0 &&
+           !is_contiguous(stored_shape(c.problem, forward::v), c.layouts[forward::v]);
   });
-  add("O is not contiguous", {28},
-      [](const Case& c) { return !is_contiguous(stored_shapes(c.problem).o, c.layouts.o); });
+  add("O is not contiguous", {28}, [](const Case& c) {
+    return !is_contiguous(stored_shape(c.problem, forward::o), c.layouts[forward::o]);
+  });
   add("gaps between rows", {27}, [](const Case& c) {
     return any_layout(c, [](const auto& layout, const Shape&) { return layout.row_gap > 0; });
   });

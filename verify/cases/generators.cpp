@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
@@ -116,16 +116,19 @@ std::int64_t draw_distance(const KernelInfo& kernel, ElementType type) {
 
 Layouts draw_layouts(const KernelInfo& kernel, const Problem& problem, bool may_be_far) {
   if (*gen::inRange(0, 4) == 0) return {};
-  Layouts layouts{.q = draw_layout(), .k = draw_layout(), .v = draw_layout(), .o = draw_layout()};
+  Layouts layouts;
+  for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
+    if (tensor.is_strided) layouts[index] = draw_layout();
+  });
   const int far = *gen::inRange(0, 100);
   if (!may_be_far || problem.key_len == 0) return layouts;
   const std::int64_t distance = draw_distance(kernel, problem.element_type);
   // One tensor at a time: each takes 8 or 16 GiB of address space.
-  const StoredShapes shapes = stored_shapes(problem);
-  if (far == 0) move_far(layouts.q, shapes.q, distance);
-  if (far == 1) move_far(layouts.k, shapes.k, distance);
-  if (far == 2) move_far(layouts.v, shapes.v, distance);
-  if (far == 3) move_far(layouts.o, shapes.o, distance);
+  int number = 0;
+  for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
+    if (!tensor.is_strided || number++ != far) return;
+    move_far(layouts[index], stored_shape(problem, index), distance);
+  });
   return layouts;
 }
 
@@ -189,6 +192,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   c.kernel = kernel.name;
   const InputFamily& family = draw_family(options, many_tiles);
   Problem& p = c.problem;
+  p.operation = kernel.operation;
   p.element_type = *gen::elementOf(kernel.element_types);
   p.mask = draw_prefix_mask(kernel);
   p.head_dim = draw_head_dim(kernel, family, most.head_dim);

@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/coverage.hpp"
 #include "verify/cases/shrinking.hpp"
@@ -94,9 +95,10 @@ TEST(Generators, ADefaultRunReachesEveryFeature) {
       {"empty rows under a causal mask",
        [](const Case& c) { return c.problem.key_len > 0 && c.problem.visible_keys(0) == 0; }},
       {"negative scale", [](const Case& c) { return c.problem.scale < 0; }},
-      {"K and V in different layouts", [](const Case& c) { return !(c.layouts.k == c.layouts.v); }},
-      {"misaligned base", [](const Case& c) { return c.layouts.q.base_offset % 4 != 0; }},
-      {"gaps between rows", [](const Case& c) { return c.layouts.o.row_gap > 0; }},
+      {"K and V in different layouts",
+       [](const Case& c) { return !(c.layouts[forward::k] == c.layouts[forward::v]); }},
+      {"misaligned base", [](const Case& c) { return c.layouts[forward::q].base_offset % 4 != 0; }},
+      {"gaps between rows", [](const Case& c) { return c.layouts[forward::o].row_gap > 0; }},
   };
   std::map<std::string, int> reached;
   std::map<std::string, int> families;
@@ -227,7 +229,7 @@ TEST(Generators, AKernelThatNeedsAlignedStridesGetsDrawnAndShrunkCasesThatHaveTh
     const auto c = draw_case(kernel, {}, 5, i);
     ASSERT_TRUE(c);
     EXPECT_FALSE(why_layouts_do_not_fit(kernel.layout_needs, c->problem, c->layouts));
-    strided += c->layouts.k.row_gap > 0 ? 1 : 0;
+    strided += c->layouts[forward::k].row_gap > 0 ? 1 : 0;
     for (const Case& simpler : simpler_cases(kernel, *c)) {
       EXPECT_FALSE(why_layouts_do_not_fit(kernel.layout_needs, simpler.problem, simpler.layouts));
     }

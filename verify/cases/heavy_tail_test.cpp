@@ -7,8 +7,9 @@
 #include <set>
 #include <string>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/shrink_failure.hpp"
 #include "verify/cases/coverage.hpp"
@@ -188,10 +189,10 @@ TEST(HeavyTail, OnAGpuAFarTensorTakesEightGibibytesAtMost) {
   const GeneratorOptions options{.far_elements_on_gpu = true};
   int far = 0, farther = 0;
   for (const Case& c : cases_of_tail_test(kernel, 1500, options)) {
-    const StoredShapes shapes = stored_shapes(c.problem);
-    TensorLayout near = c.layouts.k;
+    const Shape shape = stored_shape(c.problem, forward::k);
+    TensorLayout near = c.layouts[forward::k];
     near.outer_gap = 0;
-    const std::int64_t between = span_of(shapes.k, c.layouts.k) - span_of(shapes.k, near);
+    const std::int64_t between = span_of(shape, c.layouts[forward::k]) - span_of(shape, near);
     const std::size_t size = format_of(c.problem.element_type).size_bytes;
     EXPECT_LT(static_cast<std::size_t>(between) * size >> 20U, (std::size_t{8} << 10U) + 1);
     far += between >= far_elements / 2 ? 1 : 0;

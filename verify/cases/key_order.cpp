@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/safetensors.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -22,7 +23,7 @@ std::vector<double> query_sum(const Problem& problem, const Inputs& inputs, std:
   for (std::int64_t head = 0; head < problem.query_heads; ++head) {
     if (problem.kv_head_of(head) != h) continue;
     for (std::int64_t n = 0; n < problem.query_len; ++n) {
-      const auto row = inputs.q.row(b, head, n);
+      const auto row = inputs[forward::q].row(b, head, n);
       for (std::size_t d = 0; d < row.size(); ++d) sum[d] += row[d];
     }
   }
@@ -39,7 +40,7 @@ std::vector<std::int64_t> order_of(const Problem& problem, const Inputs& inputs,
   const std::vector<double> queries = query_sum(problem, inputs, b, h);
   std::vector<double> score(keys.size());
   for (const std::int64_t j : keys) {
-    const auto row = inputs.k.row(b, h, j);
+    const auto row = inputs[forward::k].row(b, h, j);
     score[static_cast<std::size_t>(j)] =
         static_cast<double>(problem.scale) *
         std::inner_product(row.begin(), row.end(), queries.begin(), 0.0);
@@ -84,8 +85,10 @@ Inputs with_key_order(const Problem& problem, const Inputs& inputs, KeyOrder ord
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
       std::int64_t place = 0;
       for (const std::int64_t j : order_of(problem, inputs, order, b, h)) {
-        std::ranges::copy(inputs.k.row(b, h, j), ordered.k.row(b, h, place).begin());
-        std::ranges::copy(inputs.v.row(b, h, j), ordered.v.row(b, h, place).begin());
+        std::ranges::copy(inputs[forward::k].row(b, h, j),
+                          ordered[forward::k].row(b, h, place).begin());
+        std::ranges::copy(inputs[forward::v].row(b, h, j),
+                          ordered[forward::v].row(b, h, place).begin());
         ++place;
       }
     }

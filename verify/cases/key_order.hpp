@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 
 namespace attest {
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -12,11 +13,11 @@ namespace {
 /// softcap does not change their order.
 std::optional<std::int64_t> least_key(const Problem& p, const Inputs& inputs, std::int64_t b,
                                       std::int64_t h, std::int64_t n) {
-  const auto q = inputs.q.row(b, h, n);
+  const auto q = inputs[forward::q].row(b, h, n);
   std::optional<std::int64_t> least;
   double least_score = 0;
   for (const std::int64_t key : visible_keys_of(p, b, n)) {
-    const auto k = inputs.k.row(b, p.kv_head_of(h), key);
+    const auto k = inputs[forward::k].row(b, p.kv_head_of(h), key);
     double dot = 0;
     for (std::size_t c = 0; c < q.size(); ++c) dot += static_cast<double>(q[c]) * k[c];
     const double score = p.scale * dot;
@@ -50,9 +51,9 @@ Spot draw_spot(Run& run, std::uint64_t stream, Spot::Where where) {
 }
 
 float& element(Inputs& inputs, const Spot& spot) {
-  Tensor<float>& tensor = spot.where == Spot::Where::query ? inputs.q
-                          : spot.where == Spot::Where::key ? inputs.k
-                                                           : inputs.v;
+  Tensor<float>& tensor = spot.where == Spot::Where::query ? inputs[forward::q]
+                          : spot.where == Spot::Where::key ? inputs[forward::k]
+                                                           : inputs[forward::v];
   return tensor.at(spot.b, spot.head, spot.row, spot.d);
 }
 

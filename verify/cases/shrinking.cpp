@@ -207,15 +207,16 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
     if (c.inputs.magnitude * factor < 1) continue;
     add([&](Case& s) { s.inputs.magnitude = std::round(s.inputs.magnitude * factor); });
   }
-  for (TensorLayout Layouts::*tensor : {&Layouts::q, &Layouts::k, &Layouts::v, &Layouts::o}) {
-    add([&](Case& s) { s.layouts.*tensor = {}; });
-    add([&](Case& s) { (s.layouts.*tensor).order = DimOrder::bhnd; });
+  for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
+    if (!tensor.is_strided) return;
+    add([&](Case& s) { s.layouts[index] = {}; });
+    add([&](Case& s) { s.layouts[index].order = DimOrder::bhnd; });
     for (std::int64_t TensorLayout::*field :
          {&TensorLayout::outer_gap, &TensorLayout::plane_gap, &TensorLayout::row_gap,
           &TensorLayout::base_offset, &TensorLayout::lone_stride}) {
-      add([&](Case& s) { (s.layouts.*tensor).*field = 0; });
+      add([&](Case& s) { s.layouts[index].*field = 0; });
     }
-  }
+  });
   add([](Case& s) { s.schedule_seed = 0; });
   for (const std::uint64_t seed : {0U, 1U, 2U}) {
     if (c.inputs.seed <= seed) break;

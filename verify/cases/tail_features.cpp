@@ -1,7 +1,7 @@
 // What the heavy tail, whole square tiles and Plans without tiles are drawn for.
 #include <algorithm>
 
-#include "core/attention/stored_shapes.hpp"
+#include "core/attention/storage.hpp"
 #include "verify/cases/feature_list.hpp"
 #include "verify/cases/lengths.hpp"
 
@@ -28,9 +28,12 @@ bool is_square_of_tiles(const Case& c) {
 
 /// Does some tensor span more elements?
 bool spans_more_than(const Case& c, std::int64_t elements) {
-  const StoredShapes shapes = stored_shapes(c.problem);
-  return std::max({span_of(shapes.q, c.layouts.q), span_of(shapes.k, c.layouts.k),
-                   span_of(shapes.v, c.layouts.v), span_of(shapes.o, c.layouts.o)}) > elements;
+  std::int64_t longest = 0;
+  for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
+    if (!tensor.is_strided) return;
+    longest = std::max(longest, span_of(stored_shape(c.problem, index), c.layouts[index]));
+  });
+  return longest > elements;
 }
 
 }  // namespace

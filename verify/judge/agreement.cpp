@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -26,18 +27,17 @@ Tensor<T> rows_of(const Tensor<T>& from, std::int64_t b, const Shape& shape) {
   return to;
 }
 
-/// The elements of one tensor that are compared. `d_of(d)` is what `is_compared` calls column d.
-template <typename ColumnOf>
-Check check_tensor(std::string_view name, const Tensor<float>& got, const Tensor<float>& want,
-                   const Tensor<double>* bound, std::string_view failure,
-                   const IsCompared& is_compared, const ColumnOf& column_of) {
+/// The elements of one output that are compared.
+Check check_tensor(std::string_view label, OutputIndex output, const Tensor<float>& got,
+                   const Tensor<float>& want, const Tensor<double>* bound, std::string_view failure,
+                   const IsCompared& is_compared) {
   const Shape shape = want.shape();
   Comparison comparison;
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) {
         for (std::int64_t d = 0; d < shape[3]; ++d) {
-          if (is_compared && !is_compared(b, h, n, column_of(d))) continue;
+          if (is_compared && !is_compared(output, b, h, n, d)) continue;
           WorstElement here{
               .index = {b, h, n, d}, .got = got.at(b, h, n, d), .want = want.at(b, h, n, d)};
           if (!same_bits_or_both_nan(got.at(b, h, n, d), want.at(b, h, n, d))) {
@@ -50,7 +50,7 @@ Check check_tensor(std::string_view name, const Tensor<float>& got, const Tensor
       }
     }
   }
-  return check_of(std::string(name), comparison, failure);
+  return check_of(std::string(label), comparison, failure);
 }
 
 }  // namespace
@@ -61,40 +61,48 @@ bool claims_same_bits(const KernelInfo& kernel, const Differences& differences) 
          !(differences.neighbours && kernel.shares_reference);
 }
 
-Agreement within_bounds(const KernelInfo& kernel, const Answer& of_got, const Answer& of_want) {
-  return {.within = Agreement::Bounds{.o = sum(of_got.o_bound, of_want.o_bound),
-                                      .lse = sum(of_got.lse_bound, of_want.lse_bound)},
-          .has_lse = kernel.has_lse};
+Agreement within_bounds(const Answer& of_got, const Answer& of_want) {
+  Agreement agreement;
+  for (std::size_t i = 0; i < of_got.size(); ++i) {
+    const OutputIndex output{i};
+    agreement.within[output] = sum(of_got[output].bound, of_want[output].bound);
+  }
+  return agreement;
 }
 
 Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
                        const std::function<Answer()>& answer) {
-  if (claims_same_bits(kernel, differences)) return {.has_lse = kernel.has_lse};
+  if (claims_same_bits(kernel, differences)) return {};
   const Answer both = answer();
-  return within_bounds(kernel, both, both);
+  return within_bounds(both, both);
 }
 
 Agreement agreement_of(Run& run, const Differences& differences) {
   return agreement_of(run.kernel(), differences, [&] { return run.answer(); });
 }
 
-Check check_agree(const Outputs& got, const Outputs& want, const Agreement& agreement,
-                  std::string_view failure, const IsCompared& is_compared) {
-  const bool is_bounded = agreement.within.has_value();
-  const Check o = check_tensor("O", got.o, want.o, is_bounded ? &agreement.within->o : nullptr,
-                               failure, is_compared, [](std::int64_t d) { return d; });
-  if (o.status == Check::Status::failed || !agreement.has_lse) return o;
-  const std::int64_t columns = want.o.shape()[3];
-  const Check lse =
-      check_tensor("LSE", got.lse, want.lse, is_bounded ? &agreement.within->lse : nullptr, failure,
-                   is_compared, [=](std::int64_t) { return columns; });
-  return lse.status == Check::Status::passed ? o : lse;
+Check check_agree(const KernelInfo& kernel, const Outputs& got, const Outputs& want,
+                  const Agreement& agreement, std::string_view failure,
+                  const IsCompared& is_compared) {
+  Check result;  // of the first output where nothing was found in another
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const OutputIndex output{i};
+    if (!kernel.gives(output)) continue;
+    const Tensor<double>* bound =
+        agreement.within.size() == 0 ? nullptr : &agreement.within[output];
+    Check check = check_tensor((*kernel.operation)[output].label, output, got[output], want[output],
+                               bound, failure, is_compared);
+    if (check.status == Check::Status::failed) return check;
+    if (i == 0 || check.status != Check::Status::passed) result = std::move(check);
+  }
+  return result;
 }
 
-Check check_lse(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
-                std::string_view failure) {
-  if (!kernel.has_lse) return Check::passed();
-  return check_of("LSE", compare(got.lse, answer.lse, answer.lse_bound), failure);
+Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
+                   const Answer& answer, std::string_view failure) {
+  if (!kernel.gives(output)) return Check::passed();
+  return check_of(std::string((*kernel.operation)[output].label),
+                  compare(got[output], answer[output].value, answer[output].bound), failure);
 }
 
 bool may_scale_heads(const KernelInfo& kernel, const Parts& parts) {
@@ -122,13 +130,15 @@ DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
   p.key_len = static_cast<std::int64_t>(keys.size());
   p.length_seed = p.padding_seed = 0;
   entry.the_case.layouts = {};
-  entry.inputs = {rows_of(inputs.q, b, query_shape(p)), Tensor<float>(key_shape(p)),
+  entry.inputs = {rows_of(inputs[forward::q], b, query_shape(p)), Tensor<float>(key_shape(p)),
                   Tensor<float>(value_shape(p))};
   for (std::int64_t h = 0; h < p.kv_heads; ++h) {
     for (std::int64_t j = 0; j < p.key_len; ++j) {
       const std::int64_t key = keys[static_cast<std::size_t>(j)];
-      std::ranges::copy(inputs.k.row(b, h, key), entry.inputs.k.row(0, h, j).begin());
-      std::ranges::copy(inputs.v.row(b, h, key), entry.inputs.v.row(0, h, j).begin());
+      std::ranges::copy(inputs[forward::k].row(b, h, key),
+                        entry.inputs[forward::k].row(0, h, j).begin());
+      std::ranges::copy(inputs[forward::v].row(b, h, key),
+                        entry.inputs[forward::v].row(0, h, j).begin());
     }
   }
   return entry;
@@ -139,14 +149,15 @@ Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
   const Problem& p = entry.the_case.problem;
   const Launch dense = run.launch(entry.the_case, entry.inputs);
   const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
-  const Outputs& base = run.base().outputs;
-  const Answer& all = run.answer();
-  const Outputs mine{.o = rows_of(base.o, b, output_shape(p)),
-                     .lse = rows_of(base.lse, b, lse_shape(p))};
+  Outputs mine;
   Answer of_mine;
-  of_mine.o_bound = rows_of(all.o_bound, b, output_shape(p));
-  of_mine.lse_bound = rows_of(all.lse_bound, b, lse_shape(p));
-  return check_agree(mine, dense.outputs, within_bounds(run.kernel(), of_mine, answer), failure);
+  for (std::size_t i = 0; i < run.base().outputs.size(); ++i) {
+    const OutputIndex output{i};
+    const Shape shape = (*p.operation)[output].shape(p);
+    mine[output] = rows_of(run.base().outputs[output], b, shape);
+    of_mine[output].bound = rows_of(run.answer()[output].bound, b, shape);
+  }
+  return check_agree(run.kernel(), mine, dense.outputs, within_bounds(of_mine, answer), failure);
 }
 
 }  // namespace attest

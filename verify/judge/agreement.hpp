@@ -23,15 +23,11 @@ struct Differences {
 
 /// How far two launches of one exact answer may lie apart.
 struct Agreement {
-  struct Bounds {
-    Tensor<double> o, lse;
-  };
-  std::optional<Bounds> within{};  ///< nothing: no bit may differ; a NaN agrees with any NaN
-  bool has_lse = true;             ///< false: LSE is not compared
+  /// By output. Empty: no bit may differ; a NaN agrees with any NaN.
+  IndexedList<Tensor<double>, OutputIndex> within{};
 };
 /// Within the sum of the two bounds.
-[[nodiscard]] Agreement within_bounds(const KernelInfo& kernel, const Answer& of_got,
-                                      const Answer& of_want);
+[[nodiscard]] Agreement within_bounds(const Answer& of_got, const Answer& of_want);
 /// Bits where the kernel claims them; otherwise the sum of two bounds of `answer()`, which is only
 /// then asked for.
 [[nodiscard]] Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
@@ -39,17 +35,18 @@ struct Agreement {
 /// The same for two launches that both owe the answer of the case.
 [[nodiscard]] Agreement agreement_of(Run& run, const Differences& differences);
 
-/// Which elements are compared: O[b, h, n, d], and LSE[b, h, n] for d = output_dim.
-using IsCompared =
-    std::function<bool(std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d)>;
-/// The two agree, in O and in LSE. Elements without a finite bound are vacuous, unless their bits
-/// are the same. `is_compared` may be empty: all are.
-[[nodiscard]] Check check_agree(const Outputs& got, const Outputs& want, const Agreement& agreement,
-                                std::string_view failure, const IsCompared& is_compared = {});
+/// Which elements are compared.
+using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t h, std::int64_t n,
+                                      std::int64_t d)>;
+/// The two agree in every output that the kernel gives. Elements without a finite bound are
+/// vacuous, unless their bits are the same. `is_compared` may be empty: all are.
+[[nodiscard]] Check check_agree(const KernelInfo& kernel, const Outputs& got, const Outputs& want,
+                                const Agreement& agreement, std::string_view failure,
+                                const IsCompared& is_compared = {});
 
-/// LSE against the exact answer; passed where the kernel has none.
-[[nodiscard]] Check check_lse(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
-                              std::string_view failure);
+/// One output against the exact answer; passed where the kernel does not give it.
+[[nodiscard]] Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
+                                 const Answer& answer, std::string_view failure);
 
 /// Emulations on the CPU and kernels of users may scale a whole head by its largest element
 /// (Parts::scaled_to), hidden ones included, so that such a number costs the others digits.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/run.hpp"
 
 namespace attest {
@@ -77,20 +78,20 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
     }
     study.certified_rows += certificate.rows;
     if (!o) {
-      o.emplace(answer.o.shape(), sets);
-      lse.emplace(answer.lse.shape(), sets);
+      o.emplace(answer[forward::o].value.shape(), sets);
+      lse.emplace(answer[forward::lse].value.shape(), sets);
     }
-    o->want.add(answer.o);
-    o->bound.add(answer.o_bound);
-    o->got.add(launch.outputs.o);
-    lse->want.add(answer.lse);
-    lse->bound.add(answer.lse_bound);
-    lse->got.add(launch.outputs.lse);
+    o->want.add(answer[forward::o].value);
+    o->bound.add(answer[forward::o].bound);
+    o->got.add(launch.outputs[forward::o]);
+    lse->want.add(answer[forward::lse].value);
+    lse->bound.add(answer[forward::lse].bound);
+    lse->got.add(launch.outputs[forward::lse]);
   }
   if (!o) throw std::logic_error("study_errors: no data set");
   const bool is_bounded = !options.of_unrounded_inputs;
   study.o = o->errors(c.problem.element_type, is_bounded, options.detail);
-  if (kernel.has_lse) {
+  if (kernel.gives(forward::lse)) {
     study.lse = lse->errors(ElementType::fp32, is_bounded, {.axes = options.detail.axes});
   }
   return study;

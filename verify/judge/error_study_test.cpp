@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -78,20 +79,24 @@ TEST(ErrorStudy, the_order_of_keys_is_the_one_asked_for_and_changes_errors_not_t
   const Inputs rising = with_key_order(c.problem, drawn, KeyOrder::rising);
   const Inputs falling = with_key_order(c.problem, drawn, KeyOrder::falling);
   const Inputs back = with_key_order(c.problem, falling, KeyOrder::reversed);
-  EXPECT_TRUE(std::ranges::equal(rising.k.values(), back.k.values()));
-  EXPECT_TRUE(std::ranges::equal(rising.v.values(), back.v.values()));
+  EXPECT_TRUE(std::ranges::equal(rising[forward::k].values(), back[forward::k].values()));
+  EXPECT_TRUE(std::ranges::equal(rising[forward::v].values(), back[forward::v].values()));
   for (std::int64_t h = 0; h < c.problem.kv_heads; ++h) {
     double last = -HUGE_VAL;
     for (std::int64_t j = 0; j < c.problem.key_len; ++j) {
       double score = 0;
       for (std::int64_t n = 0; n < c.problem.query_len; ++n)
         for (std::int64_t d = 0; d < c.problem.head_dim; ++d)
-          score += static_cast<double>(drawn.q.at(0, h, n, d)) * rising.k.at(0, h, j, d);
+          score += static_cast<double>(drawn[forward::q].at(0, h, n, d)) *
+                   rising[forward::k].at(0, h, j, d);
       EXPECT_GE(score, last);
       last = score;
       std::int64_t from = 0;
-      while (!std::ranges::equal(drawn.k.row(0, h, from), rising.k.row(0, h, j))) ++from;
-      EXPECT_TRUE(std::ranges::equal(drawn.v.row(0, h, from), rising.v.row(0, h, j)));
+      while (
+          !std::ranges::equal(drawn[forward::k].row(0, h, from), rising[forward::k].row(0, h, j)))
+        ++from;
+      EXPECT_TRUE(
+          std::ranges::equal(drawn[forward::v].row(0, h, from), rising[forward::v].row(0, h, j)));
     }
   }
   const auto device = make_device(kernel.executor);

@@ -15,6 +15,11 @@ std::vector<Law>& registry() {
   return laws;
 }
 
+std::vector<Law (*)(const TensorSpec&)>& output_laws() {
+  static std::vector<Law (*)(const TensorSpec&)> laws;
+  return laws;
+}
+
 }  // namespace
 
 Check Check::failed(std::string detail) {
@@ -72,19 +77,37 @@ std::string_view name_of(Layer layer) {
   return names[static_cast<std::size_t>(layer)];
 }
 
+bool Law::is_about(const Operation& operation) const {
+  return operations.empty() || std::ranges::find(operations, &operation) != operations.end();
+}
+
 LawRegistration::LawRegistration(Law law) {
   std::vector<Law>& laws = registry();
   const auto at = std::ranges::lower_bound(laws, law.name, {}, &Law::name);
-  laws.insert(at, std::move(law));
+  if (at == laws.end() || at->name != law.name) laws.insert(at, std::move(law));
+}
+
+OutputLawRegistration::OutputLawRegistration(Law (*law_of)(const TensorSpec& output)) {
+  output_laws().push_back(law_of);
 }
 
 const std::vector<Law>& all_laws() {
+  // Operations register themselves before main(), in any order.
+  static const bool is_complete = [] {
+    for (const Operation* operation : all_operations()) {
+      for (const TensorSpec& output : operation->outputs().subspan(1)) {
+        for (const auto law_of : output_laws()) LawRegistration{law_of(output)};
+      }
+    }
+    return true;
+  }();
+  (void)is_complete;
   return registry();
 }
 
 const Law* find_law(std::string_view name) {
-  const auto at = std::ranges::find(registry(), name, &Law::name);
-  return at == registry().end() ? nullptr : &*at;
+  const auto at = std::ranges::find(all_laws(), name, &Law::name);
+  return at == all_laws().end() ? nullptr : &*at;
 }
 
 }  // namespace attest

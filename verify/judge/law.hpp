@@ -16,7 +16,7 @@ struct Check {
   enum class Status { passed, failed, vacuous } status = Status::passed;
   std::string detail;  ///< failed: one sentence; vacuous: why nothing was decided
   bool has_element = false;
-  std::string tensor;  ///< `O` or `LSE`, when an element is named
+  std::string tensor;  ///< label of an output, when an element is named
   WorstElement worst;  ///< also of a passed bound: how much of it was used
 
   [[nodiscard]] static Check passed() { return {}; }
@@ -55,12 +55,20 @@ struct Law {
   /// again: each case draws one of them.
   enum class Cost { base_launch, more_launches } cost = Cost::base_launch;
   Layer layer = Layer::exact;
+  /// The operations that it is about; empty: all, as it needs to know nothing of what is computed.
+  std::vector<const Operation*> operations = {};
   std::function<bool(Run&)> applies;  ///< may be empty: always
   std::function<Check(Run&)> check;
+
+  [[nodiscard]] bool is_about(const Operation& operation) const;
 };
 
 struct LawRegistration {
   explicit LawRegistration(Law law);
+};
+/// Laws that exist once for each output of all operations but the first ones, by its name.
+struct OutputLawRegistration {
+  explicit OutputLawRegistration(Law (*law_of)(const TensorSpec& output));
 };
 /// Sorted by name.
 [[nodiscard]] const std::vector<Law>& all_laws();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -75,7 +76,7 @@ void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fo
       const std::int64_t kv = p.kv_head_of(h);
       std::vector<Real> keys(key_len * static_cast<std::size_t>(p.head_dim));
       for (std::int64_t j = 0; j < p.key_len; ++j) {
-        const auto k = inputs.k.row(b, kv, j);
+        const auto k = inputs[forward::k].row(b, kv, j);
         for (std::size_t d = 0; d < k.size(); ++d) {
           const auto value = static_cast<Real>(k[d]);
           keys[d * key_len + static_cast<std::size_t>(j)] =
@@ -89,7 +90,7 @@ void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fo
           continue;  // o is zeros
         }
         std::vector<Real> query;
-        for (const float q : inputs.q.row(b, h, n)) {
+        for (const float q : inputs[forward::q].row(b, h, n)) {
           const auto value = static_cast<Real>(q);
           query.push_back(fold == Fold::into_query ? row.kept(value * scale) : value);
         }
@@ -104,7 +105,7 @@ void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fo
         if (lse != nullptr) lse->at(b, h, n, 0) = static_cast<float>(log_sum);
         std::vector<Real> sums(static_cast<std::size_t>(p.output_dim()), Real{0});
         for (std::size_t j = 0; j < weights.size(); ++j) {
-          const auto v = inputs.v.row(b, kv, range.begin + static_cast<std::int64_t>(j));
+          const auto v = inputs[forward::v].row(b, kv, range.begin + static_cast<std::int64_t>(j));
           for (std::size_t d = 0; d < sums.size(); ++d) {
             sums[d] += weights[j] * static_cast<Real>(v[d]);
           }
@@ -149,13 +150,13 @@ bool flash_attention(const PeerCase& c) {
   double allowance = 0;
   if (c.problem.mask != Mask::none) allowance = 1e-5;
   if (c.plan.key_splits > 1) allowance = 2e-4;
-  const double error = max_difference(c.outputs.o, c.framework.ref, type);
+  const double error = max_difference(c.outputs[forward::o], c.framework.ref, type);
   return error <= 2 * max_difference(c.framework.pt, c.framework.ref, type) + allowance;
 }
 
 bool cudnn(const PeerCase& c) {
-  return all_close(c.outputs.o, c.framework.ref, 2e-2, 2e-2) &&
-         all_close(c.outputs.lse, c.framework.lse, 2e-2, 2e-2);
+  return all_close(c.outputs[forward::o], c.framework.ref, 2e-2, 2e-2) &&
+         all_close(c.outputs[forward::lse], c.framework.lse, 2e-2, 2e-2);
 }
 
 bool xformers(const PeerCase& c) {
@@ -164,18 +165,18 @@ bool xformers(const PeerCase& c) {
   };
   constexpr std::array<Tolerance, 3> by_type{{{3e-4, 2e-5}, {4e-3, 4e-4}, {2e-2, 5e-3}}};
   const auto [atol, rtol] = by_type[static_cast<std::size_t>(c.problem.element_type)];
-  return all_close(c.outputs.o, c.framework.ref, atol, rtol) &&
-         all_close(c.outputs.lse, c.framework.lse, 2e-4, 1e-5);
+  return all_close(c.outputs[forward::o], c.framework.ref, atol, rtol) &&
+         all_close(c.outputs[forward::lse], c.framework.lse, 2e-4, 1e-5);
 }
 
 bool kernel_bench(const PeerCase& c) {
   const double tolerance = c.problem.element_type == ElementType::fp32 ? 1e-4 : 1e-2;
-  return all_close(c.outputs.o, c.framework.ref, tolerance, tolerance);
+  return all_close(c.outputs[forward::o], c.framework.ref, tolerance, tolerance);
 }
 
 bool flash_infer(const PeerCase& c) {
-  return all_close(c.outputs.o, c.framework.ref, 1e-3, 1e-3) &&
-         all_close(c.outputs.lse, c.framework.lse, 1e-3, 1e-3);
+  return all_close(c.outputs[forward::o], c.framework.ref, 1e-3, 1e-3) &&
+         all_close(c.outputs[forward::lse], c.framework.lse, 1e-3, 1e-3);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "core/attention/plan.hpp"
 #include "core/attention/problem.hpp"
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 
 namespace attest {
 

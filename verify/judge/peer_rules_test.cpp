@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "core/operations/forward.hpp"
+
 namespace attest {
 namespace {
 
@@ -25,8 +27,9 @@ struct Tiny {
   explicit Tiny(ElementType type) {
     problem.head_dim = 2;
     problem.element_type = type;
-    outputs = {.o = Tensor<float>({1, 1, 1, 2}, 1.0F), .lse = Tensor<float>({1, 1, 1, 1}, 2.0F)};
-    framework = {.ref = outputs.o, .pt = outputs.o, .lse = outputs.lse};
+    outputs = {Tensor<float>({1, 1, 1, 2}, 1.0F), Tensor<float>({1, 1, 1, 1}, 2.0F)};
+    framework = {
+        .ref = outputs[forward::o], .pt = outputs[forward::o], .lse = outputs[forward::lse]};
   }
   [[nodiscard]] bool passes(std::string_view rule) const {
     return accepts(rule, {problem, plan, outputs, framework});
@@ -39,16 +42,16 @@ struct Tiny {
 
 TEST(PeerRules, ToleranceIsAbsolutePlusRelativeAndItsEdgeIsAccepted) {
   Tiny tiny(ElementType::fp32);
-  tiny.framework.ref.values()[0] = tiny.outputs.o.values()[0] = 0.0F;
-  tiny.outputs.o.values()[0] = 0.0625F;
+  tiny.framework.ref.values()[0] = tiny.outputs[forward::o].values()[0] = 0.0F;
+  tiny.outputs[forward::o].values()[0] = 0.0625F;
   EXPECT_FALSE(tiny.passes("cuDNN 2e-2"));
-  tiny.outputs.o.values()[0] = 0.0195F;  // below 2e-2 around 0
+  tiny.outputs[forward::o].values()[0] = 0.0195F;  // below 2e-2 around 0
   EXPECT_TRUE(tiny.passes("cuDNN 2e-2"));
   EXPECT_FALSE(tiny.passes("KernelBench 1e-2"));
-  tiny.outputs.o.values()[0] = 0.0F;
-  tiny.outputs.o.values()[1] = 1.0390625F;  // below 2e-2 + 2e-2 around 1
+  tiny.outputs[forward::o].values()[0] = 0.0F;
+  tiny.outputs[forward::o].values()[1] = 1.0390625F;  // below 2e-2 + 2e-2 around 1
   EXPECT_TRUE(tiny.passes("cuDNN 2e-2"));
-  tiny.outputs.o.values()[1] = 1.046875F;
+  tiny.outputs[forward::o].values()[1] = 1.046875F;
   EXPECT_FALSE(tiny.passes("cuDNN 2e-2"));
 }
 
@@ -58,13 +61,13 @@ TEST(PeerRules, TolerancesDependOnTheFormatWhereTheOriginalSaysSo) {
         std::tuple(ElementType::fp16, 4e-3F, 1.9e-2F),
         std::tuple(ElementType::bf16, 2e-2F, 1.9e-2F)}) {
     Tiny tiny(type);
-    tiny.outputs.o.values()[1] = 1.0F + xformers_takes;
+    tiny.outputs[forward::o].values()[1] = 1.0F + xformers_takes;
     EXPECT_TRUE(tiny.passes("xFormers"));
-    tiny.outputs.o.values()[1] = 1.0F + 2 * xformers_takes;
+    tiny.outputs[forward::o].values()[1] = 1.0F + 2 * xformers_takes;
     EXPECT_FALSE(tiny.passes("xFormers"));
-    tiny.outputs.o.values()[1] = 1.0F + kernel_bench_takes;
+    tiny.outputs[forward::o].values()[1] = 1.0F + kernel_bench_takes;
     EXPECT_TRUE(tiny.passes("KernelBench 1e-2"));
-    tiny.outputs.o.values()[1] = 1.0F + 2 * kernel_bench_takes;
+    tiny.outputs[forward::o].values()[1] = 1.0F + 2 * kernel_bench_takes;
     EXPECT_FALSE(tiny.passes("KernelBench 1e-2"));
   }
 }
@@ -73,19 +76,19 @@ TEST(PeerRules, FlashAttentionAllowsTwiceTheErrorOfTheFramework) {
   Tiny tiny(ElementType::fp16);
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
   tiny.framework.pt.values()[0] = 1.0F + 0x1p-9F;
-  tiny.outputs.o.values()[1] = 1.0F + 0x1p-8F;  // the maximum is over the tensor
+  tiny.outputs[forward::o].values()[1] = 1.0F + 0x1p-8F;  // the maximum is over the tensor
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
-  tiny.outputs.o.values()[1] = 1.0F + 0x1p-8F + 0x1p-10F;
+  tiny.outputs[forward::o].values()[1] = 1.0F + 0x1p-8F + 0x1p-10F;
   EXPECT_FALSE(tiny.passes("FlashAttention 2x"));
 }
 
 TEST(PeerRules, FlashAttentionAddsToTheToleranceOfCausalAndSplitRuns) {
   Tiny tiny(ElementType::fp32);
-  tiny.outputs.o.values()[0] = 1.0F + 0x1p-17F;  // 7.6e-6
+  tiny.outputs[forward::o].values()[0] = 1.0F + 0x1p-17F;  // 7.6e-6
   EXPECT_FALSE(tiny.passes("FlashAttention 2x"));
   tiny.problem.mask = Mask::causal_top_left;
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
-  tiny.outputs.o.values()[0] = 1.0F + 0x1p-13F;  // 1.2e-4
+  tiny.outputs[forward::o].values()[0] = 1.0F + 0x1p-13F;  // 1.2e-4
   EXPECT_FALSE(tiny.passes("FlashAttention 2x"));
   tiny.plan.key_splits = 2;
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
@@ -95,7 +98,7 @@ TEST(PeerRules, NanIsRejectedByEveryRule) {
   for (const PeerRule& rule : peer_rules()) {
     Tiny tiny(ElementType::fp32);
     EXPECT_TRUE(tiny.passes(rule.name)) << rule.name;
-    tiny.outputs.o.values()[1] = nan;
+    tiny.outputs[forward::o].values()[1] = nan;
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
     tiny.framework.ref.values()[1] = nan;  // not even where NaN is right
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
@@ -107,22 +110,21 @@ TEST(PeerRules, NanIsRejectedByEveryRule) {
 
 TEST(PeerRules, OnlyThreePeersLookAtTheLse) {
   Tiny tiny(ElementType::fp32);
-  tiny.outputs.lse.values()[0] = 3.0F;
+  tiny.outputs[forward::lse].values()[0] = 3.0F;
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
   EXPECT_TRUE(tiny.passes("KernelBench 1e-2"));
   EXPECT_FALSE(tiny.passes("cuDNN 2e-2"));
   EXPECT_FALSE(tiny.passes("xFormers"));
   EXPECT_FALSE(tiny.passes("FlashInfer 1e-3"));
-  tiny.outputs.lse.values()[0] = tiny.framework.lse.values()[0] = -infinity;
+  tiny.outputs[forward::lse].values()[0] = tiny.framework.lse.values()[0] = -infinity;
   EXPECT_TRUE(tiny.passes("FlashInfer 1e-3"));
 }
 
 TEST(FrameworkAnswers, TwoEqualKeysGiveTheMeanAndOneRoundingShowsInTheElementType) {
   Problem problem{.key_len = 2, .head_dim = 1, .element_type = ElementType::bf16, .scale = 1.0F};
-  Inputs inputs{.q = Tensor<float>({1, 1, 1, 1}, 1.0F),
-                .k = Tensor<float>({1, 1, 2, 1}, 3.0F),
-                .v = Tensor<float>({1, 1, 2, 1}, 1.0F)};
-  inputs.v.values()[1] = 1.0078125F;  // the next bf16: the mean is a tie, to even
+  Inputs inputs{Tensor<float>({1, 1, 1, 1}, 1.0F), Tensor<float>({1, 1, 2, 1}, 3.0F),
+                Tensor<float>({1, 1, 2, 1}, 1.0F)};
+  inputs[forward::v].values()[1] = 1.0078125F;  // the next bf16: the mean is a tie, to even
   const FrameworkAnswers answers = framework_answers(problem, inputs);
   EXPECT_EQ(answers.ref.values()[0], 1.0F);
   EXPECT_EQ(answers.pt.values()[0], 1.0F);
@@ -134,12 +136,11 @@ TEST(FrameworkAnswers, TheScaleIsFoldedIntoKeysAndRoundedThere) {
   // and become 194 (the tie goes to even) and 192.
   Problem problem{
       .key_len = 2, .head_dim = 1, .element_type = ElementType::bf16, .scale = 1.0078125F};
-  Inputs inputs{.q = Tensor<float>({1, 1, 1, 1}, 64.0F),
-                .k = Tensor<float>({1, 1, 2, 1}, 0.0F),
-                .v = Tensor<float>({1, 1, 2, 1}, 0.0F)};
-  inputs.k.values()[0] = 1.5F;
-  inputs.k.values()[1] = 1.4921875F;
-  inputs.v.values()[0] = 1.0F;
+  Inputs inputs{Tensor<float>({1, 1, 1, 1}, 64.0F), Tensor<float>({1, 1, 2, 1}, 0.0F),
+                Tensor<float>({1, 1, 2, 1}, 0.0F)};
+  inputs[forward::k].values()[0] = 1.5F;
+  inputs[forward::k].values()[1] = 1.4921875F;
+  inputs[forward::v].values()[0] = 1.0F;
   const FrameworkAnswers answers = framework_answers(problem, inputs);
   const auto first_weight = [](double logit_difference) {
     return static_cast<float>(round_to(ElementType::bf16, 1 / (1 + std::exp(-logit_difference))));
@@ -154,9 +155,8 @@ TEST(FrameworkAnswers, RowsWithoutKeysAreZeroWithMinusInfinity) {
                         .head_dim = 1,
                         .mask = Mask::causal_bottom_right,
                         .scale = 1.0F};
-  const Inputs inputs{.q = Tensor<float>({1, 1, 3, 1}, 1.0F),
-                      .k = Tensor<float>({1, 1, 1, 1}, 1.0F),
-                      .v = Tensor<float>({1, 1, 1, 1}, 5.0F)};
+  const Inputs inputs{Tensor<float>({1, 1, 3, 1}, 1.0F), Tensor<float>({1, 1, 1, 1}, 1.0F),
+                      Tensor<float>({1, 1, 1, 1}, 5.0F)};
   const FrameworkAnswers answers = framework_answers(problem, inputs);
   EXPECT_EQ(answers.ref.values()[0], 0.0F);
   EXPECT_EQ(answers.pt.values()[1], 0.0F);

@@ -4,6 +4,7 @@
 
 #include "core/inputs/input_family.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/reference.hpp"
 
 namespace attest {
 
@@ -25,8 +26,9 @@ const Answer& Run::answer() {
 
 const std::vector<RowErrorModel>& Run::error_models() {
   if (!error_models_) {
-    error_models_ = model_errors(case_.problem, inputs(),
-                                 kernel_.precision(case_.problem, case_.plan), answer());
+    error_models_ =
+        model_errors(case_.problem, inputs(),
+                     kernel_.precision(case_.problem, case_.plan).as<PrecisionPlan>(), answer());
   }
   return *error_models_;
 }
@@ -59,7 +61,7 @@ Launch Run::launch(const Case& variation, const Inputs& inputs) {
 
 Answer Run::answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs) {
   const InPhase phase(clock_, Phase::reference);
-  return best_answer(problem, inputs, kernel_.precision(problem, plan));
+  return reference_of(*problem.operation).exact(problem, inputs, kernel_.precision(problem, plan));
 }
 
 }  // namespace attest

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "core/base/error.hpp"
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 
+#include "core/operations/forward.hpp"
+
 namespace attest {
 namespace {
 
 /// The model has no rounding of the partial outputs that splits leave behind.
 bool is_modelled(Run& run, std::string_view tensor) {
-  if (tensor == "LSE") return run.kernel().has_lse;
-  const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
+  if (tensor == "LSE") return run.kernel().gives(forward::lse);
+  const PrecisionPlan plan =
+      run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
   return plan.splits <= 1 || plan.partial_format == ElementType::fp32;
 }
 

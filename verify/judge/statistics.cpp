@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/operations/forward.hpp"
+
 namespace attest {
 namespace {
 
@@ -84,8 +86,8 @@ class Sums {
  public:
   void add_row(const RowErrorModel& row, const Answer& answer, const Outputs& outputs) {
     add_output(row, answer, outputs);
-    const double error = static_cast<double>(outputs.lse.at(row.b, row.h, row.n, 0)) -
-                         answer.lse.at(row.b, row.h, row.n, 0);
+    const double error = static_cast<double>(outputs[forward::lse].at(row.b, row.h, row.n, 0)) -
+                         answer[forward::lse].value.at(row.b, row.h, row.n, 0);
     const double z = standardised(error, row.lse_drift, row.lse_sd);
     lse_largest_.add(std::abs(z), {row.b, row.h, row.n, 0});
     lse_squares_ += z * z;
@@ -121,8 +123,8 @@ class Sums {
       if (!(row.o_sd[i] > 0)) continue;
       const auto column = static_cast<std::int64_t>(i);
       const Shape at{row.b, row.h, row.n, column};
-      errors[i] = static_cast<double>(outputs.o.at(row.b, row.h, row.n, column)) -
-                  answer.o.at(row.b, row.h, row.n, column);
+      errors[i] = static_cast<double>(outputs[forward::o].at(row.b, row.h, row.n, column)) -
+                  answer[forward::o].value.at(row.b, row.h, row.n, column);
       const double z = standardised(errors[i], row.o_drift[i], row.o_sd[i]);
       largest_.add(std::abs(z), at);
       squares += z * z;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/attention/tensor.hpp"
+#include "core/attention/tensor_list.hpp"
 #include "cpu_reference/forward/error_model.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/emulation.hpp"
@@ -45,7 +46,8 @@ Inputs with_trend(const Problem& problem, double size, std::uint64_t seed) {
   for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
     for (std::int64_t j = 0; j < problem.key_len; ++j) {
       const double place = static_cast<double>(j) / static_cast<double>(problem.key_len - 1);
-      for (float& v : inputs.v.row(0, h, j)) v += static_cast<float>(size * (1 - 2 * place));
+      for (float& v : inputs[forward::v].row(0, h, j))
+        v += static_cast<float>(size * (1 - 2 * place));
     }
   }
   return inputs;
@@ -54,8 +56,10 @@ Inputs with_trend(const Problem& problem, double size, std::uint64_t seed) {
 /// The last element of every query and key the same: all scores move alike, by their last product.
 void move_scores(Inputs& inputs, const Problem& problem, float root) {
   const auto dim = static_cast<std::size_t>(problem.head_dim);
-  for (std::size_t i = dim - 1; i < inputs.q.values().size(); i += dim) inputs.q.values()[i] = root;
-  for (std::size_t i = dim - 1; i < inputs.k.values().size(); i += dim) inputs.k.values()[i] = root;
+  for (std::size_t i = dim - 1; i < inputs[forward::q].values().size(); i += dim)
+    inputs[forward::q].values()[i] = root;
+  for (std::size_t i = dim - 1; i < inputs[forward::k].values().size(); i += dim)
+    inputs[forward::k].values()[i] = root;
 }
 
 /// Statistics of a kernel that performs `performed` and declares `declared`.
@@ -119,7 +123,8 @@ TEST(StatisticsOfPaths, PartsThatAreWeighedByRoundedLseErrByThatRoundingToo) {
     // One split has large values, the other their negatives: what its weight errs by is seen.
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
       for (std::int64_t j = 0; j < path_keys; ++j) {
-        for (float& v : inputs.v.row(0, h, j)) v += j < path_keys / 2 ? 1000.0F : -1000.0F;
+        for (float& v : inputs[forward::v].row(0, h, j))
+          v += j < path_keys / 2 ? 1000.0F : -1000.0F;
       }
     }
     const Plan plan{.key_tile = path_keys / 2, .key_splits = 2};
@@ -137,12 +142,12 @@ TEST(StatisticsOfPaths, ScoresThatCancelAlongTheHeadDimRaiseNoAlarm) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Inputs inputs = with_trend(problem, 0, seed);
     // What the first dimension adds the last one takes away.
-    for (std::size_t i = 0; i < inputs.q.values().size(); i += 64) {
-      inputs.q.values()[i] = inputs.q.values()[i + 63] = 40;
+    for (std::size_t i = 0; i < inputs[forward::q].values().size(); i += 64) {
+      inputs[forward::q].values()[i] = inputs[forward::q].values()[i + 63] = 40;
     }
-    for (std::size_t i = 0; i < inputs.k.values().size(); i += 64) {
-      inputs.k.values()[i] = 40;
-      inputs.k.values()[i + 63] = -40;
+    for (std::size_t i = 0; i < inputs[forward::k].values().size(); i += 64) {
+      inputs[forward::k].values()[i] = 40;
+      inputs[forward::k].values()[i + 63] = -40;
     }
     EXPECT_EQ(alarms_of(problem, inputs, {}, path_precision(), path_precision()), Names{}) << seed;
   }
@@ -154,10 +159,10 @@ Outputs with_exponential(const Problem& p, const Inputs& inputs,
   Outputs out{Tensor<float>(output_shape(p)), Tensor<float>(lse_shape(p))};
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
     for (std::int64_t n = 0; n < p.query_len; ++n) {
-      const auto q = inputs.q.row(0, h, n);
+      const auto q = inputs[forward::q].row(0, h, n);
       std::vector<double> scores;
       for (std::int64_t j = 0; j < p.key_len; ++j) {
-        const auto k = inputs.k.row(0, p.kv_head_of(h), j);
+        const auto k = inputs[forward::k].row(0, p.kv_head_of(h), j);
         scores.push_back(double{p.scale} * std::inner_product(q.begin(), q.end(), k.begin(), 0.0));
       }
       const double top = *std::ranges::max_element(scores);
@@ -167,13 +172,13 @@ Outputs with_exponential(const Problem& p, const Inputs& inputs,
         const double x = scores[static_cast<std::size_t>(j)] - top;
         const double weight = std::exp(x) * (1 + error(x));
         sum += weight;
-        const auto v = inputs.v.row(0, p.kv_head_of(h), j);
+        const auto v = inputs[forward::v].row(0, p.kv_head_of(h), j);
         for (std::size_t c = 0; c < o.size(); ++c) o[c] += weight * double{v[c]};
       }
       for (std::size_t c = 0; c < o.size(); ++c) {
-        out.o.row(0, h, n)[c] = static_cast<float>(o[c] / sum);
+        out[forward::o].row(0, h, n)[c] = static_cast<float>(o[c] / sum);
       }
-      out.lse.at(0, h, n, 0) = static_cast<float>(top + std::log(sum));
+      out[forward::lse].at(0, h, n, 0) = static_cast<float>(top + std::log(sum));
     }
   }
   return out;
@@ -187,8 +192,12 @@ TEST(StatisticsOfPaths, AnExponentialThatErrsByItsDeclaredLimitRaisesNoAlarm) {
   const auto judge = [&](const PrecisionPlan& precision, const auto& error) {
     const Outputs got = with_exponential(problem, inputs, error);
     const Answer answer = exact_answer(problem, inputs, precision);
-    EXPECT_LE(compare(got.o, answer.o, answer.o_bound).worst.ratio, 1);
-    EXPECT_LE(compare(got.lse, answer.lse, answer.lse_bound).worst.ratio, 1);
+    EXPECT_LE(
+        compare(got[forward::o], answer[forward::o].value, answer[forward::o].bound).worst.ratio,
+        1);
+    EXPECT_LE(compare(got[forward::lse], answer[forward::lse].value, answer[forward::lse].bound)
+                  .worst.ratio,
+              1);
     const StatisticValues values =
         statistics_of(model_errors(problem, inputs, precision, answer), answer, got);
     return std::ranges::count_if(all_statistics(), [&](const StatisticInfo& info) {
@@ -216,7 +225,7 @@ TEST(StatisticsOfPaths, ADivisionThatAlwaysErrsToOneSideRaisesNoAlarmIfItIsDecla
   const Problem problem = path_problem();
   const Inputs inputs = with_trend(problem, 0, 3);
   Outputs got = emulate(problem, {}, path_precision(), inputs);
-  for (float& o : got.o.values()) o *= static_cast<float>(1 + limit / 2);
+  for (float& o : got[forward::o].values()) o *= static_cast<float>(1 + limit / 2);
   const auto has_gain = [&](double division_error) {
     PrecisionPlan declared = path_precision();
     declared.division_error = division_error;

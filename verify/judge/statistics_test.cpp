@@ -11,6 +11,7 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -37,11 +38,11 @@ Outputs attend(const Problem& problem, const Inputs& inputs, Defect defect) {
   for (std::int64_t h = 0; h < problem.query_heads; ++h) {
     const std::int64_t kv = problem.kv_head_of(h);
     for (std::int64_t n = 0; n < problem.query_len; ++n) {
-      const auto q = inputs.q.row(0, h, n);
+      const auto q = inputs[forward::q].row(0, h, n);
       std::vector<double> scores;
       double m = -INFINITY;
       for (std::int64_t j = 0; j < problem.visible_keys(n); ++j) {
-        const auto k = inputs.k.row(0, kv, j);
+        const auto k = inputs[forward::k].row(0, kv, j);
         double dot = 0;
         for (std::size_t i = 0; i < q.size(); ++i) dot += static_cast<double>(q[i]) * k[i];
         scores.push_back(scale * dot);
@@ -55,16 +56,16 @@ Outputs attend(const Problem& problem, const Inputs& inputs, Defect defect) {
             defect == Defect::truncated_weights ? truncated(type, weight) : round_to(type, weight);
         l += weight;
         if (j % 64 == 63 || j + 1 == scores.size()) coarse = round_to(type, l);  // kept by tile
-        const auto v = inputs.v.row(0, kv, static_cast<std::int64_t>(j));
+        const auto v = inputs[forward::v].row(0, kv, static_cast<std::int64_t>(j));
         for (std::size_t i = 0; i < v.size(); ++i) o[i] += p * v[i];
       }
       const double divisor = defect == Defect::coarse_normaliser ? coarse : l;
       for (std::size_t i = 0; i < o.size(); ++i) {
         const double x = o[i] / divisor;
-        outputs.o.row(0, h, n)[i] = static_cast<float>(
+        outputs[forward::o].row(0, h, n)[i] = static_cast<float>(
             defect == Defect::truncated_output ? truncated(type, x) : round_to(type, x));
       }
-      outputs.lse.at(0, h, n, 0) = static_cast<float>(m + std::log(l));
+      outputs[forward::lse].at(0, h, n, 0) = static_cast<float>(m + std::log(l));
     }
   }
   return outputs;
@@ -98,12 +99,14 @@ Alarms judge(const std::string& family, ElementType type, Defect defect, std::ui
   const Answer answer = exact_answer(problem, inputs, precision);
   Outputs outputs = attend(problem, inputs, defect);
   // LSE is that of the right scale: this is about errors that only O has.
-  if (defect == Defect::wrong_scale) outputs.lse = attend(problem, inputs, Defect::none).lse;
+  if (defect == Defect::wrong_scale)
+    outputs[forward::lse] = attend(problem, inputs, Defect::none)[forward::lse];
   const auto models = model_errors(problem, inputs, precision, answer);
   const StatisticValues values = statistics_of(models, answer, outputs);
   Alarms judgement;
   judgement.rows = static_cast<std::int64_t>(models.size());
-  judgement.o_over_bound = compare(outputs.o, answer.o, answer.o_bound).worst.ratio;
+  judgement.o_over_bound =
+      compare(outputs[forward::o], answer[forward::o].value, answer[forward::o].bound).worst.ratio;
   for (const StatisticInfo& info : all_statistics()) {
     const StatisticValue& value = values[static_cast<std::size_t>(info.statistic)];
     if (value.applies && !within(info.threshold, value.value)) {
@@ -183,8 +186,8 @@ TEST(Statistics, a_nan_in_scope_never_passes) {
   Outputs outputs = attend(problem, inputs, Defect::none);
   const auto models = model_errors(problem, inputs, precision_of(problem), answer);
   ASSERT_GT(models.size(), 48U);
-  outputs.o.at(0, 0, models[7].n, 3) = std::nanf("");
-  outputs.lse.at(0, 0, models[9].n, 0) = std::nanf("");
+  outputs[forward::o].at(0, 0, models[7].n, 3) = std::nanf("");
+  outputs[forward::lse].at(0, 0, models[9].n, 0) = std::nanf("");
   const StatisticValues values = statistics_of(models, answer, outputs);
   for (const StatisticInfo& info : all_statistics()) {
     const StatisticValue& value = values[static_cast<std::size_t>(info.statistic)];

@@ -17,6 +17,7 @@ std::vector<const Law*> select(Run& run, const LawSelection& laws) {
   std::vector<const Law*> cheap;
   std::vector<const Law*> costly;
   for (const Law& law : all_laws()) {
+    if (!law.is_about(*run.problem().operation)) continue;
     if (!matches_glob(law.name, laws.glob) || !laws.layers.contains(law.layer)) continue;
     if (law.applies && !law.applies(run)) continue;
     (law.cost == Law::Cost::base_launch ? cheap : costly).push_back(&law);
@@ -43,6 +44,20 @@ std::string law_of(const Failure& failure) {
 
 }  // namespace
 
+double WorstOverBound::of(std::string_view output) const {
+  const auto at = worst_.find(output);
+  return at == worst_.end() ? 0 : at->second;
+}
+
+void WorstOverBound::raise(std::string_view output, double ratio) {
+  double& worst = worst_[std::string(output)];
+  worst = std::max(worst, ratio);
+}
+
+void WorstOverBound::raise(const WorstOverBound& other) {
+  for (const auto& [output, ratio] : other) raise(output, ratio);
+}
+
 void refuse(CaseVerdict& verdict, const KernelError& error, const Case& c) {
   verdict.verdict = Verdict::failed;
   verdict.failure =
@@ -63,9 +78,9 @@ void judge(Run& run, const LawSelection& laws, CaseVerdict& verdict) {
     verdict.checked_laws.push_back(law->name);
     const Check check = law->check(run);
     if (law->layer == Layer::bound && check.has_element && check.worst.bound > 0) {
-      double& worst =
-          check.tensor == "LSE" ? verdict.worst_lse_over_bound : verdict.worst_o_over_bound;
-      worst = std::max(worst, check.worst.ratio);
+      const auto outputs = c.problem.operation->outputs();
+      const auto output = std::ranges::find(outputs, check.tensor, &TensorSpec::label);
+      if (output != outputs.end()) verdict.worst_over_bound.raise(output->name, check.worst.ratio);
     }
     if (check.status == Check::Status::failed) {
       verdict.verdict = Verdict::failed;
@@ -97,8 +112,8 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
       "  law      {}\n  kernel   {} on {}\n  problem  {}\n  plan     {}   layouts {}\n  inputs   "
       "{} x{}{}, seed {}\n  what     {}\n",
       law_of(failure), kernel.name, name_of(kernel.executor), to_string(c.problem),
-      to_string(c.plan), to_string(c.layouts), c.inputs.family, c.inputs.magnitude,
-      c.inputs.round_to_integers ? " rounded to integers" : "", c.inputs.seed,
+      to_string(c.plan), to_string(c.layouts, *c.problem.operation), c.inputs.family,
+      c.inputs.magnitude, c.inputs.round_to_integers ? " rounded to integers" : "", c.inputs.seed,
       failure.check.detail);
   if (failure.check.has_element) {
     const WorstElement& worst = failure.check.worst;

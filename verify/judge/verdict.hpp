@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,13 +39,28 @@ struct Failure {
   std::string repetition{};
 };
 
+/// Error over bound of the worst element with a finite bound, by name of the output.
+class WorstOverBound {
+ public:
+  /// 0 if nothing was compared.
+  [[nodiscard]] double of(std::string_view output) const;
+  void raise(std::string_view output, double ratio);
+  void raise(const WorstOverBound& other);
+
+  [[nodiscard]] auto begin() const { return worst_.begin(); }
+  [[nodiscard]] auto end() const { return worst_.end(); }
+  friend bool operator==(const WorstOverBound&, const WorstOverBound&) = default;
+
+ private:
+  std::map<std::string, double, std::less<>> worst_;
+};
+
 /// All laws of one case.
 struct CaseVerdict {
   Verdict verdict = Verdict::passed;
   std::vector<std::string> checked_laws;
   std::optional<Failure> failure;  ///< the first law that broke
-  double worst_o_over_bound = 0;   ///< error of O over its bound, worst element with a finite bound
-  double worst_lse_over_bound = 0;
+  WorstOverBound worst_over_bound;
   std::string reason;
 };
 

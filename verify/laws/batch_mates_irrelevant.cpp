@@ -28,10 +28,6 @@ Tensor<T> only(const Tensor<T>& from, std::int64_t request) {
   return to;
 }
 
-Outputs only(const Outputs& from, std::int64_t request) {
-  return {.o = only(from.o, request), .lse = only(from.lse, request)};
-}
-
 /// Every other request holds nothing but `value`.
 Tensor<float> replaced_mates(Tensor<float> tensor, std::int64_t request, float value) {
   const Shape shape = tensor.shape();
@@ -49,35 +45,33 @@ bool depends_on_place(const Problem& problem) {
 }
 
 Check check_alone(Run& run) {
-  const Inputs& in = run.inputs();
   const std::int64_t last = run.problem().batch - 1;
-  const Inputs inputs{.q = only(in.q, last), .k = only(in.k, last), .v = only(in.v, last)};
+  const auto last_only = [&](const auto& tensor) { return only(tensor, last); };
+  const Inputs inputs = mapped(run.inputs(), last_only);
   const Case alone = last_request_alone(run);
   const Launch launch = run.launch(alone, inputs);
-  Agreement agreement{.has_lse = run.kernel().has_lse};
+  Agreement agreement;
   if (!claims_same_bits(run.kernel(), {.batch = true, .addresses = true})) {
-    Answer among_others;
-    among_others.o_bound = only(run.answer().o_bound, last);
-    among_others.lse_bound = only(run.answer().lse_bound, last);
-    agreement =
-        within_bounds(run.kernel(), run.answer_to(alone.problem, alone.plan, inputs), among_others);
+    const Answer among_others = mapped(run.answer(), [&](const OutputAnswer& output) {
+      return OutputAnswer{.bound = only(output.bound, last)};
+    });
+    agreement = within_bounds(run.answer_to(alone.problem, alone.plan, inputs), among_others);
   }
-  return check_agree(launch.outputs, only(run.base().outputs, last), agreement,
+  return check_agree(run.kernel(), launch.outputs, mapped(run.base().outputs, last_only), agreement,
                      "a request alone has another result than among others");
 }
 
 Check check_replaced(Run& run) {
-  const Inputs& in = run.inputs();
   const std::int64_t request = random_below(run.the_case().inputs.seed, 82, 0, run.problem().batch);
   const float other =
       run.kernel().ignores_hidden_nan ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
-  const Launch launch = run.launch(run.the_case(), {.q = replaced_mates(in.q, request, other),
-                                                    .k = replaced_mates(in.k, request, other),
-                                                    .v = replaced_mates(in.v, request, other)});
-  return check_agree(
-      launch.outputs, run.base().outputs, agreement_of(run, {}),
-      "the values of other requests changed a request",
-      [=](std::int64_t b, std::int64_t, std::int64_t, std::int64_t) { return b == request; });
+  const Launch launch =
+      run.launch(run.the_case(), mapped(run.inputs(), [&](const Tensor<float>& tensor) {
+                   return replaced_mates(tensor, request, other);
+                 }));
+  return check_agree(run.kernel(), launch.outputs, run.base().outputs, agreement_of(run, {}),
+                     "the values of other requests changed a request",
+                     [=](OutputIndex, std::int64_t b, auto...) { return b == request; });
 }
 
 const LawRegistration registration{

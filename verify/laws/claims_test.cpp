@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "verify/laws/sabotage.hpp"
 
 namespace attest {
@@ -36,7 +37,7 @@ const std::vector<Relaxed> relaxed{
 
 /// The first launch differs in all rows, by a factor.
 Sabotage first_launch(float factor) {
-  return [factor, launches = std::make_shared<int>(0)](const Arguments& a) {
+  return [factor, launches = std::make_shared<int>(0)](const ForwardArguments& a) {
     const Problem& p = a.problem;
     if (++*launches > 1) return;
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -82,11 +83,11 @@ TEST(Claims, AClaimRelaxesNoLawThatDoesNotRelyOnIt) {
 TEST(Claims, NothingIsAskedOfAnLseThatTheKernelDoesNotHave) {
   const KernelInfo* const correct = find_kernel(plain_case().kernel, Executor::cpu);
   KernelInfo kernel = *correct;
-  kernel.has_lse = false;
-  kernel.launch = [&](const Arguments& a, Device& device) {
+  kernel.missing_outputs = {"lse"};
+  kernel.launch = [&](const ForwardArguments& a, Device& device) {
     EXPECT_EQ(a.lse, nullptr);
     std::vector<float> own(static_cast<std::size_t>(a.problem.rows()));
-    Arguments with_lse = a;
+    ForwardArguments with_lse = a;
     with_lse.lse = own.data();
     correct->launch(with_lse, device);
   };
@@ -95,12 +96,12 @@ TEST(Claims, NothingIsAskedOfAnLseThatTheKernelDoesNotHave) {
   attest::Run run(kernel, c, device);
   const CaseVerdict verdict = verify_case(run, {.every_law = true});
   EXPECT_EQ(verdict.verdict, Verdict::passed) << verdict.reason;
-  EXPECT_EQ(verdict.worst_lse_over_bound, 0);
+  EXPECT_EQ(verdict.worst_over_bound.of("lse"), 0);
   for (const std::string& law : verdict.checked_laws) EXPECT_FALSE(law.starts_with("lse_")) << law;
 }
 
 TEST(Claims, TheLseOfARowThatSawANaNIsEmptyOnlyWhereThatIsSaid) {
-  const Sabotage empties = [](const Arguments& a) {
+  const Sabotage empties = [](const ForwardArguments& a) {
     for (std::int64_t row = 0; row < a.problem.rows(); ++row) {
       if (std::isnan(a.lse[row])) a.lse[row] = -std::numeric_limits<float>::infinity();
     }
@@ -119,14 +120,14 @@ TEST(Claims, TheLseOfARowThatSawANaNIsEmptyOnlyWhereThatIsSaid) {
 
 /// Means of equal scores that are one step off, as by a reciprocal.
 TEST(Claims, MeansOfEqualScoresAreExactWhereTheDeclaredRoundingsMakeThemSo) {
-  const Sabotage nudged = [](const Arguments& a) {
+  const Sabotage nudged = [](const ForwardArguments& a) {
     float& o = o_row(a, 0, 1, 5)[2];  // sees four keys
     o = std::nextafter(o, 100.0F);
   };
   const auto with = [](const std::function<void(PrecisionPlan&)>& declare) -> Change {
     return [declare](KernelInfo& kernel) {
       kernel.precision = [declare, of = kernel.precision](const Problem& p, const Plan& plan) {
-        PrecisionPlan precision = of(p, plan);
+        auto precision = of(p, plan).as<PrecisionPlan>();
         declare(precision);
         return precision;
       };
@@ -139,7 +140,7 @@ TEST(Claims, MeansOfEqualScoresAreExactWhereTheDeclaredRoundingsMakeThemSo) {
            [](PrecisionPlan& p) { p.exp.is_one_at_zero = false; },
            [](PrecisionPlan& p) { p.reference_lag = 8; }}) {
     EXPECT_EQ(verdict_of(law, plain_case(), nudged, with(declare)), Verdict::passed);
-    const Sabotage far_off = [](const Arguments& a) { o_row(a, 0, 1, 5)[2] += 1e-2F; };
+    const Sabotage far_off = [](const ForwardArguments& a) { o_row(a, 0, 1, 5)[2] += 1e-2F; };
     EXPECT_EQ(verdict_of(law, plain_case(), far_off, with(declare)), Verdict::failed);
   }
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -9,13 +10,14 @@ namespace {
 /// V constant over the keys of a head, different between heads.
 Inputs with_constant_values(const Run& run, Inputs inputs) {
   const Problem& problem = run.problem();
-  const Shape shape = inputs.v.shape();
+  const Shape shape = inputs[forward::v].shape();
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       const auto index = static_cast<std::uint64_t>(b * shape[1] + h);
       const double value = 1.0 + random_uniform(run.the_case().inputs.seed, 77, index);
       const auto rounded = static_cast<float>(round_to(problem.element_type, value));
-      for (std::int64_t n = 0; n < shape[2]; ++n) std::ranges::fill(inputs.v.row(b, h, n), rounded);
+      for (std::int64_t n = 0; n < shape[2]; ++n)
+        std::ranges::fill(inputs[forward::v].row(b, h, n), rounded);
     }
   }
   return inputs;
@@ -32,11 +34,13 @@ const LawRegistration registration{
        const Inputs inputs = with_constant_values(run, run.inputs());
        const Answer answer = run.answer_to(run.problem(), run.the_case().plan, inputs);
        const Launch launch = run.launch(run.the_case(), inputs);
-       const Check o = check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound),
-                                "V is constant, but O is not that constant");
+       const Check o = check_of(
+           "O",
+           compare(launch.outputs[forward::o], answer[forward::o].value, answer[forward::o].bound),
+           "V is constant, but O is not that constant");
        if (o.status == Check::Status::failed) return o;
-       const Check lse = check_lse(run.kernel(), launch.outputs, answer,
-                                   "V is constant, and LSE is outside its error bound");
+       const Check lse = check_output(run.kernel(), forward::lse, launch.outputs, answer,
+                                      "V is constant, and LSE is outside its error bound");
        return lse.status == Check::Status::failed ? lse : o;
      }}};
 

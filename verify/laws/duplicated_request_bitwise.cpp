@@ -43,15 +43,13 @@ const LawRegistration registration{
          },
      .check =
          [](Run& run) {
-           const Inputs& in = run.inputs();
            const Case twice = with_two_requests(run);
-           const Inputs inputs{.q = doubled(in.q), .k = doubled(in.k), .v = doubled(in.v)};
+           const Inputs inputs = mapped(run.inputs(), doubled);
            const Launch launch = run.launch(twice, inputs);
            const Agreement agreement =
                agreement_of(run.kernel(), {.batch = true, .addresses = true},
                             [&] { return run.answer_to(twice.problem, twice.plan, inputs); });
-           return check_agree(launch.outputs,
-                              {.o = doubled(launch.outputs.o), .lse = doubled(launch.outputs.lse)},
+           return check_agree(run.kernel(), launch.outputs, mapped(launch.outputs, doubled),
                               agreement, "two equal requests of one batch have different results");
          }}};
 

@@ -18,9 +18,9 @@ const LawRegistration registration{
      .check = [](Run& run) {
        const Outputs& base = run.base().outputs;
        const Inputs& in = run.inputs();
-       (void)run.launch(run.the_case(),
-                        {.q = all_nan(in.q), .k = all_nan(in.k), .v = all_nan(in.v)});
-       return check_agree(run.launch(run.the_case(), in).outputs, base, agreement_of(run, {}),
+       (void)run.launch(run.the_case(), mapped(in, all_nan));
+       return check_agree(run.kernel(), run.launch(run.the_case(), in).outputs, base,
+                          agreement_of(run, {}),
                           "a launch that made only NaN changed the next one");
      }}};
 

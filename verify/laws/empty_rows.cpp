@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "core/operations/forward.hpp"
 #include "verify/judge/law.hpp"
 
 namespace attest {
@@ -25,14 +26,14 @@ const LawRegistration registration{
        constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
        return check_rows(problem, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
          if (visible_key_count(problem, b, n) > 0) return Check::passed();
-         const float lse = outputs.lse.at(b, h, n, 0);
-         if (run.kernel().has_lse && lse != minus_infinity) {
+         const float lse = outputs[forward::lse].at(b, h, n, 0);
+         if (run.kernel().gives(forward::lse) && lse != minus_infinity) {
            return Check::failed_at("LSE",
                                    {.index = {b, h, n, 0}, .got = lse, .want = minus_infinity},
                                    "LSE of an empty row is not -infinity");
          }
          for (std::int64_t d = 0; d < problem.output_dim(); ++d) {
-           const float o = outputs.o.at(b, h, n, d);
+           const float o = outputs[forward::o].at(b, h, n, d);
            if (o == 0.0F) continue;
            return Check::failed_at("O", {.index = {b, h, n, d}, .got = o, .want = 0.0},
                                    "O of an empty row is not 0");

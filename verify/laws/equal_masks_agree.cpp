@@ -44,8 +44,8 @@ const LawRegistration registration{
      .check =
          [](Run& run) {
            const Launch launch = run.launch(*with_equal_mask(run), run.inputs());
-           return check_agree(launch.outputs, run.base().outputs,
-                              within_bounds(run.kernel(), run.answer(), run.answer()),
+           return check_agree(run.kernel(), launch.outputs, run.base().outputs,
+                              within_bounds(run.answer(), run.answer()),
                               "another mask that hides the same keys gives another answer");
          }}};
 

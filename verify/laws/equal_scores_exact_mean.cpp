@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -29,16 +30,18 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
   };
   Inputs inputs{Tensor<float>(query_shape(p)), Tensor<float>(key_shape(p)),
                 Tensor<float>(value_shape(p))};
-  for (std::int64_t i = 0; i < inputs.q.size() && !zero_scores; ++i) {
-    inputs.q.values()[static_cast<std::size_t>(i)] = static_cast<float>(draw(91, i, 5) - 2);
+  for (std::int64_t i = 0; i < inputs[forward::q].size() && !zero_scores; ++i) {
+    inputs[forward::q].values()[static_cast<std::size_t>(i)] =
+        static_cast<float>(draw(91, i, 5) - 2);
   }
-  for (std::int64_t i = 0; i < inputs.k.size(); ++i) {
+  for (std::int64_t i = 0; i < inputs[forward::k].size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     // Every key of a case is the same vector.
-    inputs.k.values()[at] = static_cast<float>(draw(92, i % p.head_dim, 3) - 1);
+    inputs[forward::k].values()[at] = static_cast<float>(draw(92, i % p.head_dim, 3) - 1);
   }
-  for (std::int64_t i = 0; i < inputs.v.size(); ++i) {
-    inputs.v.values()[static_cast<std::size_t>(i)] = static_cast<float>(draw(93, i, 17) - 8);
+  for (std::int64_t i = 0; i < inputs[forward::v].size(); ++i) {
+    inputs[forward::v].values()[static_cast<std::size_t>(i)] =
+        static_cast<float>(draw(93, i, 17) - 8);
   }
   return inputs;
 }
@@ -60,10 +63,10 @@ Check check_exact_means(const Problem& p, const Inputs& inputs, const Outputs& o
     for (std::int64_t d = 0; d < p.output_dim(); ++d) {
       double sum = 0;
       for (const std::int64_t j : keys) {
-        sum += static_cast<double>(inputs.v.at(b, p.kv_head_of(h), j, d));
+        sum += static_cast<double>(inputs[forward::v].at(b, p.kv_head_of(h), j, d));
       }
       const double want = round_to(p.element_type, sum / static_cast<double>(keys.size()));
-      const float got = outputs.o.at(b, h, n, d);
+      const float got = outputs[forward::o].at(b, h, n, d);
       if (static_cast<double>(got) == want) continue;
       return Check::failed_at("O", {.index = {b, h, n, d}, .got = got, .want = want},
                               "O is not the correctly rounded mean of V");
@@ -83,7 +86,8 @@ const LawRegistration registration{
      .check =
          [](Run& run) {
            const Problem& p = run.problem();
-           const PrecisionPlan precision = run.kernel().precision(p, run.the_case().plan);
+           const PrecisionPlan precision =
+               run.kernel().precision(p, run.the_case().plan).as<PrecisionPlan>();
            // Only s = fl(scale x) is the same number in every key for certain and cancels to 0: a
            // maximum multiplied by the scale, or capped, apart does not.
            const Inputs inputs = equal_scores(run, p.softcap != 0 || !precision.scale_after_dot);
@@ -92,11 +96,13 @@ const LawRegistration registration{
            const Check mean =
                is_exact(precision)
                    ? check_exact_means(p, inputs, launch.outputs)
-                   : check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound),
+                   : check_of("O",
+                              compare(launch.outputs[forward::o], answer[forward::o].value,
+                                      answer[forward::o].bound),
                               "equal scores, and O is not the mean of V");
            if (mean.status == Check::Status::failed) return mean;
-           return check_lse(run.kernel(), launch.outputs, answer,
-                            "equal scores, but LSE is not the score plus ln n");
+           return check_output(run.kernel(), forward::lse, launch.outputs, answer,
+                               "equal scores, but LSE is not the score plus ln n");
          }}};
 
 }  // namespace

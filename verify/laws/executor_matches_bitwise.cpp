@@ -9,7 +9,8 @@ namespace {
 /// The executor repeats IEEE operations, tensor cores and ex2.approx bit for bit, but not CUDA's
 /// expf, exp2f and logf. Kernels that use ex2.approx take ln_of() for their LSE.
 bool has_arithmetic_that_the_executor_repeats(Run& run) {
-  return run.kernel().precision(run.problem(), run.the_case().plan).exp.name == ex2_approx().name;
+  return run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>().exp.name ==
+         ex2_approx().name;
 }
 
 /// The same source, compiled for the executor; nullptr when the case is not for it.
@@ -32,7 +33,8 @@ const LawRegistration registration{
          [](Run& run) {
            const std::unique_ptr<Device> executor = make_device(Executor::simt);
            Run twin(*twin_of(run), run.the_case(), *executor, &run.clock());
-           return check_agree(run.base().outputs, twin.base().outputs, agreement_of(run, {}),
+           return check_agree(run.kernel(), run.base().outputs, twin.base().outputs,
+                              agreement_of(run, {}),
                               "the GPU and the executor give different results");
          }}};
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -60,7 +61,7 @@ Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n,
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::vector<std::int64_t> keys = hidden_keys(problem, b, n);
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
-      for (Tensor<float>* tensor : {&inputs.k, &inputs.v}) {
+      for (Tensor<float>* tensor : {&inputs[forward::k], &inputs[forward::v]}) {
         const float put = value ? *value : largest_of(*tensor, b, h);
         for (const std::int64_t key : keys) std::ranges::fill(tensor->row(b, h, key), put);
       }
@@ -93,8 +94,9 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
       "keys that query {} does not see became {}, and a row that cannot see them changed", row.n,
       value ? fmt::format("{}", *value) : "the largest of their head");
   const auto unmoved = unmoved_rows(problem, row.n);
-  return check_agree(launch.outputs, base, agreement_of(run, {.neighbours = true}), failure,
-                     [&](std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
+  return check_agree(run.kernel(), launch.outputs, base, agreement_of(run, {.neighbours = true}),
+                     failure,
+                     [&](OutputIndex, std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
                        return unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)];
                      });
 }
@@ -116,7 +118,8 @@ const LawRegistration registration{
              const Check check = check_hidden(run, row, std::numeric_limits<float>::quiet_NaN());
              if (check.status == Check::Status::failed) return check;
            }
-           const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
+           const PrecisionPlan plan =
+               run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
            const bool scales_heads = may_scale_heads(run.kernel(), plan.score_parts) ||
                                      may_scale_heads(run.kernel(), plan.value_parts);
            return check_hidden(run, row, scales_heads ? std::nullopt : std::optional(huge));

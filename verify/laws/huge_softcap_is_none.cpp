@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -31,7 +32,8 @@ Pair pair_of(Run& run) {
   Pair pair{run.the_case(), run.the_case()};
   pair.none.problem.softcap = 0;
   const double logit = std::abs(static_cast<double>(run.problem().scale)) *
-                       longest_row(run.inputs().q) * longest_row(run.inputs().k);
+                       longest_row(run.inputs()[forward::q]) *
+                       longest_row(run.inputs()[forward::k]);
   pair.huge.problem.softcap = static_cast<float>(0x1p8 * std::max(0x1p-8, logit));
   return pair;
 }
@@ -54,11 +56,10 @@ const LawRegistration registration{
            const auto [none, huge] = pair_of(run);
            const Launch capped = run.launch(huge, run.inputs());
            const Launch plain = run.launch(none, run.inputs());
-           return check_agree(
-               capped.outputs, plain.outputs,
-               within_bounds(run.kernel(), run.answer_to(huge.problem, huge.plan, run.inputs()),
-                             run.answer_to(none.problem, none.plan, run.inputs())),
-               "a softcap far above all logits changed the answer");
+           return check_agree(run.kernel(), capped.outputs, plain.outputs,
+                              within_bounds(run.answer_to(huge.problem, huge.plan, run.inputs()),
+                                            run.answer_to(none.problem, none.plan, run.inputs())),
+                              "a softcap far above all logits changed the answer");
          }}};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
@@ -37,9 +38,9 @@ InfiniteKeys drawn_keys(Run& run) {
   at.keys = drawn(run, 9, 2) == 0 ? KeyRange{spot.row, spot.row + 1}
                                   : KeyRange{first, std::min(first + tile, p.key_len)};
   const std::int64_t group = p.query_heads / p.kv_heads;
-  const float q =
-      run.inputs().q.at(at.b, at.kv_head * group + drawn(run, 10, group),
-                        drawn(run, 11, std::max<std::int64_t>(p.query_len_of(at.b), 1)), at.d);
+  const float q = run.inputs()[forward::q].at(
+      at.b, at.kv_head * group + drawn(run, 10, group),
+      drawn(run, 11, std::max<std::int64_t>(p.query_len_of(at.b), 1)), at.d);
   at.infinity = -std::copysign(std::numeric_limits<float>::infinity(), q * p.scale);
   return at;
 }
@@ -85,7 +86,8 @@ Check check_without(Run& run, const Launch& launch, const Shape& at,
   without.mask = Mask::none;  // these are the keys that it left
   without.window = {};
   const OracleRow<Quad> row = oracle_row<Quad>(without, entry.inputs, 0, h, n);
-  const PrecisionPlan precision = run.kernel().precision(run.problem(), run.the_case().plan);
+  const PrecisionPlan precision =
+      run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
   Problem with_gaps = run.problem();
   with_gaps.padding_seed = 1;  // keys of no weight lie between the others, whichever they are
   const BoundConstants c = bound_constants(
@@ -99,7 +101,8 @@ Check check_without(Run& run, const Launch& launch, const Shape& at,
     const bool is_lse = d == run.problem().output_dim();
     const auto column = static_cast<std::size_t>(d);
     WorstElement element{.index = {b, h, n, is_lse ? 0 : d}};
-    element.got = is_lse ? launch.outputs.lse.at(b, h, n, 0) : launch.outputs.o.at(b, h, n, d);
+    element.got = is_lse ? launch.outputs[forward::lse].at(b, h, n, 0)
+                         : launch.outputs[forward::o].at(b, h, n, d);
     element.want = static_cast<double>(is_lse ? row.lse : row.o[column]);
     element.bound = static_cast<double>(is_lse ? bound.lse : bound.o[column]);
     element.ratio = error_over_bound(element.got, element.want, element.bound);
@@ -123,10 +126,12 @@ const LawRegistration registration{
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();
-           return run.kernel().ignores_hidden_nan && run.kernel().has_lse && p.key_len > 0 &&
-                  p.query_len > 0 && p.softcap == 0 &&
-                  run.kernel().precision(p, run.the_case().plan).score_parts.format ==
-                      Parts::Format::whole;
+           return run.kernel().ignores_hidden_nan && run.kernel().gives(forward::lse) &&
+                  p.key_len > 0 && p.query_len > 0 && p.softcap == 0 &&
+                  run.kernel()
+                          .precision(p, run.the_case().plan)
+                          .as<PrecisionPlan>()
+                          .score_parts.format == Parts::Format::whole;
          },
      .check =
          [](Run& run) {
@@ -134,7 +139,7 @@ const LawRegistration registration{
            const InfiniteKeys planted = drawn_keys(run);
            Inputs inputs = run.inputs();
            for (std::int64_t key = planted.keys.begin; key < planted.keys.end; ++key) {
-             inputs.k.at(planted.b, planted.kv_head, key, planted.d) = planted.infinity;
+             inputs[forward::k].at(planted.b, planted.kv_head, key, planted.d) = planted.infinity;
            }
            const Launch launch = run.launch(run.the_case(), inputs);
            const Answer& answer = run.answer();
@@ -145,18 +150,20 @@ const LawRegistration registration{
                     static_cast<std::int64_t>(finite_keys(p, planted, n).size()) <
                         visible_key_count(p, b, n);
            };
-           const Check unmoved = check_agree(launch.outputs, run.base().outputs,
-                                             agreement_of(run, {.neighbours = true}),
-                                             "an infinite key reached a row that does not see it",
-                                             [&](std::int64_t b, std::int64_t h, std::int64_t n,
-                                                 std::int64_t) { return !sees_them(b, h, n); });
+           const Check unmoved =
+               check_agree(run.kernel(), launch.outputs, run.base().outputs,
+                           agreement_of(run, {.neighbours = true}),
+                           "an infinite key reached a row that does not see it",
+                           [&](OutputIndex, std::int64_t b, std::int64_t h, std::int64_t n,
+                               std::int64_t) { return !sees_them(b, h, n); });
            if (unmoved.status == Check::Status::failed) return unmoved;
            return check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
              if (!sees_them(b, h, n)) return Check::passed();
              const std::vector<std::int64_t> finite = finite_keys(p, planted, n);
-             const float got = launch.outputs.lse.at(b, h, n, 0);
-             if (!std::isfinite(answer.lse_bound.at(b, h, n, 0))) return Check::passed();
-             switch (score_of(p, run.inputs().q.at(b, h, n, planted.d), planted.infinity)) {
+             const float got = launch.outputs[forward::lse].at(b, h, n, 0);
+             if (!std::isfinite(answer[forward::lse].bound.at(b, h, n, 0))) return Check::passed();
+             switch (
+                 score_of(p, run.inputs()[forward::q].at(b, h, n, planted.d), planted.infinity)) {
                case Score::unclear:
                  return Check::passed();
                case Score::not_below_infinity:

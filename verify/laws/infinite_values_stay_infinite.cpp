@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
@@ -56,19 +57,21 @@ const LawRegistration registration{
            Inputs inputs = run.inputs();
            element(inputs, spot) = infinity;
            const Launch launch = run.launch(run.the_case(), inputs);
-           const PrecisionPlan precision = run.kernel().precision(p, run.the_case().plan);
+           const PrecisionPlan precision =
+               run.kernel().precision(p, run.the_case().plan).as<PrecisionPlan>();
            // Of parts the first is the infinity, and what it leaves is infinity minus infinity.
            const bool has_parts = precision.value_parts.format != Parts::Format::whole;
            const Magnitudes magnitudes = magnitudes_of(run.inputs());
            const Answer& answer = run.answer();
            const auto is_hit = [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) {
-             return d == spot.d && d < p.output_dim() && sees(p, spot, b, h, n);
+             return d == spot.d && sees(p, spot, b, h, n);
            };
            const Check arrived = check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
              if (!is_hit(b, h, n, spot.d)) return Check::passed();
              // Where all weights may vanish a row is as good as empty: nothing can be proven.
-             if (!std::isfinite(answer.o_bound.at(b, h, n, spot.d))) return Check::passed();
-             const float got = launch.outputs.o.at(b, h, n, spot.d);
+             if (!std::isfinite(answer[forward::o].bound.at(b, h, n, spot.d)))
+               return Check::passed();
+             const float got = launch.outputs[forward::o].at(b, h, n, spot.d);
              if (got == infinity) return Check::passed();
              if (std::isnan(got) &&
                  (has_parts || !weight_survives(run, precision, magnitudes, b, h, n, spot.row))) {
@@ -81,14 +84,14 @@ const LawRegistration registration{
            if (arrived.status == Check::Status::failed || !run.kernel().ignores_hidden_nan) {
              return arrived;
            }
-           return check_agree(launch.outputs, run.base().outputs, agreement_of(run, {}),
-                              "an infinite value reached an element that does not depend on it",
-                              [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) {
-                                const double bound = d == p.output_dim()
-                                                         ? answer.lse_bound.at(b, h, n, 0)
-                                                         : answer.o_bound.at(b, h, n, d);
-                                return std::isfinite(bound) && !is_hit(b, h, n, d);
-                              });
+           return check_agree(
+               run.kernel(), launch.outputs, run.base().outputs, agreement_of(run, {}),
+               "an infinite value reached an element that does not depend on it",
+               [&](OutputIndex output, std::int64_t b, std::int64_t h, std::int64_t n,
+                   std::int64_t d) {
+                 const bool is_reached = output == forward::o && is_hit(b, h, n, d);
+                 return std::isfinite(answer[output].bound.at(b, h, n, d)) && !is_reached;
+               });
          }}};
 
 }  // namespace

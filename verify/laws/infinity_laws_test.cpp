@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/operations/forward_arguments.hpp"
 #include "verify/laws/sabotage.hpp"
 
 namespace attest {
@@ -18,7 +19,7 @@ constexpr std::uint64_t seeds = 60;
 
 /// Elements of K or V in memory, fp32, of the first `keys` keys.
 template <typename Wanted>
-std::vector<float*> elements(const Arguments& a, const void* tensor, const Strides& strides,
+std::vector<float*> elements(const ForwardArguments& a, const void* tensor, const Strides& strides,
                              const Wanted& wanted, std::int64_t keys) {
   auto* const values = const_cast<float*>(static_cast<const float*>(tensor));
   std::vector<float*> found;
@@ -40,7 +41,7 @@ bool is_infinite(float x) {
 
 /// The kernel reads other numbers there. Inputs are read-only while a kernel runs: their pages are
 /// opened for the change and closed again.
-void launch_with(const std::vector<float*>& places, float value, const Arguments& a) {
+void launch_with(const std::vector<float*>& places, float value, const ForwardArguments& a) {
   const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   std::set<std::uintptr_t> pages;
   for (const float* const x : places) {
@@ -62,7 +63,7 @@ void launch_with(const std::vector<float*>& places, float value, const Arguments
 
 /// Calls change(element) for all of O.
 template <typename Change>
-void for_outputs(const Arguments& a, const Change& change) {
+void for_outputs(const ForwardArguments& a, const Change& change) {
   for (std::int64_t b = 0; b < a.problem.batch; ++b) {
     for (std::int64_t h = 0; h < a.problem.query_heads; ++h) {
       for (std::int64_t n = 0; n < a.problem.query_len; ++n) {
@@ -76,24 +77,24 @@ void for_outputs(const Arguments& a, const Change& change) {
 std::uint64_t times_caught(const std::string& law, Case c, const Sabotage& sabotage) {
   std::uint64_t caught = 0;
   for (c.inputs.seed = 0; c.inputs.seed < seeds; ++c.inputs.seed) {
-    EXPECT_EQ(verdict_of(law, c, [](const Arguments&) {}), Verdict::passed) << c.inputs.seed;
+    EXPECT_EQ(verdict_of(law, c, [](const ForwardArguments&) {}), Verdict::passed) << c.inputs.seed;
     caught += verdict_of(law, c, sabotage) == Verdict::failed ? 1 : 0;
   }
   return caught;
 }
 
 TEST(InfinityLaws, AnInfiniteValueTakenAsZeroIsCaught) {
-  expect_caught("infinite_values_stay_infinite", [](const Arguments& a) {
+  expect_caught("infinite_values_stay_infinite", [](const ForwardArguments& a) {
     const auto places = elements(a, a.v, a.v_strides, is_infinite, a.problem.key_len);
     if (!places.empty()) launch_with(places, 0.0F, a);
   });
 }
 
 TEST(InfinityLaws, AnInfiniteValueThatArrivesAsNaNOrWithTheOtherSignIsCaught) {
-  expect_caught("infinite_values_stay_infinite", [](const Arguments& a) {
+  expect_caught("infinite_values_stay_infinite", [](const ForwardArguments& a) {
     for_outputs(a, [](float& o) { o = std::isinf(o) ? std::nanf("") : o; });
   });
-  expect_caught("infinite_values_stay_infinite", [](const Arguments& a) {
+  expect_caught("infinite_values_stay_infinite", [](const ForwardArguments& a) {
     for_outputs(a, [](float& o) { o = std::isinf(o) ? -o : o; });
   });
 }
@@ -101,20 +102,20 @@ TEST(InfinityLaws, AnInfiniteValueThatArrivesAsNaNOrWithTheOtherSignIsCaught) {
 TEST(InfinityLaws, AnInfiniteValueThatSpreadsToOtherColumnsOrToTheLseIsCaught) {
   const auto saw_infinity = [](const float* o) { return std::isinf(o[0]) || std::isinf(o[1]); };
   EXPECT_GT(times_caught("infinite_values_stay_infinite", plain_case(),
-                         [&](const Arguments& a) {
+                         [&](const ForwardArguments& a) {
                            float* const o = o_row(a, 0, 0, 8);
                            if (saw_infinity(o)) o[2] = std::nextafter(o[2], 9.0F);
                          }),
             0U);
   EXPECT_GT(times_caught("infinite_values_stay_infinite", plain_case(),
-                         [&](const Arguments& a) {
+                         [&](const ForwardArguments& a) {
                            if (saw_infinity(o_row(a, 0, 0, 8))) a.lse[8] = std::nanf("");
                          }),
             0U);
 }
 
 TEST(InfinityLaws, AnInfiniteKeyTakenAsZeroIsCaught) {
-  expect_caught("infinite_keys_have_exact_weights", [](const Arguments& a) {
+  expect_caught("infinite_keys_have_exact_weights", [](const ForwardArguments& a) {
     const auto places = elements(a, a.k, a.k_strides, is_infinite, a.problem.key_len);
     if (!places.empty()) launch_with(places, 0.0F, a);
   });
@@ -126,7 +127,7 @@ TEST(InfinityLaws, AScoreOfMinusInfinityThatMakesNaNOrCountsIsCaught) {
   c.inputs = {.family = "sink", .magnitude = 1};
   for (const float taken_as : {std::nanf(""), 0.0F}) {
     EXPECT_GT(times_caught("infinite_keys_have_exact_weights", c,
-                           [taken_as](const Arguments& a) {
+                           [taken_as](const ForwardArguments& a) {
                              const auto places =
                                  elements(a, a.k, a.k_strides, is_infinite, a.problem.key_len);
                              if (!places.empty()) launch_with(places, taken_as, a);
@@ -140,7 +141,7 @@ TEST(InfinityLaws, APluginMayAnswerNaNForAScoreOfMinusInfinityAndNothingElseThat
   const auto failures = [&](float taken_as) {
     KernelInfo plugin = *correct;
     plugin.plugin = "kernel.so";
-    plugin.launch = [&](const Arguments& a, Device&) {
+    plugin.launch = [&](const ForwardArguments& a, Device&) {
       launch_with(elements(a, a.k, a.k_strides, is_infinite, a.problem.key_len), taken_as, a);
     };
     Case c = plain_case();
@@ -165,7 +166,7 @@ TEST(InfinityLaws, EveryFormOfSoftmaxLeavesOutTilesWhoseScoresAreAllMinusInfinit
     c.kernel = kernel;
     c.plan = {.key_tile = 1};
     for (c.inputs.seed = 0; c.inputs.seed < seeds; ++c.inputs.seed) {
-      EXPECT_EQ(verdict_of("infinite_keys_have_exact_weights", c, [](const Arguments&) {}),
+      EXPECT_EQ(verdict_of("infinite_keys_have_exact_weights", c, [](const ForwardArguments&) {}),
                 Verdict::passed)
           << kernel << ", seed " << c.inputs.seed;
     }
@@ -174,7 +175,7 @@ TEST(InfinityLaws, EveryFormOfSoftmaxLeavesOutTilesWhoseScoresAreAllMinusInfinit
 
 TEST(InfinityLaws, ASwallowedScoreOfPlusInfinityIsCaught) {
   EXPECT_GT(times_caught("infinite_keys_have_exact_weights", plain_case(),
-                         [](const Arguments& a) {
+                         [](const ForwardArguments& a) {
                            for (std::int64_t row = 0; row < a.problem.rows(); ++row) {
                              if (std::isnan(a.lse[row])) a.lse[row] = 1.0F;
                            }
@@ -188,7 +189,7 @@ TEST(InfinityLaws, ANaNUnderAWeightOfZeroThatIsLeftOutIsCaughtInOneCaseOfTen) {
   c.problem.mask = Mask::none;
   c.problem.key_len = 40;
   c.inputs = {.family = "ascending_maxima", .magnitude = 110};
-  const Sabotage leaves_out = [](const Arguments& a) {
+  const Sabotage leaves_out = [](const ForwardArguments& a) {
     const auto places = elements(
         a, a.v, a.v_strides, [](float x) { return !std::isfinite(x); }, 2);
     if (!places.empty()) launch_with(places, 0.0F, a);

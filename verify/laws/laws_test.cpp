@@ -10,36 +10,40 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "verify/laws/sabotage.hpp"
 
 namespace attest {
 namespace {
 
 TEST(Properties, AnErrorPastTheBoundIsCaught) {
-  expect_caught("within_bound", [](const Arguments& a) { o_row(a, 1, 3, 8)[15] *= 1.0001F; });
-  expect_caught("within_bound", [](const Arguments& a) { o_row(a, 1, 3, 8)[15] = std::nanf(""); });
+  expect_caught("within_bound",
+                [](const ForwardArguments& a) { o_row(a, 1, 3, 8)[15] *= 1.0001F; });
+  expect_caught("within_bound",
+                [](const ForwardArguments& a) { o_row(a, 1, 3, 8)[15] = std::nanf(""); });
 }
 
 TEST(Properties, AWrongLseIsCaughtEvenIfOIsRight) {
-  expect_caught("lse_within_bound", [](const Arguments& a) {
+  expect_caught("lse_within_bound", [](const ForwardArguments& a) {
     a.lse[a.problem.rows() - 1] *= std::log2(std::exp(1.0F));
   });
 }
 
 TEST(Properties, AWriteOutsideTheTensorsIsCaught) {
-  expect_caught("guards_untouched", [](const Arguments& a) { o_row(a, 0, 0, 0)[-1] = 0.0F; });
   expect_caught("guards_untouched",
-                [](const Arguments& a) { o_row(a, 0, 0, 0)[a.problem.head_dim] = 0.0F; });
+                [](const ForwardArguments& a) { o_row(a, 0, 0, 0)[-1] = 0.0F; });
+  expect_caught("guards_untouched",
+                [](const ForwardArguments& a) { o_row(a, 0, 0, 0)[a.problem.head_dim] = 0.0F; });
 }
 
 TEST(Properties, AnUnwrittenElementIsCaught) {
-  expect_caught("outputs_written", [](const Arguments& a) {
+  expect_caught("outputs_written", [](const ForwardArguments& a) {
     o_row(a, 1, 0, 4)[3] = decode(ElementType::fp32, poison_bits(ElementType::fp32));
   });
 }
 
 TEST(Properties, AModifiedInputIsCaught) {
-  expect_caught("inputs_unmodified", [](const Arguments& a) {
+  expect_caught("inputs_unmodified", [](const ForwardArguments& a) {
     // Pages of inputs cannot be written to, unless a kernel makes it so.
     void* const q = const_cast<void*>(a.q);
     const auto page = reinterpret_cast<std::uintptr_t>(q) / 4096 * 4096;
@@ -49,38 +53,38 @@ TEST(Properties, AModifiedInputIsCaught) {
 }
 
 TEST(Properties, AnEmptyRowThatIsNotZeroOrHasAFiniteLseIsCaught) {
-  expect_caught("empty_rows", [](const Arguments& a) { o_row(a, 0, 1, 0)[2] = 1e-30F; });
-  expect_caught("empty_rows", [](const Arguments& a) { a.lse[0] = -49993.0F; });
+  expect_caught("empty_rows", [](const ForwardArguments& a) { o_row(a, 0, 1, 0)[2] = 1e-30F; });
+  expect_caught("empty_rows", [](const ForwardArguments& a) { a.lse[0] = -49993.0F; });
 }
 
 TEST(Properties, AResultThatChangesFromLaunchToLaunchIsCaught) {
   int launches = 0;
-  expect_caught("rerun_bitwise", [&](const Arguments& a) {
+  expect_caught("rerun_bitwise", [&](const ForwardArguments& a) {
     if (++launches % 2 == 0) o_row(a, 0, 0, 8)[0] = std::nextafter(o_row(a, 0, 0, 8)[0], 9.0F);
   });
 }
 
 TEST(Properties, AResultThatDependsOnStridesIsCaught) {
-  expect_caught("layout_neutral", [](const Arguments& a) {
+  expect_caught("layout_neutral", [](const ForwardArguments& a) {
     o_row(a, 0, 0, 8)[0] += 1e-3F * static_cast<float>(a.k_strides.row);
   });
 }
 
 TEST(Properties, AWeightThatIsMissingFromTheDenominatorIsCaughtByConstantValues) {
-  expect_caught("constant_values", [](const Arguments& a) {
+  expect_caught("constant_values", [](const ForwardArguments& a) {
     for (std::int64_t d = 0; d < a.problem.head_dim; ++d) o_row(a, 1, 1, 8)[d] *= 1.001F;
   });
 }
 
 TEST(Properties, AnLseThatFollowsAConstantVIsCaughtByConstantValues) {
-  expect_caught("constant_values", [](const Arguments& a) {
+  expect_caught("constant_values", [](const ForwardArguments& a) {
     const float* const v = static_cast<const float*>(a.v);
     a.lse[a.problem.rows() - 1] += v[0] == v[a.v_strides.row] ? 0.1F : 0.0F;
   });
 }
 
 TEST(Properties, AHeadThatIsTreatedUnlikeTheOthersIsCaught) {
-  expect_caught("permuted_heads_bitwise", [](const Arguments& a) {
+  expect_caught("permuted_heads_bitwise", [](const ForwardArguments& a) {
     o_row(a, 0, 1, 8)[0] = std::nextafter(o_row(a, 0, 1, 8)[0], 9.0F);
   });
 }
@@ -90,7 +94,7 @@ TEST(Properties, AnInfluenceOfFutureKeysIsCaught) {
   c.problem.mask = Mask::causal_top_left;
   expect_caught(
       "hidden_keys_irrelevant",
-      [](const Arguments& a) {
+      [](const ForwardArguments& a) {
         const float last =
             static_cast<const float*>(a.v)[a.v_strides.offset(0, 0, a.problem.key_len - 1)];
         o_row(a, 0, 0, 0)[0] += 0.0F * last;  // 0 * NaN
@@ -99,7 +103,7 @@ TEST(Properties, AnInfluenceOfFutureKeysIsCaught) {
 }
 
 TEST(Properties, AnInfluenceOfANeighboursQueryIsCaught) {
-  expect_caught("other_queries_irrelevant", [](const Arguments& a) {
+  expect_caught("other_queries_irrelevant", [](const ForwardArguments& a) {
     const auto query = [&](std::int64_t n) {
       return static_cast<const float*>(a.q)[a.q_strides.offset(0, 0, n)];
     };
@@ -115,7 +119,7 @@ TEST(Properties, AnInfluenceOfANeighboursQueryIsCaught) {
 }
 
 TEST(Properties, ASwallowedNaNIsCaught) {
-  expect_caught("nan_stays_in_its_rows", [](const Arguments& a) {
+  expect_caught("nan_stays_in_its_rows", [](const ForwardArguments& a) {
     for (std::int64_t b = 0; b < a.problem.batch; ++b) {
       for (std::int64_t h = 0; h < a.problem.query_heads; ++h) {
         for (std::int64_t n = 0; n < a.problem.query_len; ++n) {
@@ -129,7 +133,7 @@ TEST(Properties, ASwallowedNaNIsCaught) {
 }
 
 TEST(Properties, ANaNOfOneValueThatSpreadsOverItsRowIsCaught) {
-  const Sabotage spread = [](const Arguments& a) {
+  const Sabotage spread = [](const ForwardArguments& a) {
     for (std::int64_t row = 0; row < a.problem.query_len; ++row) {
       float* const o = o_row(a, 0, 0, row);
       const bool any =
@@ -142,20 +146,21 @@ TEST(Properties, ANaNOfOneValueThatSpreadsOverItsRowIsCaught) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Case c = plain_case();
     c.inputs.seed = seed;
-    EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+    EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const ForwardArguments&) {}),
+              Verdict::passed);
     caught += verdict_of("nan_stays_in_its_rows", c, spread) == Verdict::failed ? 1 : 0;
   }
   EXPECT_GT(caught, 0);
 }
 
 TEST(Properties, AResultThatDependsOnThePlanBeyondTheBoundsIsCaught) {
-  expect_caught("plan_invariance", [](const Arguments& a) {
+  expect_caught("plan_invariance", [](const ForwardArguments& a) {
     o_row(a, 0, 2, 8)[5] += 1e-3F * static_cast<float>(a.plan.key_tile);
   });
 }
 
 TEST(Properties, AnAdditiveErrorTooSmallForTheBoundIsCaughtByScaledValues) {
-  const Sabotage sabotage = [](const Arguments& a) {
+  const Sabotage sabotage = [](const ForwardArguments& a) {
     float& o = o_row(a, 0, 2, 8)[5];
     o += 4.0F * (std::nextafter(0.5F, 1.0F) - 0.5F);
   };
@@ -176,7 +181,8 @@ TEST(Properties, ScaledValuesAreExactOnlyAboveTheSmallestNormalAndWhereThereIsAB
   huge.plan.key_tile = 1;
   huge.inputs = {.family = "equal_huge_logits", .magnitude = 1e9};
   for (const Case& c : {edge, huge}) {
-    EXPECT_EQ(verdict_of("scaled_values_bitwise", c, [](const Arguments&) {}), Verdict::passed)
+    EXPECT_EQ(verdict_of("scaled_values_bitwise", c, [](const ForwardArguments&) {}),
+              Verdict::passed)
         << to_string(c);
   }
 }
@@ -191,11 +197,12 @@ TEST(Properties, ANaNMayGetLostInARowWithoutABound) {
               .seed = 11460983319809722276ULL,
               .magnitude = 4e9,
               .round_to_integers = true};
-  EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const Arguments&) {}), Verdict::passed);
+  EXPECT_EQ(verdict_of("nan_stays_in_its_rows", c, [](const ForwardArguments&) {}),
+            Verdict::passed);
 }
 
 TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportBreaksALawOfItsOwn) {
-  const auto refuse = [](const Arguments&) { throw KernelError("out of registers"); };
+  const auto refuse = [](const ForwardArguments&) { throw KernelError("out of registers"); };
   expect_caught("returns_no_error", refuse);
   expect_caught("within_bound", refuse);
   HostMemoryDevice device;
@@ -208,36 +215,36 @@ TEST(Properties, AKernelThatRefusesWhatItClaimsToSupportBreaksALawOfItsOwn) {
   };
   kernel.precision = [](const Problem&, const Plan&) -> PrecisionPlan { throw KernelError("no"); };
   EXPECT_EQ(law_broken(), "returns_no_error");
-  kernel.launch = [](const Arguments&, Device&) { throw KernelError("no"); };
+  kernel.launch = [](const ForwardArguments&, Device&) { throw KernelError("no"); };
   EXPECT_EQ(law_broken(), "returns_no_error");
 }
 
 TEST(Properties, AFloatingPointModeThatIsNotRestoredIsCaughtAndDoesNotReachTheJudge) {
   const int before = std::fegetround();
   expect_caught("floating_point_mode_kept",
-                [](const Arguments&) { (void)std::fesetround(FE_UPWARD); });
+                [](const ForwardArguments&) { (void)std::fesetround(FE_UPWARD); });
   expect_caught("floating_point_mode_kept",
-                [](const Arguments&) { _mm_setcsr(_mm_getcsr() | 0x8040U); });
+                [](const ForwardArguments&) { _mm_setcsr(_mm_getcsr() | 0x8040U); });
   EXPECT_EQ(std::fegetround(), before);
   EXPECT_EQ(_mm_getcsr() & 0x8040U, 0U);
 }
 
 TEST(Properties, ASecondRequestThatDiffersFromItsTwinIsCaught) {
-  expect_caught("duplicated_request_bitwise", [](const Arguments& a) {
+  expect_caught("duplicated_request_bitwise", [](const ForwardArguments& a) {
     o_row(a, 1, 0, 8)[0] = std::nextafter(o_row(a, 1, 0, 8)[0], 9.0F);
   });
-  expect_caught("duplicated_request_bitwise", [](const Arguments& a) {
+  expect_caught("duplicated_request_bitwise", [](const ForwardArguments& a) {
     float& last = a.lse[a.problem.rows() - 1];
     last = std::nextafter(last, 9.0F);
   });
 }
 
 TEST(Properties, ARequestThatDependsOnItsBatchMatesIsCaught) {
-  expect_caught("batch_mates_irrelevant", [](const Arguments& a) {
+  expect_caught("batch_mates_irrelevant", [](const ForwardArguments& a) {
     float& o = o_row(a, a.problem.batch - 1, 0, 8)[0];
     if (a.problem.batch > 1) o = std::nextafter(o, 9.0F);
   });
-  expect_caught("batch_mates_irrelevant", [](const Arguments& a) {
+  expect_caught("batch_mates_irrelevant", [](const ForwardArguments& a) {
     float& last = a.lse[a.problem.rows() - 1];
     if (a.problem.batch > 1) last = std::nextafter(last, 9.0F);
   });
@@ -245,7 +252,7 @@ TEST(Properties, ARequestThatDependsOnItsBatchMatesIsCaught) {
 
 TEST(Properties, StateThatSurvivesALaunchOfNaNsIsCaught) {
   bool saw_nan = false;
-  expect_caught("earlier_launch_irrelevant", [&](const Arguments& a) {
+  expect_caught("earlier_launch_irrelevant", [&](const ForwardArguments& a) {
     float& o = o_row(a, 0, 0, 8)[0];
     if (saw_nan) o = std::nextafter(o, 9.0F);
     saw_nan = saw_nan || std::isnan(o);
@@ -254,12 +261,12 @@ TEST(Properties, StateThatSurvivesALaunchOfNaNsIsCaught) {
 
 TEST(Properties, AScaleThatIsRememberedIsCaught) {
   std::optional<float> first;
-  expect_caught("scale_not_cached", [&](const Arguments& a) {
+  expect_caught("scale_not_cached", [&](const ForwardArguments& a) {
     if (!first) first = a.problem.scale;
     if (a.problem.scale != *first) o_row(a, 0, 0, 8)[0] += 1e-2F;  // as if for the first scale
   });
   bool changed = false;
-  expect_caught("scale_not_cached", [&](const Arguments& a) {
+  expect_caught("scale_not_cached", [&](const ForwardArguments& a) {
     if (!first) first = a.problem.scale;
     if (changed) a.lse[a.problem.rows() - 1] += 1e-2F;
     changed = changed || a.problem.scale != *first;
@@ -267,7 +274,7 @@ TEST(Properties, AScaleThatIsRememberedIsCaught) {
 }
 
 TEST(Properties, AMeanThatIsNotCorrectlyRoundedIsCaught) {
-  const auto nudge = [](const Arguments& a) {
+  const auto nudge = [](const ForwardArguments& a) {
     float& o = o_row(a, 0, 1, 5)[2];  // sees four keys
     o = std::nextafter(o, 100.0F);
   };
@@ -275,7 +282,7 @@ TEST(Properties, AMeanThatIsNotCorrectlyRoundedIsCaught) {
   Case fused = plain_case();
   fused.kernel = "o8_exp2_skip_rescale";
   expect_caught("equal_scores_exact_mean", nudge, fused);
-  expect_caught("equal_scores_exact_mean", [](const Arguments& a) {
+  expect_caught("equal_scores_exact_mean", [](const ForwardArguments& a) {
     a.lse[a.problem.rows() - 1] *= std::log2(std::exp(1.0F));
   });
 }

@@ -17,7 +17,8 @@ const LawRegistration registration{
          [](Run& run) {
            Case contiguous = run.the_case();
            contiguous.layouts = {};
-           return check_agree(run.base().outputs, run.launch(contiguous, run.inputs()).outputs,
+           return check_agree(run.kernel(), run.base().outputs,
+                              run.launch(contiguous, run.inputs()).outputs,
                               agreement_of(run, {.addresses = true}),
                               "the strided run differs from the contiguous one");
          }}};

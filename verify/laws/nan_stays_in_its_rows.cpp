@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -18,27 +19,29 @@ Spot::Where drawn_tensor(const Run& run) {
   return where[static_cast<std::size_t>(random_below(run.the_case().inputs.seed, stream, 0, 4))];
 }
 
-/// Does column `d` of O, or LSE for d = output_dim(), of a row depend on the spot? A value reaches
-/// one column only.
-bool depends_on(const Problem& p, const Spot& spot, std::int64_t b, std::int64_t h, std::int64_t n,
-                std::int64_t d) {
-  return sees(p, spot, b, h, n) && (spot.where != Spot::Where::value || d == spot.d);
+/// Does column `d` of an output of a row depend on the spot? A value reaches one column of O only.
+bool depends_on(const Problem& p, const Spot& spot, OutputIndex output, std::int64_t b,
+                std::int64_t h, std::int64_t n, std::int64_t d) {
+  return sees(p, spot, b, h, n) &&
+         (spot.where != Spot::Where::value || (output == forward::o && d == spot.d));
 }
 
 /// The elements that depend on the NaN are NaN; LSE is -infinity where the kernel says that it may.
 Check check_reached(const Run& run, const Outputs& outputs, const IsCompared& is_hit) {
-  const Problem& p = run.problem();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  return check_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    for (std::int64_t d = 0; d <= p.output_dim(); ++d) {
-      const bool is_lse = d == p.output_dim();
-      if (!is_hit(b, h, n, d) || (is_lse && !run.kernel().has_lse)) continue;
-      const float got = is_lse ? outputs.lse.at(b, h, n, 0) : outputs.o.at(b, h, n, d);
-      const bool may_be_empty = is_lse && run.kernel().nan_rows_may_have_empty_lse;
-      if (std::isnan(got) || (may_be_empty && std::isinf(got) && got < 0)) continue;
-      return Check::failed_at(is_lse ? "LSE" : "O",
-                              {.index = {b, h, n, is_lse ? 0 : d}, .got = got, .want = nan},
-                              "a NaN input was swallowed");
+  return check_rows(run.problem(), [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+    for (const OutputIndex output : {forward::o, forward::lse}) {
+      if (!run.kernel().gives(output)) continue;
+      for (std::int64_t d = 0; d < outputs[output].shape()[3]; ++d) {
+        if (!is_hit(output, b, h, n, d)) continue;
+        const float got = outputs[output].at(b, h, n, d);
+        const bool may_be_empty =
+            output == forward::lse && run.kernel().nan_rows_may_have_empty_lse;
+        if (std::isnan(got) || (may_be_empty && std::isinf(got) && got < 0)) continue;
+        return Check::failed_at(std::string(forward_operation[output].label),
+                                {.index = {b, h, n, d}, .got = got, .want = nan},
+                                "a NaN input was swallowed");
+      }
     }
     return Check::passed();
   });
@@ -63,24 +66,26 @@ const LawRegistration registration{
            Inputs inputs = run.inputs();
            element(inputs, spot) = std::numeric_limits<float>::quiet_NaN();
            const Launch launch = run.launch(run.the_case(), inputs);
-           const auto is_hit = [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) {
-             return depends_on(p, spot, b, h, n, d);
+           const auto is_hit = [&](OutputIndex output, auto... at) {
+             return depends_on(p, spot, output, at...);
            };
            // Where all weights may vanish a row is as good as empty: nothing can be proven.
-           const auto is_bounded = [&](std::int64_t b, std::int64_t h, std::int64_t n,
-                                       std::int64_t d) {
-             return std::isfinite(d == p.output_dim() ? run.answer().lse_bound.at(b, h, n, 0)
-                                                      : run.answer().o_bound.at(b, h, n, d));
+           const auto is_bounded = [&](OutputIndex output, auto... at) {
+             return std::isfinite(run.answer()[output].bound.at(at...));
            };
-           const Check reached = check_reached(
-               run, launch.outputs, [&](auto... at) { return is_bounded(at...) && is_hit(at...); });
+           const Check reached =
+               check_reached(run, launch.outputs, [&](OutputIndex output, auto... at) {
+                 return is_bounded(output, at...) && is_hit(output, at...);
+               });
            if (reached.status == Check::Status::failed || !run.kernel().ignores_hidden_nan) {
              return reached;
            }
-           return check_agree(launch.outputs, run.base().outputs,
+           return check_agree(run.kernel(), launch.outputs, run.base().outputs,
                               agreement_of(run, {.neighbours = true}),
                               "a NaN input reached an element that does not depend on it",
-                              [&](auto... at) { return is_bounded(at...) && !is_hit(at...); });
+                              [&](OutputIndex output, auto... at) {
+                                return is_bounded(output, at...) && !is_hit(output, at...);
+                              });
          }}};
 
 }  // namespace

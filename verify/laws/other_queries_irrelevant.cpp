@@ -3,6 +3,7 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -19,10 +20,11 @@ bool keeps_query(const Run& run, std::int64_t b, std::int64_t h, std::int64_t n)
 /// were scaled by before, or less where the format would not hold them. -1 where heads may be
 /// scaled by their largest element.
 float factor_for(Run& run) {
-  const PrecisionPlan plan = run.kernel().precision(run.problem(), run.the_case().plan);
+  const PrecisionPlan plan =
+      run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
   if (may_scale_heads(run.kernel(), plan.score_parts)) return -1.0F;
   float largest = 0;
-  for (const float x : run.inputs().q.values()) {
+  for (const float x : run.inputs()[forward::q].values()) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
   }
   const double room = format_of(run.problem().element_type).max_finite / 2;
@@ -39,7 +41,7 @@ Inputs with_other_queries(Run& run) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
       for (std::int64_t n = 0; n < p.query_len; ++n) {
         if (keeps_query(run, b, h, n)) continue;
-        for (float& x : inputs.q.row(b, h, n)) x *= factor;
+        for (float& x : inputs[forward::q].row(b, h, n)) x *= factor;
       }
     }
   }
@@ -48,11 +50,11 @@ Inputs with_other_queries(Run& run) {
 
 Check check_kept_rows(Run& run) {
   const Launch launch = run.launch(run.the_case(), with_other_queries(run));
-  return check_agree(launch.outputs, run.base().outputs, agreement_of(run, {.neighbours = true}),
+  return check_agree(run.kernel(), launch.outputs, run.base().outputs,
+                     agreement_of(run, {.neighbours = true}),
                      "other queries changed, and a row whose query stayed has another result",
-                     [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t) {
-                       return keeps_query(run, b, h, n);
-                     });
+                     [&](OutputIndex, std::int64_t b, std::int64_t h, std::int64_t n,
+                         std::int64_t) { return keeps_query(run, b, h, n); });
 }
 
 const LawRegistration registration{

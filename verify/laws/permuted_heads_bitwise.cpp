@@ -29,17 +29,13 @@ const LawRegistration registration{
      .applies = [](Run& run) { return run.problem().batch * run.problem().query_heads > 1; },
      .check =
          [](Run& run) {
-           const Inputs& inputs = run.inputs();
            const auto reverse = [&](const Tensor<float>& tensor) {
              return reversed(run.problem(), tensor);
            };
-           const Launch launch =
-               run.launch(run.the_case(),
-                          {.q = reverse(inputs.q), .k = reverse(inputs.k), .v = reverse(inputs.v)});
+           const Launch launch = run.launch(run.the_case(), mapped(run.inputs(), reverse));
            // Heads that are packed into the rows of a tile are neighbours.
            return check_agree(
-               {.o = reverse(launch.outputs.o), .lse = reverse(launch.outputs.lse)},
-               run.base().outputs,
+               run.kernel(), mapped(launch.outputs, reverse), run.base().outputs,
                agreement_of(run, {.batch = true, .addresses = true, .neighbours = true}),
                "with batch and heads reversed, a head has another result");
          }}};

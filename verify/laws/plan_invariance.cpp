@@ -33,8 +33,8 @@ const LawRegistration registration{
            const Answer theirs = run.answer_to(other.problem, other.plan, run.inputs());
            const std::string failure =
                fmt::format("plan {} gives another answer", to_string(other.plan));
-           return check_agree(launch.outputs, run.base().outputs,
-                              within_bounds(run.kernel(), theirs, mine), failure);
+           return check_agree(run.kernel(), launch.outputs, run.base().outputs,
+                              within_bounds(theirs, mine), failure);
          }}};
 
 }  // namespace

@@ -13,7 +13,7 @@ const LawRegistration registration{
        Case again = run.the_case();
        // Another seed also lets buffers end elsewhere.
        if (!run.kernel().depends_on_alignment) again.schedule_seed = ~again.schedule_seed;
-       return check_agree(run.launch(again, run.inputs()).outputs, run.base().outputs,
+       return check_agree(run.kernel(), run.launch(again, run.inputs()).outputs, run.base().outputs,
                           agreement_of(run, {}), "a rerun gave another answer");
      }}};
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/verdict.hpp"
@@ -13,9 +14,9 @@
 // is for.
 namespace attest {
 
-using Sabotage = std::function<void(const Arguments&)>;
+using Sabotage = std::function<void(const ForwardArguments&)>;
 
-inline float* o_row(const Arguments& a, std::int64_t b, std::int64_t h, std::int64_t n) {
+inline float* o_row(const ForwardArguments& a, std::int64_t b, std::int64_t h, std::int64_t n) {
   return static_cast<float*>(a.o) + a.o_strides.offset(b, h, n);
 }
 
@@ -30,7 +31,7 @@ inline Case plain_case() {
                       .mask = Mask::causal_bottom_right,
                       .scale = default_scale(16)},
           .plan = {.key_tile = 3},
-          .layouts = {.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
+          .layouts = ForwardLayouts{.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
           .inputs = {.seed = 11}};
 }
 
@@ -40,7 +41,7 @@ inline Verdict verdict_of(const std::string& law, const Case& c, const Sabotage&
   const KernelInfo* correct = find_kernel(c.kernel, Executor::cpu);
   KernelInfo kernel = *correct;
   if (change) change(kernel);
-  kernel.launch = [&](const Arguments& a, Device& device) {
+  kernel.launch = [&](const ForwardArguments& a, Device& device) {
     correct->launch(a, device);
     sabotage(a);
   };
@@ -53,7 +54,7 @@ inline Verdict verdict_of(const std::string& law, const Case& c, const Sabotage&
 inline void expect_caught(const std::string& law, const Sabotage& sabotage,
                           const Case& c = plain_case()) {
   ASSERT_NE(find_law(law), nullptr) << law;
-  EXPECT_EQ(verdict_of(law, c, [](const Arguments&) {}), Verdict::passed) << law;
+  EXPECT_EQ(verdict_of(law, c, [](const ForwardArguments&) {}), Verdict::passed) << law;
   EXPECT_EQ(verdict_of(law, c, sabotage), Verdict::failed) << law;
 }
 

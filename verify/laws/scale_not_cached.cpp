@@ -1,3 +1,4 @@
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -32,14 +33,16 @@ const LawRegistration registration{
            const Outputs& base = run.base().outputs;
            const Launch launch = run.launch(other, run.inputs());
            const Check again = check_agree(
-               run.launch(run.the_case(), run.inputs()).outputs, base, agreement_of(run, {}),
+               run.kernel(), run.launch(run.the_case(), run.inputs()).outputs, base,
+               agreement_of(run, {}),
                "after a launch with another scale, the first scale gives another answer");
            if (again.status == Check::Status::failed) return again;
            const Answer answer = run.answer_to(other.problem, other.plan, run.inputs());
            const std::string failure = "the second scale in a process gives another answer";
-           const Check lse = check_lse(run.kernel(), launch.outputs, answer, failure);
+           const Check lse =
+               check_output(run.kernel(), forward::lse, launch.outputs, answer, failure);
            if (lse.status == Check::Status::failed) return lse;
-           return check_of("O", compare(launch.outputs.o, answer.o, answer.o_bound), failure);
+           return check_output(run.kernel(), forward::o, launch.outputs, answer, failure);
          }}};
 
 }  // namespace

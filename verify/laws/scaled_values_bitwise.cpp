@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -18,7 +19,7 @@ constexpr double largest_spread = 20.0;
 
 Inputs with_values(const Inputs& from, double factor) {
   Inputs inputs = from;
-  for (float& value : inputs.v.values()) {
+  for (float& value : inputs[forward::v].values()) {
     // Eight significand bits fit every format.
     double x = std::clamp<double>(value, -value_limit, value_limit);
     x = round_to(ElementType::bf16, std::nearbyint(x / value_step) * value_step);
@@ -32,9 +33,9 @@ double logit_spread(const Problem& p, const Inputs& inputs, std::int64_t b, std:
                     std::int64_t n) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
-  const auto q = inputs.q.row(b, h, n);
+  const auto q = inputs[forward::q].row(b, h, n);
   for (const std::int64_t j : visible_keys_of(p, b, n)) {
-    const auto k = inputs.k.row(b, p.kv_head_of(h), j);
+    const auto k = inputs[forward::k].row(b, p.kv_head_of(h), j);
     double dot = 0;
     for (std::size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * k[d];
     low = std::min(low, p.scale * dot);
@@ -52,10 +53,10 @@ Tensor<float> times(Tensor<float> tensor, double factor) {
 /// the scaled launch.
 Agreement agreement(Run& run, const Inputs& plain, const Inputs& larger, double factor) {
   const KernelInfo& kernel = run.kernel();
-  if (claims_same_bits(kernel, {})) return {.has_lse = kernel.has_lse};
+  if (claims_same_bits(kernel, {})) return {};
   Answer once = run.answer_to(run.problem(), run.the_case().plan, plain);
-  for (double& bound : once.o_bound.values()) bound *= factor;
-  return within_bounds(kernel, run.answer_to(run.problem(), run.the_case().plan, larger), once);
+  for (double& bound : once[forward::o].bound.values()) bound *= factor;
+  return within_bounds(run.answer_to(run.problem(), run.the_case().plan, larger), once);
 }
 
 const LawRegistration registration{
@@ -79,17 +80,20 @@ const LawRegistration registration{
              return Check::passed();
            });
            return check_agree(
-               scaled.outputs, {.o = times(once.outputs.o, factor), .lse = once.outputs.lse},
+               run.kernel(), scaled.outputs,
+               {times(once.outputs[forward::o], factor), once.outputs[forward::lse]},
                agreement(run, plain, larger, factor),
                "V was multiplied by a power of two, O was not, or LSE depends on V",
-               [&](std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) {
-                 if (d == p.output_dim()) return true;
+               [&](OutputIndex output, std::int64_t b, std::int64_t h, std::int64_t n,
+                   std::int64_t d) {
+                 if (output == forward::lse) return true;
                  // Without a finite bound the largest weight need not be near 1. Below the output
                  // format's normal range, and up to it, the base is rounded more coarsely.
                  const auto row =
                      static_cast<std::size_t>((b * p.query_heads + h) * p.query_len + n);
-                 return is_narrow[row] && std::isfinite(run.answer().o_bound.at(b, h, n, 0)) &&
-                        !(std::abs(once.outputs.o.at(b, h, n, d)) <= min_normal);
+                 return is_narrow[row] &&
+                        std::isfinite(run.answer()[forward::o].bound.at(b, h, n, 0)) &&
+                        !(std::abs(once.outputs[forward::o].at(b, h, n, d)) <= min_normal);
                });
          }}};
 

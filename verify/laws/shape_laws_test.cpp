@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/operations/forward_arguments.hpp"
 #include "verify/laws/sabotage.hpp"
 
 namespace attest {
@@ -14,7 +15,7 @@ Case shaped_case(const std::string& shape) {
   return {.kernel = "m6_every_shape",
           .problem = problem_from_string(shape),
           .plan = {.query_tile = 4, .key_tile = 8, .key_splits = 1, .pack_gqa = PackGqa::no},
-          .layouts = {.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
+          .layouts = ForwardLayouts{.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
           .inputs = {.seed = 11}};
 }
 
@@ -47,7 +48,7 @@ TEST(ShapeLaws, ACorrectKernelPassesEveryLawInEveryShape) {
 
 /// Adds to an element of the last row of O that exists in memory.
 Sabotage nudged_last_row(float by) {
-  return [by](const Arguments& a) {
+  return [by](const ForwardArguments& a) {
     const bool is_packed = a.query_starts != nullptr;
     const std::int64_t b = is_packed ? 0 : a.problem.batch - 1;
     const std::int64_t rows = is_packed ? a.query_starts[a.problem.batch] : a.problem.query_len;
@@ -56,7 +57,7 @@ Sabotage nudged_last_row(float by) {
 }
 
 TEST(ShapeLaws, AnEntryThatDiffersWhenItIsPackedIsCaught) {
-  const Sabotage only_packed = [](const Arguments& a) {
+  const Sabotage only_packed = [](const ForwardArguments& a) {
     for (std::int64_t n = 0; a.query_starts != nullptr && n < a.query_starts[a.problem.batch];
          ++n) {
       static_cast<float*>(a.o)[a.o_strides.offset(0, 0, n)] += 1e-2F;
@@ -66,7 +67,7 @@ TEST(ShapeLaws, AnEntryThatDiffersWhenItIsPackedIsCaught) {
 }
 
 TEST(ShapeLaws, AHiddenKeyThatCountsIsCaught) {
-  const Sabotage only_padded = [](const Arguments& a) {
+  const Sabotage only_padded = [](const ForwardArguments& a) {
     for (std::int64_t row = 0; a.key_mask != nullptr && row < a.problem.rows(); ++row) {
       a.lse[row] += 1e-2F;
     }
@@ -79,7 +80,7 @@ TEST(ShapeLaws, AWindowThatHidesMoreThanTheMaskItEqualsIsCaught) {
     const Case c = shaped_case(std::string("b2 h2 q9 k12 d16 ") + mask);
     expect_caught(
         "equal_masks_agree",
-        [&](const Arguments& a) {
+        [&](const ForwardArguments& a) {
           if (a.problem != c.problem) nudged_last_row(1e-2F)(a);
         },
         c);
@@ -89,7 +90,7 @@ TEST(ShapeLaws, AWindowThatHidesMoreThanTheMaskItEqualsIsCaught) {
 TEST(ShapeLaws, ASoftcapThatChangesLogitsFarBelowItIsCaught) {
   expect_caught(
       "huge_softcap_is_none",
-      [](const Arguments& a) {
+      [](const ForwardArguments& a) {
         if (a.problem.softcap > 100) nudged_last_row(1e-2F)(a);
       },
       shaped_case("b2 h2/2 q9 k20 d16 dv24 softcap2"));
@@ -99,7 +100,7 @@ TEST(ShapeLaws, ASoftcapThatIsRememberedIsCaught) {
   std::optional<float> first;
   expect_caught(
       "scale_not_cached",
-      [&](const Arguments& a) {
+      [&](const ForwardArguments& a) {
         if (!first) first = a.problem.softcap;
         if (a.problem.softcap != *first) nudged_last_row(1e-2F)(a);
       },
@@ -114,10 +115,11 @@ TEST(ShapeLaws, ARequestThatReadsItsNeighboursIsCaughtWhereLengthsTieItToItsPlac
       Case drawn = c;
       drawn.inputs.seed = seed;
       // The last row of the first head follows the first row of all.
-      const Verdict verdict = verdict_of("batch_mates_irrelevant", drawn, [](const Arguments& a) {
-        nudged_last_row(0.0F * static_cast<const float*>(a.q)[0])(a);
-      });
-      EXPECT_EQ(verdict_of("batch_mates_irrelevant", drawn, [](const Arguments&) {}),
+      const Verdict verdict =
+          verdict_of("batch_mates_irrelevant", drawn, [](const ForwardArguments& a) {
+            nudged_last_row(0.0F * static_cast<const float*>(a.q)[0])(a);
+          });
+      EXPECT_EQ(verdict_of("batch_mates_irrelevant", drawn, [](const ForwardArguments&) {}),
                 Verdict::passed);
       caught += verdict == Verdict::failed ? 1 : 0;
     }
@@ -129,7 +131,7 @@ TEST(ShapeLaws, AnInfluenceOfKeysOutsideTheWindowOrPaddedIsCaught) {
   for (const char* const shape :
        {"b1 h1 q9 k12 d16 window_top_left left1 right1", "b1 h1 q9 k12 d16 padding9"}) {
     const Case c = shaped_case(shape);
-    const Sabotage adds_all_values = [](const Arguments& a) {
+    const Sabotage adds_all_values = [](const ForwardArguments& a) {
       float sum = 0;
       for (std::int64_t key = 0; key < a.problem.key_len; ++key) {
         sum += static_cast<const float*>(a.v)[a.v_strides.offset(0, 0, key)];

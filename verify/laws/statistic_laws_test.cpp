@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/operations/forward_arguments.hpp"
 #include "verify/laws/sabotage.hpp"
 
 namespace attest {
@@ -24,7 +25,7 @@ Case many_rows() {
 
 /// `change(o, row, column)` of every element.
 Sabotage each_element(std::function<float(float, std::int64_t, std::int64_t)> change) {
-  return [change = std::move(change)](const Arguments& a) {
+  return [change = std::move(change)](const ForwardArguments& a) {
     const ElementType type = a.problem.element_type;
     const std::size_t size = format_of(type).size_bytes;
     for (std::int64_t row = 0; row < a.problem.query_heads * a.problem.query_len; ++row) {
@@ -76,8 +77,8 @@ TEST(StatisticLaws, ErrorsOfOThatRoundingsDoNotExplainAreCaught) {
 TEST(StatisticLaws, AScaleOffByAFewRoundingsIsCaught) {
   expect_caught(
       "o_temperature",
-      [](const Arguments& a) {
-        Arguments other = a;
+      [](const ForwardArguments& a) {
+        ForwardArguments other = a;
         other.problem.scale *= 1 + 2e-5F;
         HostMemoryDevice device;
         find_kernel("o5_deferred", Executor::cpu)->launch(other, device);
@@ -89,7 +90,7 @@ TEST(StatisticLaws, ErrorsOfLseThatRoundingsDoNotExplainAreCaught) {
   const auto caught = [](const std::string& law, std::function<float(std::int64_t)> error) {
     expect_caught(
         law,
-        [error](const Arguments& a) {
+        [error](const ForwardArguments& a) {
           for (std::int64_t row = 0; row < a.problem.rows(); ++row) a.lse[row] += error(row);
         },
         many_rows());
@@ -108,7 +109,7 @@ Verdict verdict_of_bits(const std::string& name, const Sabotage& sabotage) {
   c.plan = original->plans(c.problem).front();
   KernelInfo kernel = *original;
   kernel.executor = Executor::gpu;
-  kernel.launch = [&](const Arguments& a, Device& device) {
+  kernel.launch = [&](const ForwardArguments& a, Device& device) {
     original->launch(a, device);
     sabotage(a);
   };
@@ -118,9 +119,9 @@ Verdict verdict_of_bits(const std::string& name, const Sabotage& sabotage) {
 }
 
 TEST(StatisticLaws, OtherBitsThanTheExecutorsAreCaught) {
-  const auto nothing = [](const Arguments&) {};
-  const auto last_bit = [](const Arguments& a) { *static_cast<unsigned char*>(a.o) ^= 1U; };
-  const auto lse = [](const Arguments& a) { a.lse[0] = std::nextafter(a.lse[0], 99.0F); };
+  const auto nothing = [](const ForwardArguments&) {};
+  const auto last_bit = [](const ForwardArguments& a) { *static_cast<unsigned char*>(a.o) ^= 1U; };
+  const auto lse = [](const ForwardArguments& a) { a.lse[0] = std::nextafter(a.lse[0], 99.0F); };
   for (const std::string name : {"k10_wide_tiles", "fa2_mma"}) {
     EXPECT_EQ(verdict_of_bits(name, nothing), Verdict::passed) << name;
     EXPECT_EQ(verdict_of_bits(name, last_bit), Verdict::failed) << name;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/registry.hpp"
+#include "cpu_reference/reference.hpp"
 
 namespace attest {
 
@@ -30,12 +31,12 @@ CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) 
       return answer;
     }
     const InPhase phase(clock, Phase::certify);
-    answer.certificate = certify_rows(run.problem(), run.inputs(), run.answer(), *task.certify, 1);
+    answer.certificate = reference_of(*run.problem().operation)
+                             .certify(run.problem(), run.inputs(), run.answer(), *task.certify, 1);
     if (!answer.certificate.holds()) {
       throw std::logic_error(fmt::format(
           "the f64 reference differs from the oracle by {:.3g} times its own error estimate, in {}",
-          std::max(answer.certificate.worst_o_ratio, answer.certificate.worst_lse_ratio),
-          to_string(task.the_case)));
+          answer.certificate.worst_ratio, to_string(task.the_case)));
     }
   }
   answer.seconds = clock.times();

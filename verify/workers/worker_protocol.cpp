@@ -69,6 +69,18 @@ Check check_from(const Json& json) {
 
 }  // namespace
 
+Json worst_json(const WorstOverBound& worst) {
+  Json json = Json::object();
+  for (const auto& [output, ratio] : worst) json[output] = number_json(ratio);
+  return json;
+}
+
+WorstOverBound worst_from_json(const Json& json) {
+  WorstOverBound worst;
+  for (const auto& [output, ratio] : json.items()) worst.raise(output, number_from_json(ratio));
+  return worst;
+}
+
 Json number_json(double value) {
   if (std::isfinite(value)) return value;
   return fmt::format("{}", value);
@@ -129,12 +141,10 @@ std::string encode(const CaseAnswer& answer) {
   for (const double time : answer.seconds) seconds.push_back(time);
   Json json = {{"verdict", enum_json(verdict.verdict)},
                {"checked_laws", verdict.checked_laws},
-               {"worst_o", number_json(verdict.worst_o_over_bound)},
-               {"worst_lse", number_json(verdict.worst_lse_over_bound)},
+               {"worst", worst_json(verdict.worst_over_bound)},
                {"reason", verdict.reason},
                {"certified_rows", answer.certificate.rows},
-               {"certified_o", number_json(answer.certificate.worst_o_ratio)},
-               {"certified_lse", number_json(answer.certificate.worst_lse_ratio)},
+               {"certified", number_json(answer.certificate.worst_ratio)},
                {"seconds", seconds}};
   if (verdict.failure) json["failure"] = failure_json(*verdict.failure);
   if (answer.judgement) {
@@ -150,13 +160,11 @@ CaseAnswer answer_from_line(std::string_view line) {
   CaseVerdict& verdict = answer.verdict;
   verdict.verdict = enum_from<Verdict>(json.at("verdict"), 6);
   verdict.checked_laws = json.at("checked_laws").get<std::vector<std::string>>();
-  verdict.worst_o_over_bound = number_from_json(json.at("worst_o"));
-  verdict.worst_lse_over_bound = number_from_json(json.at("worst_lse"));
+  verdict.worst_over_bound = worst_from_json(json.at("worst"));
   verdict.reason = json.at("reason");
   if (json.contains("failure")) verdict.failure = failure_from_json(json.at("failure"));
   answer.certificate = {.rows = json.at("certified_rows"),
-                        .worst_o_ratio = number_from_json(json.at("certified_o")),
-                        .worst_lse_ratio = number_from_json(json.at("certified_lse"))};
+                        .worst_ratio = number_from_json(json.at("certified"))};
   answer.seconds = json.at("seconds").get<PhaseTimes>();
   if (json.contains("rejected")) {
     answer.judgement =

@@ -40,6 +40,9 @@ void rethrow(const WorkerError& error);
 /// A failure as it stands in messages and in the state of a campaign.
 [[nodiscard]] Json failure_json(const Failure& failure);
 [[nodiscard]] Failure failure_from_json(const Json& json);
+/// By name of the output.
+[[nodiscard]] Json worst_json(const WorstOverBound& worst);
+[[nodiscard]] WorstOverBound worst_from_json(const Json& json);
 /// JSON has no NaN and no infinity: they become strings.
 [[nodiscard]] Json number_json(double value);
 [[nodiscard]] double number_from_json(const Json& json);

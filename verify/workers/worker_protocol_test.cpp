@@ -14,8 +14,8 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   CaseAnswer answer;
   answer.verdict.verdict = Verdict::failed;
   answer.verdict.checked_laws = {"a", "b"};
-  answer.verdict.worst_o_over_bound = std::numeric_limits<double>::infinity();
-  answer.verdict.worst_lse_over_bound = std::nextafter(0.1, 1.0);
+  answer.verdict.worst_over_bound.raise("o", std::numeric_limits<double>::infinity());
+  answer.verdict.worst_over_bound.raise("lse", std::nextafter(0.1, 1.0));
   answer.verdict.reason = "line\nbreak \xff not UTF-8";
   answer.verdict.failure =
       Failure{.law = "a",
@@ -29,7 +29,7 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
                                         "outside"),
               .kind = Verdict::failed,
               .repetition = "not repeated"};
-  answer.certificate = {.rows = 1, .worst_o_ratio = 0.5, .worst_lse_ratio = 0.25};
+  answer.certificate = {.rows = 1, .worst_ratio = 0.5};
   answer.judgement =
       Judgement{.rejected = {true, false, false, false, false, false, true, false}, .laws = {"b"}};
   answer.seconds[2] = 1e-7;
@@ -37,8 +37,8 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const CaseAnswer read = answer_from_line(line);
   EXPECT_EQ(encode(read), line);
-  EXPECT_EQ(read.verdict.worst_o_over_bound, answer.verdict.worst_o_over_bound);
-  EXPECT_EQ(read.verdict.worst_lse_over_bound, answer.verdict.worst_lse_over_bound);
+  EXPECT_EQ(read.verdict.worst_over_bound.of("o"), answer.verdict.worst_over_bound.of("o"));
+  EXPECT_EQ(read.verdict.worst_over_bound.of("lse"), answer.verdict.worst_over_bound.of("lse"));
   EXPECT_EQ(read.verdict.failure->the_case, answer.verdict.failure->the_case);
   EXPECT_TRUE(std::isnan(read.verdict.failure->check.worst.got));
   EXPECT_EQ(read.verdict.failure->check.worst.want, answer.verdict.failure->check.worst.want);

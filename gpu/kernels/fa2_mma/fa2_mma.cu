@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
 
@@ -193,7 +194,7 @@ std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
                              : tile_counter_bytes(problem, plan);
 }
 
-void run_general(const Fa2Variant& v, const Arguments& a, Device& device) {
+void run_general(const Fa2Variant& v, const ForwardArguments& a, Device& device) {
   const Fa2Grid grid = grid_of(a.problem, a.plan);
   const BlockGrid blocks = blocks_of(a.plan, grid);
   if (grid.tiles.size() == 0) return;
@@ -212,7 +213,7 @@ void run_general(const Fa2Variant& v, const Arguments& a, Device& device) {
   launch(combine, dim3(rows), dim3(128), 0, device, a);
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const Fa2Variant& v = *find_variant(a.problem, a.plan);
   if (is_general(a.problem, a.plan)) {
     run_general(v, a, device);

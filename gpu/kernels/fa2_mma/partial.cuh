@@ -12,6 +12,7 @@
 #include <cfloat>
 #include <cstdint>
 
+#include "core/operations/forward_arguments.hpp"
 #include "gpu/kernels/fa2_mma/shape.cuh"
 #include "gpu/kernels/fa2_mma/work.cuh"
 #include "gpu/primitives/launch.cuh"
@@ -26,7 +27,7 @@ struct Fa2Partials {
   float* first;
   std::int64_t rows, columns;
 
-  __device__ explicit Fa2Partials(const Arguments& a)
+  __device__ explicit Fa2Partials(const ForwardArguments& a)
       : first(static_cast<float*>(a.workspace)),
         rows(a.problem.rows()),
         columns(a.problem.output_dim()) {}
@@ -72,13 +73,13 @@ __device__ __forceinline__ void store_partial(const Fa2Partials& to, std::int64_
 
 /// One warp a row of full lengths; rows past an entry's length do nothing.
 template <Executor home, typename T>
-__global__ void __launch_bounds__(128) combine_splits(Arguments a) {
+__global__ void __launch_bounds__(128) combine_splits(ForwardArguments a) {
   const Problem& problem = a.problem;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t n = std::int64_t{blockIdx.x} * 4 + threadIdx.x / 32;
   const Fa2Partials partials(a);
   if (n >= partials.rows) return;
-  Arguments unpacked = a;
+  ForwardArguments unpacked = a;
   unpacked.plan.pack_gqa = 0;
   const Fa2GeneralWork<T> work(unpacked, static_cast<int>(n / problem.query_len));
   const int row = static_cast<int>(n % problem.query_len);

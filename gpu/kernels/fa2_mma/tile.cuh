@@ -44,6 +44,7 @@
 #include <numbers>
 #include <type_traits>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/output.cuh"
 #include "gpu/kernels/fa2_mma/partial.cuh"
@@ -70,7 +71,8 @@ struct Fa2Tile {
   static constexpr bool forms_scores = WorkOf<T>::is_general || Shape::takes_any_scale;
 
   /// Makes tile `tile` of head `head`, of the keys the part `split`.
-  static __device__ __forceinline__ void make(const Arguments& a, int head, int tile, int split) {
+  static __device__ __forceinline__ void make(const ForwardArguments& a, int head, int tile,
+                                              int split) {
     const Problem& problem = a.problem;
     const Work work(a, head);
     const int first_row = tile * Br;

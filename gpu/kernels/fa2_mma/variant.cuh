@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/tile.cuh"
 #include "gpu/primitives/grid_order.cuh"
@@ -21,14 +22,14 @@ struct Fa2Variant {
   std::int64_t dim, query_tile, key_tile, warps, stages;
   std::int64_t shared_bytes;
   TileKernels dense;
-  void (*general)(Arguments, Fa2Grid, std::int64_t first_block);  ///< null: not compiled
+  void (*general)(ForwardArguments, Fa2Grid, std::int64_t first_block);  ///< null: not compiled
   TileKernels every_step = {};  ///< of dense problems, O divided at every step
 };
 
 // Everything that one home compiles carries its name: both have these templates.
 
 template <Executor home, typename Shape, Scheduling::Value scheduling>
-__global__ void __launch_bounds__(Shape::threads) fa2_mma(Arguments a, TileLaunch launch) {
+__global__ void __launch_bounds__(Shape::threads) fa2_mma(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) {
     Fa2Tile<Shape, Fa2DenseWork>::make(a, static_cast<int>(at.head), static_cast<int>(at.tile), 0);
   });
@@ -36,7 +37,7 @@ __global__ void __launch_bounds__(Shape::threads) fa2_mma(Arguments a, TileLaunc
 
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads)
-    fa2_mma_general(Arguments a, Fa2Grid grid, std::int64_t first_block) {
+    fa2_mma_general(ForwardArguments a, Fa2Grid grid, std::int64_t first_block) {
   const std::int64_t block = first_block + std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   const TilePosition at = tile_position(a.plan.grid_order, a.plan.group, grid.tiles, block);
   const auto splits = static_cast<int>(grid.splits), tile = static_cast<int>(at.tile);

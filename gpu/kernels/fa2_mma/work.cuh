@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/primitives/async_copy.cuh"
 #include "gpu/primitives/head_rows.cuh"
@@ -53,7 +54,7 @@ struct Fa2DenseWork {
   KeyReach reach;
 
   /// `head` counts the batch and the query heads.
-  __device__ __forceinline__ Fa2DenseWork(const Arguments& a, int head)
+  __device__ __forceinline__ Fa2DenseWork(const ForwardArguments& a, int head)
       : rows(static_cast<int>(a.problem.query_len)),
         reach(a.problem, rows, static_cast<int>(a.problem.key_len)) {
     const Problem& problem = a.problem;
@@ -112,7 +113,7 @@ struct Fa2GeneralWork {
   KeyReach reach{};
 
   /// `head` counts the batch and the query heads, or with packed rows the kv heads.
-  __device__ __forceinline__ Fa2GeneralWork(const Arguments& a, int head) {
+  __device__ __forceinline__ Fa2GeneralWork(const ForwardArguments& a, int head) {
     const Problem& problem = a.problem;
     const int group = group_of(a);
     const int heads = static_cast<int>(problem.query_heads) / group;
@@ -145,7 +146,7 @@ struct Fa2GeneralWork {
     dense_row = (entry * problem.query_heads + query_head) * problem.query_len;
   }
 
-  static __device__ int group_of(const Arguments& a) {
+  static __device__ int group_of(const ForwardArguments& a) {
     return a.plan.pack_gqa == PackGqa::yes
                ? static_cast<int>(a.problem.query_heads / a.problem.kv_heads)
                : 1;

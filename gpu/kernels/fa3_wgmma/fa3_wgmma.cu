@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
@@ -185,7 +186,7 @@ unsigned* next_counters() {
   return static_cast<unsigned*>(first) + std::size_t{2} * (launches++ % launches_in_flight);
 }
 
-Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
+Fa3Parameters parameters(const Fa3Variant& v, const ForwardArguments& a) {
   const Problem& problem = a.problem;
   const auto map = [&](const void* tensor, std::int64_t heads, std::int64_t rows,
                        const Strides& strides, std::int64_t box_rows) {
@@ -230,7 +231,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const Arguments& a) {
   return p;
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const Fa3Variant& v = *find_variant(a.problem, a.plan);
   Fa3Parameters p = parameters(v, a);
   const dim3 threads(static_cast<unsigned>(v.threads));

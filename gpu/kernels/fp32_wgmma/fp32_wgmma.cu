@@ -7,6 +7,7 @@
 #include <numbers>
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
 #include "gpu/kernels/fp32_wgmma/scaling.hpp"
@@ -136,7 +137,7 @@ std::size_t workspace_bytes(const Problem& problem, const Plan&) {
   return SplitWorkspace(problem, kernels_for(problem).dim).size + SplitWorkspace::alignment;
 }
 
-SplitProblem split_problem(const Arguments& a, int dim) {
+SplitProblem split_problem(const ForwardArguments& a, int dim) {
   const Problem& problem = a.problem;
   const SplitWorkspace at(problem, dim);
   auto* const workspace = reinterpret_cast<std::byte*>(
@@ -192,7 +193,7 @@ TensorMap map_of_parts(const void* parts, ElementType type, int heads, int rows,
 
 /// Splits, and multiplies the parts, `count` of each number.
 void attend(SplitProblem p, const SplitKernel& kernel, void (*split)(SplitProblem),
-            ElementType type, int count, const Arguments& a, Device& device) {
+            ElementType type, int count, const ForwardArguments& a, Device& device) {
   const int dim = kernel.choice.dim;
   p.grid = grid_of(kernel, a.problem);
   p.q = map_of_parts(p.q_parts, type, p.heads, p.queries, dim, count, kernel.query_tile);
@@ -211,7 +212,7 @@ void attend(SplitProblem p, const SplitKernel& kernel, void (*split)(SplitProble
   }
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const SplitKernels kernels = kernels_for(a.problem);
   const SplitProblem p = split_problem(a, kernels.dim);
   if (!p.refuses_all) {

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
 #include "gpu/kernels/tf32_mma/products.cuh"
@@ -119,7 +120,7 @@ std::vector<Plan> plans(const Problem& problem) {
   return all;
 }
 
-void run(const Arguments& a, Device& device) {
+void run(const ForwardArguments& a, Device& device) {
   const Fa2Variant& v = find_variant(a.problem, a.plan)->kernels;
   const BlockGrid grid = block_grid(a.problem, a.plan);
   launch_output_tiles(v.dense,

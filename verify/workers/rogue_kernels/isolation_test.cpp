@@ -298,8 +298,8 @@ TEST(Isolation, OutcomesAreThoseOfOneProcess) {
     if (!direct[k].failure) {  // else the other thread may have judged a later case meanwhile
       EXPECT_EQ(isolated[k].cases, direct[k].cases);
       EXPECT_EQ(isolated[k].checks, direct[k].checks);
-      EXPECT_EQ(isolated[k].worst_o_over_bound, direct[k].worst_o_over_bound);
-      EXPECT_EQ(isolated[k].worst_lse_over_bound, direct[k].worst_lse_over_bound);
+      EXPECT_EQ(isolated[k].worst_over_bound.of("o"), direct[k].worst_over_bound.of("o"));
+      EXPECT_EQ(isolated[k].worst_over_bound.of("lse"), direct[k].worst_over_bound.of("lse"));
       EXPECT_EQ(isolated[k].worst_certificate, direct[k].worst_certificate);
       continue;
     }

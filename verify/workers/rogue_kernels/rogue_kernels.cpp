@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -54,7 +55,7 @@ bool is_rogue(const Problem& problem) {
   return problem.query_len > rogue_from;
 }
 
-using Deed = std::function<void(const Arguments&)>;
+using Deed = std::function<void(const ForwardArguments&)>;
 
 KernelInfo correct(const std::string& name) {
   KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
@@ -65,7 +66,7 @@ KernelInfo correct(const std::string& name) {
 /// Does `deed` before it launches the correct kernel, and `after` when that is done.
 void add(const std::string& name, const Deed& deed, const Deed& after = {}) {
   KernelInfo kernel = correct(name);
-  kernel.launch = [deed, after, launch = kernel.launch](const Arguments& a, Device& device) {
+  kernel.launch = [deed, after, launch = kernel.launch](const ForwardArguments& a, Device& device) {
     const bool is_bad = is_rogue(a.problem);
     if (is_bad && deed) deed(a);
     launch(a, device);
@@ -74,26 +75,26 @@ void add(const std::string& name, const Deed& deed, const Deed& after = {}) {
   add_kernel(kernel);
 }
 
-std::int64_t keys_in_memory(const Arguments& a) {
+std::int64_t keys_in_memory(const ForwardArguments& a) {
   return a.key_starts != nullptr ? a.key_starts[a.problem.batch] : a.problem.key_len;
 }
 
 /// Neither a sum nor a comparison with this number is close.
-void spoil(const Arguments& a) {
+void spoil(const ForwardArguments& a) {
   const bool has_rows = a.query_starts == nullptr || a.query_starts[a.problem.batch] > 0;
   if (a.problem.element_type == ElementType::fp32 && has_rows) *static_cast<float*>(a.o) = 12345;
   if (has_rows) *a.lse = 12345;
 }
 
 /// What no check after the launch can see.
-void double_and_halve(const Arguments& a) {
+void double_and_halve(const ForwardArguments& a) {
   if (keys_in_memory(a) == 0) return;
   auto* const byte = static_cast<volatile unsigned char*>(const_cast<void*>(a.k));
   *byte = static_cast<unsigned char>(*byte * 2);
   *byte = static_cast<unsigned char>(*byte / 2);
 }
 
-void read_past_v(const Arguments& a) {
+void read_past_v(const ForwardArguments& a) {
   const Problem& p = a.problem;
   const bool is_packed = a.key_starts != nullptr;
   const std::int64_t rows = keys_in_memory(a);
@@ -104,7 +105,7 @@ void read_past_v(const Arguments& a) {
   for (std::int64_t byte = 0; byte < 4096; byte += 16) (void)v[last * size + byte];
 }
 
-void read_unwritten_memory(const Arguments& a) {
+void read_unwritten_memory(const ForwardArguments& a) {
   // More than malloc ever takes from its heap [mallopt(3), M_MMAP_THRESHOLD]: fresh pages, zeros.
   constexpr std::size_t bytes = std::size_t{1} << 26;
   // Volatile, or the compiler sees what is wrong here.
@@ -114,14 +115,14 @@ void read_unwritten_memory(const Arguments& a) {
 }
 
 /// A second launch that finds the same address of Q.
-void cache_by_address(const Arguments& a) {
+void cache_by_address(const ForwardArguments& a) {
   static const void* last = nullptr;
   if (last == a.q) spoil(a);
   last = a.q;
 }
 
 template <int period>
-void spoil_every(const Arguments& a) {
+void spoil_every(const ForwardArguments& a) {
   static int calls = 0;
   if (++calls % period == 0) spoil(a);
 }
@@ -129,7 +130,7 @@ void spoil_every(const Arguments& a) {
 /// Wrong if this is the first launch of its process.
 void add_cold_start() {
   KernelInfo kernel = correct("cold_start");
-  kernel.launch = [launch = kernel.launch](const Arguments& a, Device& device) {
+  kernel.launch = [launch = kernel.launch](const ForwardArguments& a, Device& device) {
     static int calls = 0;
     launch(a, device);
     if (++calls == 1 && is_rogue(a.problem)) spoil(a);
@@ -165,30 +166,31 @@ void add_bad_answers(bool is_worker) {
 }  // namespace
 
 void add_rogue_kernels(bool is_worker) {
-  add("segfault", [](const Arguments&) { std::raise(SIGSEGV); });
-  add("abort", [](const Arguments&) {
+  add("segfault", [](const ForwardArguments&) { std::raise(SIGSEGV); });
+  add("abort", [](const ForwardArguments&) {
     std::cerr << "corrupted double-linked list\n";
     std::abort();
   });
-  add("exit", [](const Arguments&) { std::exit(0); });
-  add("hang", [](const Arguments&) { sleep_forever(); });
-  add("memory", [](const Arguments&) { eat_memory(); });
-  add("throw", [](const Arguments&) { throw std::runtime_error("no kernel image is available"); });
-  add("throw_int", [](const Arguments&) { throw 7; });
-  add("close_all", [](const Arguments&) {
+  add("exit", [](const ForwardArguments&) { std::exit(0); });
+  add("hang", [](const ForwardArguments&) { sleep_forever(); });
+  add("memory", [](const ForwardArguments&) { eat_memory(); });
+  add("throw",
+      [](const ForwardArguments&) { throw std::runtime_error("no kernel image is available"); });
+  add("throw_int", [](const ForwardArguments&) { throw 7; });
+  add("close_all", [](const ForwardArguments&) {
     for (int fd = 0; fd < 1024; ++fd) close(fd);
     sleep_forever();
   });
-  add("wild_writes", [](const Arguments&) {
+  add("wild_writes", [](const ForwardArguments&) {
     for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, "{\"verdict\":0}\n", 14);
   });
   // Correct but noisy: what it prints must not be taken for an answer.
-  add("noise", [](const Arguments&) {
+  add("noise", [](const ForwardArguments&) {
     std::cout << "{\"verdict\":1}\n{\"error\":\"x\",\"kind\":0}\n" << std::flush;
     std::cerr << std::string(10'000, 'y') << '\n';
   });
-  add("slow", [](const Arguments&) { compute(std::chrono::milliseconds(400)); });  // correct
-  add("fifth_time", [](const Arguments&) {
+  add("slow", [](const ForwardArguments&) { compute(std::chrono::milliseconds(400)); });  // correct
+  add("fifth_time", [](const ForwardArguments&) {
     static int times = 0;
     if (++times == 5) std::raise(SIGSEGV);
   });
@@ -198,21 +200,22 @@ void add_rogue_kernels(bool is_worker) {
   add("every_3rd", {}, spoil_every<3>);
   add("every_13th", {}, spoil_every<13>);
   add("cache_by_address", {}, cache_by_address);
-  add("chatter", {}, [](const Arguments& a) {
+  add("chatter", {}, [](const ForwardArguments& a) {
     std::printf("about to be wrong\n");
     spoil(a);
   });
-  add("fork", [](const Arguments&) { (void)!fork(); });
+  add("fork", [](const ForwardArguments&) { (void)!fork(); });
   add(
-      "fork_and_wrong", [](const Arguments&) { (void)!fork(); }, spoil);
-  add("fork_and_crash", [](const Arguments&) {
+      "fork_and_wrong", [](const ForwardArguments&) { (void)!fork(); }, spoil);
+  add("fork_and_crash", [](const ForwardArguments&) {
     if (fork() == 0) sleep_forever();
     std::raise(SIGSEGV);
   });
-  add("channel_prefix", [](const Arguments&) {
+  add("channel_prefix", [](const ForwardArguments&) {
     for (int fd = 3; fd < 1024; ++fd) (void)!write(fd, "x", 1);
   });
-  add("returned_error", [](const Arguments&) { throw KernelError("no fourth query today"); });
+  add("returned_error",
+      [](const ForwardArguments&) { throw KernelError("no fourth query today"); });
   add_cold_start();
   add_bad_answers(is_worker);
 }

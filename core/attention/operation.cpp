@@ -1,0 +1,68 @@
+#include "core/attention/operation.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+
+namespace attest {
+namespace {
+
+// A function-local static exists before the first registration, whatever the order of
+// initialisation.
+std::vector<const Operation*>& operations() {
+  static std::vector<const Operation*> known;
+  return known;
+}
+
+}  // namespace
+
+std::span<const TensorSpec> Operation::inputs() const {
+  const auto first_output = std::ranges::find(tensors, TensorRole::output, &TensorSpec::role);
+  return tensors.first(static_cast<std::size_t>(first_output - tensors.begin()));
+}
+
+std::span<const TensorSpec> Operation::outputs() const {
+  return tensors.subspan(inputs().size());
+}
+
+const TensorSpec& Operation::operator[](InputIndex index) const {
+  return inputs()[index.number];
+}
+
+const TensorSpec& Operation::operator[](OutputIndex index) const {
+  return outputs()[index.number];
+}
+
+double tensor_bytes(const Problem& problem) {
+  double bytes = 0;
+  for (const TensorSpec& tensor : problem.operation->tensors) {
+    const Shape shape = tensor.shape(problem);
+    bytes += static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]) *
+             static_cast<double>(format_of(tensor.format(problem)).size_bytes);
+  }
+  return bytes;
+}
+
+OperationRegistration::OperationRegistration(const Operation& operation) {
+  const auto at = std::ranges::lower_bound(operations(), operation.name, {}, &Operation::name);
+  operations().insert(at, &operation);
+}
+
+const std::vector<const Operation*>& all_operations() {
+  return operations();
+}
+
+const Operation& operation_from_name(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Operation* operation : operations()) {
+    if (operation->name == name) return *operation;
+    names.push_back(operation->name);
+  }
+  throw InvalidInput(
+      fmt::format("operation '{}' is unknown; allowed: {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace attest

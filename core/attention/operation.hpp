@@ -1,0 +1,71 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/attention/element_type.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor_list.hpp"
+
+namespace attest {
+
+/// What a tensor is to a kernel.
+enum class TensorRole { input, output };
+
+/// Which rows a tensor has: where entries of the batch have lengths of their own, these are packed.
+enum class Rows { queries, keys };
+
+/// One tensor of an operation: the only place that says so.
+struct TensorSpec {
+  std::string_view name;   ///< in JSON, in the text of layouts and in records: `q`
+  std::string_view label;  ///< in sentences: `Q`
+  TensorRole role = TensorRole::input;
+  Rows rows = Rows::queries;
+  Shape (*shape)(const Problem&) = nullptr;         ///< [entry, head, row, column]
+  ElementType (*format)(const Problem&) = nullptr;  ///< of its elements in memory
+  bool is_strided = true;  ///< false: contiguous in every case, and no layout speaks of it
+  float absent = 0;        ///< an output: what a row reads as that does not exist
+};
+
+/// What kernels compute. Each operation is a file of core/operations, which lists its tensors, and
+/// one of cpu_reference, which knows the exact answer; whatever runs, draws, compares and writes
+/// cases loops over the list.
+struct Operation {
+  std::string_view name;
+  std::string_view summary;                  ///< one line
+  std::span<const TensorSpec> tensors = {};  ///< inputs, then outputs
+  /// Fills inputs that are outputs of another operation from the others, whose tensors a family
+  /// made. May be null: there are none.
+  void (*complete)(const Problem&, Inputs&) = nullptr;
+  double (*flops)(const Problem&) = nullptr;  ///< of the products
+  double (*bytes)(const Problem&) = nullptr;  ///< each tensor once
+
+  [[nodiscard]] std::span<const TensorSpec> inputs() const;
+  [[nodiscard]] std::span<const TensorSpec> outputs() const;
+  [[nodiscard]] const TensorSpec& operator[](InputIndex index) const;
+  [[nodiscard]] const TensorSpec& operator[](OutputIndex index) const;
+};
+
+/// Calls visit(tensor, InputIndex or OutputIndex) for every tensor in order.
+template <typename Visit>
+void for_each_tensor(const Operation& operation, const Visit& visit) {
+  std::size_t number = 0;
+  for (const TensorSpec& tensor : operation.inputs()) visit(tensor, InputIndex{number++});
+  number = 0;
+  for (const TensorSpec& tensor : operation.outputs()) visit(tensor, OutputIndex{number++});
+}
+
+/// Bytes of all tensors of the problem's operation, each counted once.
+[[nodiscard]] double tensor_bytes(const Problem& problem);
+
+/// Makes an operation known by its name; it outlives the program.
+struct OperationRegistration {
+  explicit OperationRegistration(const Operation& operation);
+};
+/// Sorted by name.
+[[nodiscard]] const std::vector<const Operation*>& all_operations();
+/// Throws InvalidInput listing the names.
+[[nodiscard]] const Operation& operation_from_name(std::string_view name);
+
+}  // namespace attest

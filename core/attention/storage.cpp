@@ -1,0 +1,80 @@
+#include "core/attention/storage.hpp"
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+/// Calls copy(entry, head, row, row of the packed tensor) for every row that exists.
+template <typename Copy>
+void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, const Copy& copy) {
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const std::int64_t first = starts[static_cast<std::size_t>(b)];
+    const std::int64_t rows = starts[static_cast<std::size_t>(b) + 1] - first;
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < rows; ++n) copy(b, h, n, first + n);
+    }
+  }
+}
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+}  // namespace
+
+Storage storage_of(const TensorSpec& tensor, const Problem& problem) {
+  if (problem.length_seed == 0) return Strided{};
+  return Packed{tensor.rows == Rows::keys ? key_starts(problem) : query_starts(problem)};
+}
+
+Shape stored_shape(const Storage& storage, const Shape& shape) {
+  return std::visit(Overloaded{[&](const Strided&) { return shape; },
+                               [&](const Packed& packed) {
+                                 return Shape{1, shape[1], packed.starts.back(), shape[3]};
+                               }},
+                    storage);
+}
+
+Shape stored_shape(const TensorSpec& tensor, const Problem& problem) {
+  return stored_shape(storage_of(tensor, problem), tensor.shape(problem));
+}
+
+Shape stored_shape(const Problem& problem, InputIndex index) {
+  return stored_shape((*problem.operation)[index], problem);
+}
+
+Shape stored_shape(const Problem& problem, OutputIndex index) {
+  return stored_shape((*problem.operation)[index], problem);
+}
+
+Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor) {
+  return std::visit(Overloaded{[&](const Strided&) { return tensor; },
+                               [&](const Packed& packed) {
+                                 Tensor<float> result(stored_shape(storage, tensor.shape()));
+                                 for_each_row(tensor.shape(), packed.starts,
+                                              [&](auto b, auto h, auto n, auto row) {
+                                                std::ranges::copy(tensor.row(b, h, n),
+                                                                  result.row(0, h, row).begin());
+                                              });
+                                 return result;
+                               }},
+                    storage);
+}
+
+Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor, const Shape& shape,
+                       float absent) {
+  return std::visit(
+      Overloaded{[&](const Strided&) { return tensor; },
+                 [&](const Packed& packed) {
+                   Tensor<float> result(shape, absent);
+                   for_each_row(shape, packed.starts, [&](auto b, auto h, auto n, auto row) {
+                     std::ranges::copy(tensor.row(0, h, row), result.row(b, h, n).begin());
+                   });
+                   return result;
+                 }},
+      storage);
+}
+
+}  // namespace attest

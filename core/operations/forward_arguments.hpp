@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/storage.hpp"
+#include "core/operations/forward.hpp"
+#include "core/run/arguments.hpp"
+
+namespace attest {
+
+/// What a launch of an attention kernel receives: Arguments with the tensors by name. Q, K, V and O
+/// hold the problem's element type. Where the problem has lengths, the entries of the batch are
+/// packed along the sequence: row n of entry b is row query_starts[b] + n (K, V: key_starts[b] + n)
+/// of a tensor [1, heads, total, dim], and LSE is [query_heads, total queries].
+struct ForwardArguments {
+  Problem problem;
+  Plan plan;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;
+  float* lse = nullptr;       ///< [batch, query_heads, query_len], contiguous; null: not given
+  void* workspace = nullptr;  ///< workspace_bytes() of memory holding NaN
+  const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
+  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
+  const std::uint8_t* key_mask =
+      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  Strides q_strides, k_strides, v_strides, o_strides;
+
+  ForwardArguments() = default;
+  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
+  /// Arguments.
+  ForwardArguments(const Arguments& all)
+      : problem(all.problem),
+        plan(all.plan),
+        q(all[forward::q].data),
+        k(all[forward::k].data),
+        v(all[forward::v].data),
+        o(all[forward::o].data),
+        lse(static_cast<float*>(all[forward::lse].data)),
+        workspace(all.workspace),
+        query_starts(all.query_starts),
+        key_starts(all.key_starts),
+        key_mask(all.key_mask),
+        q_strides(all[forward::q].strides),
+        k_strides(all[forward::k].strides),
+        v_strides(all[forward::v].strides),
+        o_strides(all[forward::o].strides) {}
+  /// Implicit, for kernels that launch others.
+  operator Arguments() const {
+    Arguments all;
+    all.problem = problem;
+    all.plan = plan;
+    all.workspace = workspace;
+    all.query_starts = query_starts;
+    all.key_starts = key_starts;
+    all.key_mask = key_mask;
+    all[forward::q] = {q, q_strides};
+    all[forward::k] = {k, k_strides};
+    all[forward::v] = {v, v_strides};
+    all[forward::o] = {o, o_strides};
+    all[forward::lse] = {lse, strides_of(stored_shape(problem, forward::lse), {})};
+    return all;
+  }
+};
+
+/// Strides of Q, K, V and O by name.
+struct ForwardLayouts {
+  TensorLayout q = {}, k = {}, v = {}, o = {};
+
+  operator Layouts() const {
+    Layouts layouts;
+    layouts[forward::q] = q;
+    layouts[forward::k] = k;
+    layouts[forward::v] = v;
+    layouts[forward::o] = o;
+    return layouts;
+  }
+};
+
+}  // namespace attest
