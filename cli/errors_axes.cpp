@@ -71,7 +71,8 @@ std::vector<InputSpec> asked_inputs(const std::string& text, const Problem& prob
     return {spec};
   }
   std::vector<InputSpec> found;
-  for (const InputFamily& family : all_input_families()) {
+  for (const InputFamily* one : families_of(forward_operation)) {
+    const InputFamily& family = *one;
     if (!matches_glob(family.name, glob)) continue;
     if (family.unsupported && family.unsupported(problem)) continue;
     found.push_back(input_spec(family.name + text.substr(colon), seed));

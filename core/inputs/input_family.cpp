@@ -8,10 +8,23 @@
 #include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/logit_families.hpp"
+#include "core/inputs/partial_families.hpp"
 #include "core/inputs/value_families.hpp"
+#include "core/operations/combine.hpp"
 
 namespace attest {
 namespace {
+
+/// A family of partial results.
+InputFamily of_parts(std::string name, std::string summary, std::vector<double> magnitudes,
+                     Inputs (*make)(const Problem&, const InputSpec&)) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .magnitudes = std::move(magnitudes),
+          .make = make,
+          .unsupported = {},
+          .operation = &combine_operation};
+}
 
 std::vector<InputFamily>& families() {
   static std::vector<InputFamily> table{
@@ -97,6 +110,20 @@ std::vector<InputFamily>& families() {
        {1},
        sparse_integers,
        {}},
+      of_parts("partial_normal", "LSE_p of standard deviation `magnitude`", {1, 4, 16},
+               partial_normal),
+      of_parts("partial_far_apart",
+               "LSE_p in steps of `magnitude`: a merge without the maximum overflows",
+               {10, 40, 100, 1e4}, partial_far_apart),
+      of_parts("partial_dominant", "one part of a row `magnitude` above the others", {5, 20, 80},
+               partial_dominant),
+      of_parts("partial_some_empty",
+               "parts that saw no key among others: -infinity minus -infinity", {1, 16},
+               partial_some_empty),
+      of_parts("partial_all_empty", "no part saw a key: 0 over 0", {1}, partial_all_empty),
+      of_parts("partial_copies", "all parts of a row alike", {1, 16}, partial_copies),
+      of_parts("partial_ties", "equal weights, O_p near 1: errors of the sum do not average out",
+               {0, -50, 1e3}, partial_ties),
   };
   return table;
 }
@@ -116,6 +143,14 @@ void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& sp
 
 const std::vector<InputFamily>& all_input_families() {
   return families();
+}
+
+std::vector<const InputFamily*> families_of(const Operation& operation) {
+  std::vector<const InputFamily*> of_it;
+  for (const InputFamily& family : families()) {
+    if (family.operation == &operation) of_it.push_back(&family);
+  }
+  return of_it;
 }
 
 void add_input_family(InputFamily family) {

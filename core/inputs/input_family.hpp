@@ -13,7 +13,8 @@
 
 namespace attest {
 
-/// A way to fill Q, K and V. Each family exists because some bug is invisible without it.
+/// A way to fill the inputs of an operation. Each family exists because some bug is invisible
+/// without it.
 struct InputFamily {
   std::string name;
   std::string summary;             ///< one line: what it looks like and which bug it exposes
@@ -23,9 +24,12 @@ struct InputFamily {
   std::function<std::optional<std::string>(const Problem&)> unsupported;
   /// Head dims it exists for; empty: any. Generators draw head_dim from these.
   std::vector<std::int64_t> head_dims = {};
+  const Operation* operation = &forward_operation;  ///< whose inputs it fills
 };
 
 [[nodiscard]] const std::vector<InputFamily>& all_input_families();
+/// Those that fill the inputs of the operation, in the same order.
+[[nodiscard]] std::vector<const InputFamily*> families_of(const Operation& operation);
 /// Adds a family at run time (captured activations). Throws InvalidInput if the name is taken.
 void add_input_family(InputFamily family);
 /// Throws InvalidInput listing the known names.

@@ -8,8 +8,12 @@ namespace attest {
 
 std::vector<std::string> features_of(const KernelInfo& kernel, const Case& c) {
   std::vector<std::string> names;
+  const auto is_asked = [&](const Feature& feature) {
+    return feature.operations.empty() ||
+           std::ranges::find(feature.operations, c.problem.operation) != feature.operations.end();
+  };
   for (const Feature& feature : all_features()) {
-    if (feature.holds(kernel, c)) names.push_back(feature.name);
+    if (is_asked(feature) && feature.holds(kernel, c)) names.push_back(feature.name);
   }
   return names;
 }

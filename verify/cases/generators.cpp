@@ -16,6 +16,7 @@
 #include "core/run/registry.hpp"
 #include "verify/cases/extras.hpp"
 #include "verify/cases/heavy_tail.hpp"
+#include "verify/cases/own_fields.hpp"
 #include "verify/cases/rounding.hpp"
 #include "verify/cases/shrinking.hpp"
 
@@ -39,11 +40,11 @@ constexpr std::array<HeadCounts, 20> head_counts{
 constexpr std::array<HeadCounts, 8> packed_head_counts{
     {{8, 1}, {8, 1}, {16, 2}, {5, 1}, {10, 2}, {6, 2}, {7, 1}, {12, 4}}};
 
-std::vector<const InputFamily*> matching_families(const std::string& glob) {
-  std::vector<const InputFamily*> matching;
-  for (const InputFamily& family : all_input_families()) {
-    if (matches_glob(family.name, glob)) matching.push_back(&family);
-  }
+std::vector<const InputFamily*> matching_families(const Operation& operation,
+                                                  const std::string& glob) {
+  std::vector<const InputFamily*> matching = families_of(operation);
+  std::erase_if(matching,
+                [&](const InputFamily* family) { return !matches_glob(family->name, glob); });
   if (matching.empty()) {
     throw InvalidInput(
         fmt::format("--family '{}' matches no input family; see attest list inputs", glob));
@@ -161,8 +162,9 @@ bool has_late_maxima(const InputFamily* family) {
   return std::ranges::find(late_maxima, family->name) != late_maxima.end();
 }
 
-const InputFamily& draw_family(const GeneratorOptions& options, bool late) {
-  std::vector<const InputFamily*> families = matching_families(options.families);
+const InputFamily& draw_family(const Operation& operation, const GeneratorOptions& options,
+                               bool late) {
+  std::vector<const InputFamily*> families = matching_families(operation, options.families);
   if (late && std::ranges::any_of(families, has_late_maxima)) {
     std::erase_if(families, std::not_fn(has_late_maxima));
   }
@@ -190,7 +192,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
                  bool many_tiles) {
   Case c;
   c.kernel = kernel.name;
-  const InputFamily& family = draw_family(options, many_tiles);
+  const InputFamily& family = draw_family(*kernel.operation, options, many_tiles);
   Problem& p = c.problem;
   p.operation = kernel.operation;
   p.element_type = *gen::elementOf(kernel.element_types);
@@ -269,6 +271,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
     const bool many_tiles = kind != nullptr && kind->weight == &LengthWeights::many_tiles;
     c = draw_within(kernel, options, usual, many_tiles);
   }
+  draw_own_fields(kernel, c->problem);
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
   c->layouts =
       fitted(kernel.layout_needs, c->problem, draw_layouts(kernel, c->problem, may_be_far));

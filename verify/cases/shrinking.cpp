@@ -110,6 +110,7 @@ void add_smaller_windows(const Case& c, const Add& add) {
 
 bool has_inputs(const Case& c) {
   const InputFamily& family = input_family(c.inputs.family);
+  if (family.operation != c.problem.operation) return false;
   if (!family.head_dims.empty() &&
       std::ranges::find(family.head_dims, c.problem.head_dim) == family.head_dims.end()) {
     return false;

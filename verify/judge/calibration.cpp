@@ -25,7 +25,8 @@ constexpr std::uint64_t calibration_stream = 0x63616c;  // "cal": apart from all
 const InputFamily& family_of(const CalibrationOptions& options,
                              const std::function<std::int64_t(std::int64_t)>& pick) {
   std::vector<const InputFamily*> random, captured;
-  for (const InputFamily& family : all_input_families()) {
+  for (const InputFamily* one : families_of(forward_operation)) {
+    const InputFamily& family = *one;
     if (!matches_glob(family.name, options.families)) continue;
     (family.head_dims.empty() ? random : captured).push_back(&family);
   }

@@ -24,6 +24,7 @@ Law statistic_law(Statistic statistic, std::string statement, std::string failur
   law.name = info_of(statistic).name;
   law.statement = std::move(statement);
   law.layer = Layer::statistics;
+  law.operations = {&forward_operation};
   law.applies = [statistic](Run& run) {
     return is_modelled(run, info_of(statistic).tensor) && has_enough(statistic, run.error_models());
   };

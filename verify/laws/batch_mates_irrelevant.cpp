@@ -53,7 +53,7 @@ Check check_alone(Run& run) {
   Agreement agreement;
   if (!claims_same_bits(run.kernel(), {.batch = true, .addresses = true})) {
     const Answer among_others = mapped(run.answer(), [&](const OutputAnswer& output) {
-      return OutputAnswer{.bound = only(output.bound, last)};
+      return OutputAnswer{.value = {}, .bound = only(output.bound, last), .own_error = {}};
     });
     agreement = within_bounds(run.answer_to(alone.problem, alone.plan, inputs), among_others);
   }

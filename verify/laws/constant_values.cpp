@@ -29,6 +29,7 @@ const LawRegistration registration{
                   "the roundings of the weighted mean, and LSE is within its bound",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
+     .operations = {&forward_operation},
      .applies = {},
      .check = [](Run& run) {
        const Inputs inputs = with_constant_values(run, run.inputs());

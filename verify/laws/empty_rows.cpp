@@ -19,6 +19,7 @@ bool has_empty_rows(Run& run) {
 const LawRegistration registration{
     {.name = "empty_rows",
      .statement = "a row that sees no key has O exactly 0 and LSE -infinity",
+     .operations = {&forward_operation},
      .applies = has_empty_rows,
      .check = [](Run& run) {
        const Problem& problem = run.problem();

@@ -81,6 +81,7 @@ const LawRegistration registration{
                   "mean of V (within the bound where a declared rounding is on the way), and ln n "
                   "within its bound",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) { return has_such_rows(run.problem()) && run.problem().key_len < (1 << 20); },
      .check =

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -25,6 +26,7 @@ const LawRegistration registration{
      .statement = "on a GPU: the SIMT executor gives the same bits of O and LSE (kernels whose "
                   "exponential is ex2.approx)",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            return twin_of(run) != nullptr && has_arithmetic_that_the_executor_repeats(run);

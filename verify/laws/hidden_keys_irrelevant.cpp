@@ -107,6 +107,7 @@ const LawRegistration registration{
                   "window and padded ones, by NaN or by a huge number (by the largest of the head, "
                   "where heads may be scaled by that), changes none of its bits",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies = [](Run& run) { return drawn_row(run).has_value(); },
      .check =
          [](Run& run) {

@@ -44,6 +44,7 @@ const LawRegistration registration{
                   "the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            return run.kernel().features.softcap &&

@@ -123,6 +123,7 @@ const LawRegistration registration{
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
      // A softcap makes a finite score of an infinite one. Parts of an infinity are NaN.
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();

@@ -46,6 +46,7 @@ const LawRegistration registration{
                   "NaN where the weight may underflow or V is multiplied in parts; never a finite "
                   "number) and changes no other bit of kernels that keep a hidden NaN out",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies = [](Run& run) { return run.problem().key_len > 0 && run.problem().query_len > 0; },
      .check =
          [](Run& run) {

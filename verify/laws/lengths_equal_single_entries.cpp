@@ -1,6 +1,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -27,6 +28,7 @@ const LawRegistration registration{
          "the sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            const auto b = drawn_entry(run);

@@ -53,6 +53,7 @@ const LawRegistration registration{
                   "however small its weight) and changes no other bit; kernels that do not keep "
                   "a hidden NaN out are held to the first, for V",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();

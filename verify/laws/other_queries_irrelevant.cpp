@@ -63,6 +63,7 @@ const LawRegistration registration{
          "a row whose query stays keeps its bits, whatever the other queries become: no reference "
          "that it shares with its neighbours, no other's maximum",
      .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
      .applies = [](Run& run) { return run.problem().rows() > 1 && run.problem().key_len > 0; },
      .check = check_kept_rows}};
 

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -25,6 +26,7 @@ const LawRegistration registration{
                   "sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            const auto b = drawn_entry(run);

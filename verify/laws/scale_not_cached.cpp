@@ -22,6 +22,7 @@ const LawRegistration registration{
          "its own bits again",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
+     .operations = {&forward_operation},
      .applies =
          [](Run& run) {
            const Case other = with_other_scale(run);
