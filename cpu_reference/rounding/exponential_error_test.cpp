@@ -47,6 +47,33 @@ TEST(ExponentialError, library_and_folded_exponentials_of_rounded_differences_st
   EXPECT_GT(of_folded, 0.1);
 }
 
+TEST(ExponentialError, an_exponential_at_the_limits_of_a_coarse_declaration_stays_within_it) {
+  // So coarse that the logarithm of the error is not the error.
+  for (const ExpMethod& coarse :
+       {ExpMethod{.name = "constant", .relative_error = 0x1p-5, .argument_error = 0x1p-14},
+        ExpMethod{.name = "growing", .relative_error = 0x1p-22, .argument_error = 0x1p-8},
+        ExpMethod{.name = "both", .relative_error = 0x1p-2, .argument_error = 0x1p-9}}) {
+    for (const double sign : {-1.0, 1.0}) {
+      const auto limit = [&](float x) {
+        const double size = -static_cast<double>(x);
+        const double error = coarse.relative_error + coarse.argument_error * size;
+        // Short of the limit by more than the rounding to fp32.
+        return static_cast<float>(std::exp(-size) * (1 + sign * (error - 0x1p-23)));
+      };
+      const double worst = worst_exponential(coarse, limit, -87);
+      EXPECT_LE(worst, 1) << coarse.name;
+      EXPECT_GT(worst, 0.5) << coarse.name;
+    }
+  }
+}
+
+TEST(ExponentialError, an_exponential_that_may_vanish_says_nothing_but_of_equal_numbers) {
+  const ExponentialError error = exponential_error(
+      {.name = "useless", .relative_error = 0x1p-22, .argument_error = 0.5}, fp32_arithmetic);
+  EXPECT_GT(error.per_difference, 1e30);
+  EXPECT_EQ(error.per_difference * 0, 0);
+}
+
 TEST(ExponentialError, the_rounding_of_the_difference_is_needed) {
   const ExpMethod perfect{.name = "correctly rounded", .relative_error = 0, .argument_error = 0};
   const auto computed = [](float x) {
