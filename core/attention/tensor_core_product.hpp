@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
-#include "core/attention/precision_plan.hpp"
+#include "core/attention/accumulation.hpp"
 
 namespace attest {
 

@@ -5,18 +5,9 @@
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
+#include "cpu_reference/rounding/arithmetic.hpp"
 
 namespace attest {
-
-/// The arithmetic between the points that a plan names.
-struct Arithmetic {
-  double unit_roundoff;
-  double min_normal;  ///< results below may be flushed to zero
-  double min_subnormal;
-  double max_finite;
-};
-inline constexpr Arithmetic fp32_arithmetic{0x1p-24, 0x1p-126, 0x1p-149, 0x1.fffffep127};
-inline constexpr Arithmetic fp64_arithmetic{0x1p-53, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023};
 
 /// What the bound of a row needs besides data. All are absolute or relative errors, none is
 /// negative.

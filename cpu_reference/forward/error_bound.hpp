@@ -7,6 +7,8 @@
 
 #include "core/base/host_device.hpp"
 #include "cpu_reference/forward/bound_constants.hpp"
+#include "cpu_reference/rounding/evaluation_slack.hpp"
+#include "cpu_reference/rounding/stored_rounding.hpp"
 
 namespace attest {
 
@@ -129,11 +131,6 @@ namespace attest {
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
 /// that of an ideal kernel.
 
-/// The bound was evaluated with computed weights and sums. Their error is that of double
-/// arithmetic, at most 1e-8 of what the bound allows the kernel in the exponent and (n + d) 2^-50
-/// in the sums; these factors absorb it.
-inline constexpr double exponent_slack = 1 + 0x1p-20;
-inline constexpr double evaluation_slack = 1 + 0x1p-10;
 /// G above which (a) and (b) of step 3 are hardly better than (c) and are not evaluated.
 inline constexpr double largest_useful_growth = 8;
 /// max_j ln(p_j e^H_j) above which ln sum_j p_j e^H_j is bounded by that maximum plus ln n, as the
@@ -235,10 +232,7 @@ ATTEST_HOST_DEVICE Number core_error(const BoundConstants& c, const RowSummary<N
 template <class Number>
 ATTEST_HOST_DEVICE Number output_error(const BoundConstants& c, const Number& o,
                                        const Number& core) {
-  using std::abs;
-  const Number largest = abs(o) + core;
-  if (!(largest < c.output_max)) return std::numeric_limits<double>::infinity();
-  return core + c.output_rounding * largest + c.output_absolute;
+  return stored_error<Number>({c.output_rounding, c.output_absolute, c.output_max}, o, core);
 }
 
 /// Step 7.

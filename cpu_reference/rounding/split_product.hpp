@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/attention/precision_plan.hpp"
+#include "core/attention/parts.hpp"
 #include "core/attention/tensor_core_product.hpp"
 
 namespace attest {

@@ -1,8 +1,7 @@
-#include "core/attention/precision_plan.hpp"
+#include "core/attention/exp_method.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.hpp"
@@ -18,67 +17,7 @@ constexpr double ulp = 2 * unit_roundoff;
 // underflow terms.
 constexpr double largest_argument = 104;
 
-Accumulation tensor_core(int fused_terms, int fraction_bits) {
-  return {Accumulation::Kind::tensor_core, fused_terms, fraction_bits};
-}
-
 }  // namespace
-
-Accumulation volta() {
-  return tensor_core(4, 23);
-}
-Accumulation turing() {
-  return tensor_core(4, 24);
-}
-Accumulation ampere() {
-  return tensor_core(8, 24);
-}
-Accumulation ada() {
-  return tensor_core(8, 24);
-}
-Accumulation hopper() {
-  return tensor_core(16, 25);
-}
-Accumulation blackwell() {
-  return tensor_core(16, 25);
-}
-
-Accumulation hopper_tf32() {
-  return tensor_core(8, 25);
-}
-
-const ElementFormat& part_format(Parts::Format format) {
-  // TF32 has fp32's exponents and fp16's significand.
-  static constexpr ElementFormat tf32{"tf32", 4, 11, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136};
-  switch (format) {
-    case Parts::Format::fp16:
-      return format_of(ElementType::fp16);
-    case Parts::Format::bf16:
-      return format_of(ElementType::bf16);
-    case Parts::Format::tf32:
-      return tf32;
-    case Parts::Format::whole:
-      break;
-  }
-  return format_of(ElementType::fp32);
-}
-
-double rest_of(const Parts& how, int parts) {
-  if (how.format == Parts::Format::whole) return 0;
-  // Rounding to p bits leaves half an ulp of [2^e, 2^(e+1)), 2^(e-p), or less than that: then the
-  // next part has its ulp from the binade below. A cut leaves twice as much.
-  const int cut = std::max(0, how.cut - (how.count - parts));
-  const int bits = parts * (part_format(how.format).significand_bits + 1) - 1 - cut;
-  // A rest is a multiple of the fp32 number's last bit, 2^(e-23); that of a cut is less than twice
-  // half an ulp.
-  if (bits >= 24) return 0;
-  return std::ldexp(1.0, -bits) - (cut > 0 ? 0x1p-23 : 0);
-}
-
-double part_floor(const Parts& how) {
-  if (how.format == Parts::Format::whole) return 0;
-  return part_format(how.format).min_subnormal / (how.cut > 0 ? 1 : 2);
-}
 
 ExpMethod library_expf() {
   return {"expf", 2 * ulp, 0};
