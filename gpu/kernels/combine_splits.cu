@@ -16,8 +16,10 @@
 //   NaN weight.
 // Limits
 //   P as shared memory allows: 48 KiB over the warps of a block.
+#ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 
 #include <algorithm>
 

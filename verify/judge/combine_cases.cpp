@@ -11,7 +11,7 @@ namespace attest {
 bool merges_exactly(Run& run) {
   const Roundings roundings = run.kernel().precision(run.problem(), run.the_case().plan);
   const auto& how = roundings.as<MergeRoundings>();
-  return how.exp.is_one_at_zero && how.division_error <= fp32_roundoff;
+  return how.exp.is_one_at_zero && how.division_error <= format_of(ElementType::fp32).unit_roundoff;
 }
 
 Case with_parts(const Run& run, std::int64_t parts) {

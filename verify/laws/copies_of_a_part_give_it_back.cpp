@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/inputs/random.hpp"
 #include "core/operations/combine.hpp"
 #include "verify/judge/combine_cases.hpp"
 
