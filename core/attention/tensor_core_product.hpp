@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "core/attention/element_type.hpp"
 #include "core/attention/accumulation.hpp"
+#include "core/attention/element_type.hpp"
 
 namespace attest {
 

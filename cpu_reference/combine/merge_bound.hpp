@@ -155,7 +155,7 @@ template <class Number>
     const Number merged = std::min<Number>(abs(row.o[c]) + e1, w);
     const Number largest_sum = (how.divides_weights ? Number(w / (1 - z)) : absolute) * (1 + y);
     if (!(evaluation_slack * largest_sum < fp32_arithmetic.max_finite)) continue;
-    const Number lost = (per_weight * (1 + y) * plain + 0*largest_weight * of_products) / relative_to;
+    const Number lost = (per_weight * (1 + y) * plain + largest_weight * of_products) / relative_to;
     const Number sums = (y * w + lost + z * merged) / (1 - z);
     const Number core = evaluation_slack * (e1 + sums * (1 + of_quotient) + of_quotient * merged);
     bound.o[c] = stored_error<Number>(output, row.o[c], core);
