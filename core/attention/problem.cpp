@@ -1,116 +1,84 @@
 #include "core/attention/problem.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
-#include <type_traits>
+#include <set>
+#include <span>
 
+#include "core/attention/operation.hpp"
+#include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/safetensors.hpp"
 
 namespace attest {
 namespace {
 
-// Larger sizes are legal for kernels, but a product of four of them must fit in 63 bits.
-constexpr std::int64_t max_len = std::int64_t{1} << 24;
-constexpr std::int64_t max_heads = std::int64_t{1} << 16;
-constexpr std::int64_t max_head_dim = 1024;
 constexpr std::int64_t max_packed_rows = (std::int64_t{1} << 31) - 1;
 
-void require_within(std::string_view field, std::int64_t value, std::int64_t low,
-                    std::int64_t high) {
-  if (value < low || value > high) {
-    throw InvalidInput(
-        fmt::format("problem field '{}' is {}; allowed: {} to {}", field, value, low, high));
-  }
-}
+/// The prefix of a field that stands behind the one before it: `h12/4`.
+constexpr std::string_view behind = "/";
 
-/// The parts of a Problem's text that were given.
-struct GivenParts {
-  std::optional<std::int64_t> batch, query_heads, kv_heads, query_len, key_len, head_dim;
-  std::optional<Mask> mask;
-  std::optional<ElementType> element_type;
-  std::optional<float> scale;
-  Problem rest;  ///< what has a default of its own
-};
+/// Both lengths at once, in text.
+constexpr std::string_view both_lengths = "n", both_lengths_example = "n4096 (both lengths)";
 
 [[noreturn]] void reject_part(std::string_view part) {
-  throw InvalidInput(fmt::format(
-      "problem: '{}' is unknown; allowed: b8, h12 or h12/4, q4096, k4096, n4096 (both lengths), "
-      "d64, dv64, scale0.125, softcap30, a mask, left64, right0, lengths7, padding7, an element "
-      "type",
-      printable(part)));
+  std::vector<std::string_view> examples;
+  for (const ProblemField& field : problem_fields()) examples.push_back(field.example);
+  throw InvalidInput(fmt::format("problem: '{}' is unknown; allowed: {}, {}", printable(part),
+                                 fmt::join(examples, ", "), both_lengths_example));
 }
 
-template <typename Number>
-Number number_from(std::string_view digits, std::string_view part) {
-  Number number{};
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size()) reject_part(part);
-  return number;
+/// A Problem of whose fields only some are given.
+struct GivenFields {
+  Problem problem;
+  std::set<const ProblemField*> fields;
+
+  /// `text` is the field's value, in `part` of a Problem's text.
+  void read(const ProblemField& field, std::string_view text, std::string_view part) {
+    const std::optional<FieldValue> value = value_from(field, text);
+    if (!value) reject_part(part);
+    set_value(field, problem, *value);
+    fields.insert(&field);
+  }
+};
+
+/// The field whose prefix is the longest that the part begins with; nullptr: there is none.
+const ProblemField* field_of_prefix(std::string_view part) {
+  const ProblemField* longest = nullptr;
+  for (const ProblemField& field : problem_fields()) {
+    if (field.prefix.empty() || !part.starts_with(field.prefix)) continue;
+    if (longest == nullptr || field.prefix.size() > longest->prefix.size()) longest = &field;
+  }
+  return longest;
 }
 
-void read_part(std::string_view part, GivenParts& given) {
-  for (const Mask mask : all_masks()) {
-    if (name_of(mask) == part) {
-      given.mask = mask;
-      return;
+void read_problem_part(std::string_view part, GivenFields& given) {
+  const std::span<const ProblemField> fields = problem_fields();
+  for (const ProblemField& field : fields) {
+    if (field.kind() == FieldKind::choice && field.prefix.empty() && value_from(field, part)) {
+      return given.read(field, part, part);
     }
   }
-  for (const ElementType type : all_element_types()) {
-    if (format_of(type).name == part) {
-      given.element_type = type;
-      return;
+  if (part.starts_with(both_lengths)) {
+    for (const ProblemField& field : fields) {
+      const bool is_length = field.name == "query_len" || field.name == "key_len";
+      if (is_length) given.read(field, part.substr(both_lengths.size()), part);
     }
-  }
-  const auto read = [&](std::string_view name, auto& number) {
-    if (!part.starts_with(name)) return false;
-    using Number = std::remove_reference_t<decltype(number)>;
-    number = number_from<Number>(part.substr(name.size()), part);
-    return true;
-  };
-  if (part.starts_with("scale")) {
-    given.scale = number_from<float>(part.substr(5), part);
     return;
   }
-  if (read("softcap", given.rest.softcap) || read("left", given.rest.window.left) ||
-      read("right", given.rest.window.right) || read("dv", given.rest.value_dim) ||
-      read("lengths", given.rest.length_seed) || read("padding", given.rest.padding_seed)) {
-    return;
-  }
-  const std::string_view digits = part.substr(1);
-  const auto size = [&] { return number_from<std::int64_t>(digits, part); };
-  switch (part.front()) {
-    case 'b':
-      given.batch = size();
-      return;
-    case 'h': {
-      const std::size_t slash = std::min(digits.find('/'), digits.size());
-      given.query_heads = number_from<std::int64_t>(digits.substr(0, slash), part);
-      if (slash < digits.size()) {
-        given.kv_heads = number_from<std::int64_t>(digits.substr(slash + 1), part);
-      }
-      return;
-    }
-    case 'q':
-      given.query_len = size();
-      return;
-    case 'k':
-      given.key_len = size();
-      return;
-    case 'n':
-      given.query_len = given.key_len = size();
-      return;
-    case 'd':
-      given.head_dim = size();
-      return;
-    default:
-      reject_part(part);
-  }
+  const std::size_t slash = std::min(part.find(behind), part.size());
+  const ProblemField* const field = field_of_prefix(part.substr(0, slash));
+  if (field == nullptr) reject_part(part);
+  given.read(*field, part.substr(0, slash).substr(field->prefix.size()), part);
+  if (slash == part.size()) return;
+  const ProblemField* const next = field + 1;
+  if (field == &fields.back() || next->prefix != behind) reject_part(part);
+  given.read(*next, part.substr(slash + behind.size()), part);
 }
 
 /// Sums of the lengths of the entries before.
@@ -197,74 +165,50 @@ double forward_flops(const Problem& problem) {
 }
 
 std::string to_string(const Problem& problem) {
-  std::string text =
-      fmt::format("b{} h{}/{} q{} k{} d{} {} {}", problem.batch, problem.query_heads,
-                  problem.kv_heads, problem.query_len, problem.key_len, problem.head_dim,
-                  name_of(problem.mask), format_of(problem.element_type).name);
-  const auto add = [&](bool is_set, std::string_view name, auto value) {
-    if (is_set) text += fmt::format(" {}{}", name, value);
-  };
-  add(problem.window.left >= 0, "left", problem.window.left);
-  add(problem.window.right >= 0, "right", problem.window.right);
-  add(problem.value_dim != 0, "dv", problem.value_dim);
-  add(problem.scale != default_scale(problem.head_dim), "scale", problem.scale);
-  add(problem.softcap != 0, "softcap", problem.softcap);
-  add(problem.length_seed != 0, "lengths", problem.length_seed);
-  add(problem.padding_seed != 0, "padding", problem.padding_seed);
-  return text;
+  // What all problems say, then what only some of them have, then the rest.
+  std::array<std::string, 3> texts;
+  for (const ProblemField& field : problem_fields()) {
+    if (!field.is_always_written && has_default(field, problem)) continue;
+    std::string& text = texts[field.is_always_written ? 0 : field.belongs_to != nullptr ? 1 : 2];
+    if (field.prefix != behind) text += ' ';
+    text += fmt::format("{}{}", field.prefix, text_of(field, problem));
+  }
+  return fmt::format("{}", fmt::join(texts, "")).substr(1);
 }
 
 Problem problem_from_string(std::string_view text) {
-  GivenParts given;
+  GivenFields given;
   constexpr std::string_view separators = " ,";
   for (std::size_t begin = text.find_first_not_of(separators); begin != text.npos;
        begin = text.find_first_not_of(separators)) {
     const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    read_part(text.substr(begin, end - begin), given);
+    read_problem_part(text.substr(begin, end - begin), given);
     text.remove_prefix(end);
   }
-  Problem problem = given.rest;
-  problem.batch = given.batch.value_or(problem.batch);
-  problem.query_heads = given.query_heads.value_or(problem.query_heads);
-  problem.query_len = given.query_len.value_or(problem.query_len);
-  problem.head_dim = given.head_dim.value_or(problem.head_dim);
-  problem.mask = given.mask.value_or(problem.mask);
-  problem.element_type = given.element_type.value_or(problem.element_type);
-  problem.kv_heads = given.kv_heads.value_or(problem.query_heads);
-  problem.key_len = given.key_len.value_or(problem.query_len);
-  problem.scale = given.scale.value_or(default_scale(std::max<std::int64_t>(problem.head_dim, 1)));
-  validate(problem);
-  return problem;
+  follow_given(given.problem,
+               [&](const ProblemField& field) { return given.fields.contains(&field); });
+  validate(given.problem);
+  return given.problem;
 }
 
 void validate(const Problem& problem) {
-  require_within("batch", problem.batch, 1, max_heads);
-  require_within("query_heads", problem.query_heads, 1, max_heads);
-  require_within("kv_heads", problem.kv_heads, 1, problem.query_heads);
-  require_within("query_len", problem.query_len, 0, max_len);
-  require_within("key_len", problem.key_len, 0, max_len);
-  require_within("head_dim", problem.head_dim, 1, max_head_dim);
-  require_within("value_dim", problem.value_dim, 0, max_head_dim);
-  require_within("window.left", problem.window.left, -1, max_len);
-  require_within("window.right", problem.window.right, -1, max_len);
+  for (const ProblemField& field : problem_fields()) require_in_range(field, problem);
+  // What fields ask of each other.
   if (!is_window(problem.mask) && problem.window != Window{}) {
     throw InvalidInput(fmt::format(
         "problem field 'window' is set (left {}, right {}) but the mask is {}; allowed: "
         "with window_top_left and window_bottom_right",
         problem.window.left, problem.window.right, name_of(problem.mask)));
   }
+  for (const ProblemField& field : problem_fields()) {
+    const bool belongs = field.belongs_to == nullptr || field.belongs_to(problem);
+    if (belongs || has_default(field, problem)) continue;
+    throw InvalidInput(fmt::format("problem field '{}' is {}, but {} has no such field", field.name,
+                                   text_of(field, problem), problem.operation->name));
+  }
   if (problem.query_heads % problem.kv_heads != 0) {
     throw InvalidInput(fmt::format("problem field 'kv_heads' is {}; it must divide query_heads, {}",
                                    problem.kv_heads, problem.query_heads));
-  }
-  if (!std::isfinite(problem.scale)) {
-    throw InvalidInput(
-        fmt::format("problem field 'scale' is {}; allowed: any finite number", problem.scale));
-  }
-  if (!std::isfinite(problem.softcap) || problem.softcap < 0) {
-    throw InvalidInput(
-        fmt::format("problem field 'softcap' is {}; allowed: 0 (none) or a finite positive number",
-                    problem.softcap));
   }
   const std::int64_t longest = std::max(problem.query_len, problem.key_len);
   if (problem.length_seed != 0 && problem.batch * longest > max_packed_rows) {

@@ -8,8 +8,10 @@
 #include <cmath>
 #include <initializer_list>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/json_limits.hpp"
@@ -18,18 +20,15 @@
 namespace attest {
 namespace {
 
-Json problem_json(const Problem& p) {
-  Json json = {{"batch", p.batch},        {"query_heads", p.query_heads},
-               {"kv_heads", p.kv_heads},  {"query_len", p.query_len},
-               {"key_len", p.key_len},    {"head_dim", p.head_dim},
-               {"mask", name_of(p.mask)}, {"element_type", format_of(p.element_type).name},
-               {"scale", p.scale}};
-  if (p.value_dim != 0) json["value_dim"] = p.value_dim;
-  if (p.window.left >= 0) json["window_left"] = p.window.left;
-  if (p.window.right >= 0) json["window_right"] = p.window.right;
-  if (p.softcap != 0) json["softcap"] = p.softcap;
-  if (p.length_seed != 0) json["length_seed"] = p.length_seed;
-  if (p.padding_seed != 0) json["padding_seed"] = p.padding_seed;
+Json problem_json(const Problem& problem) {
+  Json json;
+  for (const bool is_required : {true, false}) {
+    for (const ProblemField& field : problem_fields()) {
+      if (field.is_required() != is_required) continue;
+      if (!is_required && has_default(field, problem)) continue;
+      std::visit([&](const auto& value) { json[field.name] = value; }, value_of(field, problem));
+    }
+  }
   return json;
 }
 
@@ -93,10 +92,10 @@ class Object {
     }
     return value.get<double>();
   }
-  [[nodiscard]] std::string text(const std::string& key) const {
+  [[nodiscard]] const std::string& text(const std::string& key) const {
     const Json& value = at(key);
     if (!value.is_string()) fail(key, "a string", value);
-    return value.get<std::string>();
+    return value.get_ref<const std::string&>();
   }
   /// 1 for the first of the names, and so on.
   [[nodiscard]] std::int64_t choice(const std::string& key,
@@ -162,37 +161,32 @@ Layouts layouts_from(const Json& json, const Operation& operation, std::string_v
   return layouts;
 }
 
-Problem problem_from(const Json& json, std::string_view where) {
-  const Object object(json, "problem", where,
-                      {"batch", "query_heads", "kv_heads", "query_len", "key_len", "head_dim",
-                       "value_dim", "mask", "window_left", "window_right", "element_type", "scale",
-                       "softcap", "length_seed", "padding_seed"});
-  // Left out where it has its default.
-  const auto integer_or = [&](const std::string& key, std::int64_t low, std::int64_t otherwise) {
-    return json.contains(key) ? object.integer(key, low, std::int64_t{1} << 40) : otherwise;
-  };
-  const auto seed_or_0 = [&](const std::string& key) {
-    return json.contains(key) ? object.seed(key) : 0;
-  };
+FieldValue value_from(const Object& object, const ProblemField& field, const std::string& key) {
   constexpr std::int64_t any = std::int64_t{1} << 40;  // validate() knows the real limits
-  const Problem problem{
-      .batch = object.integer("batch", 0, any),
-      .query_heads = object.integer("query_heads", 0, any),
-      .kv_heads = object.integer("kv_heads", 0, any),
-      .query_len = object.integer("query_len", 0, any),
-      .key_len = object.integer("key_len", 0, any),
-      .head_dim = object.integer("head_dim", 0, any),
-      .value_dim = integer_or("value_dim", 0, 0),
-      .mask = with_place(where, [&] { return mask_from_name(object.text("mask")); }),
-      .window = {.left = integer_or("window_left", -1, -1),
-                 .right = integer_or("window_right", -1, -1)},
-      .element_type =
-          with_place(where, [&] { return element_type_from_name(object.text("element_type")); }),
-      .scale = static_cast<float>(object.number("scale")),
-      .softcap = json.contains("softcap") ? static_cast<float>(object.number("softcap")) : 0.0F,
-      .length_seed = seed_or_0("length_seed"),
-      .padding_seed = seed_or_0("padding_seed"),
-  };
+  switch (field.kind()) {
+    case FieldKind::size:
+      return object.integer(key, std::min<std::int64_t>(0, std::llround(field.low)), any);
+    case FieldKind::seed:
+      return object.seed(key);
+    case FieldKind::real:
+      return static_cast<float>(object.number(key));
+    case FieldKind::choice:
+      break;
+  }
+  return object.text(key);
+}
+
+Problem problem_from(const Json& json, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const ProblemField& field : problem_fields()) names.push_back(field.name);
+  const Object object(json, "problem", where, names);
+  Problem problem;
+  for (const ProblemField& field : problem_fields()) {
+    const std::string key(field.name);
+    if (!field.is_required() && !json.contains(key)) continue;
+    const FieldValue value = value_from(object, field, key);
+    with_place(where, [&] { set_value(field, problem, value); });
+  }
   with_place(where, [&] { validate(problem); });
   return problem;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/attention/problem_field_test.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
 
@@ -61,6 +62,29 @@ TEST(Case, ExtrasOfTheProblemSurviveJson) {
   c.problem.length_seed = ~0ULL;
   c.problem.padding_seed = 1;
   EXPECT_EQ(case_from_json(to_json(c), "file.json"), c);
+}
+
+TEST(Case, EachFieldOfTheProblemSurvivesJsonAndIsCheckedInIt) {
+  Case c = a_case();
+  for (const ProblemField& field : problem_fields()) {
+    const std::string key = '"' + std::string(field.name) + '"';
+    c.problem = problem_with_other(field);
+    EXPECT_NE(to_json(c).find(key), std::string::npos) << to_json(c);
+    EXPECT_EQ(case_from_json(to_json(c), "test"), c) << field.name;
+    set_default(field, c.problem);
+    EXPECT_EQ(to_json(c).find(key) != std::string::npos, field.is_required()) << to_json(c);
+    if (is_valid(c.problem)) {
+      EXPECT_EQ(case_from_json(to_json(c), "test"), c) << field.name;
+    }
+    for (const Problem& problem : problems_out_of_range(field)) {
+      c.problem = problem;
+      const std::string complaint = message_of(to_json(c));
+      EXPECT_TRUE(complaint.starts_with("file.json: ")) << complaint;
+      EXPECT_NE(complaint.find('\'' + std::string(field.name) + '\''), std::string::npos)
+          << complaint;
+      EXPECT_EQ(complaint.find('\n'), std::string::npos) << complaint;
+    }
+  }
 }
 
 TEST(Case, JsonReadsBackAsTheSameCase) {

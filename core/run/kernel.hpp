@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
+#include "core/attention/features.hpp"
 #include "core/attention/layout.hpp"
 #include "core/attention/layout_needs.hpp"
 #include "core/attention/mask.hpp"
@@ -35,15 +36,6 @@ enum class Dataflow {
   standard,        ///< S and P are written and read back
   keys_outside,    ///< FA1: O and its statistics are read and written once a key tile
   queries_outside  ///< FA2: K and V are read once a query tile, O is written once
-};
-
-/// What a kernel offers beyond dense problems with at least one query. Windows are masks.
-struct Features {
-  bool no_queries = false;  ///< query_len 0
-  bool value_dim = false;   ///< V and O narrower or wider than Q and K
-  bool softcap = false;
-  bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
-  bool padding = false;  ///< hidden keys
 };
 
 /// A kernel under test: what it claims and how to run it. Registered by its own file

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
 #include "core/run/host_memory_device.hpp"
 
@@ -42,19 +43,10 @@ const DeviceFactory* find_factory(Executor executor) {
 
 std::optional<std::string> why_feature_is_missing(const KernelInfo& kernel,
                                                   const Problem& problem) {
-  const Features& has = kernel.features;
-  const auto sentence = [&](std::string_view what) {
-    return fmt::format("{} {}", kernel.name, what);
-  };
-  if (problem.query_len == 0 && !has.no_queries) return sentence("needs at least one query");
-  if (problem.output_dim() != problem.head_dim && !has.value_dim) {
-    return sentence("has no value_dim apart from head_dim");
+  for (const ProblemField& field : problem_fields()) {
+    if (!uses_feature(field, problem) || kernel.features.*field.feature->flag) continue;
+    return fmt::format("{} {}", kernel.name, field.feature->refusal);
   }
-  if (problem.softcap != 0 && !has.softcap) return sentence("has no softcap");
-  if (problem.length_seed != 0 && !has.lengths) {
-    return sentence("has no lengths of single entries of the batch");
-  }
-  if (problem.padding_seed != 0 && !has.padding) return sentence("has no padding of keys");
   return std::nullopt;
 }
 

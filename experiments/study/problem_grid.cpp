@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/study/language/evaluate.hpp"
-#include "experiments/study/language/problem_field.hpp"
+#include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {
 namespace {
@@ -35,50 +35,36 @@ std::string computed(const std::string& axis, const std::string& text, const Com
   return fmt::format("{:.15g}", value.mid);
 }
 
-void set_field(Problem& problem, const ProblemField& field, const std::string& text) {
-  if (field.name == "mask") {
-    problem.mask = mask_from_name(text);
-  } else if (field.name == "element_type") {
-    problem.element_type = element_type_from_name(text);
-  } else {
-    const double value = quantity_from(text).value().value;
-    const bool is_whole = field.kind != ProblemField::Kind::size || value == std::floor(value);
-    if (!(value >= field.low && value <= field.high) || !is_whole) {
-      throw InvalidInput(fmt::format("problem.{} is {}; allowed: {}number from {} to {}",
-                                     field.name, text, is_whole ? "a " : "a whole ",
-                                     format_number(field.low), format_number(field.high)));
-    }
-    field.set(problem, value);
+void set_axis(Problem& problem, const ProblemAxis& axis, const std::string& text) {
+  if (axis.is_choice()) return set_value(*axis.field, problem, text);
+  const double value = quantity_from(text).value().value;
+  const bool is_whole = !axis.is_whole() || value == std::floor(value);
+  if (!(value >= axis.low && value <= axis.high) || !is_whole) {
+    throw InvalidInput(fmt::format("problem.{} is {}; allowed: {}number from {} to {}", axis.name,
+                                   text, is_whole ? "a " : "a whole ", format_number(axis.low),
+                                   format_number(axis.high)));
   }
+  set_number(axis, problem, value);
 }
 
 Problem problem_from(Combination& axes) {
-  for (auto& [axis, text] : axes) {
-    const ProblemField& field = *find_problem_field(field_name(axis));
-    if (field.kind != ProblemField::Kind::choice) text = computed(axis, text, axes);
+  for (auto& [name, text] : axes) {
+    if (!find_problem_axis(field_name(name))->is_choice()) text = computed(name, text, axes);
   }
   Problem problem;
   const auto is_given = [&](std::string_view name) {
     return axes.contains(fmt::format("{}{}", prefix, name));
   };
-  // In the order of the table: later ones have earlier ones as their defaults.
-  for (const ProblemField& field : problem_fields()) {
-    if (const auto found = axes.find(fmt::format("{}{}", prefix, field.name));
-        found != axes.end()) {
-      set_field(problem, field, found->second);
-    } else if (field.name == "kv_heads") {
-      problem.kv_heads = problem.query_heads;
-    } else if (field.name == "key_len") {
-      problem.key_len = problem.query_len;
-    } else if (field.name == "scale") {
-      problem.scale = default_scale(problem.head_dim);
-    }
+  for (const ProblemAxis& axis : problem_axes()) {
+    const auto found = axes.find(fmt::format("{}{}", prefix, axis.name));
+    if (found != axes.end()) set_axis(problem, axis, found->second);
   }
-  if (!is_window(problem.mask)) {
-    // A window is for the masks among the values that have one.
-    problem.window = {};
-    axes.erase("problem.window_left");
-    axes.erase("problem.window_right");
+  follow_given(problem, [&](const ProblemField& field) { return is_given(field.axis_name()); });
+  // A window is for the masks among the values that have one.
+  for (const ProblemField& field : problem_fields()) {
+    if (field.belongs_to == nullptr || field.belongs_to(problem)) continue;
+    set_default(field, problem);
+    axes.erase(fmt::format("{}{}", prefix, field.axis_name()));
   }
   if (!is_given("length") && !is_given("query_len") && is_given("key_len"))
     problem.query_len = problem.key_len;

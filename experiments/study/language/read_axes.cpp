@@ -10,7 +10,7 @@
 #include "core/base/near_names.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/safetensors.hpp"
-#include "experiments/study/language/problem_field.hpp"
+#include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"
 
@@ -177,13 +177,13 @@ std::vector<Grid> read_problem(const YamlNode& node, std::vector<StudyError>& er
     check_problem(*map, errors);
     Grid& grid = grids.emplace_back();
     for (std::size_t i = 0; i < map->keys.size(); ++i) {
-      const ProblemField& field = *find_problem_field(map->keys[i].text);
+      const ProblemAxis& axis = *find_problem_axis(map->keys[i].text);
       const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
-        if (field.kind == ProblemField::Kind::choice) return value.text;
+        if (axis.is_choice()) return value.text;
         if (const auto number = number_of(value.text)) return text_of_number(*number);
-        return problem_expression(value, *map, std::string(field.name), errors);
+        return problem_expression(value, *map, std::string(axis.name), errors);
       };
-      grid.push_back(read_axis(map->keys[i], map->items[i], fmt::format("problem.{}", field.name),
+      grid.push_back(read_axis(map->keys[i], map->items[i], fmt::format("problem.{}", axis.name),
                                canonical, errors));
     }
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "experiments/study/language/kernel_choice.hpp"
-#include "experiments/study/language/problem_field.hpp"
+#include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/quantity.hpp"
 
 namespace attest {
@@ -26,8 +26,8 @@ bool is_value(const std::string& text, const Expression& literal) {
 bool is_computed(const std::string& axis, const std::string& value) {
   constexpr std::string_view prefix = "problem.";
   if (!axis.starts_with(prefix) || quantity_from(value)) return false;
-  const ProblemField* field = find_problem_field(axis.substr(prefix.size()));
-  return field != nullptr && field->kind != ProblemField::Kind::choice;
+  const ProblemAxis* of_problem = find_problem_axis(axis.substr(prefix.size()));
+  return of_problem != nullptr && !of_problem->is_choice();
 }
 
 std::string text_of(const Expression& literal) {

@@ -3,7 +3,7 @@
 
 #include "core/attention/plan.hpp"
 #include "core/records/hardware_counters.hpp"
-#include "experiments/study/language/problem_field.hpp"
+#include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 
 namespace attest {
@@ -38,18 +38,18 @@ Form expression_form(std::string example) {
 
 std::vector<SpecKey> problem_keys() {
   std::vector<SpecKey> keys;
-  for (const ProblemField& field : problem_fields()) {
+  for (const ProblemAxis& axis : problem_axes()) {
     Form form;
-    if (field.kind == ProblemField::Kind::choice) {
-      form = choice_form(choices_of(field));
+    if (axis.is_choice()) {
+      form = choice_form(choices_of(axis));
     } else {
-      form.kind = field.kind == ProblemField::Kind::size ? Form::Kind::whole : Form::Kind::number;
-      form.low = field.low;
-      form.high = field.high;
+      form.kind = axis.is_whole() ? Form::Kind::whole : Form::Kind::number;
+      form.low = axis.low;
+      form.high = axis.high;
       form.or_expression = true;
     }
     keys.push_back(
-        {.name = std::string(field.name), .summary = std::string(field.summary), .form = form});
+        {.name = std::string(axis.name), .summary = std::string(axis.summary), .form = form});
   }
   return keys;
 }

@@ -8,7 +8,7 @@
 #include "core/inputs/input_family.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/model_values.hpp"
-#include "experiments/study/language/problem_field.hpp"
+#include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {
 namespace {
@@ -21,8 +21,8 @@ constexpr std::array measured_names{
     "rate",        "rounds",     "sm_clock",      "power",
     "temperature", "error.rmse", "error.max_abs", "error.over_bound_max"};
 
-ValueType type_of(const ProblemField& field) {
-  return field.kind == ProblemField::Kind::choice ? text_type(choices_of(field)) : ValueType{};
+ValueType type_of(const ProblemAxis& axis) {
+  return axis.is_choice() ? text_type(choices_of(axis)) : ValueType{};
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ Vocabulary identity_vocabulary() {
   auto& names = vocabulary.names;
   names["kernel"] = text_type(study_kernel_names());
   names["executor"] = text_type({"gpu", "simt", "cpu"});
-  for (const ProblemField& field : problem_fields()) {
-    names[fmt::format("problem.{}", field.name)] = type_of(field);
+  for (const ProblemAxis& axis : problem_axes()) {
+    names[fmt::format("problem.{}", axis.name)] = type_of(axis);
   }
   for (const PlanField& field : plan_fields()) {
     names[fmt::format("plan.{}", field.name)] =
@@ -53,12 +53,12 @@ Value identity_value(std::string_view name, Executor executor, const Case& subje
   if (name == "inputs.magnitude") return Value::number(subject.inputs.magnitude);
   if (name == "inputs.seed") return Value::number(static_cast<double>(subject.inputs.seed));
   if (name.starts_with("problem.")) {
-    const ProblemField* field = find_problem_field(name.substr(8));
-    if (field == nullptr) return Value::missing(std::string(name));
-    std::string text = text_of(*field, subject.problem);
-    if (field->kind == ProblemField::Kind::choice) return Value::of_text(std::move(text));
+    const ProblemAxis* axis = find_problem_axis(name.substr(8));
+    if (axis == nullptr) return Value::missing(std::string(name));
+    std::string text = text_of(*axis, subject.problem);
+    if (axis->is_choice()) return Value::of_text(std::move(text));
     return text.empty() ? Value::missing(std::string(name))
-                        : Value::number(field->get(subject.problem));
+                        : Value::number(number_of(*axis, subject.problem));
   }
   for (const PlanField& field : plan_fields()) {
     if (name != fmt::format("plan.{}", field.name)) continue;
@@ -95,8 +95,8 @@ Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
 
 Vocabulary problem_vocabulary() {
   Vocabulary vocabulary;
-  for (const ProblemField& field : problem_fields()) {
-    if (field.kind != ProblemField::Kind::choice) vocabulary.names[std::string(field.name)] = {};
+  for (const ProblemAxis& axis : problem_axes()) {
+    if (!axis.is_choice()) vocabulary.names[std::string(axis.name)] = {};
   }
   return vocabulary;
 }
