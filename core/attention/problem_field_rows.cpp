@@ -41,9 +41,9 @@ std::vector<std::string_view> names_of_element_types() {
   return names;
 }
 
-using Rows = std::array<ProblemField, 18>;
+using FieldRows = std::array<ProblemField, 18>;
 
-Rows make_rows() {
+FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
   static const std::vector<std::string_view> element_types = names_of_element_types();
   static const std::vector<std::string_view> operations = names_of_operations();
@@ -223,7 +223,7 @@ Rows make_rows() {
 }  // namespace
 
 std::span<const ProblemField> problem_fields() {
-  static const Rows rows = make_rows();
+  static const FieldRows rows = make_rows();
   return rows;
 }
 
