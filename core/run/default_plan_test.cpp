@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/problem_field_test.hpp"
+
 namespace attest {
 namespace {
 
@@ -191,6 +193,36 @@ TEST(DefaultPlan, MayBeAMixtureOfOfferedPlansThatTheKernelTakes) {
 TEST(DefaultPlan, IsNothingForAKernelThatOffersNone) {
   EXPECT_FALSE(default_plan(kernel_offering({}), tuned_problem(), gpu,
                             table_of({row_for(tuned_problem(), "qt32")})));
+}
+
+// By name, by size or by whether its feature is used.
+TEST(TuningKey, TellsProblemsApartByTheFieldsThatEnterIt) {
+  for (const ProblemField& field : problem_fields()) {
+    Problem usual = problem_having(field), other = problem_with_other(field);
+    const TuningKey a = tuning_key("kernel", usual, gpu), b = tuning_key("kernel", other, gpu);
+    switch (field.in_tuning_key) {
+      case InTuningKey::no:
+        break;
+      case InTuningKey::as_near_bucket:
+        EXPECT_GT(octaves_between(a, b), 0) << field.name;
+        break;
+      default:
+        EXPECT_NE(a, b) << field.name;
+        EXPECT_EQ(octaves_between(a, b), std::nullopt) << field.name;
+    }
+    EXPECT_EQ(octaves_between(a, a), 0) << field.name;
+  }
+}
+
+TEST(TuningKey, HasItsPartsInTheOrderOfTheFile) {
+  std::vector<std::string_view> names;
+  for (const TuningKeyPart& part : tuning_key("kernel", {}, gpu).problem) {
+    names.push_back(part.name);
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{
+                "element_type", "mask", "head_dim", "value_dim", "softcap", "lengths", "padding",
+                "window_left", "window_right", "group", "heads", "query_len", "key_len"}));
 }
 
 TEST(TuningKey, ReadsTheGpusNameFromTheDevicesDescription) {

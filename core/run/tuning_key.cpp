@@ -1,9 +1,8 @@
 #include "core/run/tuning_key.hpp"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cstdlib>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -39,52 +38,73 @@ int octaves(std::int64_t a, std::int64_t b) {
   return std::abs(width(a) - width(b));
 }
 
+/// The value of a field that enters keys.
+TuningKeyPart part_of(const ProblemField& field, const Problem& problem) {
+  TuningKeyPart part{.name = field.name, .kind = field.in_tuning_key, .value = {}};
+  switch (field.in_tuning_key) {
+    case InTuningKey::no:
+      break;
+    case InTuningKey::by_name:
+      part.value = text_of(field, problem);
+      break;
+    case InTuningKey::by_mask_name:
+      part.value = std::string(mask_of(problem));
+      break;
+    case InTuningKey::exactly:
+      part.value = std::get<std::int64_t>(for_kernels(field, problem).value);
+      break;
+    case InTuningKey::whether_used:
+      part.name = field.feature->name;
+      part.value = uses_feature(field, problem);
+      break;
+    case InTuningKey::as_bucket:
+    case InTuningKey::as_near_bucket:
+      part.value = bucket(std::get<std::int64_t>(for_kernels(field, problem).value));
+  }
+  return part;
+}
+
+void add_fields(InTuningKey kind, const Problem& problem, TuningKey& key) {
+  for (const ProblemField& field : problem_fields()) {
+    if (field.in_tuning_key == kind) key.problem.push_back(part_of(field, problem));
+  }
+}
+
 }  // namespace
 
 TuningKey tuning_key(std::string_view kernel, const Problem& problem, std::string_view gpu) {
-  return {.kernel = std::string(kernel),
-          .gpu = std::string(gpu),
-          .element_type = std::string(format_of(problem.element_type).name),
-          .mask = std::string(mask_of(problem)),
-          .head_dim = problem.head_dim,
-          .value_dim = problem.output_dim(),
-          .softcap = problem.softcap != 0,
-          .lengths = problem.length_seed != 0,
-          .padding = problem.padding_seed != 0,
-          .window_left = bucket(problem.window.left),
-          .window_right = bucket(problem.window.right),
-          .group = bucket(problem.query_heads / problem.kv_heads),
-          .heads = bucket(problem.batch * problem.query_heads),
-          .query_len = bucket(problem.query_len),
-          .key_len = bucket(problem.key_len)};
+  using enum InTuningKey;
+  TuningKey key{.kernel = std::string(kernel), .gpu = std::string(gpu), .problem = {}};
+  for (const InTuningKey kind : {by_name, by_mask_name, exactly, whether_used, as_bucket}) {
+    add_fields(kind, problem, key);
+  }
+  key.problem.push_back({"group", as_bucket, bucket(problem.query_heads / problem.kv_heads)});
+  key.problem.push_back({"heads", as_near_bucket, bucket(problem.batch * problem.query_heads)});
+  add_fields(as_near_bucket, problem, key);
+  return key;
 }
 
 std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b) {
-  if (!masks_agree(a.mask, b.mask)) return std::nullopt;
-  TuningKey like_b = a;
-  like_b.mask = b.mask;
-  like_b.heads = b.heads;
-  like_b.query_len = b.query_len;
-  like_b.key_len = b.key_len;
-  if (like_b != b) return std::nullopt;
-  return octaves(a.heads, b.heads) + octaves(a.query_len, b.query_len) +
-         octaves(a.key_len, b.key_len);
+  const bool are_alike = a.kernel == b.kernel && a.gpu == b.gpu;
+  if (!are_alike || a.problem.size() != b.problem.size()) return std::nullopt;
+  int sum = 0;
+  for (std::size_t i = 0; i < a.problem.size(); ++i) {
+    const TuningKeyPart &of_a = a.problem[i], &of_b = b.problem[i];
+    if (of_a.kind == InTuningKey::as_near_bucket) {
+      sum += octaves(std::get<std::int64_t>(of_a.value), std::get<std::int64_t>(of_b.value));
+    } else if (of_a.kind == InTuningKey::by_mask_name) {
+      if (!masks_agree(std::get<std::string>(of_a.value), std::get<std::string>(of_b.value))) {
+        return std::nullopt;
+      }
+    } else if (of_a != of_b) {
+      return std::nullopt;
+    }
+  }
+  return sum;
 }
 
 std::string_view gpu_name_in(std::string_view description) {
   return description.substr(0, description.find(", "));
-}
-
-std::string to_string(const TuningKey& key) {
-  std::string text = fmt::format("{} on {}: {} d{} dv{} {}", key.kernel, key.gpu, key.element_type,
-                                 key.head_dim, key.value_dim, key.mask);
-  if (key.window_left >= 0) text += fmt::format(" left{}", key.window_left);
-  if (key.window_right >= 0) text += fmt::format(" right{}", key.window_right);
-  if (key.softcap) text += " softcap";
-  if (key.lengths) text += " lengths";
-  if (key.padding) text += " padding";
-  return text + fmt::format(", group {}, heads {}, q{} k{}", key.group, key.heads, key.query_len,
-                            key.key_len);
 }
 
 }  // namespace attest

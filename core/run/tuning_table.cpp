@@ -8,6 +8,7 @@
 #include <iterator>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -22,22 +23,11 @@ constexpr int schema_version = 1;
 /// Calls field(name, member) for every field of a row, in the order of the file.
 template <typename Row, typename Visit>
 void for_each_field(Row& row, const Visit& field) {
-  auto& key = row.key;
-  field("kernel", key.kernel);
-  field("gpu", key.gpu);
-  field("element_type", key.element_type);
-  field("mask", key.mask);
-  field("head_dim", key.head_dim);
-  field("value_dim", key.value_dim);
-  field("softcap", key.softcap);
-  field("lengths", key.lengths);
-  field("padding", key.padding);
-  field("window_left", key.window_left);
-  field("window_right", key.window_right);
-  field("group", key.group);
-  field("heads", key.heads);
-  field("query_len", key.query_len);
-  field("key_len", key.key_len);
+  field("kernel", row.key.kernel);
+  field("gpu", row.key.gpu);
+  for (auto& part : row.key.problem) {
+    std::visit([&](auto& value) { field(part.name, value); }, part.value);
+  }
   field("plan", row.plan);
   field("time_ms", row.time_ms);
   field("time_low_ms", row.time_low_ms);
@@ -65,7 +55,7 @@ struct RowReader {
         fmt::format("{}: field '{}' is {}; allowed: {}", where, field,
                     printable(got.dump(-1, ' ', false, Json::error_handler_t::replace)), allowed));
   }
-  const Json& get(const char* field) {
+  const Json& get(std::string_view field) {
     const auto found = object.find(field);
     if (found == object.end()) {
       throw InvalidInput(fmt::format("{}: field '{}' is missing", where, field));
@@ -73,17 +63,17 @@ struct RowReader {
     ++used;
     return *found;
   }
-  void operator()(const char* field, std::string& text) {
+  void operator()(std::string_view field, std::string& text) {
     const Json& value = get(field);
     if (!value.is_string()) reject(field, "text", value);
     text = value.get<std::string>();
   }
-  void operator()(const char* field, bool& flag) {
+  void operator()(std::string_view field, bool& flag) {
     const Json& value = get(field);
     if (!value.is_boolean()) reject(field, "true, false", value);
     flag = value.get<bool>();
   }
-  void operator()(const char* field, std::int64_t& size) {
+  void operator()(std::string_view field, std::int64_t& size) {
     constexpr std::int64_t largest = std::int64_t{1} << 60;
     const Json& value = get(field);
     if (!value.is_number_integer() || value < -1 || value > largest) {
@@ -91,7 +81,7 @@ struct RowReader {
     }
     size = value.get<std::int64_t>();
   }
-  void operator()(const char* field, double& number) {
+  void operator()(std::string_view field, double& number) {
     const Json& value = get(field);
     if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>())) {
       reject(field, "a number from 0", value);
@@ -104,7 +94,7 @@ struct RowReader {
     for (const auto& item : object.items()) {
       const std::string& name = item.key();
       bool is_known = false;
-      for_each_field(row, [&](const char* field, const auto&) { is_known |= name == field; });
+      for_each_field(row, [&](std::string_view field, const auto&) { is_known |= name == field; });
       if (!is_known) {
         throw InvalidInput(fmt::format("{}: field '{}' is unknown", where, printable(name)));
       }
@@ -114,9 +104,9 @@ struct RowReader {
 
 TunedPlan row_from(const Json& json, const std::string& where) {
   if (!json.is_object()) throw InvalidInput(fmt::format("{}: must be an object", where));
-  TunedPlan row;
+  TunedPlan row{.key = tuning_key("", {}, "")};  // which parts a key has, and of what type
   RowReader reader{json, where};
-  for_each_field(row, [&](const char* field, auto& member) { reader(field, member); });
+  for_each_field(row, [&](std::string_view field, auto& member) { reader(field, member); });
   reader.finish(row);
   return row;
 }
@@ -141,7 +131,7 @@ std::string to_json(const TuningTable& table) {
   std::string_view separator = "\n";
   for (const TunedPlan& row : table.rows) {
     Json json;
-    for_each_field(row, [&](const char* field, const auto& member) { json[field] = member; });
+    for_each_field(row, [&](std::string_view field, const auto& member) { json[field] = member; });
     text += separator;
     text += json.dump(-1, ' ', false, Json::error_handler_t::replace);
     separator = ",\n";
