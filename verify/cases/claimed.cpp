@@ -6,6 +6,8 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/attention/layout_needs.hpp"
+#include "core/attention/problem_field.hpp"
+#include "verify/cases/plain.hpp"
 
 namespace attest {
 namespace {
@@ -71,17 +73,8 @@ std::string plan_fact(const PlanField& field, std::int64_t value) {
 
 /// The dense problem that is left of a case.
 Case plain(const KernelInfo& kernel, Case c) {
-  Problem& p = c.problem;
-  p.length_seed = p.padding_seed = 0;
-  p.value_dim = 0;
-  p.softcap = 0;
-  const auto prefix = std::ranges::find_if_not(kernel.masks, is_window);
-  if (is_window(p.mask) && prefix != kernel.masks.end()) {
-    p.mask = *prefix;
-    p.window = {};
-  }
-  p.query_len = std::max<std::int64_t>(1, p.query_len);
-  p.key_len = std::max<std::int64_t>(1, p.key_len);
+  c.problem = plain_problem(kernel, c.problem);
+  c.problem.key_len = std::max<std::int64_t>(1, c.problem.key_len);
   c.layouts = {};
   return c;
 }
@@ -106,11 +99,10 @@ bool is_any(const Plan& /*plan*/) {
 }
 
 void add_features(const Features& has, std::vector<Claim>& claims) {
-  if (has.softcap) claims.push_back({"softcap"});
-  if (has.lengths) claims.push_back({"lengths"});
-  if (has.padding) claims.push_back({"padding"});
-  if (has.value_dim) claims.push_back({"value_dim"});
-  if (has.no_queries) claims.push_back({"no queries"});
+  for (const ProblemField& field : problem_fields()) {
+    if (!field.feature || !(has.*field.feature->flag)) continue;
+    claims.push_back({std::string(field.feature->name)});
+  }
 }
 
 void add_plan_choices(const KernelInfo& kernel, const Case& c, std::vector<Claim>& claims) {
@@ -134,11 +126,9 @@ std::set<std::string> facts_of(const Case& c) {
   const Problem& p = c.problem;
   std::set<std::string> facts{type_fact(p.element_type), mask_fact(p.mask),
                               head_dim_fact(p.head_dim)};
-  if (p.softcap != 0) facts.insert("softcap");
-  if (p.length_seed != 0) facts.insert("lengths");
-  if (p.padding_seed != 0) facts.insert("padding");
-  if (p.output_dim() != p.head_dim) facts.insert("value_dim");
-  if (p.query_len == 0) facts.insert("no queries");
+  for (const ProblemField& field : problem_fields()) {
+    if (uses_feature(field, p)) facts.emplace(field.feature->name);
+  }
   for (const LargeSize& size : large_sizes()) {
     if (size.holds(p)) facts.insert(std::string(size.fact));
   }

@@ -3,8 +3,10 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "core/attention/problem_field.hpp"
 #include "verify/cases/lengths.hpp"
 
 namespace attest {
@@ -12,9 +14,22 @@ namespace {
 
 namespace gen = rc::gen;
 
+/// Draws nothing where there is nothing to draw.
 bool one_of(int count) {
-  return *gen::inRange(0, count) == 0;
+  return count == 1 || *gen::inRange(0, count) == 0;
 }
+
+/// Of how many cases with extras one has the feature, of a kernel that offers it. In the order in
+/// which they are drawn: another one makes other cases of a seed.
+struct Odds {
+  bool Features::*feature;
+  int one_of;
+};
+constexpr std::array<Odds, 5> odds_of_features{{{&Features::softcap, 4},
+                                                {&Features::value_dim, 4},
+                                                {&Features::lengths, 3},
+                                                {&Features::padding, 3},
+                                                {&Features::no_queries, 1}}};
 
 /// Sides of sliding windows in use are powers of two from here on.
 constexpr std::int64_t long_side = 1024;
@@ -54,18 +69,16 @@ Window draw_window(std::int64_t key_tile, std::int64_t key_len) {
 Extras draw_extras(const KernelInfo& kernel) {
   const Features& has = kernel.features;
   const bool has_window = std::ranges::any_of(kernel.masks, is_window);
+  const bool has_feature = std::ranges::any_of(problem_fields(), [&](const ProblemField& field) {
+    return field.feature && has.*field.feature->flag;
+  });
   Extras extras;
-  if (!has_window && !has.softcap && !has.value_dim && !has.lengths && !has.padding &&
-      !has.no_queries) {
-    return extras;
-  }
+  if (!has_window && !has_feature) return extras;
   if (one_of(2)) return extras;
   extras.window = has_window && one_of(2);
-  extras.softcap = has.softcap && one_of(4);
-  extras.value_dim = has.value_dim && one_of(4);
-  extras.lengths = has.lengths && one_of(3);
-  extras.padding = has.padding && one_of(3);
-  extras.no_queries = has.no_queries;
+  for (const Odds& odds : odds_of_features) {
+    extras.*odds.feature = has.*odds.feature && one_of(odds.one_of);
+  }
   return extras;
 }
 

@@ -6,11 +6,10 @@
 
 namespace attest {
 
-/// What a drawn case has beyond a dense problem under a mask without a window. The functions draw
-/// from RapidCheck, so inside rc::gen::exec only.
-struct Extras {
-  bool window = false, softcap = false, value_dim = false, lengths = false, padding = false;
-  bool no_queries = false;  ///< query_len may be 0
+/// What a drawn case has, but for no_queries, which it may have, beyond a dense problem under a
+/// mask without a window. The functions draw from RapidCheck, so inside rc::gen::exec only.
+struct Extras : Features {
+  bool window = false;
 };
 
 /// Half of all cases stay dense; the others have some of what the kernel offers, often several

@@ -5,6 +5,7 @@
 
 #include "core/attention/layout_needs.hpp"
 #include "core/inputs/input_family.hpp"
+#include "verify/cases/plain.hpp"
 
 namespace attest {
 namespace {
@@ -35,17 +36,6 @@ std::int64_t nearest_multiple(std::int64_t length, std::int64_t unit, std::int64
   return std::clamp<std::int64_t>((length + unit / 2) / unit, 1, most / unit) * unit;
 }
 
-void make_plain(const KernelInfo& kernel, Problem& p) {
-  p.length_seed = p.padding_seed = 0;
-  p.value_dim = 0;
-  p.softcap = 0;
-  p.kv_heads = p.query_heads;
-  const auto prefix = std::ranges::find_if_not(kernel.masks, is_window);
-  if (!is_window(p.mask) || prefix == kernel.masks.end()) return;
-  p.mask = *prefix;
-  p.window = {};
-}
-
 }  // namespace
 
 Case rounded_case(const KernelInfo& kernel, const GeneratorOptions& options, Case c,
@@ -54,7 +44,10 @@ Case rounded_case(const KernelInfo& kernel, const GeneratorOptions& options, Cas
   const auto step = static_cast<std::size_t>(refused - refusals_as_drawn) % roundings.size();
   const Rounding& rounding = roundings[step];
   Problem& p = c.problem;
-  if (rounding.head_dim > 0) make_plain(kernel, p);
+  if (rounding.head_dim > 0) {
+    p = plain_problem(kernel, p);
+    p.kv_heads = p.query_heads;
+  }
   const SizeLimits most = options.limits(usual_sizes);
   const std::int64_t longest = 4 * most.len;
   p.query_len = nearest_multiple(p.query_len, rounding.length_unit, longest);

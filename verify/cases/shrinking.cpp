@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+#include <variant>
 
+#include "core/attention/problem_field.hpp"
 #include "core/inputs/input_family.hpp"
+#include "verify/cases/plain.hpp"
 
 namespace attest {
 namespace {
@@ -52,39 +56,28 @@ std::vector<std::int64_t> smaller_head_dims(const KernelInfo& kernel, std::int64
   return dims;
 }
 
-void without_window(Problem& problem, Mask mask) {
-  problem.mask = mask;
-  problem.window = {};
-}
-
-/// A dense problem first, then without one of the extras at a time.
+/// A dense problem first, then without one of the features at a time, from the last field on, or
+/// without the window.
 template <typename Add>
 void add_without_extras(const Problem& problem, const Add& add) {
-  const auto without_lengths = [](Case& s) { s.problem.length_seed = 0; };
-  const auto without_padding = [](Case& s) { s.problem.padding_seed = 0; };
-  const auto without_softcap = [](Case& s) { s.problem.softcap = 0; };
-  const auto without_value_dim = [](Case& s) { s.problem.value_dim = 0; };
-  const auto without_window_mask = [](Case& s) {
-    if (is_window(s.problem.mask)) without_window(s.problem, Mask::none);
+  const auto without_window = [](Case& s) {
+    if (is_window(s.problem.mask)) s.problem = with_prefix_mask(s.problem, Mask::none);
   };
   add([&](Case& s) {
-    without_lengths(s);
-    without_padding(s);
-    without_softcap(s);
-    without_value_dim(s);
-    without_window_mask(s);
-    if (problem.query_len == 0) s.problem.query_len = 1;
+    for (const ProblemField& field : problem_fields()) take_feature_away(field, s.problem);
+    without_window(s);
   });
-  add(without_lengths);
-  add(without_padding);
-  add(without_softcap);
-  add(without_value_dim);
-  add(without_window_mask);
-  if (problem.query_len == 0) add([](Case& s) { s.problem.query_len = 1; });
-  // Other lengths and other keys may show the same with fewer entries.
+  for (const ProblemField& field : problem_fields() | std::views::reverse) {
+    add([&](Case& s) { take_feature_away(field, s.problem); });
+  }
+  add(without_window);
+  // What another seed draws may show the same with fewer entries.
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
-    if (problem.length_seed > seed) add([=](Case& s) { s.problem.length_seed = seed; });
-    if (problem.padding_seed > seed) add([=](Case& s) { s.problem.padding_seed = seed; });
+    for (const ProblemField& field : problem_fields()) {
+      if (field.kind() != FieldKind::seed) continue;
+      const bool is_smaller = seed < std::get<std::uint64_t>(value_of(field, problem));
+      if (is_smaller) add([&](Case& s) { set_value(field, s.problem, seed); });
+    }
   }
 }
 
@@ -94,7 +87,8 @@ void add_smaller_windows(const Case& c, const Add& add) {
   if (!is_window(c.problem.mask)) return;
   const bool is_top_left = c.problem.mask == Mask::window_top_left;
   add([&](Case& s) {
-    without_window(s.problem, is_top_left ? Mask::causal_top_left : Mask::causal_bottom_right);
+    s.problem = with_prefix_mask(s.problem,
+                                 is_top_left ? Mask::causal_top_left : Mask::causal_bottom_right);
   });
   for (std::int64_t Window::*side : {&Window::left, &Window::right}) {
     const std::int64_t length = c.problem.window.*side;
@@ -187,7 +181,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
       if (is_default) s.problem.scale = default_scale(head_dim);
     });
   }
-  add([](Case& s) { without_window(s.problem, Mask::none); });
+  add([](Case& s) { s.problem = with_prefix_mask(s.problem, Mask::none); });
   add_smaller_windows(c, add);
   add([](Case& s) { s.problem.element_type = ElementType::fp32; });
   add([](Case& s) { s.problem.scale = default_scale(s.problem.head_dim); });
