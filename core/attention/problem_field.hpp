@@ -70,7 +70,7 @@ struct ProblemField {
   std::int64_t (*in_effect)(const Problem&) = nullptr;
 
   InTuningKey in_tuning_key = InTuningKey::no;
-  std::optional<FieldFeature> feature = std::nullopt;
+  std::optional<FieldFeature> feature = std::nullopt;  ///< a seed has one
 
   [[nodiscard]] FieldKind kind() const;
   [[nodiscard]] std::string_view axis_name() const { return axis.empty() ? name : axis; }

@@ -1,0 +1,194 @@
+// The table of the fields of a Problem.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "core/attention/problem_field.hpp"
+
+namespace attest {
+namespace {
+
+// Larger sizes are legal for kernels, but a product of four of them must fit in 63 bits.
+constexpr double longest = 1 << 24, most_heads = 1 << 16, widest = 1024;
+constexpr double largest_real = std::numeric_limits<float>::max();
+
+bool has_window(const Problem& problem) {
+  return is_window(problem.mask);
+}
+
+std::vector<std::string_view> names_of_masks() {
+  std::vector<std::string_view> names;
+  for (const Mask mask : all_masks()) names.push_back(name_of(mask));
+  return names;
+}
+
+std::vector<std::string_view> names_of_element_types() {
+  std::vector<std::string_view> names;
+  for (const ElementType type : all_element_types()) names.push_back(format_of(type).name);
+  return names;
+}
+
+using Rows = std::array<ProblemField, 15>;
+
+Rows make_rows() {
+  static const std::vector<std::string_view> masks = names_of_masks();
+  static const std::vector<std::string_view> element_types = names_of_element_types();
+  return {{
+      {.name = "batch",
+       .summary = "entries of the batch",
+       .member = &Problem::batch,
+       .low = 1,
+       .high = most_heads,
+       .prefix = "b",
+       .example = "b8",
+       .is_always_written = true},
+      {.name = "query_heads",
+       .summary = "query heads",
+       .member = &Problem::query_heads,
+       .low = 1,
+       .high = most_heads,
+       .prefix = "h",
+       .example = "h12",
+       .is_always_written = true,
+       .axis = "heads"},
+      {.name = "kv_heads",
+       .summary = "heads of K and V; heads if not given",
+       .member = &Problem::kv_heads,
+       .low = 1,
+       .high = most_heads,
+       .prefix = "/",
+       .example = "h12/4",
+       .is_always_written = true,
+       .follow = [](Problem& p) { p.kv_heads = p.query_heads; }},
+      {.name = "query_len",
+       .summary = "queries",
+       .member = &Problem::query_len,
+       .low = 0,
+       .high = longest,
+       .prefix = "q",
+       .example = "q4096",
+       .is_always_written = true,
+       .in_tuning_key = InTuningKey::as_near_bucket,
+       .feature = FieldFeature{
+           .name = "no queries",
+           .flag = &Features::no_queries,
+           .refusal = "needs at least one query",
+           .is_used = [](const Problem& p) { return p.query_len == 0; },
+           .take_away = [](Problem& p) { p.query_len = std::max<std::int64_t>(1, p.query_len); }}},
+      {.name = "key_len",
+       .summary = "keys; query_len if not given",
+       .member = &Problem::key_len,
+       .low = 0,
+       .high = longest,
+       .prefix = "k",
+       .example = "k4096",
+       .is_always_written = true,
+       .follow = [](Problem& p) { p.key_len = p.query_len; },
+       .in_tuning_key = InTuningKey::as_near_bucket},
+      {.name = "head_dim",
+       .summary = "columns of Q and K",
+       .member = &Problem::head_dim,
+       .low = 1,
+       .high = widest,
+       .prefix = "d",
+       .example = "d64",
+       .is_always_written = true,
+       .in_tuning_key = InTuningKey::exactly},
+      {.name = "value_dim",
+       .summary = "columns of V and O; head_dim if not given",
+       .member = &Problem::value_dim,
+       .low = 0,
+       .high = widest,
+       .prefix = "dv",
+       .example = "dv64",
+       .in_effect = [](const Problem& p) { return p.output_dim(); },
+       .in_tuning_key = InTuningKey::exactly,
+       .feature =
+           FieldFeature{.name = "value_dim",
+                        .flag = &Features::value_dim,
+                        .refusal = "has no value_dim apart from head_dim",
+                        .is_used = [](const Problem& p) { return p.output_dim() != p.head_dim; }}},
+      {.name = "mask",
+       .summary = "which keys a query sees",
+       .member = &Problem::mask,
+       .choices = masks,
+       .example = "a mask",
+       .is_always_written = true,
+       .in_tuning_key = InTuningKey::by_mask_name},
+      {.name = "window_left",
+       .summary = "keys before the diagonal under a window mask; -1: no end",
+       .member = &Window::left,
+       .low = -1,
+       .high = longest,
+       .prefix = "left",
+       .example = "left64",
+       .belongs_to = has_window,
+       .in_tuning_key = InTuningKey::as_bucket},
+      {.name = "window_right",
+       .summary = "keys after the diagonal under a window mask; -1: no end",
+       .member = &Window::right,
+       .low = -1,
+       .high = longest,
+       .prefix = "right",
+       .example = "right0",
+       .belongs_to = has_window,
+       .in_tuning_key = InTuningKey::as_bucket},
+      {.name = "element_type",
+       .summary = "format of Q, K, V and O",
+       .member = &Problem::element_type,
+       .choices = element_types,
+       .example = "an element type",
+       .is_always_written = true,
+       .in_tuning_key = InTuningKey::by_name},
+      {.name = "scale",
+       .summary = "of the scores; 1 / sqrt(head_dim) if not given",
+       .member = &Problem::scale,
+       .low = -largest_real,
+       .high = largest_real,
+       .allowed = "any finite number",
+       .prefix = "scale",
+       .example = "scale0.125",
+       .follow =
+           [](Problem& p) { p.scale = default_scale(std::max<std::int64_t>(p.head_dim, 1)); }},
+      {.name = "softcap",
+       .summary = "c of c tanh(s / c); 0: none",
+       .member = &Problem::softcap,
+       .low = 0,
+       .high = largest_real,
+       .allowed = "0 (none) or a finite positive number",
+       .prefix = "softcap",
+       .example = "softcap30",
+       .in_tuning_key = InTuningKey::whether_used,
+       .feature =
+           FieldFeature{
+               .name = "softcap", .flag = &Features::softcap, .refusal = "has no softcap"}},
+      {.name = "length_seed",
+       .summary = "draws a length for each entry of the batch; 0: all are full",
+       .member = &Problem::length_seed,
+       .prefix = "lengths",
+       .example = "lengths7",
+       .in_tuning_key = InTuningKey::whether_used,
+       .feature = FieldFeature{.name = "lengths",
+                               .flag = &Features::lengths,
+                               .refusal = "has no lengths of single entries of the batch"}},
+      {.name = "padding_seed",
+       .summary = "draws hidden keys; 0: none",
+       .member = &Problem::padding_seed,
+       .prefix = "padding",
+       .example = "padding7",
+       .in_tuning_key = InTuningKey::whether_used,
+       .feature =
+           FieldFeature{
+               .name = "padding", .flag = &Features::padding, .refusal = "has no padding of keys"}},
+  }};
+}
+
+}  // namespace
+
+std::span<const ProblemField> problem_fields() {
+  static const Rows rows = make_rows();
+  return rows;
+}
+
+}  // namespace attest
