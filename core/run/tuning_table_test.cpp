@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -104,11 +106,17 @@ TEST(TuningTable, ThatIsNoFileYetIsEmptyAndAFolderIsNone) {
   EXPECT_THROW((void)read_tuning_table(folder), MachineError);
 }
 
-TEST(TuningTable, OfTheRepositoryIsWellFormed) {
-  EXPECT_NO_THROW(
-      (void)read_tuning_table(std::string(ATTEST_SOURCE_DIR) + "/gpu/kernels/tuned_plans.json"));
-  EXPECT_EQ(embedded_tuning_table(),
-            read_tuning_table(std::string(ATTEST_SOURCE_DIR) + "/gpu/kernels/tuned_plans.json"));
+TEST(TuningTable, OfTheRepositoryIsEmbeddedAndItsRowsAreWrittenBackByteForByte) {
+  const std::string path = std::string(ATTEST_SOURCE_DIR) + "/gpu/kernels/tuned_plans.json";
+  const TuningTable table = read_tuning_table(path);
+  EXPECT_EQ(embedded_tuning_table(), table);
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const TunedPlan& row : table.rows) {
+    const std::string alone = to_json(TuningTable{.rows = {row}});
+    const std::string line = alone.substr(alone.find('\n'), alone.rfind("\n]") - alone.find('\n'));
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
 }
 
 }  // namespace
