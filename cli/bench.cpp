@@ -41,7 +41,7 @@ ExitCode run_bench(const BenchOptions& options) {
   require_benchmark_flags(options.flags);
   std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) problems = problems_of_suite("quick");
-  const auto kernels = select_kernels(options.kernels, executor_here(options));
+  const auto kernels = select_kernels(options.kernels, executor_here(options), &forward_operation);
 
   std::map<Executor, std::unique_ptr<Device>> devices;
   const auto device_of = [&](Executor executor) -> Device& {

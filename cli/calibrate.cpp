@@ -41,7 +41,8 @@ void print_calibration(const Calibration& found) {
 
 ExitCode run_calibration(const CalibrateOptions& options) {
   load_captured_inputs("");
-  std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, options.executor);
+  std::vector<const KernelInfo*> kernels =
+      select_kernels(options.kernels, options.executor, &forward_operation);
   std::erase_if(kernels,
                 [](const KernelInfo* kernel) { return kernel->role != KernelRole::kernel; });
   std::int64_t total = 0;

@@ -80,7 +80,7 @@ std::vector<ErrorsRow> measured_rows(
   options.axes.fixed_families = add_captured_layer_families(options.inputs_file);
   Devices devices;
   std::vector<ErrorsRow> rows =
-      rows_of(options.axes, select_kernels(glob, options.executor), devices);
+      rows_of(options.axes, select_kernels(glob, options.executor, &forward_operation), devices);
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
     progress.set_label(row.contender);

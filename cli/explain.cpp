@@ -34,7 +34,13 @@ struct ExplainOptions {
 const KernelInfo& kernel_named(const std::string& name) {
   // The executor's copy says most: its launches and accesses can be watched.
   for (const Executor executor : {Executor::simt, Executor::gpu, Executor::cpu}) {
-    if (const KernelInfo* kernel = find_kernel(name, executor)) return *kernel;
+    const KernelInfo* const kernel = find_kernel(name, executor);
+    if (kernel == nullptr) continue;
+    if (kernel->operation != &forward_operation) {
+      throw InvalidInput(fmt::format("explain is about attention, and {} computes {}", name,
+                                     kernel->operation->name));
+    }
+    return *kernel;
   }
   throw InvalidInput(
       fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));

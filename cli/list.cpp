@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "core/attention/operation.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/spec.hpp"
@@ -41,6 +42,12 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
     fmt::print("kernels\n");
     list_kernels(false, false);
   }
+  if (all || what == "operations") {
+    fmt::print("operations\n");
+    for (const Operation* operation : all_operations()) {
+      fmt::print("  {:<28} {}\n", operation->name, operation->summary);
+    }
+  }
   if (all || what == "mutants") {
     fmt::print("mutants (planted bugs; run one with verify --kernel 'mutant/NAME')\n");
     list_kernels(true, false);
@@ -71,11 +78,11 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
 }  // namespace
 
 void add_list_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("list", "What there is: kernels, mutants, laws, inputs, studies");
+  CLI::App* command = app.add_subcommand(
+      "list", "What there is: kernels, operations, mutants, laws, inputs, studies");
   const auto what = std::make_shared<std::string>();
   command->add_option("what", *what, "one of them; all when left out")
-      ->check(CLI::IsMember({"kernels", "mutants", "laws", "inputs", "studies"}));
+      ->check(CLI::IsMember({"kernels", "operations", "mutants", "laws", "inputs", "studies"}));
   const auto plugins = std::make_shared<std::vector<std::string>>();
   command->add_option("--plugin", *plugins, "list the kernels of this shared object instead")
       ->allow_extra_args(false);

@@ -20,8 +20,8 @@ bool runs_here(const KernelInfo& kernel, const std::string& executor) {
 
 }  // namespace
 
-std::vector<const KernelInfo*> select_kernels(const std::string& glob,
-                                              const std::string& executor) {
+std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std::string& executor,
+                                              const Operation* operation) {
   if (executor != "auto" && !executor_from_name(executor)) {
     throw InvalidInput(fmt::format("--executor is '{}'; allowed: auto, gpu, simt, cpu", executor));
   }
@@ -35,6 +35,7 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob,
   std::string unavailable;
   for (const KernelInfo& kernel : all_kernels()) {
     if (kernel.role == KernelRole::mutant && !with_mutants) continue;
+    if (operation != nullptr && kernel.operation != operation) continue;
     if (!matches_glob(kernel.name, glob) || !runs_here(kernel, executor)) continue;
     if (const std::string reason = kernel.unavailable ? kernel.unavailable() : "";
         !reason.empty()) {
@@ -47,7 +48,8 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob,
   if (selected.empty() && !unavailable.empty()) throw MachineError(unavailable);
   if (selected.empty()) {
     throw InvalidInput(fmt::format(
-        "--kernel '{}' matches no kernel on executor {}; see attest list kernels", glob, executor));
+        "--kernel '{}' matches no kernel{} on executor {}; see attest list kernels", glob,
+        operation == nullptr ? "" : fmt::format(" of {}", operation->name), executor));
   }
   return selected;
 }

@@ -10,9 +10,11 @@ namespace attest {
 /// Kernels whose name matches the glob, on the executor asked for. `auto` takes the GPU where there
 /// is one, otherwise the SIMT executor; CPU kernels always run on the CPU. Mutants are chosen only
 /// by a glob that says `mutant`. Throws InvalidInput for an executor name that does not exist or
-/// when nothing matches, MachineError for an executor that this machine lacks.
+/// when nothing matches, MachineError for an executor that this machine lacks. With `operation`
+/// only kernels of it are chosen.
 [[nodiscard]] std::vector<const KernelInfo*> select_kernels(const std::string& glob,
-                                                            const std::string& executor);
+                                                            const std::string& executor,
+                                                            const Operation* operation = nullptr);
 
 /// Loads plugins and returns the names of their kernels. Throws InvalidInput with one line for
 /// whatever is wrong with one. Called before anything else: see load_plugin.

@@ -53,7 +53,8 @@ struct Job {
 };
 
 std::vector<Job> jobs_of(const TuneOptions& options, const std::vector<Problem>& problems) {
-  const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, "gpu");
+  const std::vector<const KernelInfo*> kernels =
+      select_kernels(options.kernels, "gpu", &forward_operation);
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     const auto tuned = tunable(kernels, problem);

@@ -46,6 +46,39 @@ void check_globs(const CampaignOptions& campaign) {
   }
 }
 
+/// Kernels that the laws and input families asked for say anything about.
+std::vector<const KernelInfo*> kernels_asked(const VerifyOptions& options) {
+  const Operation* operation =
+      options.operation.empty() ? nullptr : &operation_from_name(options.operation);
+  if (options.is_large) {
+    if (operation != nullptr && operation != &forward_operation) {
+      throw InvalidInput(
+          fmt::format("--large is about attention, and not about {}", operation->name));
+    }
+    operation = &forward_operation;
+  }
+  std::vector<const KernelInfo*> kernels =
+      select_kernels(options.kernels, options.executor, operation);
+  const CampaignOptions& campaign = options.campaign;
+  std::erase_if(kernels, [&](const KernelInfo* kernel) {
+    const bool has_law = std::ranges::any_of(all_laws(), [&](const Law& law) {
+      return law.is_about(*kernel->operation) && matches_glob(law.name, campaign.laws.glob);
+    });
+    const auto families = families_of(*kernel->operation);
+    const bool has_family = std::ranges::any_of(families, [&](const InputFamily* family) {
+      return matches_glob(family->name, campaign.generator.families);
+    });
+    return !has_law || !has_family;
+  });
+  if (kernels.empty()) {
+    throw InvalidInput(fmt::format(
+        "--law '{}' and --family '{}' match nothing of what the kernels of --kernel '{}' "
+        "compute; see attest list laws and attest list inputs",
+        campaign.laws.glob, campaign.generator.families, options.kernels));
+  }
+  return kernels;
+}
+
 struct Outcome {
   std::vector<KernelResult> results;
   double seconds = 0;  ///< with those before it was resumed
@@ -148,8 +181,8 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!options.minimize.empty()) return minimize(options);
   if (!options.without_regressions) campaign.regressions = all_regressions();
   if (!options.in_process && !options.is_large) leave_questions_to_workers();
-  const std::vector<const KernelInfo*> kernels = select_kernels(options.kernels, options.executor);
   check_globs(campaign);
+  const std::vector<const KernelInfo*> kernels = kernels_asked(options);
   if (options.is_large) {
     LargeOptions large;
     large.seed = campaign.seed;

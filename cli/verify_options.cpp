@@ -43,6 +43,10 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
                   "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str()
       ->group(which);
+  command
+      .add_option("--operation", options.operation,
+                  "only kernels that compute it; see attest list operations")
+      ->group(which);
   command.add_option("--law", campaign.laws.glob, "glob over laws")
       ->capture_default_str()
       ->group(which);

@@ -15,6 +15,7 @@ namespace attest {
 struct VerifyOptions {
   std::string kernels = "*";
   std::string executor = "auto";
+  std::string operation;             ///< empty: all
   std::vector<std::string> plugins;  ///< without --kernel only theirs are verified
   bool names_kernels = false;
   bool is_large = false;

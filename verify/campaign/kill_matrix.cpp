@@ -79,7 +79,9 @@ class Judge {
  private:
   void choose_kernels() {
     for (const KernelInfo& kernel : all_kernels()) {
-      if (kernel.role != KernelRole::mutant || !matches_glob(kernel.name, options_.kernels)) {
+      // The rules of other projects are about attention.
+      if (kernel.role != KernelRole::mutant || kernel.operation != &forward_operation ||
+          !matches_glob(kernel.name, options_.kernels)) {
         continue;
       }
       matrix_.mutants.push_back({.kernel = &kernel});

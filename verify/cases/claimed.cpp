@@ -22,6 +22,7 @@ struct LargeSize {
   std::string_view fact;
   std::function<bool(const Problem&)> holds;
   std::vector<std::function<void(Problem&)>> makes;
+  bool needs_keys = false;  ///< it is about keys or the heads that share them
 };
 
 void set_heads(Problem& p, std::int64_t query_heads, std::int64_t kv_heads) {
@@ -36,19 +37,22 @@ const std::vector<LargeSize>& large_sizes() {
        {[](Problem& p) { p.head_dim = 256; }, [](Problem& p) { p.head_dim = 192; }}},
       {"grouped heads",
        [](const Problem& p) { return p.query_heads > p.kv_heads; },
-       {[](Problem& p) { set_heads(p, 4, 2); }, [](Problem& p) { set_heads(p, 8, 1); }}},
+       {[](Problem& p) { set_heads(p, 4, 2); }, [](Problem& p) { set_heads(p, 8, 1); }},
+       true},
       {"groups above 8",
        [](const Problem& p) { return p.query_heads > 8 * p.kv_heads; },
-       {[](Problem& p) { set_heads(p, 16, 1); }}},
+       {[](Problem& p) { set_heads(p, 16, 1); }},
+       true},
       {"query heads above 32",
        [](const Problem& p) { return p.query_heads > 32; },
        {[](Problem& p) { set_heads(p, 64, 64); }, [](Problem& p) { set_heads(p, 64, 8); }}},
       {"batch above 64", [](const Problem& p) { return p.batch > 64; }, {[](Problem& p) {
          p.batch = 128;
        }}},
-      {"no keys", [](const Problem& p) { return p.key_len == 0; }, {[](Problem& p) {
-         p.key_len = 0;
-       }}}};
+      {"no keys",
+       [](const Problem& p) { return p.key_len == 0; },
+       {[](Problem& p) { p.key_len = 0; }},
+       true}};
   return sizes;
 }
 
@@ -149,6 +153,7 @@ std::vector<Claim> claims_of(const KernelInfo& kernel, const Case& example) {
   add_features(kernel.features, claims);
   const Case base = plain(kernel, example);
   for (const LargeSize& size : large_sizes()) {
+    if (size.needs_keys && kernel.operation != &forward_operation) continue;
     Claim claim{.fact = std::string(size.fact)};
     for (const auto& make : size.makes) {
       Case c = base;

@@ -36,7 +36,8 @@ bool is_peer(std::string_view name) {
 std::vector<std::string> study_kernel_names() {
   std::vector<std::string> names = peer_names();
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.role == KernelRole::kernel) names.push_back(kernel.name);
+    const bool is_attention = kernel.operation == &forward_operation;
+    if (kernel.role == KernelRole::kernel && is_attention) names.push_back(kernel.name);
   }
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
