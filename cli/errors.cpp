@@ -60,8 +60,7 @@ void measure(ErrorsRow& row, Device& device, const ErrorsOptions& options) {
                                         {.key_order = row.key_order,
                                          .detail = options.detail(),
                                          .of_unrounded_inputs = row.of_unrounded_inputs});
-  row.o = study.o;
-  row.lse = study.lse;
+  row.outputs = study.outputs;
   row.certified_rows = study.certified_rows;
 }
 

@@ -80,14 +80,14 @@ std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask ma
       if (const auto note = file.metadata().find("attest.made_by"); note != file.metadata().end())
         row.made_by = printable(note->second, 200);
       row.certified_rows = certified_rows;
-      row.o = tensor_errors((*answer)[forward::o].value,
-                            output_of(file, entry, {q[0], q[1], q[2], q[3]}), entry.type, nullptr,
-                            detail);
+      row.outputs.push_back({"O", tensor_errors((*answer)[forward::o].value,
+                                                output_of(file, entry, {q[0], q[1], q[2], q[3]}),
+                                                entry.type, nullptr, detail)});
       const std::string stem = entry.name.substr(0, entry.name.size() - 1);
       if (const SafetensorsEntry* lse = file.find(stem + "lse")) {
-        row.lse =
-            tensor_errors((*answer)[forward::lse].value, output_of(file, *lse, {q[0], q[1], q[2]}),
-                          lse->type, nullptr, {.axes = detail.axes});
+        row.outputs.push_back({"LSE", tensor_errors((*answer)[forward::lse].value,
+                                                    output_of(file, *lse, {q[0], q[1], q[2]}),
+                                                    lse->type, nullptr, {.axes = detail.axes})});
       }
       rows.push_back(std::move(row));
     }

@@ -132,8 +132,7 @@ bool has_several_plans(const std::vector<ErrorsRow>& rows) {
 
 std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) {
   std::vector<Record> records;
-  add_records(row, "O", *row.o, records);
-  if (row.lse) add_records(row, "LSE", *row.lse, records);
+  for (const auto& [label, errors] : row.outputs) add_records(row, label, errors, records);
   for (Record& record : records) record.provenance = current_provenance(device);
   return records;
 }
@@ -150,13 +149,12 @@ void print_errors(const std::vector<ErrorsRow>& rows) {
   for (const ErrorsRow& row : rows) {
     if (last == nullptr || !same_table(*last, row)) print_heading(row);
     last = &row;
-    if (!row.o) {
+    if (row.outputs.empty()) {
       fmt::print("{:<20} {:<4} {:<4} left out: {}\n", row.contender, row.executor,
                  format_of(row.the_case.problem.element_type).name, row.left_out);
       continue;
     }
-    print_line(row, "O", *row.o, shows_plan);
-    if (row.lse) print_line(row, "LSE", *row.lse, shows_plan);
+    for (const auto& [label, errors] : row.outputs) print_line(row, label, errors, shows_plan);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "core/run/kernel.hpp"
 #include "cpu_reference/tensor_errors.hpp"
 #include "verify/cases/key_order.hpp"
+#include "verify/judge/error_study.hpp"
 
 namespace attest {
 
@@ -21,14 +22,14 @@ struct ErrorsRow {
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;
-  bool of_unrounded_inputs = false;  ///< see ErrorStudyOptions
-  std::string made_by{};             ///< what a file says about its outputs
-  std::string left_out{};            ///< why nothing was measured
-  std::optional<TensorErrors> o{}, lse{};
-  std::int64_t certified_rows = 0;  ///< of the reference, by the oracle
+  bool of_unrounded_inputs = false;     ///< see ErrorStudyOptions
+  std::string made_by{};                ///< what a file says about its outputs
+  std::string left_out{};               ///< why nothing was measured
+  std::vector<OutputErrors> outputs{};  ///< empty: it was left out
+  std::int64_t certified_rows = 0;      ///< of the reference, by the oracle
 };
 
-/// A record of O and, where there is one, of LSE; one of each part, with the label `by`; one of
+/// A record of each output; one of each part, with the label `by`; one of
 /// kind `error_map` where there is a map. `device` ran the kernel; empty: none did here.
 [[nodiscard]] std::vector<Record> records_of(const ErrorsRow& row, const std::string& device);
 

@@ -25,9 +25,11 @@ Record record_of(const LargeResult& result, const LargeOptions& options) {
       {"longest", static_cast<double>(result.longest), "1"},
       {"rows", static_cast<double>(result.rows), "1"},
       {"checked_rows", static_cast<double>(result.checked_rows), "1"},
-      {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
-      {"worst_o_error_over_bound", result.worst_over_bound.of("o"), "1"},
-      {"worst_lse_error_over_bound", result.worst_over_bound.of("lse"), "1"}};
+      {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"}};
+  for (const TensorSpec& output : result.kernel->operation->outputs()) {
+    record.measurements.push_back({fmt::format("worst_{}_error_over_bound", output.name),
+                                   result.worst_over_bound.of(output.name), "1"});
+  }
   if (result.failure) {
     record.subject = result.failure->the_case;
     record.labels["law"] = result.failure->law;
@@ -53,8 +55,12 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   bool passed = true;
   std::int64_t cases = 0;
-  fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", "kernel", "on", "cases",
-             "longest", "rows", "checked", "O/bound", "LSE/bound", "verdict");
+  fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9}", "kernel", "on", "cases", "longest", "rows",
+             "checked");
+  for (const TensorSpec& output : forward_operation.outputs()) {
+    fmt::print(" {:>9}", fmt::format("{}/bound", output.label));
+  }
+  fmt::print("  verdict\n");
   for (const LargeResult& result : results) {
     records.write(record_of(result, options));
     cases += result.cases;
@@ -65,13 +71,15 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
       fmt::print("\nFAILED, shrunk:\n{}  replay   ./attest replay {}\n\n",
                  describe(*result.failure, *result.kernel), path.string());
     }
-    fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9} {:>9.3f} {:>9.3f}  {}\n", result.kernel->name,
+    fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9}", result.kernel->name,
                name_of(result.kernel->executor), result.cases, result.longest, result.rows,
-               result.checked_rows, result.worst_over_bound.of("o"),
-               result.worst_over_bound.of("lse"),
-               result.failure            ? "failed"
-               : result.left_out.empty() ? "passed"
-                                         : "left out: " + result.left_out);
+               result.checked_rows);
+    for (const TensorSpec& output : forward_operation.outputs()) {
+      fmt::print(" {:>9.3f}", result.worst_over_bound.of(output.name));
+    }
+    fmt::print("  {}\n", result.failure            ? "failed"
+                         : result.left_out.empty() ? "passed"
+                                                   : "left out: " + result.left_out);
   }
   fmt::print("\n{} cases in {}\nrecords appended to {}\n", cases, format_duration(seconds),
              records.path().string());

@@ -69,6 +69,7 @@ TEST(Case, EachFieldOfTheProblemSurvivesJsonAndIsCheckedInIt) {
   for (const ProblemField& field : problem_fields()) {
     const std::string key = '"' + std::string(field.name) + '"';
     c.problem = problem_with_other(field);
+    c.layouts = {};  // those of another operation's tensors are no part of the case
     EXPECT_NE(to_json(c).find(key), std::string::npos) << to_json(c);
     EXPECT_EQ(case_from_json(to_json(c), "test"), c) << field.name;
     set_default(field, c.problem);
@@ -104,9 +105,10 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
       "file.json: mask 'causal' is unknown; allowed: none, causal_top_left, causal_bottom_right, "
       "window_top_left, window_bottom_right");
   EXPECT_EQ(message_of(with("\"head_dim\"", "\"headdim\"")),
-            "file.json: key 'headdim' is unknown in problem; allowed: batch, query_heads, "
-            "kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, window_right, "
-            "element_type, scale, softcap, length_seed, padding_seed");
+            "file.json: key 'headdim' is unknown in problem; allowed: operation, batch, "
+            "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, "
+            "window_right, element_type, scale, softcap, length_seed, padding_seed, parts, "
+            "partial_type");
   EXPECT_EQ(message_of(with("\"nhbd\"", "\"dhnb\"")),
             "file.json: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");
   EXPECT_EQ(message_of(with("\"outer_gap\": 2147483648", "\"outer_gap\": -1")),

@@ -75,8 +75,8 @@ Problem draw_problem(std::uint64_t seed) {
 
 InputSpec draw_inputs(std::uint64_t seed, const Problem& problem) {
   for (std::uint64_t next = 0;; next += 2) {
-    const auto& families = all_input_families();
-    const InputFamily& family = families[static_cast<std::size_t>(
+    const auto families = families_of(forward_operation);
+    const InputFamily& family = *families[static_cast<std::size_t>(
         random_below(seed, 0xe5, next, static_cast<std::int64_t>(families.size())))];
     if (family.unsupported && family.unsupported(problem)) continue;
     InputSpec spec{.family = family.name, .seed = seed};

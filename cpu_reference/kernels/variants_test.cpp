@@ -30,7 +30,10 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 std::vector<const KernelInfo*> cpu_kernels(KernelRole role = KernelRole::kernel) {
   std::vector<const KernelInfo*> kernels;
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.executor == Executor::cpu && kernel.role == role) kernels.push_back(&kernel);
+    const bool is_attention = kernel.operation == &forward_operation;
+    if (is_attention && kernel.executor == Executor::cpu && kernel.role == role) {
+      kernels.push_back(&kernel);
+    }
   }
   return kernels;
 }
@@ -87,7 +90,7 @@ Case draw_case(const KernelInfo& kernel, std::uint64_t seed) {
       ForwardLayouts{draw_layout(draw), draw_layout(draw), draw_layout(draw), draw_layout(draw)};
   const InputFamily* family = nullptr;
   do {
-    family = &draw.of(all_input_families());
+    family = draw.of(families_of(forward_operation));
   } while (family->unsupported && family->unsupported(p));
   // Families that aim at a logit divide by the scale.
   if (p.scale == 0) family = &input_family("normal");

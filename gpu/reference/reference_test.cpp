@@ -116,7 +116,8 @@ class OnExecutor {
                     .mask = Mask::causal_bottom_right,
                     .element_type = ElementType::bf16,
                     .scale = 0.25F};
-    for (const InputFamily& family : all_input_families()) {
+    for (const InputFamily* of_attention : families_of(forward_operation)) {
+      const InputFamily& family = *of_attention;
       if (!family.head_dims.empty()) continue;
       for (const double magnitude : {family.magnitudes.front(), family.magnitudes.back()}) {
         for (const Rescale rescale : {Rescale::deferred, Rescale::none}) {

@@ -87,9 +87,18 @@ Comparison as_comparison(const WorstOutput& worst) {
 }
 
 struct Compared {
-  Comparison o, lse;
+  IndexedList<Comparison, OutputIndex> outputs;
   std::int64_t rows = 0;
 };
+
+IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got, const Answer& answer) {
+  IndexedList<Comparison, OutputIndex> compared;
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const OutputIndex output{i};
+    compared[output] = compare(got[output], answer[output].value, answer[output].bound);
+  }
+  return compared;
+}
 
 Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
                       const Outputs& outputs, std::uint64_t seed, std::int64_t rows) {
@@ -102,10 +111,10 @@ Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPla
     std::ranges::copy(outputs[forward::o].row(at[0], at[1], at[2]),
                       got[forward::o].values().begin());
     got[forward::lse].values()[0] = outputs[forward::lse].at(at[0], at[1], at[2], 0);
-    merge(result.o, compare(got[forward::o], answer[forward::o].value, answer[forward::o].bound),
-          at);
-    merge(result.lse,
-          compare(got[forward::lse], answer[forward::lse].value, answer[forward::lse].bound), at);
+    const auto compared = compare_each(got, answer);
+    for (std::size_t output = 0; output < compared.size(); ++output) {
+      merge(result.outputs[OutputIndex{output}], compared[OutputIndex{output}], at);
+    }
     const Certificate certificate =
         i == 1 ? certify_rows(one.problem, one.inputs, answer, seed, 1) : Certificate{};
     if (!certificate.holds()) {
@@ -122,9 +131,7 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
                      const Outputs& outputs, std::uint64_t seed, std::int64_t sampled_rows) {
   if (reference_work(p) <= small_work) {
     const Answer answer = exact_answer(p, inputs, precision);
-    return {compare(outputs[forward::o], answer[forward::o].value, answer[forward::o].bound),
-            compare(outputs[forward::lse], answer[forward::lse].value, answer[forward::lse].bound),
-            p.rows()};
+    return {compare_each(outputs, answer), p.rows()};
   }
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
   Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
@@ -132,8 +139,10 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
   if (gpu == nullptr || !gpu->covers(p) || !why_unavailable(Executor::gpu).empty()) return rows;
   const auto device = make_device(Executor::gpu);
   const OutputCheck check = gpu->check(*device, p, inputs, precision, outputs);
-  Compared every{as_comparison(check.o), as_comparison(check.lse), check.rows};
-  if (!rows.o.is_within() && every.o.is_within()) {
+  const Compared every{{as_comparison(check.o), as_comparison(check.lse)}, check.rows};
+  for (std::size_t i = 0; i < every.outputs.size(); ++i) {
+    const OutputIndex output{i};
+    if (rows.outputs[output].is_within() || !every.outputs[output].is_within()) continue;
     throw std::logic_error(
         fmt::format("the CPU reference rejects a row that the GPU's accepts, in {}", to_string(p)));
   }
@@ -236,15 +245,16 @@ LargeCheck check_large(const KernelInfo& kernel, const Case& c, Device& device,
       compare_all(c.problem, inputs, kernel.precision(c.problem, c.plan).as<PrecisionPlan>(),
                   outputs, c.inputs.seed, std::min(sampled_rows, c.problem.rows()));
   result.checked_rows = compared.rows;
-  result.worst_over_bound.raise("o", compared.o.worst.ratio);
-  const bool has_lse = kernel.gives(forward::lse);
-  if (has_lse) result.worst_over_bound.raise("lse", compared.lse.worst.ratio);
-  if (!compared.o.is_within()) {
+  for (std::size_t i = 0; i < compared.outputs.size(); ++i) {
+    const OutputIndex output{i};
+    if (!kernel.gives(output)) continue;
+    const TensorSpec& tensor = (*kernel.operation)[output];
+    const Comparison& comparison = compared.outputs[output];
+    result.worst_over_bound.raise(tensor.name, comparison.worst.ratio);
+    if (result.failure || comparison.is_within()) continue;
     result.failure =
-        failure_of(c, "within_bound", "O", compared.o.worst, "O is outside its error bound");
-  } else if (has_lse && !compared.lse.is_within()) {
-    result.failure = failure_of(c, "lse_within_bound", "LSE", compared.lse.worst,
-                                "LSE is outside its error bound");
+        failure_of(c, bound_law_of(*kernel.operation, output), std::string(tensor.label),
+                   comparison.worst, fmt::format("{} is outside its error bound", tensor.label));
   }
   return result;
 }

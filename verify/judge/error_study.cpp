@@ -7,6 +7,7 @@
 
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"
+#include "cpu_reference/reference.hpp"
 #include "verify/judge/run.hpp"
 
 namespace attest {
@@ -51,7 +52,7 @@ struct Collection {
 ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets, Device& device,
                         const ErrorStudyOptions& options) {
   ErrorStudy study;
-  std::optional<Collection> o, lse;
+  std::vector<Collection> collected;  // by output
   Case of_set = c;
   for (std::int64_t set = 0; set < sets; ++set) {
     of_set.inputs.seed = c.inputs.seed + static_cast<std::uint64_t>(set);
@@ -70,29 +71,30 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
             : inputs;
     const Answer answer = run.answer_to(asked, of_set.plan, exact_inputs);
     const Certificate certificate =
-        certify_rows(asked, exact_inputs, answer, of_set.inputs.seed, 1);
+        reference_of(*asked.operation).certify(asked, exact_inputs, answer, of_set.inputs.seed, 1);
     if (!certificate.holds()) {
       throw std::logic_error(fmt::format(
           "the f64 reference differs from the oracle by more than its own error estimate, in {}",
           to_string(of_set)));
     }
     study.certified_rows += certificate.rows;
-    if (!o) {
-      o.emplace(answer[forward::o].value.shape(), sets);
-      lse.emplace(answer[forward::lse].value.shape(), sets);
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      const OutputIndex output{i};
+      if (collected.size() <= i) collected.emplace_back(answer[output].value.shape(), sets);
+      collected[i].want.add(answer[output].value);
+      collected[i].bound.add(answer[output].bound);
+      collected[i].got.add(launch.outputs[output]);
     }
-    o->want.add(answer[forward::o].value);
-    o->bound.add(answer[forward::o].bound);
-    o->got.add(launch.outputs[forward::o]);
-    lse->want.add(answer[forward::lse].value);
-    lse->bound.add(answer[forward::lse].bound);
-    lse->got.add(launch.outputs[forward::lse]);
   }
-  if (!o) throw std::logic_error("study_errors: no data set");
-  const bool is_bounded = !options.of_unrounded_inputs;
-  study.o = o->errors(c.problem.element_type, is_bounded, options.detail);
-  if (kernel.gives(forward::lse)) {
-    study.lse = lse->errors(ElementType::fp32, is_bounded, {.axes = options.detail.axes});
+  if (collected.empty()) throw std::logic_error("study_errors: no data set");
+  for (std::size_t i = 0; i < collected.size(); ++i) {
+    const OutputIndex output{i};
+    if (!kernel.gives(output)) continue;
+    const TensorSpec& tensor = (*kernel.operation)[output];
+    const ErrorDetail detail = i == 0 ? options.detail : ErrorDetail{.axes = options.detail.axes};
+    study.outputs.push_back(
+        {std::string(tensor.label),
+         collected[i].errors(tensor.format(c.problem), !options.of_unrounded_inputs, detail)});
   }
   return study;
 }

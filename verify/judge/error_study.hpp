@@ -11,19 +11,24 @@
 
 namespace attest {
 
-/// How large the errors of a kernel are on data sets of one kind, O and LSE alike.
+/// How large the errors of one output are.
+struct OutputErrors {
+  std::string label;  ///< `O`
+  TensorErrors errors;
+};
+
+/// How large the errors of a kernel are on data sets of one kind, all outputs alike.
 struct ErrorStudy {
-  /// Over all data sets together: the batch axis of `largest_at` counts through them, set s holding
-  /// the entries from s * batch on.
-  TensorErrors o;
-  std::optional<TensorErrors> lse;  ///< nothing: the kernel has none
+  /// Of the outputs that the kernel gives, over all data sets together: the batch axis of
+  /// `largest_at` counts through them, set s holding the entries from s * batch on.
+  std::vector<OutputErrors> outputs;
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
 };
 
-/// What a study may do beside measuring O and LSE as wholes.
+/// What a study may do beside measuring outputs as wholes.
 struct ErrorStudyOptions {
   KeyOrder key_order = KeyOrder::drawn;
-  ErrorDetail detail{};  ///< a map is made of O alone
+  ErrorDetail detail{};  ///< a map is made of the first output alone
   /// The exact answer is that of the inputs before they were rounded to the element type: what a
   /// user who starts from fp32 gets. No bound then: none holds for inputs that a kernel did not
   /// see.

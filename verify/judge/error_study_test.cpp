@@ -45,7 +45,7 @@ TEST(ErrorStudy, several_data_sets_count_as_one_and_each_is_certified) {
   EXPECT_EQ(both.certified_rows, 2);
   for (const bool is_lse : {false, true}) {
     const auto profile = [=](const ErrorStudy& of) -> const ErrorProfile& {
-      return is_lse ? of.lse.value() : of.o;
+      return of.outputs.at(is_lse ? 1 : 0).errors;
     };
     const ErrorProfile &a = profile(first), &b = profile(second), &all = profile(both);
     EXPECT_EQ(all.value("elements"), a.value("elements") + b.value("elements"));
@@ -65,9 +65,11 @@ TEST(ErrorStudy, an_output_cut_off_instead_of_rounded_shows_as_a_bias_toward_zer
   double farthest_of_correct = 0, nearest_of_truncated = -HUGE_VAL;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     farthest_of_correct =
-        std::max(farthest_of_correct, std::abs(study("f2_half", seed, 1).o.value("outward_bias")));
+        std::max(farthest_of_correct,
+                 std::abs(study("f2_half", seed, 1).outputs.front().errors.value("outward_bias")));
     nearest_of_truncated = std::max(
-        nearest_of_truncated, study("mutant/s_truncated_output", seed, 1).o.value("outward_bias"));
+        nearest_of_truncated,
+        study("mutant/s_truncated_output", seed, 1).outputs.front().errors.value("outward_bias"));
   }
   EXPECT_LT(nearest_of_truncated, -farthest_of_correct);
 }
@@ -104,8 +106,8 @@ TEST(ErrorStudy, the_order_of_keys_is_the_one_asked_for_and_changes_errors_not_t
     return study_errors(kernel, c, 1, *device, {.key_order = order});
   };
   const ErrorStudy first = of(KeyOrder::drawn), other = of(KeyOrder::rising);
-  EXPECT_NE(first.o.value("rmse"), other.o.value("rmse"));
-  EXPECT_LE(other.o.value("error_over_bound_max"), 1);
+  EXPECT_NE(first.outputs.front().errors.value("rmse"), other.outputs.front().errors.value("rmse"));
+  EXPECT_LE(other.outputs.front().errors.value("error_over_bound_max"), 1);
   Case causal = c;
   causal.problem.mask = Mask::causal_top_left;
   EXPECT_THROW((void)study_errors(kernel, causal, 1, *device, {.key_order = KeyOrder::rising}),

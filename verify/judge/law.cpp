@@ -91,6 +91,12 @@ OutputLawRegistration::OutputLawRegistration(Law (*law_of)(const TensorSpec& out
   output_laws().push_back(law_of);
 }
 
+std::string bound_law_of(const Operation& operation, OutputIndex output) {
+  constexpr std::string_view law = "within_bound";
+  if (output.number == 0) return std::string(law);
+  return fmt::format("{}_{}", operation[output].name, law);
+}
+
 const std::vector<Law>& all_laws() {
   // Operations register themselves before main(), in any order.
   static const bool is_complete = [] {

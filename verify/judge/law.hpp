@@ -70,6 +70,10 @@ struct LawRegistration {
 struct OutputLawRegistration {
   explicit OutputLawRegistration(Law (*law_of)(const TensorSpec& output));
 };
+/// Name of the law that holds an output to its bound: `within_bound` of the first, else with the
+/// output's name before it.
+[[nodiscard]] std::string bound_law_of(const Operation& operation, OutputIndex output);
+
 /// Sorted by name.
 [[nodiscard]] const std::vector<Law>& all_laws();
 /// nullptr when there is none.
