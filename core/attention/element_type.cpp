@@ -1,37 +1,93 @@
 #include "core/attention/element_type.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <vector>
 
 #include "core/base/error.hpp"
 
 namespace attest {
 namespace {
 
-constexpr std::array<ElementType, 3> types{ElementType::fp32, ElementType::fp16, ElementType::bf16};
+constexpr std::array types{ElementType::fp32, ElementType::fp16, ElementType::bf16};
 
-ElementFormat make_format(std::string_view name, std::size_t size_bytes, int significand_bits,
-                          int max_exponent) {
-  const int min_exponent = 1 - max_exponent;
+struct Sizes {
+  std::size_t bytes;
+  int significand_bits, max_exponent;
+};
+
+ElementFormat make_format(std::string_view name, std::string_view safetensors_name,
+                          const Sizes& sizes, std::optional<std::uint32_t> poison) {
+  const int bits = sizes.significand_bits, min_exponent = 1 - sizes.max_exponent;
   return {.name = name,
-          .size_bytes = size_bytes,
-          .significand_bits = significand_bits,
-          .unit_roundoff = std::ldexp(1.0, -significand_bits),
-          .max_finite = std::ldexp(2.0 - std::ldexp(1.0, 1 - significand_bits), max_exponent),
+          .safetensors_name = safetensors_name,
+          .size_bytes = sizes.bytes,
+          .significand_bits = bits,
+          .unit_roundoff = std::ldexp(1.0, -bits),
+          .max_finite = std::ldexp(2.0 - std::ldexp(1.0, 1 - bits), sizes.max_exponent),
           .min_normal = std::ldexp(1.0, min_exponent),
-          .min_subnormal = std::ldexp(1.0, min_exponent - significand_bits + 1)};
+          .min_subnormal = std::ldexp(1.0, min_exponent - bits + 1),
+          .poison = poison};
 }
+
+/// A format with infinities and NaN as IEEE 754 has them, exponents as wide as fp32's or narrower.
+template <int exponent_bits, int fraction_bits>
+struct Ieee {
+  static constexpr int shift = 23 - fraction_bits;
+  static constexpr std::uint32_t exponents = ((1U << exponent_bits) - 1) << fraction_bits;
+  static constexpr std::uint32_t fractions = (1U << fraction_bits) - 1;
+  static constexpr std::uint32_t quiet = 1U << (fraction_bits - 1);
+  /// What fp32's exponent has more.
+  static constexpr std::uint32_t rebias = 127U - ((1U << (exponent_bits - 1)) - 1);
+  /// Exponent of the least significant bit of a subnormal number.
+  static constexpr int least = 2 - (1 << (exponent_bits - 1)) - fraction_bits;
+
+  static std::uint32_t encode(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = bits >> 31U << (exponent_bits + fraction_bits);
+    // A NaN whose payload lies in the dropped bits must not become infinity.
+    if (std::isnan(value)) return sign | exponents | quiet | (bits & 0x7fffffU) >> shift;
+    if (std::isinf(value)) return sign | exponents;
+    const float magnitude = std::abs(value);
+    if (magnitude < std::ldexp(1.0F, least + fraction_bits)) {
+      return sign | static_cast<std::uint32_t>(std::ldexp(magnitude, -least));
+    }
+    return sign | ((bits & 0x7fffffffU) - (rebias << 23U)) >> shift;
+  }
+
+  static float decode(std::uint32_t code) {
+    const std::uint32_t sign = (code >> (exponent_bits + fraction_bits) & 1U) << 31U;
+    const std::uint32_t magnitude = code & (exponents | fractions);
+    if (magnitude >= exponents) {
+      return std::bit_cast<float>(sign | 0x7f800000U | (magnitude & fractions) << shift);
+    }
+    if (magnitude <= fractions) {
+      const float value = std::ldexp(static_cast<float>(magnitude), least);
+      return sign != 0 ? -value : value;
+    }
+    return std::bit_cast<float>(sign | ((magnitude << shift) + (rebias << 23U)));
+  }
+};
+using Half = Ieee<5, 10>;
+using Bfloat = Ieee<8, 7>;
 
 }  // namespace
 
+void no_version_for(ElementType type) {
+  throw std::logic_error(fmt::format("there is no version for {}", format_of(type).name));
+}
+
 const ElementFormat& format_of(ElementType type) {
-  static const std::array<ElementFormat, 3> formats{make_format("fp32", 4, 24, 127),
-                                                    make_format("fp16", 2, 11, 15),
-                                                    make_format("bf16", 2, 8, 127)};
+  static const std::array<ElementFormat, types.size()> formats{
+      make_format("fp32", "F32", {4, 24, 127}, 0x7fdeadb5U),
+      make_format("fp16", "F16", {2, 11, 15}, 0x7f5aU),
+      make_format("bf16", "BF16", {2, 8, 127}, 0x7fdaU)};
   return formats[static_cast<std::size_t>(type)];
 }
 
@@ -40,10 +96,13 @@ std::span<const ElementType> all_element_types() {
 }
 
 ElementType element_type_from_name(std::string_view name) {
+  std::vector<std::string_view> names;
   for (const ElementType type : types) {
     if (format_of(type).name == name) return type;
+    names.push_back(format_of(type).name);
   }
-  throw InvalidInput(fmt::format("element type '{}' is unknown; allowed: fp32, fp16, bf16", name));
+  throw InvalidInput(
+      fmt::format("element type '{}' is unknown; allowed: {}", name, fmt::join(names, ", ")));
 }
 
 double round_to(ElementType type, double value) {
@@ -62,45 +121,35 @@ double round_to(ElementType type, double value) {
 }
 
 std::uint32_t encode(ElementType type, float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (type == ElementType::fp32) return bits;
-  if (type == ElementType::bf16) {
-    // A NaN whose payload lies in the dropped half must not become infinity.
-    return std::isnan(value) ? (bits >> 16U) | 0x40U : bits >> 16U;
+  switch (type) {
+    case ElementType::fp32:
+      return std::bit_cast<std::uint32_t>(value);
+    case ElementType::fp16:
+      return Half::encode(value);
+    case ElementType::bf16:
+      return Bfloat::encode(value);
   }
-  const std::uint32_t sign = (bits >> 16U) & 0x8000U;
-  if (std::isnan(value)) return sign | 0x7e00U | ((bits >> 13U) & 0x1ffU);
-  if (std::isinf(value)) return sign | 0x7c00U;
-  const float magnitude = std::abs(value);
-  if (magnitude < static_cast<float>(format_of(type).min_normal)) {
-    return sign | static_cast<std::uint32_t>(std::ldexp(magnitude, 24));
-  }
-  return sign | (((bits & 0x7fffffffU) - (112U << 23U)) >> 13U);
+  no_version_for(type);
 }
 
 float decode(ElementType type, std::uint32_t bits) {
-  if (type == ElementType::fp32) return std::bit_cast<float>(bits);
-  if (type == ElementType::bf16) return std::bit_cast<float>((bits & 0xffffU) << 16U);
-  const std::uint32_t sign = (bits & 0x8000U) << 16U;
-  const std::uint32_t magnitude = bits & 0x7fffU;
-  if (magnitude >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | (magnitude << 13U));
-  if (magnitude < 0x400U) {
-    const float value = std::ldexp(static_cast<float>(magnitude), -24);
-    return sign != 0 ? -value : value;
+  switch (type) {
+    case ElementType::fp32:
+      return std::bit_cast<float>(bits);
+    case ElementType::fp16:
+      return Half::decode(bits);
+    case ElementType::bf16:
+      return Bfloat::decode(bits);
   }
-  return std::bit_cast<float>(sign | ((magnitude << 13U) + (112U << 23U)));
+  no_version_for(type);
 }
 
 std::uint32_t poison_bits(ElementType type) {
-  switch (type) {
-    case ElementType::fp32:
-      return 0x7fdeadb5U;
-    case ElementType::fp16:
-      return 0x7f5aU;
-    case ElementType::bf16:
-      return 0x7fdaU;
-  }
-  return 0;
+  const std::optional<std::uint32_t> poison = format_of(type).poison;
+  if (poison) return *poison;
+  throw std::logic_error(fmt::format(
+      "no code of {} says that nothing was written; two launches on different fills would",
+      format_of(type).name));
 }
 
 }  // namespace attest

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
+#include "core/attention/problem.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 
@@ -60,6 +62,35 @@ TEST(ElementType, EveryBf16ValueSurvivesDecodeRoundAndEncode) {
     }
     EXPECT_EQ(round_to(ElementType::bf16, value), value);
     EXPECT_EQ(encode(ElementType::bf16, value), bits);
+  }
+}
+
+// What a row of the table promises, of whatever formats the table has.
+TEST(ElementType, EveryFormatSurvivesItsNameItsCodesAndTheTextOfAProblem) {
+  for (const ElementType type : all_element_types()) {
+    const ElementFormat& format = format_of(type);
+    EXPECT_EQ(element_type_from_name(format.name), type);
+    const Problem problem{.element_type = type};
+    EXPECT_EQ(problem_from_string(to_string(problem)).element_type, type) << to_string(problem);
+
+    const std::size_t bits = 8 * format.size_bytes;
+    const std::uint64_t codes = std::uint64_t{1} << std::min<std::size_t>(bits, 16);
+    for (std::uint64_t i = 0; i < codes; ++i) {
+      // All codes of up to 16 bits; of more bits those of the upper half with drawn lower halves.
+      const std::uint64_t low = bits > 16 ? random_below(7, 0, i, codes) << (bits - 32) : 0;
+      const auto code = static_cast<std::uint32_t>(bits > 16 ? i << (bits - 16) | low : i);
+      const float value = decode(type, code);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(decode(type, encode(type, value)))) << format.name << ' ' << code;
+        continue;
+      }
+      EXPECT_EQ(encode(type, value), code) << format.name;
+      EXPECT_EQ(round_to(type, value), value) << format.name << ' ' << code;
+    }
+    if (format.poison) {
+      EXPECT_TRUE(std::isnan(decode(type, *format.poison))) << format.name;
+      EXPECT_EQ(poison_bits(type), *format.poison);
+    }
   }
 }
 

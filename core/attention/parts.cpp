@@ -7,7 +7,15 @@ namespace attest {
 
 const ElementFormat& part_format(Parts::Format format) {
   // TF32 has fp32's exponents and fp16's significand.
-  static constexpr ElementFormat tf32{"tf32", 4, 11, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136};
+  static constexpr ElementFormat tf32{.name = "tf32",
+                                      .safetensors_name = {},
+                                      .size_bytes = 4,
+                                      .significand_bits = 11,
+                                      .unit_roundoff = 0x1p-11,
+                                      .max_finite = 0x1.ffcp127,
+                                      .min_normal = 0x1p-126,
+                                      .min_subnormal = 0x1p-136,
+                                      .poison = std::nullopt};
   switch (format) {
     case Parts::Format::fp16:
       return format_of(ElementType::fp16);

@@ -102,10 +102,13 @@ std::map<std::string, std::string> read_metadata(const SortedJson& value, std::s
 }
 
 ElementType read_type(const SortedJson& value, std::string_view name, std::string_view where) {
-  if (value == "F32") return ElementType::fp32;
-  if (value == "F16") return ElementType::fp16;
-  if (value == "BF16") return ElementType::bf16;
-  reject(where, name, fmt::format("dtype is {}; allowed: F32, F16, BF16", excerpt(value)));
+  std::vector<std::string_view> names;
+  for (const ElementType type : all_element_types()) {
+    if (value == format_of(type).safetensors_name) return type;
+    names.push_back(format_of(type).safetensors_name);
+  }
+  reject(where, name,
+         fmt::format("dtype is {}; allowed: {}", excerpt(value), fmt::join(names, ", ")));
 }
 
 /// Whole numbers from 0 that fit in 63 bits.

@@ -1,5 +1,6 @@
 #include "gpu/arithmetic/arithmetic_kernels.hpp"
 #include "gpu/arithmetic/exp2_mark.hpp"
+#include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/online_softmax.cuh"
@@ -49,9 +50,8 @@ __global__ void sum_exp2_marks(std::uint32_t part, unsigned long long* sum) {
 
 void launch_products(Device& device, ElementType type, const std::uint32_t* a,
                      const std::uint32_t* b, const float* c, float* d, int blocks) {
-  const auto kernel = type == ElementType::fp16   ? products<__half>
-                      : type == ElementType::bf16 ? products<__nv_bfloat16>
-                                                  : products<float>;
+  const auto kernel =
+      with_cuda_type(type, []<typename T>(std::type_identity<T>) { return products<T>; });
   launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(32), 0, device, a, b, c, d);
 }
 

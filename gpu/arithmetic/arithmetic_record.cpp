@@ -69,9 +69,15 @@ std::vector<Word> words_of(std::string_view text, const std::string& where) {
 }
 
 std::string instruction_of(ElementType type) {
-  return type == ElementType::fp16   ? "mma.m16n8k16.fp16"
-         : type == ElementType::bf16 ? "mma.m16n8k16.bf16"
-                                     : "mma.m16n8k8.tf32";
+  switch (type) {
+    case ElementType::fp16:
+      return "mma.m16n8k16.fp16";
+    case ElementType::bf16:
+      return "mma.m16n8k16.bf16";
+    case ElementType::fp32:
+      return "mma.m16n8k8.tf32";
+  }
+  no_version_for(type);
 }
 
 constexpr std::string_view exp2_instruction = "ex2.approx.ftz";

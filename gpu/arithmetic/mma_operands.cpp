@@ -28,9 +28,15 @@ struct Format {
 constexpr Format fp32{8, 23, 0};
 
 Format format_of_factor(ElementType type) {
-  if (type == ElementType::fp16) return {5, 10, 0};
-  if (type == ElementType::bf16) return {8, 7, 0};
-  return {8, 10, 13};
+  switch (type) {
+    case ElementType::fp16:
+      return {5, 10, 0};
+    case ElementType::bf16:
+      return {8, 7, 0};
+    case ElementType::fp32:  // TF32
+      return {8, 10, 13};
+  }
+  no_version_for(type);
 }
 
 /// The random bits of one number, taken piece by piece.

@@ -10,7 +10,14 @@ namespace attest {
 
 /// Factors of mma.sync: fp16 and bf16 in m16n8k16, fp32 as TF32 in m16n8k8.
 [[nodiscard]] constexpr int mma_depth(ElementType type) {
-  return type == ElementType::fp32 ? 8 : 16;
+  switch (type) {
+    case ElementType::fp32:
+      return 8;
+    case ElementType::fp16:
+    case ElementType::bf16:
+      break;
+  }
+  return 16;
 }
 
 /// What the factors are drawn for.

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "gpu/arithmetic/wgmma_arithmetic.hpp"
+#include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/shared_address.cuh"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma.cuh"
@@ -130,9 +131,8 @@ auto kernel_of(WgmmaLeft left, int steps) {
 void launch_wgmma_products(ElementType type, WgmmaLeft left, const std::uint32_t* a,
                            const std::uint32_t* b, const float* c, float* d, int blocks,
                            int steps) {
-  const auto kernel = type == ElementType::fp16   ? kernel_of<__half>(left, steps)
-                      : type == ElementType::bf16 ? kernel_of<__nv_bfloat16>(left, steps)
-                                                  : kernel_of<float>(left, steps);
+  const auto kernel = with_cuda_type(
+      type, [&]<typename T>(std::type_identity<T>) { return kernel_of<T>(left, steps); });
   kernel<<<static_cast<unsigned>(blocks), warpgroup_threads>>>(a, b, c, d);
 }
 

@@ -27,6 +27,7 @@
 #include "core/operations/combine_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 
@@ -97,29 +98,12 @@ __global__ void combine_splits(CombineArguments a) {
 
 using Kernel = void (*)(CombineArguments);
 
-template <typename Partial>
-Kernel kernel_for_output(ElementType output) {
-  switch (output) {
-    case ElementType::fp32:
-      return combine_splits<Partial, float>;
-    case ElementType::fp16:
-      return combine_splits<Partial, __half>;
-    case ElementType::bf16:
-      return combine_splits<Partial, __nv_bfloat16>;
-  }
-  return nullptr;
-}
-
 Kernel kernel_for(ElementType partial, ElementType output) {
-  switch (partial) {
-    case ElementType::fp32:
-      return kernel_for_output<float>(output);
-    case ElementType::fp16:
-      return kernel_for_output<__half>(output);
-    case ElementType::bf16:
-      return kernel_for_output<__nv_bfloat16>(output);
-  }
-  return nullptr;
+  return with_cuda_type(partial, [&]<typename Partial>(std::type_identity<Partial>) {
+    return with_cuda_type(output, []<typename Output>(std::type_identity<Output>) -> Kernel {
+      return combine_splits<Partial, Output>;
+    });
+  });
 }
 
 std::int64_t shared_bytes(const Problem& problem, const Plan& plan) {

@@ -50,7 +50,14 @@ struct GpuModel {
   /// Peak of the units that multiply elements of this type without changing their precision: fp32
   /// on CUDA cores, the 16-bit formats on tensor cores.
   [[nodiscard]] constexpr double peak_flops(ElementType type) const {
-    return type == ElementType::fp32 ? fp32_flops : fp16_flops;
+    switch (type) {
+      case ElementType::fp32:
+        return fp32_flops;
+      case ElementType::fp16:
+      case ElementType::bf16:
+        break;
+    }
+    return fp16_flops;
   }
   [[nodiscard]] constexpr double ex2_per_s() const {
     return static_cast<double>(sms) * ex2_per_clock_sm * boost_hz;

@@ -51,7 +51,15 @@ class Handle {
 };
 
 fe::DataType_t data_type(ElementType type) {
-  return type == ElementType::fp16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
+  switch (type) {
+    case ElementType::fp16:
+      return fe::DataType_t::HALF;
+    case ElementType::bf16:
+      return fe::DataType_t::BFLOAT16;
+    case ElementType::fp32:
+      break;
+  }
+  no_version_for(type);
 }
 
 std::vector<std::int64_t> dims(const Shape& shape) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
 #include "gpu/peers/torch_peer.hpp"
@@ -184,12 +185,15 @@ TEST_F(GpuPeers, timed_launches_do_not_disturb_later_answers) {
     const Ran again = run(name, problem);
     EXPECT_GT(first.ms, 0);
     bool differs = false;
-    for (std::size_t i = 0; i < first.outputs.o.values().size(); ++i) {
-      EXPECT_EQ(first.outputs.o.values()[i], again.outputs.o.values()[i]) << name;
+    for (std::size_t i = 0; i < first.outputs[forward::o].values().size(); ++i) {
+      EXPECT_EQ(first.outputs[forward::o].values()[i], again.outputs[forward::o].values()[i])
+          << name;
     }
-    for (std::size_t i = 0; i < first.outputs.lse.values().size(); ++i) {
-      EXPECT_EQ(first.outputs.lse.values()[i], again.outputs.lse.values()[i]) << name;
-      differs = differs || first.outputs.lse.values()[i] != other.outputs.lse.values()[i];
+    for (std::size_t i = 0; i < first.outputs[forward::lse].values().size(); ++i) {
+      EXPECT_EQ(first.outputs[forward::lse].values()[i], again.outputs[forward::lse].values()[i])
+          << name;
+      differs = differs ||
+                first.outputs[forward::lse].values()[i] != other.outputs[forward::lse].values()[i];
     }
     EXPECT_TRUE(differs) << name << " gave the same LSE for two scales";
   }

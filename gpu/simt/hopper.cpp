@@ -85,7 +85,15 @@ std::uint16_t element(const MatrixDescriptor& of, bool is_mn, unsigned i, unsign
 }
 
 float value_of(ElementType type, std::uint16_t bits) {
-  return type == ElementType::fp16 ? half_value(bits) : bfloat16_value(bits);
+  switch (type) {
+    case ElementType::fp16:
+      return half_value(bits);
+    case ElementType::bf16:
+      return bfloat16_value(bits);
+    case ElementType::fp32:
+      break;
+  }
+  no_version_for(type);
 }
 
 /// `results`: of each thread, what d will hold when the products before are done.

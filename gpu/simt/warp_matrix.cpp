@@ -112,9 +112,25 @@ void use_tensor_core(const Accumulation& tensor_core) {
   tensor_core_of_thread = tensor_core;
 }
 
+namespace {
+
+decltype(&multiply<Half>) multiply_for(ElementType type) {
+  switch (type) {
+    case ElementType::fp16:
+      return multiply<Half>;
+    case ElementType::bf16:
+      return multiply<Bfloat>;
+    case ElementType::fp32:
+      break;
+  }
+  no_version_for(type);
+}
+
+}  // namespace
+
 void mma_16x8x16(ElementType type, float* d, const std::uint32_t* a, const std::uint32_t* b,
                  const char* file, int line) {
-  Product mine{{type == ElementType::fp16 ? multiply<Half> : multiply<Bfloat>}, d, a, b};
+  Product mine{{multiply_for(type)}, d, a, b};
   warp_collective(mine, file, line);
 }
 

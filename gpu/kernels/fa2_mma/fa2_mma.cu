@@ -10,6 +10,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
+#include "gpu/primitives/cuda_type.cuh"
 
 namespace attest {
 namespace {
@@ -30,8 +31,8 @@ std::span<const Fa2Variant> variants_of(std::int64_t head_dim) {
 
 std::span<const Fa2Variant> variants(const Problem& problem) {
   const std::int64_t dim = std::max(problem.head_dim, problem.output_dim());
-  return problem.element_type == ElementType::fp16 ? variants_of<__half>(dim)
-                                                   : variants_of<__nv_bfloat16>(dim);
+  return with_sixteen_bits(problem.element_type,
+                           [&]<typename T>(std::type_identity<T>) { return variants_of<T>(dim); });
 }
 
 Plan plan_of(const Fa2Variant& v) {
@@ -207,9 +208,9 @@ void run_general(const Fa2Variant& v, const ForwardArguments& a, Device& device)
   }
   if (grid.splits == 1) return;
   const auto rows = static_cast<unsigned>(ceil_div(a.problem.rows(), 4));
-  const auto combine = a.problem.element_type == ElementType::fp16
-                           ? combine_splits<this_executor, __half>
-                           : combine_splits<this_executor, __nv_bfloat16>;
+  const auto combine = with_sixteen_bits(
+      a.problem.element_type,
+      []<typename T>(std::type_identity<T>) { return combine_splits<this_executor, T>; });
   launch(combine, dim3(rows), dim3(128), 0, device, a);
 }
 

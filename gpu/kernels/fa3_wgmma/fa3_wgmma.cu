@@ -11,6 +11,7 @@
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
+#include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
 #include "gpu/primitives/launch.cuh"
@@ -46,8 +47,9 @@ std::span<const Fa3Variant> variants_of(std::int64_t head_dim) {
 }
 
 std::span<const Fa3Variant> variants(const Problem& problem) {
-  return problem.element_type == ElementType::fp16 ? variants_of<__half>(problem.head_dim)
-                                                   : variants_of<__nv_bfloat16>(problem.head_dim);
+  return with_sixteen_bits(problem.element_type, [&]<typename T>(std::type_identity<T>) {
+    return variants_of<T>(problem.head_dim);
+  });
 }
 
 /// What the variant makes of a Plan: the fields that choose it.
@@ -244,9 +246,9 @@ void run(const ForwardArguments& a, Device& device) {
   launch(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
   if (p.splits == 1) return;
   const auto rows = static_cast<unsigned>(ceil_div(a.problem.rows(), 4));
-  const auto combine = a.problem.element_type == ElementType::fp16
-                           ? combine_splits<this_executor, __half>
-                           : combine_splits<this_executor, __nv_bfloat16>;
+  const auto combine = with_sixteen_bits(
+      a.problem.element_type,
+      []<typename T>(std::type_identity<T>) { return combine_splits<this_executor, T>; });
   launch(combine, dim3(rows), dim3(128), 0, device, a);
 }
 

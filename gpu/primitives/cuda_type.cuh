@@ -1,0 +1,42 @@
+#pragma once
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+#include <type_traits>
+
+#include "core/attention/element_type.hpp"
+
+namespace attest {
+
+/// with_cuda_type: visit(std::type_identity<T>) with CUDA's type T of a format.
+template <typename Visit>
+auto with_cuda_type(ElementType type, const Visit& visit) {
+  switch (type) {
+    case ElementType::fp32:
+      return visit(std::type_identity<float>{});
+    case ElementType::fp16:
+      return visit(std::type_identity<__half>{});
+    case ElementType::bf16:
+      return visit(std::type_identity<__nv_bfloat16>{});
+  }
+  no_version_for(type);
+}
+
+/// with_sixteen_bits: visits likewise, for kernels of 16-bit formats alone.
+template <typename Visit>
+auto with_sixteen_bits(ElementType type, const Visit& visit) {
+  switch (type) {
+    case ElementType::fp16:
+      return visit(std::type_identity<__half>{});
+    case ElementType::bf16:
+      return visit(std::type_identity<__nv_bfloat16>{});
+    case ElementType::fp32:
+      break;
+  }
+  no_version_for(type);
+}
+
+}  // namespace attest
