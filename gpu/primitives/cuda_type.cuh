@@ -25,16 +25,16 @@ auto with_cuda_type(ElementType type, const Visit& visit) {
   no_version_for(type);
 }
 
-/// with_sixteen_bits: visits likewise, for kernels of 16-bit formats alone.
+/// with_sixteen_bits: visits likewise, for kernels of 16-bit formats alone. They are asked for the
+/// Plans of a Problem before anybody asks whether they take its format: those of fp32 are bf16's.
 template <typename Visit>
 auto with_sixteen_bits(ElementType type, const Visit& visit) {
   switch (type) {
     case ElementType::fp16:
       return visit(std::type_identity<__half>{});
     case ElementType::bf16:
-      return visit(std::type_identity<__nv_bfloat16>{});
     case ElementType::fp32:
-      break;
+      return visit(std::type_identity<__nv_bfloat16>{});
   }
   no_version_for(type);
 }
