@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/inputs/input_family.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
 #include "gpu/peers/cudnn_library.hpp"
@@ -72,9 +73,9 @@ TEST(GpuCudnnSdpa, a_cached_plan_is_not_used_for_another_scale) {
   const Outputs large = launch(0.5F, *device);
   const Outputs again = launch(0.125F, *device);
   bool differs = false;
-  for (std::size_t i = 0; i < small.lse.values().size(); ++i) {
-    EXPECT_EQ(small.lse.values()[i], again.lse.values()[i]);
-    differs = differs || small.lse.values()[i] != large.lse.values()[i];
+  for (std::size_t i = 0; i < small[forward::lse].values().size(); ++i) {
+    EXPECT_EQ(small[forward::lse].values()[i], again[forward::lse].values()[i]);
+    differs = differs || small[forward::lse].values()[i] != large[forward::lse].values()[i];
   }
   EXPECT_TRUE(differs) << "the same LSE for two scales";
 }
