@@ -42,9 +42,12 @@ Spent& Spent::operator+=(const Spent& other) {
   return *this;
 }
 
-bool asks_for_errors(const StudySpec& spec) {
-  return std::ranges::any_of(spec.metrics,
-                             [](const std::string& name) { return name.starts_with("error"); });
+std::vector<ErrorMetric> errors_asked_for(const StudySpec& spec) {
+  std::vector<ErrorMetric> asked;
+  for (const ErrorMetric& metric : error_metrics()) {
+    if (std::ranges::find(spec.metrics, metric.name) != spec.metrics.end()) asked.push_back(metric);
+  }
+  return asked;
 }
 
 TimingOptions timing_options(const StudySpec& spec) {
@@ -53,7 +56,7 @@ TimingOptions timing_options(const StudySpec& spec) {
           .keep = spec.sampling.method == Sampling::Method::halving ? spec.sampling.keep : 1,
           .target = spec.target_confidence,
           .counters = spec.counters,
-          .wants_errors = asks_for_errors(spec)};
+          .errors = errors_asked_for(spec)};
 }
 
 void GroupTimer::look_for_interrupt() const {
@@ -80,12 +83,12 @@ Measured GroupTimer::verified(const Contender& contender) {
     return measured;
   }
   // What no small case can show, more rows must.
-  const bool many = options_.wants_errors || Gate::has_no_small_case(contender);
+  const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender);
   const SampledRows rows = resident_->sample(*contender.kernel, contender.subject.plan,
                                              many ? rows_of_errors : rows_to_check);
   measured.why_refused = rows.why_wrong().value_or("");
-  if (measured.why_refused.empty() && options_.wants_errors) {
-    measured.errors = row_errors(rows, contender.subject.problem.element_type);
+  if (measured.why_refused.empty() && !options_.errors.empty()) {
+    measured.errors = row_errors(rows, contender.subject.problem.element_type, options_.errors);
   }
   return measured;
 }

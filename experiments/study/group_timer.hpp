@@ -10,6 +10,7 @@
 #include "core/records/measurement.hpp"
 #include "core/run/device.hpp"
 #include "experiments/study/gate.hpp"
+#include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/schedule.hpp"
 #include "experiments/tuning/resident_problem.hpp"
 
@@ -53,15 +54,15 @@ struct TimingOptions {
   double keep = 1;
   double target = 0.01;
   std::vector<std::string> counters{};
-  bool wants_errors = false;
+  std::vector<ErrorMetric> errors{};
   std::uint64_t seed = 1;
   double warm_up_s = 0.2;  ///< clocks settle within it
   double timing_ms = 10;   ///< launches of one timing take about this long
   std::function<bool()> is_interrupted{};
 };
 
-/// Does the study want errors beside times?
-[[nodiscard]] bool asks_for_errors(const StudySpec& spec);
+/// The errors that the study wants beside times.
+[[nodiscard]] std::vector<ErrorMetric> errors_asked_for(const StudySpec& spec);
 /// What a study's file says of its timing.
 [[nodiscard]] TimingOptions timing_options(const StudySpec& spec);
 

@@ -5,8 +5,8 @@
 
 namespace attest {
 
-OnExecutor measure_on_executor(const Contender& contender, const Gate& gate, bool wants_errors,
-                               DevicesOfThread& devices) {
+OnExecutor measure_on_executor(const Contender& contender, const Gate& gate,
+                               const std::vector<ErrorMetric>& errors, DevicesOfThread& devices) {
   constexpr std::int64_t rows = 32;
   OnExecutor result;
   std::string& why = result.measured.why_refused;
@@ -14,7 +14,7 @@ OnExecutor measure_on_executor(const Contender& contender, const Gate& gate, boo
   if (why.empty() && Gate::has_no_small_case(contender)) {
     why = "no problem of its kind is small enough to verify it on an executor";
   }
-  if (!why.empty() || !wants_errors) return result;
+  if (!why.empty() || errors.empty()) return result;
   const KernelInfo& kernel = *contender.kernel;
   const Plan& plan = contender.subject.plan;
   const Problem small = problem_for_errors(contender.subject.problem);
@@ -23,7 +23,7 @@ OnExecutor measure_on_executor(const Contender& contender, const Gate& gate, boo
   const SampledRows sampled = resident.sample(kernel, plan, rows);
   why = sampled.why_wrong().value_or("");
   if (!why.empty()) return result;
-  result.measured.errors = row_errors(sampled, small.element_type);
+  result.measured.errors = row_errors(sampled, small.element_type, errors);
   result.error_problem = to_string(small);
   return result;
 }

@@ -36,6 +36,7 @@ struct OnExecutor {
   std::string error_problem{};  ///< on which they were measured
 };
 [[nodiscard]] OnExecutor measure_on_executor(const Contender& contender, const Gate& gate,
-                                             bool wants_errors, DevicesOfThread& devices);
+                                             const std::vector<ErrorMetric>& errors,
+                                             DevicesOfThread& devices);
 
 }  // namespace attest

@@ -1,7 +1,6 @@
 #include "experiments/study/row_errors.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "core/operations/forward.hpp"
@@ -26,20 +25,21 @@ struct Stacked {
 };
 
 void add_errors(const Stacked& rows, ElementType type, const std::string& prefix,
-                std::vector<Measurement>& errors) {
+                const std::vector<ErrorMetric>& metrics, std::vector<Measurement>& errors) {
   const ErrorProfile profile = error_profile(rows.want, rows.got, type, &rows.bound);
-  constexpr std::array<std::array<const char*, 2>, 3> names{
-      {{"rmse", "rmse"}, {"max_abs_error", "max_abs"}, {"error_over_bound_max", "over_bound_max"}}};
-  for (const auto& [theirs, ours] : names) {
-    const auto found = std::ranges::find(profile.measurements, theirs, &Measurement::name);
+  for (const ErrorMetric& metric : metrics) {
+    const auto found =
+        std::ranges::find(profile.measurements, metric.of_profile, &Measurement::name);
     if (found == profile.measurements.end()) continue;
-    errors.push_back({prefix + ours, found->value, found->unit});
+    std::string name = metric.name;
+    errors.push_back({name.insert(name.find('.') + 1, prefix), found->value, found->unit});
   }
 }
 
 }  // namespace
 
-std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type) {
+std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
+                                    const std::vector<ErrorMetric>& metrics) {
   if (rows.rows.empty()) return {};
   const auto count = static_cast<std::int64_t>(rows.rows.size());
   const Shape one = rows.rows.front().got[forward::o].shape();
@@ -49,8 +49,8 @@ std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type) {
     lse.add(row.answer[forward::lse].value, row.answer[forward::lse].bound, row.got[forward::lse]);
   }
   std::vector<Measurement> errors;
-  add_errors(o, type, "", errors);
-  add_errors(lse, ElementType::fp32, "lse_", errors);
+  add_errors(o, type, "", metrics, errors);
+  add_errors(lse, ElementType::fp32, "lse_", metrics, errors);
   return errors;
 }
 

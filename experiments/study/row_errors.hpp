@@ -3,13 +3,15 @@
 #include <vector>
 
 #include "core/records/measurement.hpp"
+#include "experiments/study/language/error_metrics.hpp"
 #include "experiments/tuning/resident_problem.hpp"
 
 namespace attest {
 
-/// Errors of sampled rows against the exact answer: `rmse`, `max_abs`, `over_bound_max` of O, and
-/// the same of LSE as `lse_rmse` and so on. Empty without rows.
-[[nodiscard]] std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type);
+/// Errors of sampled rows against the exact answer, each of `metrics` (error_metrics.hpp): of O by
+/// its name, `error.rmse`, and of LSE as `error.lse_rmse`. Empty without rows.
+[[nodiscard]] std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
+                                                  const std::vector<ErrorMetric>& metrics);
 
 /// The problem itself, or where it is large one of its kind on which the executor can launch: one
 /// KV head, at most 256 queries and keys.

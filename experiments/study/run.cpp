@@ -213,7 +213,7 @@ class Runner {
   void model_one(const Contender& contender, DevicesOfThread& devices) {
     const Provenance provenance = current_provenance("");
     const auto [measured, error_problem] =
-        measure_on_executor(contender, *gate_, asks_for_errors(spec_), devices);
+        measure_on_executor(contender, *gate_, errors_asked_for(spec_), devices);
     if (!measured.why_refused.empty()) {
       refuse(contender, measured.why_refused, provenance);
       return;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/operations/forward_arguments.hpp"
+#include "core/records/metric.hpp"
 #include "core/run/library_note.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/tuning/median_interval.hpp"
@@ -206,13 +207,33 @@ TEST_F(AStudy, FlushesTheCacheBeforeLaunchesThatAreCold) {
   EXPECT_EQ(record_of("fast").labels.at("cache"), "cold");
 }
 
-TEST_F(AStudy, MeasuresErrorsOfRowsOnRequest) {
-  spec.metrics = {"time", "error.rmse"};
+TEST_F(AStudy, MeasuresWhicheverErrorsOfRowsAreAskedFor) {
+  spec.metrics = {"time", "error.over_bound_max"};
+  for (const Metric& metric : all_metrics()) {
+    const auto of_study = std::ranges::find(error_metrics(), metric.name, &ErrorMetric::of_profile);
+    ASSERT_NE(of_study, error_metrics().end()) << metric.name;
+    spec.metrics.push_back(of_study->name);
+  }
   add(fast, "n33 d8");
   (void)run();
   EXPECT_GT(value(record_of("fast"), "error.rmse"), 0);
   EXPECT_GT(value(record_of("fast"), "error.over_bound_max"), 0);
   EXPECT_LE(value(record_of("fast"), "error.over_bound_max"), 1);
+  for (const ErrorMetric& metric : error_metrics()) {
+    const Record record = record_of("fast");
+    EXPECT_NE(std::ranges::find(record.measurements, metric.name, &Measurement::name),
+              record.measurements.end())
+        << metric.name;
+  }
+}
+
+TEST_F(AStudy, MeasuresNoErrorThatNobodyAskedFor) {
+  spec.metrics = {"time", "error.rmse"};
+  add(fast, "n33 d8");
+  (void)run();
+  const Record record = record_of("fast");
+  EXPECT_GT(value(record, "error.lse_rmse"), 0);
+  EXPECT_EQ(value(record, "error.max_abs"), -1);
 }
 
 TEST_F(AStudy, HalvingTimesSlowPointsLess) {

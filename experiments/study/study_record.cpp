@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -160,9 +161,7 @@ void add_measurements(Record& record, const Measured& measured,
   if (!measured.counters.empty()) record.labels["source"] = "hardware counters";
   if (!measured.library.empty()) record.labels["library"] = measured.library;
   if (!measured.why_no_counters.empty()) record.labels["no_counters"] = measured.why_no_counters;
-  for (const Measurement& m : measured.errors) {
-    record.measurements.push_back({"error." + m.name, m.value, m.unit});
-  }
+  std::ranges::copy(measured.errors, std::back_inserter(record.measurements));
 }
 
 }  // namespace attest

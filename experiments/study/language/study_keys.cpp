@@ -3,6 +3,7 @@
 
 #include "core/attention/plan.hpp"
 #include "core/records/hardware_counters.hpp"
+#include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 
@@ -34,6 +35,13 @@ Form expression_form(std::string example) {
   return {.kind = Form::Kind::expression,
           .allowed = "an expression such as " + std::move(example),
           .or_expression = true};
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names{"time", "rate", "sm_clock", "power", "temperature"};
+  for (const ErrorMetric& metric : error_metrics()) names.push_back(metric.name);
+  names.emplace_back("model");
+  return names;
 }
 
 std::vector<SpecKey> problem_keys() {
@@ -157,8 +165,7 @@ std::vector<SpecKey> all_keys() {
       {.name = "metrics",
        .summary = "what is recorded of a point",
        .shape = KeyShape::list,
-       .form = choice_form({"time", "rate", "sm_clock", "power", "temperature", "error.rmse",
-                            "error.max_abs", "error.over_bound_max", "model"})},
+       .form = choice_form(metric_names())},
       {.name = "counters",
        .summary = "hardware counters, in runs of their own",
        .shape = KeyShape::list,

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/inputs/input_family.hpp"
+#include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/problem_axis.hpp"
@@ -17,9 +17,11 @@ ValueType text_type(std::vector<std::string> texts) {
   return {.kind = ValueType::Kind::text, .texts = std::move(texts)};
 }
 
-constexpr std::array measured_names{
-    "rate",        "rounds",     "sm_clock",      "power",
-    "temperature", "error.rmse", "error.max_abs", "error.over_bound_max"};
+std::vector<std::string> measured_names() {
+  std::vector<std::string> names{"rate", "rounds", "sm_clock", "power", "temperature"};
+  for (const ErrorMetric& metric : error_metrics()) names.push_back(metric.name);
+  return names;
+}
 
 ValueType type_of(const ProblemAxis& axis) {
   return axis.is_choice() ? text_type(choices_of(axis)) : ValueType{};
@@ -76,7 +78,7 @@ Vocabulary constraint_vocabulary() {
   for (const ModelValueName& value : model_value_names()) {
     vocabulary.names[std::string(value.name)] = {.dimension = value.dimension};
   }
-  for (const char* name : measured_names) vocabulary.later.emplace_back(name);
+  for (std::string& name : measured_names()) vocabulary.later.push_back(std::move(name));
   for (const char* begin : {"time", "speed_over_", "counter.", "model."}) {
     vocabulary.later.emplace_back(begin);
   }
@@ -87,7 +89,7 @@ Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
   Vocabulary vocabulary = identity_vocabulary();
   auto& names = vocabulary.names;
   names["time"] = {.dimension = Dimension::time};
-  for (const char* name : measured_names) names[name] = {};
+  for (const std::string& name : measured_names()) names[name] = {};
   for (const Baseline& baseline : baselines) names["speed_over_" + baseline.name] = {};
   vocabulary.open = {"counter.", "model."};
   return vocabulary;
