@@ -59,6 +59,21 @@ for order in q_fastest q_slowest; do
 done
 check "neighbouring blocks share K and V" grep -q 'L2 model  *3 GiB' q_fastest
 check "blocks of all heads do not" grep -q 'L2 model  *129 GiB' q_slowest
+# In a build with nvcc the machine code of every kernel says its registers; the executor launches the same instances.
+knows_registers() {  # kernel, its first element type
+  "$attest" explain "$1" --problem "n100 d64 $2" >registers 2>&1 || { cat registers; return 1; }
+  grep -q 'registers  *[0-9]' registers && ! grep -q 'registers  *not known' registers
+}
+"$attest" list kernels | awk '$2 == "gpu" { sub(",.*", "", $3); print $1, $3 }' >on_gpu
+compiled=0
+while read -r name type; do
+  grep -q "^  $name  *simt" <("$attest" list kernels) || continue
+  [[ $name == combine_* ]] && continue  # costs are those of attention
+  check "registers of $name are known" knows_registers "$name" "$type"
+  compiled=$((compiled + 1))
+done <on_gpu
+if grep -q gpu <("$attest" list kernels); then check "all kernels were asked" [ "$compiled" -ge 15 ]; fi
+
 "$attest" explain o5_deferred --problem 'n4096 d128 fp16' >o5 2>&1
 check "a kernel of the CPU has work and compulsory traffic" has o5 "3 MiB   1.016 MiB"
 check "and says what is not known" has o5 "counters: not known: the kernel does not run on the SIMT executor"

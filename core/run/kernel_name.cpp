@@ -1,5 +1,6 @@
 #include "core/run/kernel_name.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstddef>
 #include <utility>
@@ -30,6 +31,21 @@ std::string without_namespaces(std::string_view text) {
     if (!is_word(text[i])) word = result.size();
   }
   return result;
+}
+
+/// `f<(Executor)1, 2>` -> `f<2>`: who compiled it is no part of a kernel's name.
+std::string without_executor(std::string name) {
+  constexpr std::string_view cast = "(Executor)";
+  for (std::size_t at; (at = name.find(cast)) != std::string::npos;) {
+    std::size_t end = at + cast.size();
+    while (end < name.size() && is_word(name[end])) ++end;
+    if (end < name.size() && name[end] == ',') {
+      end = std::min(name.find_first_not_of(' ', end + 1), name.size());
+    }
+    name.erase(at, end - at);
+  }
+  for (std::size_t at; (at = name.find("<>")) != std::string::npos;) name.erase(at, 2);
+  return name;
 }
 
 /// `f<(int)2>` -> `f<2>`: some demanglers say the type of a number, some do not.
@@ -77,7 +93,7 @@ std::string kernel_name_of(std::string_view demangled) {
     if (c == ' ' && depth == 0) begin = end + 1;
   }
   name = without_namespaces(std::string_view(name).substr(begin, end - begin));
-  return with_cuda_types(without_casts(std::move(name)));
+  return with_cuda_types(without_casts(without_executor(std::move(name))));
 }
 
 }  // namespace attest

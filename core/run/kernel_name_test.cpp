@@ -20,6 +20,14 @@ TEST(KernelName, isTheSameWhetherNumbersNameTheirTypeOrNot) {
   EXPECT_EQ(kernel_name_of("void k<(int)-8>(int)"), "k<-8>");
 }
 
+TEST(KernelName, isTheSameOnTheExecutorAndOnTheGpu) {
+  EXPECT_EQ(kernel_name_of("void attest::fa2_mma<(attest::Executor)1, attest::Shape<64> >(int)"),
+            kernel_name_of("void attest::fa2_mma<(attest::Executor)2, attest::Shape<64> >(int)"));
+  EXPECT_EQ(kernel_name_of("void attest::fa2_mma<(attest::Executor)2, attest::Shape<64> >(int)"),
+            "fa2_mma<Shape<64> >");
+  EXPECT_EQ(kernel_name_of("void k<(attest::Executor)1>(int)"), "k");
+}
+
 TEST(KernelName, isTheSameForTheExecutorsSixteenBitTypesAndForThoseOfNvcc) {
   const std::string_view parameters =
       ", 128, 64, (attest::Scheduling::Value)1>(attest::Arguments, attest::TileLaunch)";
