@@ -64,6 +64,20 @@ std::string without_casts(std::string name) {
   return name;
 }
 
+/// `f<S{1, 0, false}>` -> `f<S{1}>`: some compilers leave out the last members that are zero.
+std::string without_last_zeros(std::string name) {
+  for (std::size_t end = 0; (end = name.find('}', end)) != std::string::npos; ++end) {
+    const auto last = [&](std::string_view member) {
+      return std::string_view(name).substr(0, end).ends_with(member) ? member.size() : 0;
+    };
+    while (const std::size_t zero = std::max(last(", 0"), last(", false"))) {
+      end -= zero;
+      name.erase(end, zero);
+    }
+  }
+  return name;
+}
+
 /// The executor's 16-bit types, one class template, as nvcc calls them:
 /// `SixteenBitFloat<&half_bits, &half_value>` -> `__half`.
 std::string with_cuda_types(std::string name) {
@@ -93,7 +107,7 @@ std::string kernel_name_of(std::string_view demangled) {
     if (c == ' ' && depth == 0) begin = end + 1;
   }
   name = without_namespaces(std::string_view(name).substr(begin, end - begin));
-  return with_cuda_types(without_casts(without_executor(std::move(name))));
+  return with_cuda_types(without_last_zeros(without_casts(without_executor(std::move(name)))));
 }
 
 }  // namespace attest

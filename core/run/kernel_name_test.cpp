@@ -28,6 +28,12 @@ TEST(KernelName, isTheSameOnTheExecutorAndOnTheGpu) {
   EXPECT_EQ(kernel_name_of("void k<(attest::Executor)1>(int)"), "k");
 }
 
+TEST(KernelName, isTheSameWhetherLastMembersThatAreZeroAreSaidOrNot) {
+  EXPECT_EQ(kernel_name_of("void k<S{64, 0, 2, 0, true, false, false, 0}>(int)"),
+            kernel_name_of("void k<S{64, 0, 2, 0, true}>(int)"));
+  EXPECT_EQ(kernel_name_of("void k<S{64, 10}, T{20}>(int)"), "k<S{64, 10}, T{20}>");
+}
+
 TEST(KernelName, isTheSameForTheExecutorsSixteenBitTypesAndForThoseOfNvcc) {
   const std::string_view parameters =
       ", 128, 64, (attest::Scheduling::Value)1>(attest::Arguments, attest::TileLaunch)";
