@@ -62,6 +62,7 @@ void ask_a_little(const KernelInfo& kernel) {
           if (why_unsupported(kernel, problem, plan)) continue;
           (void)kernel.workspace_bytes(problem, plan);
           (void)kernel.precision(problem, plan);
+          if (kernel.first_row) (void)kernel.first_row(problem, plan);
         }
       }
     }

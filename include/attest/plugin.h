@@ -20,9 +20,9 @@
  *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Inputs may only be read: in host memory their pages are read-only.
- * Outputs and scratch hold NaN on entry: write every element of the outputs, and assume nothing about scratch. Do not touch
- * the gaps that strides leave: they hold NaN, are checked afterwards, and may not be read into an answer either. Memory may
- * end where a tensor does. No output overlaps another tensor.
+ * Outputs and scratch hold NaN on entry: write every element of outputs that are not among the missing_outputs, and assume
+ * nothing about scratch. Do not touch the gaps that strides leave: they hold NaN, are checked afterwards, and may not be read
+ * into an answer either. Memory may end where a tensor does. No output overlaps another tensor.
  *
  * Threads and time. All callbacks are called from one thread at a time; several worker processes may each have loaded the
  * plugin. For ATTEST_HOST the work must be finished when run() returns. For ATTEST_CUDA put all work into `stream` (or order
@@ -126,11 +126,15 @@ typedef struct AttestProblem {
 #define ATTEST_PACKED 1u
 
 /* A tensor of a call, by its name. Shapes are [batch, head, row, column]:
- *   forward   q, o [batch, query_heads, query_len, *]   k, v [batch, kv_heads, key_len, *]   lse [batch, query_heads, query_len, 1]
- *   combine   partial_o [batch, query_heads, parts * query_len, head_dim]   partial_lse [.., 1]   o   lse
- *             row p * query_len + i is query i of part p
- *   key_mask      [batch, 1, key_len, 1] uint8, with padding: 1 for a key that is not hidden. Rows count from the entry's first key
- *   query_starts  [1, 1, batch + 1, 1] int32, with lengths; key_starts alike
+ *   q            [batch, query_heads, query_len, head_dim]   element_type; o alike with value_dim columns
+ *   k            [batch, kv_heads, key_len, head_dim]        element_type; v alike with value_dim columns
+ *   lse          [batch, query_heads, query_len, 1]          fp32
+ *   query_starts [1, 1, batch + 1, 1]                        int32, with lengths; key_starts alike
+ *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
+ *                                                            its rows count from the entry's first key
+ * "combine" has o and lse, and instead of the others
+ *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
+ *   partial_lse  the same with 1 column                              fp32
  *
  * Storage. ATTEST_STRIDED: element (b, h, n, d) lies where `strides` say. ATTEST_PACKED, with lengths: the entries of the batch
  * follow each other along the rows of a strided tensor [1, head, rows of all entries, column], and row n of entry b is row
@@ -159,8 +163,9 @@ ATTEST_INLINE int64_t attest_offset(const AttestTensor* t, int64_t b, int64_t h,
   return entry + h * t->strides[1] + n * t->strides[2];
 }
 
-/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan (core/attention/plan.hpp):
- * query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields. These two structs never grow. */
+/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan
+ * (core/attention/plan.hpp): query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields.
+ * These two structs never grow. */
 typedef struct AttestPlanField {
   const char* name;
   int64_t value; /* from 1 on */
@@ -296,7 +301,7 @@ typedef struct AttestKernel {
   const char* operation;            /* "forward" or "combine"; NULL: "forward" */
   const char* summary;              /* one line; NULL: none */
   const AttestPrecision* precision; /* NULL: all defaults */
-  const char* unavailable;          /* why it cannot run on this machine, as attest_plugin() found: a library is missing; NULL: it can */
+  const char* unavailable;          /* why it cannot run on this machine: a library is missing; NULL: it can */
 
   /* Callbacks; NULL: what is said beside them. */
 
