@@ -156,6 +156,18 @@ TEST(Descriptor, EverySentenceChangesOneClaimAndEveryClaimHasASentence) {
   }
 }
 
+TEST(Descriptor, ADataflowIsTheOneOfItsName) {
+  const auto dataflow = [](std::uint32_t said) {
+    AttestKernel kernel = silent();
+    kernel.dataflow = said;
+    return info_of(kernel).dataflow;
+  };
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_UNKNOWN), Dataflow::unknown);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_STANDARD), Dataflow::standard);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_KEYS_OUTSIDE), Dataflow::keys_outside);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_QUERIES_OUTSIDE), Dataflow::queries_outside);
+}
+
 TEST(Descriptor, AKernelMayMerge) {
   AttestKernel kernel = silent();
   kernel.operation = "combine";

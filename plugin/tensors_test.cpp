@@ -90,12 +90,14 @@ TEST(PluginTensors, LengthsPackTheRowsAndPaddingBringsAMask) {
   EXPECT_TRUE(std::ranges::equal(k->shape, std::vector<std::int64_t>{1, 1, keys.back(), 64}));
   EXPECT_EQ(attest_offset(k, 2, 1, 3), 1000 + 10 * (keys[2] + 3));
   const AttestTensor* starts = attest_tensor(&run, "key_starts");
+  ASSERT_NE(starts, nullptr);
   EXPECT_EQ(starts->data, keys.data());
   EXPECT_EQ(starts->role, ATTEST_INDEX);
   EXPECT_TRUE(attest_is(starts->format, ATTEST_INT, 32));
   EXPECT_TRUE(std::ranges::equal(starts->shape, std::vector<std::int64_t>{1, 1, 4, 1}));
   EXPECT_EQ(attest_tensor(&run, "query_starts")->data, queries.data());
   const AttestTensor* key_mask = attest_tensor(&run, "key_mask");
+  ASSERT_NE(key_mask, nullptr);
   EXPECT_EQ(key_mask->data, mask.data());
   EXPECT_TRUE(attest_is(key_mask->format, ATTEST_UINT, 8));
   EXPECT_EQ(attest_offset(key_mask, 2, 0, 1), 15);
