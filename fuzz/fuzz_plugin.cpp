@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/merge_roundings.hpp"
+#include "core/operations/combine.hpp"
 #include "core/run/kernel.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
@@ -70,6 +72,18 @@ class Descriptor {
     return static_cast<std::uint32_t>(source_.below(bound));
   }
 
+  AttestFormat format() {
+    constexpr std::array<AttestFormat, 4> formats{
+        {ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, ATTEST_TF32}};
+    return formats.at(source_.below(formats.size()));
+  }
+
+  const char* operation() {
+    constexpr std::array<const char*, 3> names{nullptr, "forward", "combine"};
+    const std::size_t name = source_.below(4);
+    return name < names.size() ? names.at(name) : text();
+  }
+
   AttestPlan plan() {
     constexpr std::array<const char*, 4> names{"query_tile", "key_splits", "grid_order", ""};
     std::vector<AttestPlanField>& fields = fields_.emplace_back();
@@ -99,7 +113,11 @@ class Descriptor {
     texts_.push_back("kernel" + std::to_string(kernels_.size()));
     k.name = source_.below(8) == 0 ? text() : texts_.back().c_str();
     k.summary = text();
-    k.element_types = source_.mostly(1 + small_u32(8));
+    std::vector<AttestFormat>& types = types_.emplace_back();
+    for (std::size_t i = source_.below(5); i > 0; --i) types.push_back(source_.mostly(format()));
+    k.element_types = types.empty() ? nullptr : types.data();
+    k.element_type_count = types.empty() ? source_.mostly<std::size_t>(0) : types.size();
+    k.operation = operation();
     k.masks = source_.mostly(1 + small_u32(32));
     std::vector<std::int64_t>& dims = dims_.emplace_back();
     for (std::size_t i = source_.below(5); i > 0; --i) {
@@ -120,11 +138,15 @@ class Descriptor {
     k.features = source_.mostly(small_u32(32));
     for (std::uint32_t AttestKernel::*flag :
          {&AttestKernel::is_not_batch_invariant, &AttestKernel::depends_on_alignment,
-          &AttestKernel::shares_reference, &AttestKernel::has_no_lse,
+          &AttestKernel::shares_reference, &AttestKernel::dataflow,
           &AttestKernel::spreads_hidden_nan, &AttestKernel::nan_rows_may_have_empty_lse,
-          &AttestKernel::aligns_lone_strides}) {
+          &AttestKernel::takes_any_lone_stride}) {
       k.*flag = source_.mostly(small_u32(2));
     }
+    static constexpr std::array<const char*, 2> missing{"lse", "o"};
+    k.missing_outputs = missing.data() + source_.below(2);
+    k.missing_output_count = source_.mostly<std::size_t>(source_.below(2));
+    if (source_.below(8) == 0) k.unavailable = text();
     k.query_len_multiple = source_.mostly<std::int64_t>(0);
     k.key_len_multiple = source_.mostly<std::int64_t>(0);
     std::vector<AttestPlan>& plans = plans_.emplace_back();
@@ -142,11 +164,19 @@ class Descriptor {
   std::deque<std::vector<AttestPlanField>> fields_;
   std::deque<std::vector<AttestPlan>> plans_;
   std::deque<std::vector<std::int64_t>> dims_;
+  std::deque<std::vector<AttestFormat>> types_;
   std::deque<Padded<AttestPrecision>> precisions_;
   std::deque<Padded<AttestKernel>> padded_kernels_;
   std::vector<const AttestKernel*> kernels_;
   Padded<AttestPlugin> plugin_{};
 };
+
+/// Of the roundings of any operation.
+void check_errors(const auto& how) {
+  require(how.division_error > 0 && how.division_error <= 1 && how.log_error > 0 &&
+              how.log_error <= 1 && how.exp.relative_error >= 0 && how.exp.argument_error >= 0,
+          "errors are numbers from 0 to 1");
+}
 
 /// What generators and laws rely on.
 void check_kernel(const KernelInfo& kernel) {
@@ -154,7 +184,8 @@ void check_kernel(const KernelInfo& kernel) {
   require(!kernel.element_types.empty() && !kernel.masks.empty(), "a kernel has types and masks");
   const std::int64_t head_dim = kernel.head_dims.empty() ? 64 : kernel.head_dims.front();
   for (const std::int64_t key_len : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1} << 24}) {
-    const Problem problem{.key_len = key_len,
+    const Problem problem{.operation = kernel.operation,
+                          .key_len = key_len,
                           .head_dim = head_dim,
                           .mask = kernel.masks.back(),
                           .element_type = kernel.element_types.back(),
@@ -163,14 +194,16 @@ void check_kernel(const KernelInfo& kernel) {
     for (const Plan& plan : kernel.plans(problem)) {
       (void)why_unsupported(kernel, {.problem = problem, .plan = plan});
       require(kernel.workspace_bytes(problem, plan) == 0, "no scratch unless it asks");
-      const PrecisionPlan precision = kernel.precision(problem, plan).as<PrecisionPlan>();
+      const Roundings roundings = kernel.precision(problem, plan);
+      if (kernel.operation == &combine_operation) {
+        check_errors(roundings.as<MergeRoundings>());
+        continue;
+      }
+      const auto& precision = roundings.as<PrecisionPlan>();
+      check_errors(precision);
       require(precision.blocks >= 1 && precision.splits >= 1 && precision.normaliser_chain >= 1,
               "counts are positive");
-      require(precision.division_error > 0 && precision.division_error <= 1 &&
-                  precision.log_error > 0 && precision.log_error <= 1 &&
-                  precision.exp.relative_error >= 0 && precision.exp.argument_error >= 0 &&
-                  precision.softcap_error > 0 && precision.softcap_error <= 1,
-              "errors are numbers from 0 to 1");
+      require(precision.softcap_error > 0 && precision.softcap_error <= 1, "an error");
       require(precision.reference_lag >= 0 && precision.reference_lag <= 64 &&
                   precision.weight_scale > 0 && precision.promoted_keys >= 0,
               "a lag, a power of two, a count");

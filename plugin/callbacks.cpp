@@ -9,9 +9,10 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/safetensors.hpp"
-#include "core/operations/forward_arguments.hpp"
 #include "plugin/claim.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/problem.hpp"
+#include "plugin/tensors.hpp"
 
 namespace attest {
 namespace {
@@ -20,33 +21,6 @@ constexpr std::size_t longest_sentence = 400;
 constexpr std::uint64_t most_scratch = std::uint64_t{1} << 40;
 
 std::atomic<bool> workers_ask = false;
-
-AttestProblem to_c(const PluginClaim& claim, const Problem& p) {
-  return {.size = sizeof(AttestProblem),
-          .element_type = 1U << static_cast<unsigned>(p.element_type),
-          .mask = 1U << static_cast<unsigned>(p.mask),
-          .scale = p.scale,
-          .batch = p.batch,
-          .query_heads = p.query_heads,
-          .kv_heads = p.kv_heads,
-          .query_len = p.query_len,
-          .key_len = p.key_len,
-          .head_dim = p.head_dim,
-          .window_left = p.window.left,
-          .window_right = p.window.right,
-          .value_dim = p.output_dim(),
-          .softcap = p.softcap,
-          .has_lengths = p.length_seed != 0 ? 1U : 0U,
-          .has_padding = p.padding_seed != 0 ? 1U : 0U,
-          .reserved = 0,
-          .user_data = claim.kernel.user_data};
-}
-static_assert(1U << static_cast<unsigned>(ElementType::bf16) == ATTEST_BF16);
-static_assert(1U << static_cast<unsigned>(Mask::window_bottom_right) == ATTEST_WINDOW_BOTTOM_RIGHT);
-
-AttestStrides to_c(const Strides& s) {
-  return {s.batch, s.head, s.row};
-}
 
 /// Index of the plan in the descriptor; nullopt for a plan that the plugin does not list, from an
 /// edited counterexample for example.
@@ -97,7 +71,7 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
     return fmt::format("{} takes no grouped heads", claim.name);
   }
   if (kernel.unsupported == nullptr || workers_ask) return std::nullopt;
-  const AttestProblem problem = to_c(claim, p);
+  const AttestProblem problem = to_c(p, claim.kernel.user_data);
   const char* reason = guarded(claim, "unsupported",
                                [&] { return kernel.unsupported(&problem, &kernel.plans[*index]); });
   if (reason == nullptr) return std::nullopt;
@@ -106,7 +80,7 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
 
 std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   if (claim.kernel.scratch_bytes == nullptr) return 0;
-  const AttestProblem problem = to_c(claim, p);
+  const AttestProblem problem = to_c(p, claim.kernel.user_data);
   const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
   const std::uint64_t bytes =
       guarded(claim, "scratch_bytes", [&] { return claim.kernel.scratch_bytes(&problem, c_plan); });
@@ -117,10 +91,10 @@ std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan
   return static_cast<std::size_t>(bytes);
 }
 
-PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& plan) {
+Roundings precision(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   AttestPrecision declared = claim.precision;
   if (claim.kernel.refine_precision != nullptr) {
-    const AttestProblem problem = to_c(claim, p);
+    const AttestProblem problem = to_c(p, claim.kernel.user_data);
     const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
     guarded(claim, "refine_precision", [&] {
       claim.kernel.refine_precision(&problem, c_plan, &declared);
@@ -128,43 +102,39 @@ PrecisionPlan precision(const PluginClaim& claim, const Problem& p, const Plan& 
     });
   }
   try {
-    return precision_of(declared, p, plan, claim.name);
+    return roundings_of(declared, p, plan, claim.name);
   } catch (const InvalidInput& error) {  // of refine_precision: the descriptor was checked
     throw KernelError(error.what());
   }
 }
 
-void launch(const PluginClaim& claim, const ForwardArguments& a, Device& device) {
+std::int64_t first_row(const PluginClaim& claim, const Problem& p, const Plan& plan) {
+  const AttestProblem problem = to_c(p, claim.kernel.user_data);
+  const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
+  const std::int64_t row =
+      guarded(claim, "first_row", [&] { return claim.kernel.first_row(&problem, c_plan); });
+  const std::int64_t tile = std::max<std::int64_t>(plan.query_tile, 1);
+  if (row > 0 || row <= -tile) {
+    throw KernelError(
+        fmt::format("{}: first_row() is {}; allowed: {} to 0", claim.name, row, 1 - tile));
+  }
+  return row;
+}
+
+void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
   const std::size_t index = required_index(claim, a.plan);
-  const AttestProblem problem = to_c(claim, a.problem);
+  const AttestProblem problem = to_c(a.problem, claim.kernel.user_data);
+  const PluginTensors tensors(a);
   const std::size_t scratch = scratch_bytes(claim, a.problem, a.plan);
-  const bool has_lengths = a.problem.length_seed != 0;
-  const std::int64_t query_rows =
-      has_lengths ? query_starts(a.problem).back() : a.problem.batch * a.problem.query_len;
-  const std::int64_t key_rows =
-      has_lengths ? key_starts(a.problem).back() : a.problem.batch * a.problem.key_len;
   const AttestRun run{.size = sizeof(AttestRun),
                       .plan_index = static_cast<std::uint32_t>(index),
                       .problem = &problem,
                       .plan = &claim.kernel.plans[index],
-                      .q = a.q,
-                      .k = a.k,
-                      .v = a.v,
-                      .o = a.o,
-                      .lse = a.lse,
-                      .q_strides = to_c(a.q_strides),
-                      .k_strides = to_c(a.k_strides),
-                      .v_strides = to_c(a.v_strides),
-                      .o_strides = to_c(a.o_strides),
+                      .tensors = tensors.data(),
+                      .tensor_count = tensors.size(),
                       .scratch = scratch > 0 ? a.workspace : nullptr,
                       .scratch_bytes = scratch,
-                      .stream = device.native_stream(),
-                      .query_starts = a.query_starts,
-                      .key_starts = a.key_starts,
-                      .key_mask = a.key_mask,
-                      .query_rows = query_rows,
-                      .key_rows = key_rows,
-                      .user_data = claim.kernel.user_data};
+                      .stream = device.native_stream()};
   const char* error = guarded(claim, "run", [&] { return claim.kernel.run(&run); });
   if (error != nullptr) {
     throw KernelError(
@@ -191,7 +161,12 @@ void add_callbacks(KernelInfo& info, PluginClaim given) {
   info.workspace_bytes = [claim](const Problem& p, const Plan& plan) {
     return scratch_bytes(*claim, p, plan);
   };
-  info.launch = [claim](const ForwardArguments& a, Device& device) { launch(*claim, a, device); };
+  if (claim->kernel.first_row != nullptr) {
+    info.first_row = [claim](const Problem& p, const Plan& plan) {
+      return first_row(*claim, p, plan);
+    };
+  }
+  info.launch = [claim](const Arguments& a, Device& device) { launch(*claim, a, device); };
 }
 
 }  // namespace attest

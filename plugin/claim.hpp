@@ -22,13 +22,15 @@ struct PluginClaim {
 /// One plan of the descriptor. Throws InvalidInput; `where` names plugin, kernel and plan.
 [[nodiscard]] Plan plan_of(const AttestPlan& plan, const std::string& where);
 
-/// The roundings that a plugin declares, for one problem and plan; 0 fields get the defaults that
-/// plugin.h names. Throws InvalidInput naming the field; `where` names plugin and kernel.
-[[nodiscard]] PrecisionPlan precision_of(const AttestPrecision& precision, const Problem& problem,
-                                         const Plan& plan, const std::string& where);
+/// The roundings that a plugin declares, for one plan of one problem of the kernel's operation; 0
+/// fields get the defaults that plugin.h names. Throws InvalidInput naming the field; `where` names
+/// plugin and kernel.
+[[nodiscard]] Roundings roundings_of(const AttestPrecision& precision, const Problem& problem,
+                                     const Plan& plan, const std::string& where);
 
 /// A struct that a plugin gave, as this version knows it: what the plugin's version lacks is 0.
-/// Throws InvalidInput when its `size` is below that of version 1 or it sets fields unknown here.
+/// Throws InvalidInput when its `size` does not hold what every plugin says, or it sets fields
+/// unknown here.
 [[nodiscard]] AttestPlugin checked_copy(const AttestPlugin& given, const std::string& where);
 [[nodiscard]] AttestKernel checked_copy(const AttestKernel& given, const std::string& where);
 [[nodiscard]] AttestPrecision checked_copy(const AttestPrecision& given, const std::string& where);

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/inputs/safetensors.hpp"
+#include "core/operations/combine.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/claim.hpp"
+#include "plugin/format.hpp"
 
 namespace attest {
 namespace {
@@ -48,18 +52,56 @@ std::string name_of_kernel(const char* name, const std::string& where) {
   return std::string(text);
 }
 
-/// Values of an enumeration whose i-th one is bit i of the set.
-template <typename Enum>
-std::vector<Enum> set_of(std::uint32_t bits, std::span<const Enum> all, std::string_view field,
-                         std::string_view allowed, const std::string& where) {
-  if (bits == 0 || bits >> all.size() != 0) {
-    reject(where, field, fmt::format("{:#x}", bits), allowed);
+const Operation& operation_of(const AttestKernel& kernel, const std::string& where) {
+  const std::string_view name =
+      kernel.operation == nullptr ? "forward" : text_of(kernel.operation, longest_name + 1);
+  std::vector<std::string_view> known;
+  for (const Operation* operation : {&forward_operation, &combine_operation}) {
+    if (operation->name == name) return *operation;
+    known.push_back(operation->name);
   }
-  std::vector<Enum> values;
-  for (const Enum value : all) {
-    if ((bits >> static_cast<unsigned>(value) & 1U) != 0) values.push_back(value);
+  reject(where, "operation", fmt::format("'{}'", printable(name, longest_name)),
+         fmt::format("{}", fmt::join(known, ", ")));
+}
+
+std::vector<ElementType> element_types_of(const AttestKernel& kernel, const std::string& where) {
+  const std::size_t most = all_element_types().size();
+  if (kernel.element_types == nullptr || kernel.element_type_count == 0 ||
+      kernel.element_type_count > most) {
+    reject(where, "element_type_count",
+           kernel.element_types == nullptr ? "0: element_types is NULL"
+                                           : fmt::format("{}", kernel.element_type_count),
+           fmt::format("1 to {}", most));
   }
-  return values;
+  std::vector<ElementType> types;
+  for (const AttestFormat& format : std::span(kernel.element_types, kernel.element_type_count)) {
+    const std::optional<ElementType> type = element_type_of(format);
+    if (!type || std::ranges::find(types, *type) != types.end()) {
+      reject(where, fmt::format("element_types[{}]", types.size()), to_string(format),
+             "ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, each once");
+    }
+    types.push_back(*type);
+  }
+  std::ranges::sort(types);
+  return types;
+}
+
+std::vector<Mask> masks_of(std::uint32_t bits, const Operation& operation,
+                           const std::string& where) {
+  if (operation.name != forward_operation.name && bits != ATTEST_NO_MASK) {
+    reject(where, "masks", fmt::format("{:#x}", bits),
+           fmt::format("ATTEST_NO_MASK for operation '{}'", operation.name));
+  }
+  if (bits == 0 || bits >> all_masks().size() != 0) {
+    reject(where, "masks", fmt::format("{:#x}", bits),
+           "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT, "
+           "ATTEST_WINDOW_TOP_LEFT, ATTEST_WINDOW_BOTTOM_RIGHT");
+  }
+  std::vector<Mask> masks;
+  for (const Mask mask : all_masks()) {
+    if ((bits >> static_cast<unsigned>(mask) & 1U) != 0) masks.push_back(mask);
+  }
+  return masks;
 }
 
 std::vector<std::int64_t> head_dims_of(const AttestKernel& kernel, const std::string& where) {
@@ -106,7 +148,11 @@ bool flag(std::uint32_t value, std::string_view field, const std::string& where)
   return value == 1;
 }
 
-Features features_of(std::uint32_t bits, const std::string& where) {
+Features features_of(std::uint32_t bits, const Operation& operation, const std::string& where) {
+  if (operation.name != forward_operation.name && (bits & ~ATTEST_NO_QUERIES) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           fmt::format("ATTEST_NO_QUERIES or 0 for operation '{}'", operation.name));
+  }
   constexpr std::uint32_t all =
       ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM | ATTEST_NO_QUERIES;
   if ((bits & ~all) != 0) {
@@ -128,17 +174,57 @@ std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::
   return std::max<std::int64_t>(given, 1);
 }
 
+/// What is compared first must be there: the first output.
+std::vector<std::string> missing_outputs_of(const AttestKernel& kernel, const Operation& operation,
+                                            const std::string& where) {
+  const std::span<const TensorSpec> may_be_missing = operation.outputs().subspan(1);
+  if (kernel.missing_output_count > may_be_missing.size() ||
+      (kernel.missing_output_count > 0 && kernel.missing_outputs == nullptr)) {
+    reject(where, "missing_output_count", fmt::format("{}", kernel.missing_output_count),
+           fmt::format("0 to {}, with missing_outputs not NULL", may_be_missing.size()));
+  }
+  std::vector<std::string_view> allowed;
+  for (const TensorSpec& output : may_be_missing) allowed.push_back(output.name);
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < kernel.missing_output_count; ++i) {
+    const char* const given = kernel.missing_outputs[i];
+    const std::string_view name = given == nullptr ? "NULL" : text_of(given, longest_name + 1);
+    if (std::ranges::find(allowed, name) == allowed.end()) {
+      reject(where, "missing_outputs", fmt::format("'{}'", printable(name, longest_name)),
+             fmt::format("{}", fmt::join(allowed, ", ")));
+    }
+    missing.emplace_back(name);
+  }
+  return missing;
+}
+
+Dataflow dataflow_of(std::uint32_t given, const std::string& where) {
+  switch (given) {
+    case ATTEST_DATAFLOW_UNKNOWN:
+      return Dataflow::unknown;
+    case ATTEST_DATAFLOW_STANDARD:
+      return Dataflow::standard;
+    case ATTEST_DATAFLOW_KEYS_OUTSIDE:
+      return Dataflow::keys_outside;
+    case ATTEST_DATAFLOW_QUERIES_OUTSIDE:
+      return Dataflow::queries_outside;
+    default:
+      reject(where, "dataflow", fmt::format("{}", given),
+             "ATTEST_DATAFLOW_UNKNOWN to ATTEST_DATAFLOW_QUERIES_OUTSIDE");
+  }
+}
+
 /// Copies what the kernel does not promise of its answer.
 void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string& where) {
   const auto is_set = [&](std::uint32_t value, std::string_view field) {
     return flag(value, field, where);
   };
-  info.features = features_of(kernel.features, where);
+  info.features = features_of(kernel.features, *info.operation, where);
   info.is_deterministic = !is_set(kernel.is_not_deterministic, "is_not_deterministic");
   info.is_batch_invariant = !is_set(kernel.is_not_batch_invariant, "is_not_batch_invariant");
   info.depends_on_alignment = is_set(kernel.depends_on_alignment, "depends_on_alignment");
   info.shares_reference = is_set(kernel.shares_reference, "shares_reference");
-  if (is_set(kernel.has_no_lse, "has_no_lse")) info.missing_outputs = {"lse"};
+  info.missing_outputs = missing_outputs_of(kernel, *info.operation, where);
   info.ignores_hidden_nan = !is_set(kernel.spreads_hidden_nan, "spreads_hidden_nan");
   info.nan_rows_may_have_empty_lse =
       is_set(kernel.nan_rows_may_have_empty_lse, "nan_rows_may_have_empty_lse");
@@ -158,7 +244,7 @@ LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where
       .pointer_alignment_bytes =
           alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
       .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes"),
-      .aligns_lone_strides = flag(kernel.aligns_lone_strides, "aligns_lone_strides", where)};
+      .aligns_lone_strides = !flag(kernel.takes_any_lone_stride, "takes_any_lone_stride", where)};
 }
 
 std::vector<Plan> plans_of(const AttestKernel& kernel, const std::string& where) {
@@ -206,13 +292,15 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   info.source = "plugin";
   info.plugin = plugin;
   info.executor = kernel.memory_space == ATTEST_CUDA ? Executor::gpu : Executor::cpu;
-  info.element_types = set_of(kernel.element_types, all_element_types(), "element_types",
-                              "a sum of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16", where);
-  info.masks =
-      set_of(kernel.masks, all_masks(), "masks",
-             "a sum of ATTEST_NO_MASK, ATTEST_CAUSAL_TOP_LEFT, ATTEST_CAUSAL_BOTTOM_RIGHT, "
-             "ATTEST_WINDOW_TOP_LEFT, ATTEST_WINDOW_BOTTOM_RIGHT",
-             where);
+  info.operation = &operation_of(kernel, where);
+  info.element_types = element_types_of(kernel, where);
+  info.masks = masks_of(kernel.masks, *info.operation, where);
+  info.dataflow = dataflow_of(kernel.dataflow, where);
+  if (kernel.unavailable != nullptr) {
+    info.unavailable = [reason = printable(text_of(kernel.unavailable, longest_summary))] {
+      return reason;
+    };
+  }
   take_claims(info, kernel, where);
   info.layout_needs = layout_needs_of(kernel, where);
   info.head_dims = claim.head_dims = head_dims_of(kernel, where);
@@ -220,7 +308,7 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   if (kernel.precision != nullptr) claim.precision = checked_copy(*kernel.precision, where);
   claim.precision.size = sizeof(AttestPrecision);
   // Refuses what it says for any problem; refine_precision is asked later.
-  (void)precision_of(claim.precision, Problem{}, claim.plans.front(), where);
+  (void)roundings_of(claim.precision, {.operation = info.operation}, claim.plans.front(), where);
   add_callbacks(info, std::move(claim));
   return info;
 }

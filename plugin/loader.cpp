@@ -51,7 +51,8 @@ void ask_a_little(const KernelInfo& kernel) {
     for (const Mask mask : kernel.masks) {
       for (const std::int64_t key_len : {0, 1, 65}) {
         const std::int64_t head_dim = kernel.head_dims.empty() ? 64 : kernel.head_dims.front();
-        const Problem problem = with_length_multiples(kernel, {.query_len = 33,
+        const Problem problem = with_length_multiples(kernel, {.operation = kernel.operation,
+                                                               .query_len = 33,
                                                                .key_len = key_len,
                                                                .head_dim = head_dim,
                                                                .mask = mask,
@@ -61,6 +62,7 @@ void ask_a_little(const KernelInfo& kernel) {
           if (why_unsupported(kernel, problem, plan)) continue;
           (void)kernel.workspace_bytes(problem, plan);
           (void)kernel.precision(problem, plan);
+          if (kernel.first_row) (void)kernel.first_row(problem, plan);
         }
       }
     }

@@ -92,14 +92,15 @@ TEST(Loader, APathIsLoadedOnce) {
   EXPECT_EQ(&first, &load_plugin(fs::relative(plugin("two_kernels"))));
 }
 
-TEST(Loader, APluginOfTheFirstHeaderHasTheDefaultsInWhatItLacks) {
+TEST(Loader, APluginOfAnOlderHeaderHasTheDefaultsInWhatItLacks) {
   ASSERT_EQ(load_plugin(plugin("older_struct")).kernels, std::vector<std::string>{"older_plugin"});
   const KernelInfo* kernel = find_kernel("older_plugin", Executor::cpu);
   ASSERT_NE(kernel, nullptr);
   EXPECT_TRUE(kernel->is_batch_invariant && kernel->missing_outputs.empty() &&
               kernel->ignores_hidden_nan);
-  EXPECT_FALSE(kernel->features.softcap || kernel->shares_reference ||
-               kernel->layout_needs.aligns_lone_strides);
+  EXPECT_TRUE(!kernel->unavailable && kernel->dataflow == Dataflow::unknown);
+  EXPECT_FALSE(kernel->features.softcap || kernel->shares_reference);
+  EXPECT_TRUE(kernel->layout_needs.aligns_lone_strides);
   EXPECT_EQ(kernel->key_len_multiple, 1);
   const PrecisionPlan precision = kernel->precision({}, {}).as<PrecisionPlan>();
   EXPECT_FALSE(precision.flushes_subnormals);
@@ -109,25 +110,9 @@ TEST(Loader, APluginOfTheFirstHeaderHasTheDefaultsInWhatItLacks) {
   EXPECT_EQ(run_once("older_plugin", {.query_len = 2, .key_len = 3, .head_dim = 3}).error, "");
 }
 
-TEST(Loader, EveryDeclaredRoundingArrivesInThePrecisionPlan) {
-  ASSERT_EQ(load_plugin(plugin("all_roundings")).kernels,
-            std::vector<std::string>{"all_roundings"});
-  const PrecisionPlan p =
-      find_kernel("all_roundings", Executor::cpu)->precision({}, {}).as<PrecisionPlan>();
-  EXPECT_TRUE(p.flushes_subnormals);
-  EXPECT_EQ(p.lse, LseForm::natural);
-  EXPECT_EQ(p.merge, Merge::normalised_sums);
-  EXPECT_EQ(p.partial_format, ElementType::fp16);
-  EXPECT_EQ(p.score_parts.format, Parts::Format::bf16);
-  EXPECT_EQ(p.score_parts.count, 3);
-  EXPECT_EQ(p.score_parts.cut, 1);
-  EXPECT_EQ(p.score_parts.scaled_to, 64);
-  EXPECT_EQ(p.value_parts.format, Parts::Format::tf32);
-  EXPECT_EQ(p.value_parts.count, 1);
-  EXPECT_EQ(p.weight_scale, 1024);
-  EXPECT_EQ(p.promoted_keys, 32);
-  EXPECT_EQ(p.reference_lag, 8);
-  EXPECT_EQ(p.softcap_error, 0.25);
+TEST(Loader, APluginMaySayThatAKernelCannotRunHere) {
+  (void)load_plugin(plugin("unavailable"));
+  EXPECT_EQ(find_kernel("unavailable_plugin", Executor::cpu)->unavailable(), "no library?for it");
 }
 
 TEST(Loader, AFieldOfALaterVersionThatIsZeroDoesNoHarm) {
@@ -166,7 +151,7 @@ TEST(Loader, APluginThatCrashesHangsOrEndsTheProcessOnLoadGetsOneLine) {
 
 TEST(Loader, APluginWithAWrongDescriptorGetsOneLineThatSaysWhatIsAllowed) {
   expect_complaint("no_symbol", "exports no function attest_plugin()");
-  expect_complaint("wrong_version", "version 7 of attest/plugin.h; this attest speaks version 1");
+  expect_complaint("wrong_version", "version 7 of attest/plugin.h; this attest speaks version 2");
   expect_complaint("small_struct", "kernel 0: AttestKernel.size is 24; allowed: sizeof");
   expect_complaint("unknown_field", "sets fields of AttestKernel that this attest does not know");
   expect_complaint("null_descriptor", "attest_plugin() returned NULL");
@@ -175,7 +160,21 @@ TEST(Loader, APluginWithAWrongDescriptorGetsOneLineThatSaysWhatIsAllowed) {
   expect_complaint("empty_name", "'name' is ''; allowed: 1 to 64 letters");
   expect_complaint("bad_name", "'name' is 'all*'; allowed: 1 to 64 letters");
   expect_complaint("clash", "'name' is 'test_plugin'; allowed: a name that no other kernel has");
-  expect_complaint("unknown_type", "'element_types' is 0x9; allowed: a sum of ATTEST_FP32");
+  expect_complaint("unknown_type",
+                   "'element_types[0]' is {code 2, 19 bits, 1 lanes}; allowed: ATTEST_FP32");
+  expect_complaint("type_twice", "'element_types[2]' is {code 2, 32 bits, 1 lanes}; allowed");
+  expect_complaint("no_types", "'element_type_count' is 0; allowed: 1 to 3");
+  expect_complaint("unknown_operation", "'operation' is 'backward'; allowed: forward, combine");
+  expect_complaint("combine_with_masks",
+                   "'masks' is 0x7; allowed: ATTEST_NO_MASK for operation 'combine'");
+  expect_complaint("combine_with_lengths", "'features' is 0x2; allowed: ATTEST_NO_QUERIES or 0");
+  expect_complaint("combine_with_rescale",
+                   "precision field 'scale' is set, or one behind it; allowed: 0 for operation "
+                   "'combine'");
+  expect_complaint("divided_weights", "precision field 'divides_weights' is 1; allowed: 0: it is");
+  expect_complaint("missing_o", "'missing_outputs' is 'o'; allowed: lse");
+  expect_complaint("bad_dataflow", "'dataflow' is 4; allowed: ATTEST_DATAFLOW_UNKNOWN to");
+  expect_complaint("bad_exp", "precision field 'exp' is 0; allowed: ATTEST_EXP_CUSTOM when");
   expect_complaint("unknown_mask", "'masks' is 0x20; allowed: a sum of ATTEST_NO_MASK");
   expect_complaint("no_plans", "'plan_count' is 0; allowed: 1 to 1000");
   expect_complaint("unknown_plan_field", "plan 0: 'fields' is 'key_tiles'; allowed: query_tile");

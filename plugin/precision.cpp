@@ -1,11 +1,18 @@
-// What a plugin says about its roundings, as a PrecisionPlan.
+// What a plugin says about its roundings, as its operation names them.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
 
+#include "core/attention/merge_roundings.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/combine.hpp"
 #include "plugin/claim.hpp"
+#include "plugin/format.hpp"
 
 namespace attest {
 namespace {
@@ -56,9 +63,13 @@ Accumulation accumulation_of(std::uint32_t fused_terms, std::uint32_t fraction_b
 ExpMethod exp_of(const AttestPrecision& p, const std::string& where) {
   const double relative = error_of(p.exp_relative_error, "exp_relative_error", where);
   const double argument = error_of(p.exp_argument_error, "exp_argument_error", where);
-  if (p.exp != ATTEST_EXP_CUSTOM && (relative != 0 || argument != 0)) {
+  const bool is_one_at_zero = flag_of(p.exp_is_one_at_zero, "exp_is_one_at_zero", where);
+  const bool is_scattered = flag_of(p.exp_is_scattered, "exp_is_scattered", where);
+  if (p.exp != ATTEST_EXP_CUSTOM &&
+      (relative != 0 || argument != 0 || is_one_at_zero || is_scattered)) {
     reject(where, "exp", fmt::format("{}", p.exp),
-           "ATTEST_EXP_CUSTOM when exp_relative_error or exp_argument_error is set");
+           "ATTEST_EXP_CUSTOM when exp_relative_error, exp_argument_error, exp_is_one_at_zero or "
+           "exp_is_scattered is set");
   }
   switch (p.exp) {
     case ATTEST_EXP_LIBRARY:
@@ -72,33 +83,23 @@ ExpMethod exp_of(const AttestPrecision& p, const std::string& where) {
       return exp;
     }
     case ATTEST_EXP_CUSTOM:
-      // The declared limit holds at 0, too, and says nothing about how the error is spread below
-      // it.
       return {.name = "the plugin's own exp",
               .relative_error = relative,
               .argument_error = argument,
-              .is_one_at_zero = relative == 0,
-              .is_scattered = false};
+              .is_one_at_zero = is_one_at_zero || relative == 0,
+              .is_scattered = is_scattered};
     default:
       reject(where, "exp", fmt::format("{}", p.exp), "ATTEST_EXP_LIBRARY to ATTEST_EXP_CUSTOM");
   }
 }
 
 /// `otherwise` stands for 0.
-ElementType format_named(std::uint32_t format, ElementType otherwise, std::string_view field,
+ElementType format_named(const AttestFormat& format, ElementType otherwise, std::string_view field,
                          const std::string& where) {
-  switch (format) {
-    case 0:
-      return otherwise;
-    case ATTEST_FP32:
-      return ElementType::fp32;
-    case ATTEST_FP16:
-      return ElementType::fp16;
-    case ATTEST_BF16:
-      return ElementType::bf16;
-    default:
-      reject(where, field, fmt::format("{}", format), "0, ATTEST_FP32, ATTEST_FP16, ATTEST_BF16");
-  }
+  if (is_same(format, AttestFormat{})) return otherwise;
+  const std::optional<ElementType> type = element_type_of(format);
+  if (!type) reject(where, field, to_string(format), "0, ATTEST_FP32, ATTEST_FP16, ATTEST_BF16");
+  return *type;
 }
 
 Rescale rescale_of(std::uint32_t rescale, const std::string& where) {
@@ -115,21 +116,18 @@ Rescale rescale_of(std::uint32_t rescale, const std::string& where) {
   }
 }
 
-Parts::Format part_format_of(std::uint32_t format, std::string_view field,
+Parts::Format part_format_of(const AttestFormat& format, std::string_view field,
                              const std::string& where) {
-  switch (format) {
-    case 0:
-      return Parts::Format::whole;
-    case ATTEST_TF32:
-      return Parts::Format::tf32;
-    case ATTEST_FP16:
-      return Parts::Format::fp16;
-    case ATTEST_BF16:
-      return Parts::Format::bf16;
-    default:
-      reject(where, fmt::format("{}.format", field), fmt::format("{}", format),
-             "0, ATTEST_TF32, ATTEST_FP16, ATTEST_BF16");
+  constexpr std::array<std::pair<AttestFormat, Parts::Format>, 4> formats{
+      {{AttestFormat{}, Parts::Format::whole},
+       {ATTEST_TF32, Parts::Format::tf32},
+       {ATTEST_FP16, Parts::Format::fp16},
+       {ATTEST_BF16, Parts::Format::bf16}}};
+  for (const auto& [known, result] : formats) {
+    if (is_same(known, format)) return result;
   }
+  reject(where, fmt::format("{}.format", field), to_string(format),
+         "0, ATTEST_TF32, ATTEST_FP16, ATTEST_BF16");
 }
 
 Parts parts_of(const AttestParts& given, std::string_view field, const std::string& where) {
@@ -209,10 +207,22 @@ std::int64_t or_default(std::int64_t value, std::int64_t otherwise) {
   return value > 0 ? value : std::max<std::int64_t>(otherwise, 1);
 }
 
-}  // namespace
+double division_error_of(const AttestPrecision& p, const std::string& where) {
+  const double error = error_of(p.division_error, "division_error", where);
+  return error > 0 ? error : fp32_roundoff;
+}
 
-PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, const Plan& plan,
-                           const std::string& where) {
+double log_error_of(const AttestPrecision& p, const std::string& where) {
+  const double error = error_of(p.log_error, "log_error", where);
+  return error > 0 ? error : 2 * fp32_roundoff;
+}
+
+PrecisionPlan forward_roundings(const AttestPrecision& p, const Problem& problem, const Plan& plan,
+                                const std::string& where) {
+  if (p.divides_weights != 0) {
+    reject(where, "divides_weights", fmt::format("{}", p.divides_weights),
+           "0: it is a field of operation 'combine'");
+  }
   if (p.scale > ATTEST_SCALE_IN_Q) {
     reject(where, "scale", fmt::format("{}", p.scale),
            "ATTEST_SCALE_AFTER_DOT, ATTEST_SCALE_IN_EXPONENT, ATTEST_SCALE_IN_Q");
@@ -236,10 +246,8 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   result.blocks = or_default(count_of(p.blocks, "blocks", where), tiles);
   result.normaliser_chain = or_default(count_of(p.normaliser_chain, "normaliser_chain", where),
                                        problem.key_len + result.splits);
-  const double division = error_of(p.division_error, "division_error", where);
-  result.division_error = division > 0 ? division : fp32_roundoff;
-  const double log = error_of(p.log_error, "log_error", where);
-  result.log_error = log > 0 ? log : 2 * fp32_roundoff;
+  result.division_error = division_error_of(p, where);
+  result.log_error = log_error_of(p, where);
   result.flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where);
   result.lse = lse_form_of(p, where);
   result.merge = merge_of(p.merge, where);
@@ -253,6 +261,35 @@ PrecisionPlan precision_of(const AttestPrecision& p, const Problem& problem, con
   const double softcap = error_of(p.softcap_error, "softcap_error", where);
   result.softcap_error = softcap > 0 ? softcap : 6 * fp32_roundoff;
   return result;
+}
+
+/// Does the struct say nothing but what belongs to merges?
+bool says_nothing_of_scores(AttestPrecision p) {
+  constexpr std::size_t begin = offsetof(AttestPrecision, scale);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&p);
+  return std::all_of(bytes + begin, bytes + sizeof p, [](unsigned char byte) { return byte == 0; });
+}
+
+MergeRoundings merge_roundings(const AttestPrecision& p, const Problem& problem,
+                               const std::string& where) {
+  if (!says_nothing_of_scores(p)) {
+    reject(where, "scale", "set, or one behind it",
+           "0 for operation 'combine', which has the fields up to divides_weights");
+  }
+  return {.exp = exp_of(p, where),
+          .division_error = division_error_of(p, where),
+          .log_error = log_error_of(p, where),
+          .divides_weights = flag_of(p.divides_weights, "divides_weights", where),
+          .output = problem.element_type,
+          .flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where)};
+}
+
+}  // namespace
+
+Roundings roundings_of(const AttestPrecision& p, const Problem& problem, const Plan& plan,
+                       const std::string& where) {
+  if (problem.operation == &combine_operation) return merge_roundings(p, problem, where);
+  return forward_roundings(p, problem, plan, where);
 }
 
 }  // namespace attest

@@ -14,7 +14,7 @@ namespace {
 // More is no struct of ours but a plugin that forgot the field.
 constexpr std::size_t largest_size = 4096;
 
-/// `least` is the size of the first plugin.h of version 1, after which fields were only appended.
+/// `least` is the size of what every plugin must say.
 template <typename Struct>
 Struct copied(const Struct& given, std::size_t least, std::string_view type,
               const std::string& where) {
@@ -37,20 +37,20 @@ Struct copied(const Struct& given, std::size_t least, std::string_view type,
   return copy;
 }
 
-constexpr std::size_t plugin_v1 = offsetof(AttestPlugin, kernel_count) + sizeof(std::size_t);
-constexpr std::size_t kernel_v1 = offsetof(AttestKernel, run) + sizeof(void*);
-constexpr std::size_t precision_v1 = offsetof(AttestPrecision, log_error) + sizeof(double);
+constexpr std::size_t least_plugin = offsetof(AttestPlugin, kernel_count) + sizeof(std::size_t);
+constexpr std::size_t least_kernel = offsetof(AttestKernel, run) + sizeof(void*);
+constexpr std::size_t least_precision = offsetof(AttestPrecision, exp) + sizeof(std::uint32_t);
 
 }  // namespace
 
 AttestPlugin checked_copy(const AttestPlugin& given, const std::string& where) {
-  return copied(given, plugin_v1, "AttestPlugin", where);
+  return copied(given, least_plugin, "AttestPlugin", where);
 }
 AttestKernel checked_copy(const AttestKernel& given, const std::string& where) {
-  return copied(given, kernel_v1, "AttestKernel", where);
+  return copied(given, least_kernel, "AttestKernel", where);
 }
 AttestPrecision checked_copy(const AttestPrecision& given, const std::string& where) {
-  return copied(given, precision_v1, "AttestPrecision", where);
+  return copied(given, least_precision, "AttestPrecision", where);
 }
 
 }  // namespace attest

@@ -2,12 +2,16 @@
 // that are honest about what they do, and twins that do the same without a word.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "core/attention/storage.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
@@ -20,7 +24,9 @@ namespace {
 constexpr std::uint64_t cases = 300;
 
 const KernelInfo& kernel_named(const std::string& name) {
-  (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / "claims.so");
+  for (const char* const file : {"claims.so", "combine.so"}) {
+    (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / file);
+  }
   const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
   if (kernel == nullptr) throw std::logic_error("no kernel " + name);
   return *kernel;
@@ -97,8 +103,66 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"lone_strides", "within_bound"}, Claim{"multiples_of_64", "within_bound"},
                     Claim{"window", "within_bound"}, Claim{"softcap", "within_bound"},
                     Claim{"lengths", "within_bound"}, Claim{"padding", "within_bound"},
-                    Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"}),
+                    Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"},
+                    Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"}),
     [](const testing::TestParamInfo<Claim>& info) { return info.param.name; });
+
+/// A stride of a drawn tensor with elements.
+struct DrawnStride {
+  std::int64_t bytes = 0, contiguous = 0;
+  bool is_lone = false;  ///< of a dimension of size 1
+};
+std::vector<DrawnStride> drawn_strides(const KernelInfo& kernel) {
+  std::vector<DrawnStride> drawn;
+  for (std::uint64_t i = 0; i < cases; ++i) {
+    const std::optional<Case> c = draw_case(kernel, small_sizes(), 3, i);
+    if (!c) continue;
+    for_each_tensor(*kernel.operation, [&](const TensorSpec& tensor, auto index) {
+      const Shape shape = stored_shape(tensor, c->problem);
+      if (std::ranges::find(shape, 0) != shape.end()) return;
+      const Strides got = strides_of(shape, c->layouts[index]), dense = strides_of(shape, {});
+      const auto size = static_cast<std::int64_t>(format_of(tensor.format(c->problem)).size_bytes);
+      drawn.push_back({got.batch * size, dense.batch * size, shape[0] == 1});
+      drawn.push_back({got.head * size, dense.head * size, shape[1] == 1});
+      drawn.push_back({got.row * size, dense.row * size, shape[2] == 1});
+    });
+  }
+  return drawn;
+}
+
+bool is_multiple_of_16(const DrawnStride& stride) {
+  return stride.bytes % 16 == 0;
+}
+bool is_lone(const DrawnStride& stride) {
+  return stride.is_lone;
+}
+bool is_far(const DrawnStride& stride) {
+  return stride.is_lone && stride.bytes > (std::int64_t{1} << 32);
+}
+
+TEST(PluginStrides, ArePositive) {
+  EXPECT_TRUE(std::ranges::all_of(drawn_strides(kernel_named("honest/order")),
+                                  [](const DrawnStride& s) { return s.bytes > 0; }));
+}
+
+TEST(PluginStrides, OfDimensionsOfSizeOneAreAnyThatKeepWhatTheKernelAsks) {
+  KernelInfo kernel = kernel_named("honest/lone_strides");
+  std::vector<DrawnStride> strided = drawn_strides(kernel);
+  std::erase_if(strided, [](const DrawnStride& s) { return s.bytes == s.contiguous; });
+  EXPECT_TRUE(std::ranges::all_of(strided, is_multiple_of_16));
+  EXPECT_TRUE(std::ranges::any_of(strided, is_far)) << "beyond the tensor";
+  kernel.layout_needs.contiguous_only = true;
+  EXPECT_TRUE(std::ranges::all_of(drawn_strides(kernel),
+                                  [](const DrawnStride& s) { return s.bytes == s.contiguous; }));
+}
+
+TEST(PluginStrides, OfDimensionsOfSizeOneAreAnyAtAllForAKernelThatSaysSo) {
+  std::vector<DrawnStride> strided = drawn_strides(kernel_named("twin/lone_strides"));
+  std::erase_if(strided, [](const DrawnStride& s) { return s.bytes == s.contiguous; });
+  const auto lone = std::ranges::partition(strided, std::not_fn(is_lone));
+  EXPECT_FALSE(std::ranges::all_of(lone, is_multiple_of_16));
+  EXPECT_TRUE(std::ranges::all_of(strided.begin(), lone.begin(), is_multiple_of_16));
+}
 
 }  // namespace
 }  // namespace attest

@@ -14,9 +14,10 @@ namespace attest {
 struct LayoutNeeds {
   bool contiguous_only = false;              ///< [batch, head, row, dim] without gaps
   std::int64_t pointer_alignment_bytes = 1;  ///< of the first element; a power of two up to 256
-  std::int64_t stride_alignment_bytes = 1;   ///< of every stride; a power of two up to 256
+  std::int64_t stride_alignment_bytes = 1;   ///< of strides; a power of two up to 256
   /// The strides of dimensions of size 1 count too, though nothing multiplies them: tensor maps and
-  /// checks of arguments may look at them all the same.
+  /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
+  /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
 
   friend bool operator==(const LayoutNeeds&, const LayoutNeeds&) = default;

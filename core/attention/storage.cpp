@@ -21,6 +21,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang before 17 does not find it by itself
 
 }  // namespace
 

@@ -40,21 +40,28 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
+// What a launch gets: tensors by value, for the list of AttestRun lies in host memory.
+struct Tensors {
+  AttestTensor q, k, v, o, lse;
+};
+
+// Row n of head h of entry b.
+template <typename T>
+__device__ T* row_of(const AttestTensor& t, int64_t b, int64_t h, int64_t n) {
+  return static_cast<T*>(t.data) + attest_offset(&t, b, h, n);
+}
+
 // grid (rows / warps of a block, query_heads, batch), block (32, warps)
 template <typename T>
-__global__ void attend(AttestProblem p, AttestRun run) {
+__global__ void attend(AttestProblem p, Tensors t) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   const int64_t h = blockIdx.y, b = blockIdx.z, kv_head = h / (p.query_heads / p.kv_heads);
   if (i >= p.query_len) return;
   const int lane = threadIdx.x, D = static_cast<int>(p.head_dim);
-  const T* q = static_cast<const T*>(run.q) + b * run.q_strides.batch + h * run.q_strides.head +
-               i * run.q_strides.row;
-  const T* k =
-      static_cast<const T*>(run.k) + b * run.k_strides.batch + kv_head * run.k_strides.head;
-  const T* v =
-      static_cast<const T*>(run.v) + b * run.v_strides.batch + kv_head * run.v_strides.head;
-  T* o = static_cast<T*>(run.o) + b * run.o_strides.batch + h * run.o_strides.head +
-         i * run.o_strides.row;
+  const T* q = row_of<T>(t.q, b, h, i);
+  const T* k = row_of<T>(t.k, b, kv_head, 0);
+  const T* v = row_of<T>(t.v, b, kv_head, 0);
+  T* o = row_of<T>(t.o, b, h, i);
 
   float q_own[per_lane], o_own[per_lane];
   for (int e = 0; e < per_lane; ++e) {
@@ -66,8 +73,7 @@ __global__ void attend(AttestProblem p, AttestRun run) {
   for (int64_t j = 0; j < visible; ++j) {
     float dot = 0.0F;
     for (int e = 0; e < per_lane; ++e) {
-      if (lane + 32 * e < D)
-        dot = fmaf(q_own[e], load(k[j * run.k_strides.row + lane + 32 * e]), dot);
+      if (lane + 32 * e < D) dot = fmaf(q_own[e], load(k[j * t.k.strides[2] + lane + 32 * e]), dot);
     }
     // Rounded by itself: nvcc would fuse the product into the subtraction below, which the declared
     // precision does not say.
@@ -77,7 +83,7 @@ __global__ void attend(AttestProblem p, AttestRun run) {
     l = l * c + weight;
     for (int e = 0; e < per_lane; ++e) {
       if (lane + 32 * e < D) {
-        o_own[e] = fmaf(weight, load(v[j * run.v_strides.row + lane + 32 * e]), o_own[e] * c);
+        o_own[e] = fmaf(weight, load(v[j * t.v.strides[2] + lane + 32 * e]), o_own[e] * c);
       }
     }
     m = m_new;
@@ -85,8 +91,7 @@ __global__ void attend(AttestProblem p, AttestRun run) {
   for (int e = 0; e < per_lane; ++e) {
     if (lane + 32 * e < D) store(o + lane + 32 * e, visible > 0 ? o_own[e] / l : 0.0F);
   }
-  if (lane == 0)
-    run.lse[(b * p.query_heads + h) * p.query_len + i] = visible > 0 ? m + logf(l) : -INFINITY;
+  if (lane == 0) *row_of<float>(t.lse, b, h, i) = visible > 0 ? m + logf(l) : -INFINITY;
 }
 
 const char* unsupported(const AttestProblem* p, const AttestPlan*) {
@@ -97,20 +102,24 @@ const char* unsupported(const AttestProblem* p, const AttestPlan*) {
 
 const char* run(const AttestRun* run) {
   const AttestProblem& p = *run->problem;
+  const Tensors tensors{*attest_tensor(run, "q"), *attest_tensor(run, "k"),
+                        *attest_tensor(run, "v"), *attest_tensor(run, "o"),
+                        *attest_tensor(run, "lse")};
   const auto warps = static_cast<unsigned>(
       run->plan->fields[0].value);  // all our plans have one field: query_tile
   const dim3 grid(static_cast<unsigned>((p.query_len + warps - 1) / warps),
                   static_cast<unsigned>(p.query_heads), static_cast<unsigned>(p.batch));
   const auto stream = static_cast<cudaStream_t>(run->stream);
-  if (p.element_type == ATTEST_FP32) {
-    attend<float><<<grid, dim3(32, warps), 0, stream>>>(p, *run);
+  if (attest_is(p.element_type, ATTEST_FLOAT, 32)) {
+    attend<float><<<grid, dim3(32, warps), 0, stream>>>(p, tensors);
   } else {
-    attend<__half><<<grid, dim3(32, warps), 0, stream>>>(p, *run);
+    attend<__half><<<grid, dim3(32, warps), 0, stream>>>(p, tensors);
   }
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
+const AttestFormat types[] = {ATTEST_FP32, ATTEST_FP16};
 const AttestPlanField rows[] = {{"query_tile", 1}, {"query_tile", 4}, {"query_tile", 8}};
 const AttestPlan plans[] = {{&rows[0], 1}, {&rows[1], 1}, {&rows[2], 1}};
 
@@ -123,7 +132,8 @@ AttestKernel describe() {
   kernel.memory_space = ATTEST_CUDA;
   kernel.name = "my_cuda_attention";
   kernel.summary = "online softmax, one warp a row";
-  kernel.element_types = ATTEST_FP32 | ATTEST_FP16;
+  kernel.element_types = types;
+  kernel.element_type_count = sizeof types / sizeof types[0];
   kernel.masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT;
   kernel.head_dim_max = largest_head_dim;
   kernel.plans = plans;

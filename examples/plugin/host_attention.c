@@ -24,8 +24,18 @@ static float dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-/* One row: q and o are its own, k and v begin at the head's first key. Returns the LSE. */
-static float attend_row(const AttestRun* run, const float* q, const float* k, const float* v, float* o, int64_t visible) {
+/* Keys or values of one head: row j is at data + j * row. */
+typedef struct Rows {
+  const float* data;
+  int64_t row;
+} Rows;
+
+static Rows rows_of(const AttestTensor* t, int64_t b, int64_t h) {
+  return (Rows){(const float*)t->data + attest_offset(t, b, h, 0), t->strides[2]};
+}
+
+/* One row: q and o are its own. Returns the LSE. */
+static float attend_row(const AttestRun* run, const float* q, Rows k, Rows v, float* o, int64_t visible) {
   const int64_t head_dim = run->problem->head_dim;
   const int64_t tile = run->plan->fields[0].value; /* all our plans have one field: key_tile */
   float m = -INFINITY, l = 0;
@@ -35,7 +45,7 @@ static float attend_row(const AttestRun* run, const float* q, const float* k, co
     float s[largest_tile];
     float m_new = m;
     for (int64_t j = 0; j < count; ++j) {
-      s[j] = run->problem->scale * dot(q, k + (first + j) * run->k_strides.row, head_dim);
+      s[j] = run->problem->scale * dot(q, k.data + (first + j) * k.row, head_dim);
       m_new = fmaxf(m_new, s[j]);
     }
     const float c = expf(m - m_new); /* 0 for the first tile */
@@ -43,7 +53,7 @@ static float attend_row(const AttestRun* run, const float* q, const float* k, co
     for (int64_t d = 0; d < head_dim; ++d) o[d] *= c;
     for (int64_t j = 0; j < count; ++j) {
       const float p = expf(s[j] - m_new);
-      const float* v_row = v + (first + j) * run->v_strides.row;
+      const float* v_row = v.data + (first + j) * v.row;
       l += p;
       for (int64_t d = 0; d < head_dim; ++d) o[d] += p * v_row[d];
     }
@@ -56,16 +66,16 @@ static float attend_row(const AttestRun* run, const float* q, const float* k, co
 
 static const char* run(const AttestRun* run) {
   const AttestProblem* p = run->problem;
+  const AttestTensor *q = attest_tensor(run, "q"), *k = attest_tensor(run, "k"), *v = attest_tensor(run, "v");
+  const AttestTensor *o = attest_tensor(run, "o"), *lse = attest_tensor(run, "lse");
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {
       const int64_t kv_head = h / (p->query_heads / p->kv_heads);
-      const float* k = (const float*)run->k + b * run->k_strides.batch + kv_head * run->k_strides.head;
-      const float* v = (const float*)run->v + b * run->v_strides.batch + kv_head * run->v_strides.head;
       for (int64_t i = 0; i < p->query_len; ++i) {
-        const float* q =
-            (const float*)run->q + b * run->q_strides.batch + h * run->q_strides.head + i * run->q_strides.row;
-        float* o = (float*)run->o + b * run->o_strides.batch + h * run->o_strides.head + i * run->o_strides.row;
-        run->lse[(b * p->query_heads + h) * p->query_len + i] = attend_row(run, q, k, v, o, visible_keys(p, i));
+        const float* q_row = (const float*)q->data + attest_offset(q, b, h, i);
+        float* o_row = (float*)o->data + attest_offset(o, b, h, i);
+        ((float*)lse->data)[attest_offset(lse, b, h, i)] =
+            attend_row(run, q_row, rows_of(k, b, kv_head), rows_of(v, b, kv_head), o_row, visible_keys(p, i));
       }
     }
   }
@@ -75,12 +85,15 @@ static const char* run(const AttestRun* run) {
 static const AttestPlanField tiles[] = {{"key_tile", 1}, {"key_tile", 16}, {"key_tile", largest_tile}};
 static const AttestPlan plans[] = {{&tiles[0], 1}, {&tiles[1], 1}, {&tiles[2], 1}};
 
+static const AttestFormat types[] = {ATTEST_FP32};
+
 static const AttestKernel kernel = {
     .size = sizeof(AttestKernel),
     .memory_space = ATTEST_HOST,
     .name = "my_host_attention",
     .summary = "online softmax over key tiles, fp32, in C",
-    .element_types = ATTEST_FP32,
+    .element_types = types,
+    .element_type_count = 1,
     .masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT,
     .plans = plans,
     .plan_count = sizeof plans / sizeof plans[0],

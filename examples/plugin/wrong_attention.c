@@ -7,34 +7,35 @@
 
 static const char* run(const AttestRun* run) {
   const AttestProblem* p = run->problem;
+  const AttestTensor *q = attest_tensor(run, "q"), *k = attest_tensor(run, "k"), *v = attest_tensor(run, "v");
+  const AttestTensor *o = attest_tensor(run, "o"), *lse = attest_tensor(run, "lse");
   float* s = malloc(sizeof(float) * (size_t)(p->key_len + 1));
   if (s == NULL) return "out of memory";
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {
       const int64_t kv_head = h / (p->query_heads / p->kv_heads);
-      const float* k = (const float*)run->k + b * run->k_strides.batch + kv_head * run->k_strides.head;
-      const float* v = (const float*)run->v + b * run->v_strides.batch + kv_head * run->v_strides.head;
       for (int64_t i = 0; i < p->query_len; ++i) {
-        const float* q =
-            (const float*)run->q + b * run->q_strides.batch + h * run->q_strides.head + i * run->q_strides.row;
-        float* o = (float*)run->o + b * run->o_strides.batch + h * run->o_strides.head + i * run->o_strides.row;
+        const float* q_row = (const float*)q->data + attest_offset(q, b, h, i);
+        float* o_row = (float*)o->data + attest_offset(o, b, h, i);
         const int64_t bound = p->mask == ATTEST_NO_MASK ? p->key_len : i + 1; /* the bug */
         const int64_t visible = bound < p->key_len ? bound : p->key_len;
         float m = -INFINITY, l = 0;
         for (int64_t j = 0; j < visible; ++j) {
           float dot = 0;
-          for (int64_t d = 0; d < p->head_dim; ++d) dot += q[d] * k[j * run->k_strides.row + d];
+          const float* k_row = (const float*)k->data + attest_offset(k, b, kv_head, j);
+          for (int64_t d = 0; d < p->head_dim; ++d) dot += q_row[d] * k_row[d];
           s[j] = p->scale * dot;
           m = fmaxf(m, s[j]);
         }
-        for (int64_t d = 0; d < p->head_dim; ++d) o[d] = 0;
+        for (int64_t d = 0; d < p->head_dim; ++d) o_row[d] = 0;
         for (int64_t j = 0; j < visible; ++j) {
           const float weight = expf(s[j] - m);
+          const float* v_row = (const float*)v->data + attest_offset(v, b, kv_head, j);
           l += weight;
-          for (int64_t d = 0; d < p->head_dim; ++d) o[d] += weight * v[j * run->v_strides.row + d];
+          for (int64_t d = 0; d < p->head_dim; ++d) o_row[d] += weight * v_row[d];
         }
-        for (int64_t d = 0; d < p->head_dim && visible > 0; ++d) o[d] /= l;
-        run->lse[(b * p->query_heads + h) * p->query_len + i] = visible > 0 ? m + logf(l) : -INFINITY;
+        for (int64_t d = 0; d < p->head_dim && visible > 0; ++d) o_row[d] /= l;
+        ((float*)lse->data)[attest_offset(lse, b, h, i)] = visible > 0 ? m + logf(l) : -INFINITY;
       }
     }
   }
@@ -43,13 +44,15 @@ static const char* run(const AttestRun* run) {
 }
 
 const AttestPlugin* attest_plugin(uint32_t attest_version) {
+  static const AttestFormat types[] = {ATTEST_FP32};
   static const AttestPlan one_plan = {NULL, 0};
   static const AttestPrecision precision = {.size = sizeof(AttestPrecision), .rescale = ATTEST_RESCALE_NONE};
   static const AttestKernel kernel = {
       .size = sizeof(AttestKernel),
       .name = "my_wrong_attention",
       .summary = "both causal masks aligned to the top left: wrong",
-      .element_types = ATTEST_FP32,
+      .element_types = types,
+      .element_type_count = 1,
       .masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT,
       .plans = &one_plan,
       .plan_count = 1,

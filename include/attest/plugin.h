@@ -4,7 +4,7 @@
  * header and nothing else; C11 and C++ both do. `attest verify --plugin ./mine.so` then checks every kernel it describes,
  * as it checks its own. examples/plugin has a host kernel and a CUDA kernel to start from.
  *
- * The answer a kernel owes, for every query row i of head h:
+ * The answer a kernel owes ("forward"), for every query row i of head h:
  *   s_j = scale * q_i . k_j  over the keys j that the mask lets i see,    O_i = sum_j softmax(s)_j v_j,
  *   LSE_i = ln sum_j exp(s_j), the NATURAL logarithm, of the scaled scores, in fp32.
  * A row that sees no key gets O = 0 (exactly, in every element) and LSE = -infinity. A NaN in a visible input must reach the
@@ -14,11 +14,15 @@
  * value head h / (query_heads / kv_heads). What a kernel does otherwise it may say in AttestKernel; its answer is then held to
  * what it says.
  *
+ * Or ("combine") it merges partial results p of the same queries over disjoint keys:
+ *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p.
+ * A part with LSE_p = -infinity weighs nothing, whatever its O_p holds; where all are, O = 0 and LSE = -infinity.
+ *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
- * memory of the current CUDA device for ATTEST_CUDA. Q, K and V may only be read: in host memory their pages are read-only. O,
- * LSE and scratch hold NaN on entry: write every element of O and of LSE (unless it has_no_lse), and assume nothing about
- * scratch. Do not touch the gaps that strides leave: they hold NaN, are checked afterwards, and may not be read into an answer
- * either. Memory may end where a tensor does. O never overlaps an input.
+ * memory of the current CUDA device for ATTEST_CUDA. Inputs may only be read: in host memory their pages are read-only.
+ * Outputs and scratch hold NaN on entry: write every element of outputs that are not among the missing_outputs, and assume
+ * nothing about scratch. Do not touch the gaps that strides leave: they hold NaN, are checked afterwards, and may not be read
+ * into an answer either. Memory may end where a tensor does. No output overlaps another tensor.
  *
  * Threads and time. All callbacks are called from one thread at a time; several worker processes may each have loaded the
  * plugin. For ATTEST_HOST the work must be finished when run() returns. For ATTEST_CUDA put all work into `stream` (or order
@@ -39,17 +43,39 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define ATTEST_INLINE static inline __host__ __device__
+#else
+#define ATTEST_INLINE static inline
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define ATTEST_PLUGIN_VERSION 1u
+#define ATTEST_PLUGIN_VERSION 2u
 
-/* Element types of Q, K, V and O; sets of them are sums. */
-#define ATTEST_FP32 1u
-#define ATTEST_FP16 2u
-#define ATTEST_BF16 4u
+/* Formats of elements, as DLPack's DLDataType says them: a type code, bits, and lanes, which are 1. Never grows. */
+#define ATTEST_INT 0u
+#define ATTEST_UINT 1u
+#define ATTEST_FLOAT 2u
+#define ATTEST_BFLOAT 4u
+typedef struct AttestFormat {
+  uint8_t code, bits;
+  uint16_t lanes;
+} AttestFormat;
+/* To initialise an AttestFormat with. */
+#define ATTEST_FP32 {ATTEST_FLOAT, 32, 1}
+#define ATTEST_FP16 {ATTEST_FLOAT, 16, 1}
+#define ATTEST_BF16 {ATTEST_BFLOAT, 16, 1}
+#define ATTEST_TF32 {ATTEST_FLOAT, 19, 1} /* what tensor cores read of fp32: in AttestParts only */
+
+/* Is it the format of this code and so many bits? */
+ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
+  return format.code == code && format.bits == bits && format.lanes == 1;
+}
 
 /* Masks; sets of them are sums. The alignments differ when query_len != key_len. */
 #define ATTEST_NO_MASK 1u
@@ -69,30 +95,77 @@ extern "C" {
 #define ATTEST_HOST 0u
 #define ATTEST_CUDA 1u
 
-/* Sizes and meaning of one call. Elements are [batch, head, row, dim]. */
+/* Sizes and meaning of one call. */
 typedef struct AttestProblem {
-  uint32_t size;         /* sizeof(AttestProblem) as Attest knows it */
-  uint32_t element_type; /* one ATTEST_FP32, ... */
-  uint32_t mask;         /* one ATTEST_NO_MASK, ... */
-  float scale;           /* exactly this value multiplies the dot products; may be 0 or negative */
+  uint32_t size;             /* sizeof(AttestProblem) as Attest knows it */
+  AttestFormat element_type; /* of Q, K, V and O */
+  uint32_t mask;             /* one ATTEST_NO_MASK, ... */
+  float scale;               /* exactly this value multiplies the dot products; may be 0 or negative */
   int64_t batch;
   int64_t query_heads;
-  int64_t kv_heads; /* divides query_heads */
-  int64_t query_len;
-  int64_t key_len; /* may be 0 */
+  int64_t kv_heads;  /* divides query_heads */
+  int64_t query_len; /* with lengths the largest of the entries', and so is key_len */
+  int64_t key_len;   /* may be 0 */
   int64_t head_dim;
+  int64_t value_dim;   /* columns of V and O; head_dim without ATTEST_VALUE_DIM */
   int64_t window_left; /* of window masks; negative: no end on this side */
   int64_t window_right;
-  int64_t value_dim;    /* columns of V and O; head_dim without ATTEST_VALUE_DIM */
-  float softcap;        /* 0: none */
-  uint32_t has_lengths; /* 1: query_len and key_len are the largest of the entries'; see AttestRun */
-  uint32_t has_padding; /* 1: AttestRun has a key_mask */
-  uint32_t reserved;    /* 0 */
-  void* user_data;      /* AttestKernel.user_data */
+  float softcap;             /* 0: none */
+  uint32_t has_lengths;      /* 1: the tensors are packed, see AttestTensor */
+  uint32_t has_padding;      /* 1: there is a tensor key_mask */
+  AttestFormat partial_type; /* combine: of O_p */
+  int64_t parts;             /* combine: partial results */
+  void* user_data;           /* AttestKernel.user_data */
 } AttestProblem;
 
-/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan (core/attention/plan.hpp):
- * query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields. These two structs never grow. */
+#define ATTEST_INPUT 0u
+#define ATTEST_OUTPUT 1u
+#define ATTEST_INDEX 2u /* says where others lie or what is hidden of them; an input, too */
+
+#define ATTEST_STRIDED 0u
+#define ATTEST_PACKED 1u
+
+/* A tensor of a call, by its name. Shapes are [batch, head, row, column]:
+ *   q            [batch, query_heads, query_len, head_dim]   element_type; o alike with value_dim columns
+ *   k            [batch, kv_heads, key_len, head_dim]        element_type; v alike with value_dim columns
+ *   lse          [batch, query_heads, query_len, 1]          fp32
+ *   query_starts [1, 1, batch + 1, 1]                        int32, with lengths; key_starts alike
+ *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
+ *                                                            its rows count from the entry's first key
+ * "combine" has o and lse, and instead of the others
+ *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
+ *   partial_lse  the same with 1 column                              fp32
+ *
+ * Storage. ATTEST_STRIDED: element (b, h, n, d) lies where `strides` say. ATTEST_PACKED, with lengths: the entries of the batch
+ * follow each other along the rows of a strided tensor [1, head, rows of all entries, column], and row n of entry b is row
+ * starts[b] + n of it, below starts[b + 1]. Masks hold within the entry, whose lengths are its query_len and key_len.
+ *
+ * Strides. Columns are neighbours: strides[3] is 1. All others are positive, but where a tensor has no elements they may be 0.
+ * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
+ * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o and partial_o have all kinds of strides
+ * and gaps; the other tensors are contiguous. */
+typedef struct AttestTensor {
+  uint32_t size; /* sizeof(AttestTensor) as Attest knows it */
+  uint32_t role; /* ATTEST_INPUT, ... */
+  const char* name;
+  void* data; /* the first element; NULL: an output that the kernel said it does not give */
+  AttestFormat format;
+  uint32_t storage; /* ATTEST_STRIDED or ATTEST_PACKED */
+  int64_t shape[4];
+  int64_t strides[4];    /* in elements */
+  const int32_t* starts; /* ATTEST_PACKED: [batch + 1], the data of query_starts or key_starts; else NULL */
+} AttestTensor;
+
+/* How far element (b, h, n, 0) lies from data, in elements, n counting from the entry's first row. Reads `starts`: with
+ * lengths a CUDA kernel asks on the device. */
+ATTEST_INLINE int64_t attest_offset(const AttestTensor* t, int64_t b, int64_t h, int64_t n) {
+  const int64_t entry = t->starts != NULL ? t->starts[b] * t->strides[2] : b * t->strides[0];
+  return entry + h * t->strides[1] + n * t->strides[2];
+}
+
+/* One choice of tile sizes and the like: how the answer is computed. Names are those of Attest's Plan
+ * (core/attention/plan.hpp): query_tile, key_tile, key_splits, ... A kernel with nothing to choose has one plan without fields.
+ * These two structs never grow. */
 typedef struct AttestPlanField {
   const char* name;
   int64_t value; /* from 1 on */
@@ -101,6 +174,27 @@ typedef struct AttestPlan {
   const AttestPlanField* fields;
   size_t field_count;
 } AttestPlan;
+
+/* One call of run(). */
+typedef struct AttestRun {
+  uint32_t size;
+  uint32_t plan_index; /* of AttestKernel.plans */
+  const AttestProblem* problem;
+  const AttestPlan* plan;             /* = &plans[plan_index] */
+  const AttestTensor* const* tensors; /* inputs, outputs, indices */
+  size_t tensor_count;
+  void* scratch; /* scratch_bytes() of it, aligned to 256 bytes */
+  uint64_t scratch_bytes;
+  void* stream; /* ATTEST_CUDA: a cudaStream_t; ATTEST_HOST: NULL */
+} AttestRun;
+
+/* The tensor of that name; NULL: this call has none. */
+static inline const AttestTensor* attest_tensor(const AttestRun* run, const char* name) {
+  for (size_t i = 0; i < run->tensor_count; ++i) {
+    if (strcmp(run->tensors[i]->name, name) == 0) return run->tensors[i];
+  }
+  return NULL;
+}
 
 /* Which roundings the kernel performs: the tolerance follows from this, and from nothing else. Claim less precision than you
  * have and bugs hide behind the bound; claim more and the kernel fails. u = 2^-24 is the roundoff of fp32, in which
@@ -128,143 +222,133 @@ typedef struct AttestPlan {
 
 /* What tensor cores read of factors that the kernel holds in fp32: each becomes the sum of `count` numbers of a narrower
  * format, and of two factors the parts i and j are multiplied where i + j < count. Never grows. */
-#define ATTEST_TF32 8u
 typedef struct AttestParts {
-  uint32_t format;   /* ATTEST_TF32, ATTEST_FP16 or ATTEST_BF16; 0: factors are read whole */
-  uint32_t count;    /* 1 to 3; 0: 1 */
-  uint32_t cut;      /* the last so many parts are cut, the others rounded to nearest */
-  uint32_t reserved; /* 0 */
-  double scaled_to;  /* elements are first multiplied by a power of two, one a head or one for rows that are taken together,
-                        that brings the largest to at least this; 0: they are not */
+  AttestFormat format; /* ATTEST_TF32, ATTEST_FP16 or ATTEST_BF16; all 0: factors are read whole */
+  uint32_t count;      /* 1 to 3; 0: 1 */
+  uint32_t cut;        /* the last so many parts are cut, the others rounded to nearest */
+  uint32_t reserved;   /* 0 */
+  double scaled_to;    /* elements are first multiplied by a power of two, one a head or one for rows that are taken together,
+                          that brings the largest to at least this; 0: they are not */
 } AttestParts;
 
 typedef struct AttestPrecision {
   uint32_t size;
-  /* Products a tensor-core step adds at once (16 on Hopper for fp16), and the bits kept when they are aligned to the largest
-   * (25 on Hopper). Both 0: fp32 fused multiply-adds, or products and sums in fp32. */
-  uint32_t score_fused_terms; /* Q K^T */
-  uint32_t score_fraction_bits;
-  uint32_t value_fused_terms; /* P V */
-  uint32_t value_fraction_bits;
-  uint32_t scale;
-  uint32_t exp;
-  double exp_relative_error; /* only with ATTEST_EXP_CUSTOM */
-  double exp_argument_error;
-  uint32_t weight_format;        /* P before P V: one ATTEST_FP32, ...; 0: the element type */
-  uint32_t sums_rounded_weights; /* 1: l adds P after rounding to weight_format; 0: before */
-  uint32_t rescale;
-  uint32_t is_unshifted;    /* 1: no maximum is subtracted (overflows; judged by the bound of an ideal kernel) */
-  int64_t blocks;           /* key blocks between which a rescale can happen; 0: ceil(key_len / key_tile), or key_len */
-  int64_t splits;           /* partial results merged at the end, even by their LSE; 0: the plan's key_splits, or 1 */
-  int64_t normaliser_chain; /* longest chain of additions in l; 0: key_len + splits, one after the other */
-  double division_error;    /* relative error of the final normalisation; 0: u, one IEEE division */
-  double log_error;         /* relative error of the logarithm in LSE; 0: 2 u, 1 ulp */
 
-  uint32_t flushes_subnormals; /* 1: fp32 results below 2^-126 become 0, and so does V where it is that small (ftz) */
-  uint32_t lse_form;           /* ATTEST_LSE_DEFAULT, ... */
+  /* Of both operations. */
+  uint32_t exp;                /* ATTEST_EXP_LIBRARY, ... */
+  double exp_relative_error;   /* these four only with ATTEST_EXP_CUSTOM */
+  double exp_argument_error;
+  uint32_t exp_is_one_at_zero; /* 1: exp(0) is exactly 1; 0: only where exp_relative_error is 0 */
+  uint32_t exp_is_scattered;   /* 1: the error changes from one argument to the next as a rounding does; 0: neighbours may all
+                                  err as much as is allowed, as those of a polynomial do */
+  double division_error;       /* relative error of the final normalisation; 0: u, one IEEE division */
+  double log_error;            /* relative error of the logarithm in LSE; 0: 2 u, 1 ulp */
+  uint32_t flushes_subnormals; /* 1: fp32 results below 2^-126 become 0, and so does V, O_p or LSE_p that small (ftz) */
+
+  /* Of combine. */
+  uint32_t divides_weights; /* 1: weights are divided by their sum; 0: the sum of weights times O_p is */
+
+  /* Of forward, from here on: the scores. */
+  uint32_t scale;             /* ATTEST_SCALE_AFTER_DOT, ... */
+  uint32_t score_fused_terms; /* products of Q K^T that a tensor-core step adds at once (16 on Hopper for fp16), and */
+  uint32_t score_fraction_bits; /* the bits kept when they are aligned to the largest (25 on Hopper). Both 0: fp32 fused
+                                   multiply-adds, or products and sums in fp32 */
+  uint32_t is_unshifted;        /* 1: no maximum is subtracted (overflows; judged by the bound of an ideal kernel) */
+  AttestParts score_parts;      /* of Q and K */
+  double softcap_error;         /* error of softcap tanh(s / softcap) over softcap; 0: 6 u, a division, tanhf, a product */
+  double reference_lag;         /* log2 of how far below the largest score of its row the number may lie that exponents are
+                                   taken from; weights are then up to 2^reference_lag. 0: it is the largest score so far */
+  /* The weights P, their sum l and P V. */
+  AttestFormat weight_format;    /* P before P V; all 0: the element type */
+  uint32_t sums_rounded_weights; /* 1: l adds P after rounding to weight_format; 0: before */
+  uint32_t value_fused_terms;    /* as of scores */
+  uint32_t value_fraction_bits;
+  AttestParts value_parts;  /* of P and V; scaled_to is V's */
+  double weight_scale;      /* power of two that P carries while it is read in parts; 0: 1 */
+  int64_t promoted_keys;    /* keys of a block whose P V is summed apart, then added to O; 0: P V is one chain */
+  int64_t normaliser_chain; /* longest chain of additions in l; 0: key_len + splits, one after the other */
+  /* Blocks of keys, splits and what becomes of them. */
+  int64_t blocks; /* key blocks between which a rescale can happen; 0: ceil(key_len / key_tile), or key_len */
+  int64_t splits; /* partial results merged at the end, even by their LSE; 0: the plan's key_splits, or 1 */
+  uint32_t rescale;            /* ATTEST_RESCALE_DEFERRED, ... */
   uint32_t merge;              /* of splits: ATTEST_MERGE_LSE_PAIRS, ... */
-  uint32_t partial_format;     /* of the O_p that splits leave: one ATTEST_FP32, ...; 0: ATTEST_FP32 */
-  AttestParts score_parts;     /* of Q and K */
-  AttestParts value_parts;     /* of P and V; scaled_to is V's */
-  double weight_scale;         /* power of two that P carries while it is read in parts; 0: 1 */
-  int64_t promoted_keys;       /* keys of a block whose P V is summed apart, then added to O; 0: P V is one chain */
-  double reference_lag;        /* log2 of how far below the largest score of its row the number may lie that exponents are
-                                  taken from; weights are then up to 2^reference_lag. 0: it is the largest score so far */
-  double softcap_error;        /* error of softcap tanh(s / softcap) over softcap; 0: 6 u, a division, tanhf, a product */
+  AttestFormat partial_format; /* of the O_p that splits leave; all 0: ATTEST_FP32 */
+  uint32_t lse_form;           /* ATTEST_LSE_DEFAULT, ... */
 } AttestPrecision;
 
-/* Strides in elements, of a tensor whose last dimension is contiguous: element (b, h, n, d) is at
- * b * batch + h * head + n * row + d. Never grows. */
-typedef struct AttestStrides {
-  int64_t batch, head, row;
-} AttestStrides;
-
-/* One call of run().
- *
- * With lengths (query_starts is not NULL) the entries of the batch are packed along the sequence. Entry b has queries
- * query_starts[b] to query_starts[b + 1] of tensors [1, head, query_rows, dim], keys likewise, and LSE is [query_heads,
- * query_rows]: strides.batch is not used. Masks hold within the entry, whose lengths are its query_len and key_len. Rows of
- * key_mask belong to entries and count from the entry's first key. */
-typedef struct AttestRun {
-  uint32_t size;
-  uint32_t plan_index; /* of AttestKernel.plans */
-  const AttestProblem* problem;
-  const AttestPlan* plan; /* = &plans[plan_index] */
-  const void *q, *k, *v;  /* the problem's element type */
-  void* o;
-  float* lse; /* [batch, query_heads, query_len], contiguous; NULL for a kernel with has_no_lse */
-  AttestStrides q_strides, k_strides, v_strides, o_strides;
-  void* scratch; /* scratch_bytes() of it, aligned to 256 bytes */
-  uint64_t scratch_bytes;
-  void* stream;                /* ATTEST_CUDA: a cudaStream_t; ATTEST_HOST: NULL */
-  const int32_t* query_starts; /* [batch + 1], in the kernel's memory as Q is; NULL without lengths */
-  const int32_t* key_starts;
-  const uint8_t* key_mask; /* [batch, key_len], 1: not hidden by padding; NULL without padding */
-  int64_t query_rows;      /* of all entries together: query_starts[batch], or batch * query_len */
-  int64_t key_rows;
-  void* user_data; /* AttestKernel.user_data */
-} AttestRun;
+/* Which tensors travel through memory, and how often: `attest explain` counts bytes by it. A plan with a loop_order says it
+ * instead. */
+#define ATTEST_DATAFLOW_UNKNOWN 0u
+#define ATTEST_DATAFLOW_STANDARD 1u        /* scores and weights are written and read back */
+#define ATTEST_DATAFLOW_KEYS_OUTSIDE 2u    /* O and its statistics are read and written once a key tile */
+#define ATTEST_DATAFLOW_QUERIES_OUTSIDE 3u /* K and V are read once a query tile, O is written once */
 
 /* A kernel: what it claims, and how to run it. */
 typedef struct AttestKernel {
+  /* What every kernel says. */
   uint32_t size;
-  uint32_t memory_space;  /* ATTEST_HOST or ATTEST_CUDA */
-  const char* name;       /* letters, digits, _ - . and /, up to 64; no other kernel's name */
-  const char* summary;    /* one line, may be NULL */
-  uint32_t element_types; /* set, at least one */
-  uint32_t masks;         /* set, at least one */
+  uint32_t memory_space;             /* ATTEST_HOST or ATTEST_CUDA */
+  const char* name;                  /* letters, digits, _ - . and /, up to 64; no other kernel's name */
+  const AttestFormat* element_types; /* element_type_count of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, at least one */
+  size_t element_type_count;
+  uint32_t masks;          /* set, at least one; of combine: ATTEST_NO_MASK */
+  uint32_t features;       /* set; 0: dense problems with at least one query */
+  const AttestPlan* plans; /* plan_count >= 1 of them, simplest first */
+  size_t plan_count;
+  /* Computes the outputs. NULL, or what went wrong: an error for a problem that was claimed to be supported is a failure. */
+  const char* (*run)(const AttestRun* run);
+
+  const char* operation;            /* "forward" or "combine"; NULL: "forward" */
+  const char* summary;              /* one line; NULL: none */
+  const AttestPrecision* precision; /* NULL: all defaults */
+  const char* unavailable;          /* why it cannot run on this machine: a library is missing; NULL: it can */
+
+  /* Callbacks; NULL: what is said beside them. */
+
+  /* No further limits. NULL, or a sentence why this cannot run. Called before any work, for many problems; what it refuses is
+   * counted and drawn again, at most 50 times, so say in the fields below what they can say. */
+  const char* (*unsupported)(const AttestProblem* problem, const AttestPlan* plan);
+  /* 0. */
+  uint64_t (*scratch_bytes)(const AttestProblem* problem, const AttestPlan* plan);
+  /* `precision` holds for all. Otherwise receives it, and may change it for this problem and plan. */
+  void (*refine_precision)(const AttestProblem* problem, const AttestPlan* plan, AttestPrecision* precision);
+  /* 0. The query that query tile 0 begins with, above -query_tile and at most 0; with a dataflow, for `attest explain`. */
+  int64_t (*first_row)(const AttestProblem* problem, const AttestPlan* plan);
+  void* user_data; /* handed to every callback, in AttestProblem */
 
   /* Problems it can run; others are never asked for. */
   const int64_t* head_dims; /* head_dim_count of them; none: all from min to max that are multiples */
   size_t head_dim_count;
-  int64_t head_dim_min;      /* 0: 1 */
-  int64_t head_dim_max;      /* 0: 1024 */
-  int64_t head_dim_multiple; /* 0: 1 */
-  int64_t query_len_max;     /* 0: no limit */
-  int64_t key_len_max;       /* 0: no limit */
+  int64_t head_dim_min;       /* 0: 1 */
+  int64_t head_dim_max;       /* 0: 1024 */
+  int64_t head_dim_multiple;  /* 0: 1 */
+  int64_t query_len_max;      /* 0: no limit */
+  int64_t key_len_max;        /* 0: no limit */
+  int64_t query_len_multiple; /* of the length of every entry; 0: 1 */
+  int64_t key_len_multiple;
   uint32_t only_equal_heads; /* 1: query_heads == kv_heads only; 0: grouped heads too */
 
-  /* Layouts it can run; 0: any strides, any address that is a multiple of the element size. */
-  uint32_t only_contiguous;         /* 1: no gaps, [batch, head, row, dim] */
-  uint32_t pointer_alignment_bytes; /* of Q, K, V and O; a power of two up to 256 */
-  uint32_t stride_alignment_bytes;  /* of every stride; a power of two up to 256. Dimensions of size 1 have any stride unless
-                                       aligns_lone_strides is set, below */
+  /* Layouts it can run of tensors with strides; 0: any strides, any address that is a multiple of the element size. */
+  uint32_t only_contiguous;         /* 1: no gaps, [batch, head, row, column] */
+  uint32_t pointer_alignment_bytes; /* a power of two up to 256 */
+  uint32_t stride_alignment_bytes;  /* of every stride but a column's; a power of two up to 256 */
+  uint32_t takes_any_lone_stride;   /* 1: neither is asked of strides of dimensions of size 1; 0: of those, too */
 
-  uint32_t is_not_deterministic; /* 0: two calls give the same bits */
-
-  const AttestPlan* plans; /* plan_count >= 1 of them, simplest first */
-  size_t plan_count;
-  const AttestPrecision* precision; /* NULL: all defaults */
-
-  /* May be NULL: no further limits. NULL, or a sentence why this cannot run. Called before any work, for many problems; what it
-   * refuses is counted and drawn again, at most 50 times, so say in the fields above what they can say. */
-  const char* (*unsupported)(const AttestProblem* problem, const AttestPlan* plan);
-  /* May be NULL: 0. */
-  uint64_t (*scratch_bytes)(const AttestProblem* problem, const AttestPlan* plan);
-  /* May be NULL: `precision` holds for all. Otherwise receives it, and may change it for this problem and plan. */
-  void (*refine_precision)(const AttestProblem* problem, const AttestPlan* plan, AttestPrecision* precision);
-  /* Computes O and LSE. NULL, or what went wrong: an error for a problem that was claimed to be supported is a failure. */
-  const char* (*run)(const AttestRun* run);
-
-  /* What it offers beyond dense problems with at least one query: a set of ATTEST_SOFTCAP, ...; 0: nothing. */
-  uint32_t features;
+  uint32_t dataflow; /* ATTEST_DATAFLOW_UNKNOWN, ... */
 
   /* Which bits may change. What is not claimed here is held to equal bits; what is, to the sum of the bounds of the two launches
-   * that are compared. is_not_deterministic, above, belongs to these: it covers whatever is launched twice. */
+   * that are compared. */
+  uint32_t is_not_deterministic;   /* 1: two calls may give different bits; covers whatever is launched twice */
   uint32_t is_not_batch_invariant; /* 1: a request's bits depend on its batch or its place there: splits by the size of the batch */
   uint32_t depends_on_alignment;   /* 1: bits depend on addresses and strides: a path for vectors that sums in another order */
   uint32_t shares_reference;       /* 1: rows decide together when the numbers move that their exponents are taken from */
 
   /* What it does not give. */
-  uint32_t has_no_lse;                  /* 1: it writes no LSE; run.lse is NULL */
   uint32_t spreads_hidden_nan;          /* 1: a NaN in a key or value that a row does not see may reach it, as 0 * NaN does;
                                            laws that plant a NaN are then not asked */
   uint32_t nan_rows_may_have_empty_lse; /* 1: LSE may be -infinity, not NaN, for a row that sees a NaN in Q or K */
-
-  uint32_t aligns_lone_strides; /* 1: what is asked of strides holds for dimensions of size 1, too */
-  int64_t query_len_multiple;   /* of the length of every entry; 0: 1 */
-  int64_t key_len_multiple;
-  void* user_data; /* handed to every callback, in AttestProblem and AttestRun */
+  const char* const* missing_outputs;   /* missing_output_count names of outputs that it does not write: "lse" */
+  size_t missing_output_count;
 } AttestKernel;
 
 typedef struct AttestPlugin {

@@ -60,10 +60,24 @@ inline float reciprocal(float l, float error) {
   return 1 / l * (1 + error * direction);
 }
 
+/// The tensors of a launch.
+struct Tensors {
+  explicit Tensors(const AttestRun& run)
+      : q(*attest_tensor(&run, "q")),
+        k(*attest_tensor(&run, "k")),
+        v(*attest_tensor(&run, "v")),
+        o(*attest_tensor(&run, "o")),
+        lse(*attest_tensor(&run, "lse")),
+        key_mask(attest_tensor(&run, "key_mask")) {}
+  const AttestTensor &q, &k, &v, &o, &lse;
+  const AttestTensor* key_mask;
+};
+
 /// One head of one entry, in elements.
 struct Head {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   float *o = nullptr, *lse = nullptr;
+  std::int64_t q_row = 0, k_row = 0, v_row = 0, o_row = 0;
   const std::uint8_t* key_mask = nullptr;
   std::int64_t queries = 0, keys = 0;
 };
@@ -146,10 +160,9 @@ inline void add_tile(const Ways& ways, const Scores& s, const float* v, std::int
 
 /// Keys [begin, end) for rows [first, first + states.size()), which move their references together
 /// where they vote.
-inline void attend_part(const AttestRun& run, const Head& head, std::int64_t first,
+inline void attend_part(const AttestProblem& p, const Head& head, std::int64_t first,
                         std::int64_t begin, std::int64_t end, bool backwards,
                         std::vector<State>& states) {
-  const AttestProblem& p = *run.problem;
   const Ways& ways = ways_of(&p);
   const std::int64_t tiles = (end - begin + tile - 1) / tile;
   for (std::int64_t t = 0; t < tiles; ++t) {
@@ -162,9 +175,8 @@ inline void attend_part(const AttestRun& run, const Head& head, std::int64_t fir
       Scores& s = scores[row];
       for (std::int64_t j = 0; j < count; ++j) {
         const bool is_seen = sees(p, head, i, at + j);
-        s.values[j] = is_seen ? score(p, head.q + i * run.q_strides.row,
-                                      head.k + (at + j) * run.k_strides.row)
-                              : -infinity;
+        s.values[j] =
+            is_seen ? score(p, head.q + i * head.q_row, head.k + (at + j) * head.k_row) : -infinity;
         s.sees_any |= is_seen;
         s.largest = std::fmax(s.largest, s.values[j]);
       }
@@ -177,7 +189,7 @@ inline void attend_part(const AttestRun& run, const Head& head, std::int64_t fir
       if (!s.sees_any && !ways.multiplies_hidden) continue;
       const float to = reference_of(ways.reference, std::fmax(s.largest, state.r));
       if (is_time && s.sees_any && to != state.r && !(to < state.r)) state.move_to(to);
-      add_tile(ways, s, head.v + at * run.v_strides.row, run.v_strides.row, count, state);
+      add_tile(ways, s, head.v + at * head.v_row, head.v_row, count, state);
     }
   }
 }
@@ -199,9 +211,8 @@ inline State merged(const Ways& ways, std::vector<State> parts) {
   return all;
 }
 
-inline void attend_rows(const AttestRun& run, const Head& head, std::int64_t first,
+inline void attend_rows(const AttestProblem& p, const Head& head, std::int64_t first,
                         std::int64_t rows, bool backwards) {
-  const AttestProblem& p = *run.problem;
   const Ways& ways = ways_of(&p);
   const bool is_split = ways.stores_partials_in_bf16 || (ways.splits_by_batch && p.batch == 1);
   const std::int64_t splits = is_split ? 3 : 1;
@@ -209,14 +220,14 @@ inline void attend_rows(const AttestRun& run, const Head& head, std::int64_t fir
   std::vector<std::vector<State>> parts(static_cast<std::size_t>(rows));
   for (std::int64_t split = 0; split < splits; ++split) {
     std::vector<State> states(static_cast<std::size_t>(rows), none);
-    attend_part(run, head, first, head.keys * split / splits, head.keys * (split + 1) / splits,
+    attend_part(p, head, first, head.keys * split / splits, head.keys * (split + 1) / splits,
                 backwards, states);
     for (std::size_t row = 0; row < states.size(); ++row)
       parts[row].push_back(std::move(states[row]));
   }
   for (std::int64_t row = 0; row < rows; ++row) {
     const State state = merged(ways, std::move(parts[static_cast<std::size_t>(row)]));
-    float* const o = head.o + (first + row) * run.o_strides.row;
+    float* const o = head.o + (first + row) * head.o_row;
     const bool is_empty = state.r == -infinity;
     for (std::int64_t d = 0; d < p.value_dim; ++d) {
       const float sum = state.acc[static_cast<std::size_t>(d)];
@@ -238,27 +249,34 @@ inline void attend_rows(const AttestRun& run, const Head& head, std::int64_t fir
 inline void attend_head(const AttestRun& run, std::int64_t b, std::int64_t h, bool backwards) {
   const AttestProblem& p = *run.problem;
   const Ways& ways = ways_of(&p);
-  const bool is_packed = run.query_starts != nullptr;
-  const std::int64_t kv = h / (p.query_heads / p.kv_heads), at = is_packed ? 0 : b;
-  const std::int64_t q0 = is_packed ? run.query_starts[b] : 0,
-                     k0 = is_packed ? run.key_starts[b] : 0;
-  const auto place = [&](const AttestStrides& s, std::int64_t head, std::int64_t row) {
-    return at * s.batch + head * s.head + row * s.row;
+  const Tensors t(run);
+  const std::int64_t kv = h / (p.query_heads / p.kv_heads);
+  const auto begin = [&](const AttestTensor& tensor, std::int64_t head) {
+    return static_cast<float*>(tensor.data) + attest_offset(&tensor, b, head, 0);
   };
-  Head head{.q = static_cast<const float*>(run.q) + place(run.q_strides, h, q0),
-            .k = static_cast<const float*>(run.k) + place(run.k_strides, kv, k0),
-            .v = static_cast<const float*>(run.v) + place(run.v_strides, kv, k0),
-            .o = static_cast<float*>(run.o) + place(run.o_strides, h, q0),
-            .lse = run.lse,
-            .key_mask = run.key_mask == nullptr ? nullptr : run.key_mask + b * p.key_len,
-            .queries = is_packed ? run.query_starts[b + 1] - q0 : p.query_len,
-            .keys = is_packed ? run.key_starts[b + 1] - k0 : p.key_len};
-  if (is_packed && ways.ignores == Ignores::lengths) head.keys = std::min(head.keys, head.queries);
-  if (run.lse != nullptr)
-    head.lse += is_packed ? h * run.query_rows + q0 : (b * p.query_heads + h) * p.query_len;
+  const auto length = [&](const AttestTensor& tensor) {
+    return tensor.starts == nullptr ? tensor.shape[2] : tensor.starts[b + 1] - tensor.starts[b];
+  };
+  Head head{.q = begin(t.q, h),
+            .k = begin(t.k, kv),
+            .v = begin(t.v, kv),
+            .o = begin(t.o, h),
+            .lse = t.lse.data == nullptr ? nullptr : begin(t.lse, h),
+            .q_row = t.q.strides[2],
+            .k_row = t.k.strides[2],
+            .v_row = t.v.strides[2],
+            .o_row = t.o.strides[2],
+            .key_mask = t.key_mask == nullptr ? nullptr
+                                              : static_cast<const std::uint8_t*>(t.key_mask->data) +
+                                                    attest_offset(t.key_mask, b, 0, 0),
+            .queries = length(t.q),
+            .keys = length(t.k)};
+  if (t.q.starts != nullptr && ways.ignores == Ignores::lengths) {
+    head.keys = std::min(head.keys, head.queries);
+  }
   const std::int64_t together = ways.reference == Reference::voted ? 2 : 1;
   for (std::int64_t first = 0; first < head.queries; first += together) {
-    attend_rows(run, head, first, std::min(together, head.queries - first), backwards);
+    attend_rows(p, head, first, std::min(together, head.queries - first), backwards);
   }
 }
 

@@ -4,7 +4,9 @@
 #include <attest/plugin.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,21 +16,23 @@ namespace {
 
 using namespace ways;
 
-bool are_multiples(const AttestStrides& s, std::int64_t elements) {
-  return s.batch % elements == 0 && s.head % elements == 0 && s.row % elements == 0;
+/// Of batch, head and row.
+bool are_multiples(const AttestTensor& tensor, std::int64_t elements) {
+  return std::ranges::all_of(std::span(tensor.strides).first(3),
+                             [&](std::int64_t stride) { return stride % elements == 0; });
 }
 
 const char* refusal(const AttestRun& run) {
   const AttestProblem& p = *run.problem;
   const Ways& ways = ways_of(&p);
-  if (run.user_data != p.user_data) return "two different user_data";
   if (run.scratch_bytes != 64) return "scratch_bytes() was asked without user_data";
   if (p.query_len % ways.multiple != 0 || p.key_len % ways.multiple != 0) {
     return "lengths must be multiples of 64";
   }
   if (p.query_len == 0 && ways.ignores == Ignores::no_queries) return "no queries";
-  for (const AttestStrides& s : {run.q_strides, run.k_strides, run.v_strides, run.o_strides}) {
-    if (ways.checks_lone_strides && !are_multiples(s, 4))
+  const Tensors t(run);
+  for (const AttestTensor* tensor : {&t.q, &t.k, &t.v, &t.o}) {
+    if (ways.checks_lone_strides && !are_multiples(*tensor, 4))
       return "every stride must be a multiple of 16 bytes";
   }
   return nullptr;
@@ -99,15 +103,21 @@ const std::vector<Entry>& entries() {
        [](K&, P& p) { p.partial_format = ATTEST_BF16; }},
       {"tf32",
        {.reads_tf32 = true},
-       [](K&, P& p) {
-         p.score_parts = p.value_parts = {ATTEST_TF32, 1, 0, 0, 0};
+       [](K&, P& p) { p.score_parts = p.value_parts = {.format = ATTEST_TF32, .count = 1}; }},
+      {"no_lse",
+       {.writes_no_lse = true},
+       [](K& k, P&) {
+         static const char* const missing[] = {"lse"};
+         k.missing_outputs = missing;
+         k.missing_output_count = 1;
        }},
-      {"no_lse", {.writes_no_lse = true}, [](K& k, P&) { k.has_no_lse = 1; }},
       {"empty_lse_of_nan",
        {.empties_lse_of_nan = true},
        [](K& k, P&) { k.nan_rows_may_have_empty_lse = 1; }},
       {"hidden_nan", {.multiplies_hidden = true}, [](K& k, P&) { k.spreads_hidden_nan = 1; }},
-      {"lone_strides", {.checks_lone_strides = true}, [](K& k, P&) { k.aligns_lone_strides = 1; }},
+      {"lone_strides",
+       {.checks_lone_strides = true},
+       [](K& k, P&) { k.takes_any_lone_stride = 0; }},
       {"multiples_of_64",
        {.multiple = 64},
        [](K& k, P&) { k.query_len_multiple = k.key_len_multiple = 64; }},
@@ -129,6 +139,8 @@ struct Described {
   AttestKernel kernel{};
 };
 
+constexpr AttestFormat types[] = {ATTEST_FP32};
+
 Described described(const Entry& entry, bool is_honest) {
   Described d{.name = (is_honest ? "honest/" : "twin/") + entry.name, .ways = entry.ways};
   if (is_honest) d.ways.ignores = Ignores::nothing;
@@ -141,10 +153,14 @@ Described described(const Entry& entry, bool is_honest) {
   }
   if (entry.ways.splits_by_batch) d.precision.merge = ATTEST_MERGE_SUMS;
   d.kernel.size = sizeof d.kernel;
-  d.kernel.element_types = ATTEST_FP32;
+  d.kernel.element_types = types;
+  d.kernel.element_type_count = 1;
   d.kernel.masks = all_masks | (is_shape ? windows : 0);
   d.kernel.features = is_honest && is_shape ? all_features : entry.features;
-  if (entry.ways.checks_lone_strides) d.kernel.stride_alignment_bytes = 16;
+  if (entry.ways.checks_lone_strides) {
+    d.kernel.stride_alignment_bytes = 16;
+    d.kernel.takes_any_lone_stride = 1;
+  }
   d.kernel.plan_count = 1;
   d.kernel.unsupported = unsupported;
   d.kernel.scratch_bytes = scratch_bytes;

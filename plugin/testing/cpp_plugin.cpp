@@ -22,7 +22,8 @@ const char* run_empty_rows(const AttestRun* run) {
     if (p.key_len > 0) throw std::invalid_argument("only problems without keys");
     std::vector<float> zeros(static_cast<std::size_t>(p.head_dim), 0.0F);
     for (std::int64_t row = 0; row < p.batch * p.query_heads * p.query_len; ++row) {
-      run->lse[row] = -std::numeric_limits<float>::infinity();
+      static_cast<float*>(attest_tensor(run, "lse")->data)[row] =
+          -std::numeric_limits<float>::infinity();
     }
     return nullptr;
   } catch (const std::exception& error) {
@@ -38,11 +39,13 @@ const char* run_throwing(const AttestRun*) {
 }
 
 AttestKernel kernel(const char* name, decltype(AttestKernel::run) run) {
+  static const AttestFormat types[] = {ATTEST_FP32, ATTEST_FP16, ATTEST_BF16};
   static const AttestPlan plans[] = {{nullptr, 0}};
   AttestKernel result{};
   result.size = sizeof result;
   result.name = name;
-  result.element_types = ATTEST_FP32 | ATTEST_FP16 | ATTEST_BF16;
+  result.element_types = types;
+  result.element_type_count = 3;
   result.masks = ATTEST_NO_MASK;
   result.plans = plans;
   result.plan_count = 1;

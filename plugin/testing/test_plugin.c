@@ -25,33 +25,39 @@ static float dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
+static float* at(const AttestRun* r, const char* name, int64_t b, int64_t h, int64_t row) {
+  const AttestTensor* tensor = attest_tensor(r, name);
+  return (float*)tensor->data + attest_offset(tensor, b, h, row);
+}
+
 /* Three passes over the keys: maximum, sum, output. The scores are formed again in each. */
 static void attend(const AttestRun* r, int64_t b, int64_t h, int64_t i) {
   const AttestProblem* p = r->problem;
   const int64_t kv = h / (p->query_heads / p->kv_heads);
-  const float* q = (const float*)r->q + b * r->q_strides.batch + h * r->q_strides.head + i * r->q_strides.row;
-  const float* k = (const float*)r->k + b * r->k_strides.batch + kv * r->k_strides.head;
-  const float* v = (const float*)r->v + b * r->v_strides.batch + kv * r->v_strides.head;
-  float* o = (float*)r->o + b * r->o_strides.batch + h * r->o_strides.head + i * r->o_strides.row;
-  float* lse = r->lse + (b * p->query_heads + h) * p->query_len + i;
+  const AttestTensor *k_tensor = attest_tensor(r, "k"), *v_tensor = attest_tensor(r, "v");
+  const int64_t k_row = k_tensor->strides[2], v_row = v_tensor->strides[2];
+  const float* q = at(r, "q", b, h, i);
+  const float* k = at(r, "k", b, kv, 0);
+  const float* v = at(r, "v", b, kv, 0);
+  float* o = at(r, "o", b, h, i);
   const int64_t n = visible(p, i);
   float m = -INFINITY, l = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const float s = p->scale * dot(q, k + j * r->k_strides.row, p->head_dim);
+    const float s = p->scale * dot(q, k + j * k_row, p->head_dim);
     if (s > m || isnan(s)) m = s;
     if (isnan(m)) break;
   }
-  for (int64_t j = 0; j < n; ++j) l += expf(p->scale * dot(q, k + j * r->k_strides.row, p->head_dim) - m);
+  for (int64_t j = 0; j < n; ++j) l += expf(p->scale * dot(q, k + j * k_row, p->head_dim) - m);
   for (int64_t d = 0; d < p->head_dim; ++d) o[d] = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const float w = expf(p->scale * dot(q, k + j * r->k_strides.row, p->head_dim) - m);
-    for (int64_t d = 0; d < p->head_dim; ++d) o[d] = fmaf(w, v[j * r->v_strides.row + d], o[d]);
+    const float w = expf(p->scale * dot(q, k + j * k_row, p->head_dim) - m);
+    for (int64_t d = 0; d < p->head_dim; ++d) o[d] = fmaf(w, v[j * v_row + d], o[d]);
   }
   for (int64_t d = 0; d < p->head_dim && n > 0; ++d) o[d] /= l;
 #ifdef WRONG_ANSWER
   if (n > 1) o[0] *= 1.001F;
 #endif
-  *lse = n > 0 ? m + logf(l) : -INFINITY;
+  *at(r, "lse", b, h, i) = n > 0 ? m + logf(l) : -INFINITY;
 }
 
 static const char* run(const AttestRun* r) {
@@ -73,7 +79,7 @@ static const char* run(const AttestRun* r) {
 #elif defined(HANG_IN_RUN)
   while (p->query_len > 3) sleep(1);
 #elif defined(WRITE_INPUT_IN_RUN)
-  volatile float* q = (volatile float*)r->q;
+  volatile float* q = (volatile float*)attest_tensor(r, "q")->data;
   if (p->query_len > 3) *q = *q * 2, *q = *q / 2;
 #elif defined(ROUND_UP_IN_RUN)
   if (p->query_len > 3) fesetround(FE_UPWARD);
@@ -88,7 +94,7 @@ static const char* run(const AttestRun* r) {
 #ifdef NOT_DETERMINISTIC
   static int calls = 0;
   if (p->key_len > 0 && p->mask == ATTEST_NO_MASK) {
-    float* o = r->o;
+    float* o = attest_tensor(r, "o")->data;
     o[0] = nextafterf(o[0], ++calls % 2 != 0 ? INFINITY : -INFINITY);
   }
 #endif
@@ -101,12 +107,16 @@ static const AttestPlan plans[] = {{NULL, 0}, {tile16, 1}};
 static const AttestPlan wrong_plans[] = {{wrong_field, 1}};
 static const int64_t wrong_head_dims[] = {64, 0};
 
+static AttestFormat types[] = {ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, ATTEST_TF32};
+static const char* const outputs[] = {"o"};
+
 static AttestPrecision precision = {.size = sizeof(AttestPrecision), .rescale = ATTEST_RESCALE_NONE};
 static AttestKernel kernel = {
     .size = sizeof(AttestKernel),
     .name = "test_plugin",
     .summary = "three passes in C",
-    .element_types = ATTEST_FP32,
+    .element_types = types,
+    .element_type_count = 1,
     .masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT,
     .plans = plans,
     .plan_count = 2,
@@ -114,9 +124,9 @@ static AttestKernel kernel = {
     .run = run,
 };
 static AttestKernel second;
-/* What the first plugin.h of version 1 had; more lies behind it in memory, and is not the plugin's to mean. */
-static const uint32_t kernel_size_v1 = offsetof(AttestKernel, features);
-static const uint32_t precision_size_v1 = offsetof(AttestPrecision, flushes_subnormals);
+/* What an older plugin.h has; more lies behind it in memory, and is not the plugin's to mean. */
+static const uint32_t older_kernel_size = offsetof(AttestKernel, unavailable);
+static const uint32_t older_precision_size = offsetof(AttestPrecision, divides_weights);
 /* A struct of a later version: one field more. */
 static struct {
   AttestKernel kernel;
@@ -198,9 +208,10 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   (void)version;
   (void)nowhere;
   (void)wrong_plans;
+  (void)outputs;
   (void)wrong_head_dims;
-  (void)kernel_size_v1;
-  (void)precision_size_v1;
+  (void)older_kernel_size;
+  (void)older_precision_size;
   newer.kernel = kernel;
   newer.kernel.size = sizeof newer;
   newer.kernel.name = "newer_plugin";
@@ -209,10 +220,10 @@ const AttestPlugin* attest_plugin(uint32_t version) {
 #elif defined(SMALL_STRUCT)
   kernel.size = 24;
 #elif defined(OLDER_STRUCT)
-  memset(&kernel.features, 0x5a, sizeof kernel - kernel_size_v1);
-  memset(&precision.flushes_subnormals, 0x5a, sizeof precision - precision_size_v1);
-  kernel.size = kernel_size_v1;
-  precision.size = precision_size_v1;
+  memset(&kernel.unavailable, 0x5a, sizeof kernel - older_kernel_size);
+  memset(&precision.divides_weights, 0x5a, sizeof precision - older_precision_size);
+  kernel.size = older_kernel_size;
+  precision.size = older_precision_size;
   kernel.name = "older_plugin";
 #elif defined(NEWER_STRUCT)
   kernels[0] = &newer.kernel;
@@ -238,7 +249,35 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   second.name = "second_kernel";
   plugin.kernel_count = 2;
 #elif defined(UNKNOWN_TYPE)
-  kernel.element_types = ATTEST_FP32 | 8u;
+  kernel.element_types = &types[3];
+#elif defined(TYPE_TWICE)
+  kernel.element_type_count = 3;
+  types[2] = types[0];
+#elif defined(NO_TYPES)
+  kernel.element_type_count = 0;
+#elif defined(UNKNOWN_OPERATION)
+  kernel.operation = "backward";
+#elif defined(COMBINE_WITH_MASKS)
+  kernel.operation = "combine";
+#elif defined(COMBINE_WITH_LENGTHS)
+  kernel.operation = "combine";
+  kernel.masks = ATTEST_NO_MASK;
+  kernel.features = ATTEST_LENGTHS;
+#elif defined(COMBINE_WITH_RESCALE)
+  kernel.operation = "combine";
+  kernel.masks = ATTEST_NO_MASK;
+#elif defined(DIVIDED_WEIGHTS)
+  precision.divides_weights = 1;
+#elif defined(MISSING_O)
+  kernel.missing_outputs = outputs;
+  kernel.missing_output_count = 1;
+#elif defined(UNAVAILABLE)
+  kernel.name = "unavailable_plugin";
+  kernel.unavailable = "no library\nfor it";
+#elif defined(BAD_DATAFLOW)
+  kernel.dataflow = 4;
+#elif defined(BAD_EXP)
+  precision.exp_is_scattered = 1;
 #elif defined(UNKNOWN_MASK)
   kernel.masks = 32u;
 #elif defined(NO_PLANS)
@@ -274,19 +313,6 @@ const AttestPlugin* attest_plugin(uint32_t version) {
   precision.merge = 3;
 #elif defined(BAD_WEIGHT_SCALE)
   precision.weight_scale = 3;
-#elif defined(ALL_ROUNDINGS)
-  kernel.name = "all_roundings";
-  precision.exp = ATTEST_EXP_EXP2;
-  precision.flushes_subnormals = 1;
-  precision.lse_form = ATTEST_LSE_NATURAL;
-  precision.merge = ATTEST_MERGE_NORMALISED_SUMS;
-  precision.partial_format = ATTEST_FP16;
-  precision.score_parts = (AttestParts){ATTEST_BF16, 3, 1, 0, 64};
-  precision.value_parts = (AttestParts){ATTEST_TF32, 0, 0, 0, 0};
-  precision.weight_scale = 1024;
-  precision.promoted_keys = 32;
-  precision.reference_lag = 8;
-  precision.softcap_error = 0.25;
 #elif defined(CRASH_IN_DESCRIBE)
   *nowhere = 1;
 #elif defined(CRASH_IN_UNSUPPORTED)

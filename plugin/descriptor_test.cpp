@@ -1,0 +1,189 @@
+// Whatever core knows of what a kernel claims, plugin.h can say.
+#include "plugin/descriptor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/operations/combine.hpp"
+
+namespace attest {
+namespace {
+
+const AttestFormat types[] = {ATTEST_BF16, ATTEST_FP32};
+const AttestPlanField query_tile_16[] = {{"query_tile", 16}};
+const AttestPlan plans[] = {{query_tile_16, 1}};
+const char* const lse[] = {"lse"};
+const std::int64_t head_dims[] = {128, 64};
+
+/// A kernel that says as little as it can.
+AttestKernel silent() {
+  AttestKernel kernel{};
+  kernel.size = sizeof kernel;
+  kernel.name = "described";
+  kernel.element_types = types;
+  kernel.element_type_count = 1;
+  kernel.masks = ATTEST_CAUSAL_TOP_LEFT;
+  kernel.plans = plans;
+  kernel.plan_count = 1;
+  kernel.run = [](const AttestRun*) -> const char* { return "it ran"; };
+  return kernel;
+}
+
+KernelInfo info_of(const AttestKernel& kernel) {
+  const AttestKernel* const kernels[] = {&kernel};
+  const AttestPlugin plugin{sizeof plugin, ATTEST_PLUGIN_VERSION, kernels, 1};
+  return kernels_of(&plugin, "here").at(0);
+}
+
+/// The claims of a kernel as text, one a line. A member that is added to KernelInfo breaks the
+/// structured binding: give it a field in plugin.h and a line in the tests below, or say here why
+/// not.
+std::vector<std::string> claims_of(const KernelInfo& kernel) {
+  const auto& [operation, name, summary, source, executor, role, killed_by, planted_in, plugin,
+               dataflow, element_types, masks, dims, features, is_deterministic, is_batch_invariant,
+               depends_on_alignment, shares_reference, ignores_hidden_nan, missing_outputs,
+               nan_rows_may_have_empty_lse, needs, query_len_multiple, key_len_multiple,
+               unavailable, precision, kernel_plans, unsupported, first_row, workspace_bytes,
+               launch, timed_launch] = kernel;
+  // Ours alone: a role, a planted bug, a source in the literature, launches in another process.
+  (void)source, (void)role, (void)killed_by, (void)planted_in, (void)plugin, (void)timed_launch;
+  // Functions: below, and in the tests of the loader.
+  (void)precision, (void)kernel_plans, (void)unsupported, (void)workspace_bytes, (void)launch;
+  std::vector<std::string> claims{
+      std::string(operation->name),
+      name,
+      summary,
+      std::string(name_of(executor)),
+      std::to_string(static_cast<int>(dataflow)),
+      unavailable ? unavailable() : "",
+      std::to_string(first_row ? first_row({}, {.query_tile = 16}) : 0)};
+  const auto add = [&](auto number) { claims.push_back(std::to_string(number)); };
+  std::string lists;
+  for (const ElementType type : element_types) lists += format_of(type).name;
+  for (const Mask mask : masks) lists += name_of(mask);
+  for (const std::int64_t dim : dims) lists += std::to_string(dim) + " ";
+  for (const std::string& output : missing_outputs) lists += output;
+  claims.push_back(lists);
+  const auto& [no_queries, value_dim, softcap, lengths, padding] = features;
+  for (const bool flag :
+       {no_queries, value_dim, softcap, lengths, padding, is_deterministic, is_batch_invariant,
+        depends_on_alignment, shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
+    add(flag ? 1 : 0);
+  }
+  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides] = needs;
+  add(contiguous_only ? 1 : 0);
+  add(aligns_lone_strides ? 1 : 0);
+  for (const std::int64_t number :
+       {pointer_alignment, stride_alignment, query_len_multiple, key_len_multiple}) {
+    add(number);
+  }
+  return claims;
+}
+
+TEST(Descriptor, AKernelThatSaysLittleClaimsLittle) {
+  const KernelInfo info = info_of(silent());
+  EXPECT_EQ(info.operation, &forward_operation);
+  EXPECT_EQ(info.element_types, std::vector{ElementType::bf16});
+  EXPECT_EQ(info.masks, std::vector{Mask::causal_top_left});
+  EXPECT_TRUE(info.is_deterministic && info.is_batch_invariant && info.ignores_hidden_nan);
+  EXPECT_TRUE(info.layout_needs.aligns_lone_strides) << "but aligned to 1 byte";
+  EXPECT_EQ(info.layout_needs.stride_alignment_bytes, 1);
+  EXPECT_TRUE(!info.first_row && !info.unavailable && info.missing_outputs.empty());
+}
+
+using K = AttestKernel;
+/// Each changes one claim of a kernel.
+const std::vector<void (*)(AttestKernel&)> sentences{
+    [](K& k) { k.name = "other"; },
+    [](K& k) { k.summary = "a summary"; },
+    [](K& k) { k.memory_space = ATTEST_CUDA; },
+    [](K& k) { k.dataflow = ATTEST_DATAFLOW_STANDARD; },
+    [](K& k) { k.dataflow = ATTEST_DATAFLOW_KEYS_OUTSIDE; },
+    [](K& k) { k.dataflow = ATTEST_DATAFLOW_QUERIES_OUTSIDE; },
+    [](K& k) { k.element_type_count = 2; },
+    [](K& k) { k.masks = ATTEST_NO_MASK | ATTEST_WINDOW_BOTTOM_RIGHT; },
+    [](K& k) { k.head_dims = head_dims, k.head_dim_count = 2; },
+    [](K& k) { k.head_dim_min = 1000; },
+    [](K& k) { k.head_dim_max = 24; },
+    [](K& k) { k.head_dim_multiple = 512; },
+    [](K& k) { k.features = ATTEST_SOFTCAP; },
+    [](K& k) { k.features = ATTEST_LENGTHS; },
+    [](K& k) { k.features = ATTEST_PADDING; },
+    [](K& k) { k.features = ATTEST_VALUE_DIM; },
+    [](K& k) { k.features = ATTEST_NO_QUERIES; },
+    [](K& k) { k.is_not_deterministic = 1; },
+    [](K& k) { k.is_not_batch_invariant = 1; },
+    [](K& k) { k.depends_on_alignment = 1; },
+    [](K& k) { k.shares_reference = 1; },
+    [](K& k) { k.spreads_hidden_nan = 1; },
+    [](K& k) { k.nan_rows_may_have_empty_lse = 1; },
+    [](K& k) { k.missing_outputs = lse, k.missing_output_count = 1; },
+    [](K& k) { k.only_contiguous = 1; },
+    [](K& k) { k.pointer_alignment_bytes = 64; },
+    [](K& k) { k.stride_alignment_bytes = 16; },
+    [](K& k) { k.takes_any_lone_stride = 1; },
+    [](K& k) { k.query_len_multiple = 64; },
+    [](K& k) { k.key_len_multiple = 64; },
+    [](K& k) { k.unavailable = "no library"; },
+    [](K& k) {
+      k.first_row = [](const AttestProblem*, const AttestPlan* plan) {
+        return 1 - plan->fields[0].value;
+      };
+    },
+};
+
+TEST(Descriptor, EverySentenceChangesOneClaimAndEveryClaimHasASentence) {
+  const std::vector<std::string> usual = claims_of(info_of(silent()));
+  std::vector<bool> said(usual.size(), false);
+  said.at(0) = true;  // the operation: below
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    AttestKernel kernel = silent();
+    sentences[i](kernel);
+    const std::vector<std::string> claims = claims_of(info_of(kernel));
+    int changed = 0;
+    for (std::size_t claim = 0; claim < usual.size(); ++claim) {
+      if (claims.at(claim) == usual[claim]) continue;
+      said[claim] = true;
+      ++changed;
+    }
+    EXPECT_EQ(changed, 1) << "sentence " << i;
+  }
+  for (std::size_t claim = 0; claim < usual.size(); ++claim) {
+    EXPECT_TRUE(said[claim]) << "claim " << claim;
+  }
+}
+
+TEST(Descriptor, ADataflowIsTheOneOfItsName) {
+  const auto dataflow = [](std::uint32_t said) {
+    AttestKernel kernel = silent();
+    kernel.dataflow = said;
+    return info_of(kernel).dataflow;
+  };
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_UNKNOWN), Dataflow::unknown);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_STANDARD), Dataflow::standard);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_KEYS_OUTSIDE), Dataflow::keys_outside);
+  EXPECT_EQ(dataflow(ATTEST_DATAFLOW_QUERIES_OUTSIDE), Dataflow::queries_outside);
+}
+
+TEST(Descriptor, AKernelMayMerge) {
+  AttestKernel kernel = silent();
+  kernel.operation = "combine";
+  kernel.masks = ATTEST_NO_MASK;
+  EXPECT_EQ(info_of(kernel).operation, &combine_operation);
+}
+
+TEST(Descriptor, AFirstRowOutsideOfItsTileIsTheKernelsFailure) {
+  AttestKernel kernel = silent();
+  for (const auto first_row : std::vector<decltype(AttestKernel::first_row)>{
+           [](const AttestProblem*, const AttestPlan*) { return std::int64_t{1}; },
+           [](const AttestProblem*, const AttestPlan*) { return std::int64_t{-16}; }}) {
+    kernel.first_row = first_row;
+    EXPECT_THROW((void)info_of(kernel).first_row({}, {.query_tile = 16}), KernelError);
+  }
+}
+
+}  // namespace
+}  // namespace attest

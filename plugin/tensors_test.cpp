@@ -1,0 +1,107 @@
+#include "plugin/tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/operations/combine.hpp"
+#include "core/operations/forward.hpp"
+
+namespace attest {
+namespace {
+
+Arguments arguments_of(const Problem& problem) {
+  Arguments arguments;
+  arguments.problem = problem;
+  return arguments;
+}
+
+/// A run with these tensors; nothing else is set.
+AttestRun run_with(const PluginTensors& tensors) {
+  AttestRun run{};
+  run.tensors = tensors.data();
+  run.tensor_count = tensors.size();
+  return run;
+}
+
+std::vector<std::string> names_in(const PluginTensors& tensors) {
+  std::vector<std::string> names;
+  for (const AttestTensor* tensor : std::span(tensors.data(), tensors.size())) {
+    names.emplace_back(tensor->name);
+  }
+  return names;
+}
+
+TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_in(PluginTensors(arguments_of({}))), (Names{"q", "k", "v", "o", "lse"}));
+  EXPECT_EQ(names_in(PluginTensors(arguments_of({.operation = &combine_operation}))),
+            (Names{"partial_o", "partial_lse", "o", "lse"}));
+}
+
+TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {
+  std::vector<float> memory(1);
+  Arguments a = arguments_of({.batch = 2,
+                              .query_heads = 4,
+                              .kv_heads = 2,
+                              .query_len = 3,
+                              .key_len = 5,
+                              .head_dim = 8,
+                              .value_dim = 16,
+                              .element_type = ElementType::fp16});
+  a[forward::v] = {memory.data(), {.batch = 1000, .head = 100, .row = 20}};
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  const AttestTensor* v = attest_tensor(&run, "v");
+  ASSERT_NE(v, nullptr);
+  EXPECT_EQ(v->size, sizeof *v);
+  EXPECT_EQ(v->data, memory.data());
+  EXPECT_EQ(v->role, ATTEST_INPUT);
+  EXPECT_TRUE(attest_is(v->format, ATTEST_FLOAT, 16));
+  EXPECT_TRUE(std::ranges::equal(v->shape, std::vector<std::int64_t>{2, 2, 5, 16}));
+  EXPECT_TRUE(std::ranges::equal(v->strides, std::vector<std::int64_t>{1000, 100, 20, 1}));
+  EXPECT_EQ(v->storage, ATTEST_STRIDED);
+  EXPECT_EQ(attest_offset(v, 1, 1, 2), 1140);
+  EXPECT_EQ(attest_tensor(&run, "lse")->role, ATTEST_OUTPUT);
+  EXPECT_TRUE(attest_is(attest_tensor(&run, "lse")->format, ATTEST_FLOAT, 32));
+  EXPECT_EQ(attest_tensor(&run, "lse")->data, nullptr) << "of a kernel that does not give it";
+  EXPECT_EQ(attest_tensor(&run, "key_mask"), nullptr);
+  EXPECT_EQ(attest_tensor(&run, "qq"), nullptr);
+}
+
+TEST(PluginTensors, LengthsPackTheRowsAndPaddingBringsAMask) {
+  Arguments a =
+      arguments_of({.batch = 3, .query_len = 9, .key_len = 7, .length_seed = 5, .padding_seed = 8});
+  const std::vector<std::int32_t> queries = query_starts(a.problem), keys = key_starts(a.problem);
+  const std::vector<std::uint8_t> mask(21);
+  a.query_starts = queries.data();
+  a.key_starts = keys.data();
+  a.key_mask = mask.data();
+  a[forward::k].strides = {.batch = 7, .head = 1000, .row = 10};
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  const AttestTensor *q = attest_tensor(&run, "q"), *k = attest_tensor(&run, "k");
+  EXPECT_EQ(k->storage, ATTEST_PACKED);
+  EXPECT_EQ(q->starts, queries.data());
+  EXPECT_EQ(k->starts, keys.data());
+  EXPECT_TRUE(std::ranges::equal(k->shape, std::vector<std::int64_t>{1, 1, keys.back(), 64}));
+  EXPECT_EQ(attest_offset(k, 2, 1, 3), 1000 + 10 * (keys[2] + 3));
+  const AttestTensor* starts = attest_tensor(&run, "key_starts");
+  ASSERT_NE(starts, nullptr);
+  EXPECT_EQ(starts->data, keys.data());
+  EXPECT_EQ(starts->role, ATTEST_INDEX);
+  EXPECT_TRUE(attest_is(starts->format, ATTEST_INT, 32));
+  EXPECT_TRUE(std::ranges::equal(starts->shape, std::vector<std::int64_t>{1, 1, 4, 1}));
+  EXPECT_EQ(attest_tensor(&run, "query_starts")->data, queries.data());
+  const AttestTensor* key_mask = attest_tensor(&run, "key_mask");
+  ASSERT_NE(key_mask, nullptr);
+  EXPECT_EQ(key_mask->data, mask.data());
+  EXPECT_TRUE(attest_is(key_mask->format, ATTEST_UINT, 8));
+  EXPECT_EQ(attest_offset(key_mask, 2, 0, 1), 15);
+}
+
+}  // namespace
+}  // namespace attest
