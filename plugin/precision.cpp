@@ -132,6 +132,9 @@ Parts::Format part_format_of(const AttestFormat& format, std::string_view field,
 
 Parts parts_of(const AttestParts& given, std::string_view field, const std::string& where) {
   const Parts::Format format = part_format_of(given.format, field, where);
+  if (given.reserved != 0) {
+    reject(where, fmt::format("{}.reserved", field), fmt::format("{}", given.reserved), "0");
+  }
   if (format == Parts::Format::whole &&
       (given.count != 0 || given.cut != 0 || given.scaled_to != 0)) {
     reject(where, fmt::format("{}.format", field), "0 beside other fields of it",

@@ -202,6 +202,12 @@ TEST(PluginPrecision, AMergeIsOfTheFormatOfItsProblem) {
   EXPECT_EQ(roundings_of({}, problem, {}, "here").as<MergeRoundings>().output, ElementType::bf16);
 }
 
+TEST(PluginPrecision, WhatIsReservedIsZeroSoThatItCanMeanSomethingLater) {
+  EXPECT_THROW(
+      (void)declared<PrecisionPlan>(forward_operation, [](P& p) { p.value_parts.reserved = 1; }),
+      InvalidInput);
+}
+
 TEST(PluginPrecision, FieldsOfTheOtherOperationAreRefused) {
   const auto complaint = [](const Operation& operation, const Declaration& declaration) {
     try {

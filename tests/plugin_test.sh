@@ -106,6 +106,18 @@ check "a kernel that is not batch-invariant says so" [ -n "$(grep -E '^honest/sp
 run list --plugin "$plugins/claims.so"
 check "in the list, too" [ -n "$(grep -E 'honest/splits_by_batch .*\[not batch-invariant\]' <<<"$out")" ]
 
+# Merges of partial results are kernels like any other.
+verify "$plugins/combine.so" --kernel 'honest/*'
+check "honest merges pass" is "$(grep -cE '^honest/merge.* passed$' <<<"$out")" 2
+cases=20 verify "$plugins/combine.so" --kernel 'twin/merge'
+check "a merge that divides less well than it says fails" has "$out" within_bound
+run replay "$(replay_line)"
+check "and is replayed" has "$out" reproduced
+
+verify "$plugins/unavailable.so"
+check "a kernel that says that it cannot run here is trouble with the machine" is "$status" 3
+check "in its words" has "$err" "kernel unavailable_plugin cannot run on this machine: no library?for it"
+
 # What kills or stops the process of a kernel: a verdict with a case, a replay line that works as printed, and the
 # kernels beside it are judged as if it were not there.
 isolated() {  # plugin, verdict, what the line says, more arguments of verify and replay...

@@ -20,10 +20,9 @@ enum class FieldKind : std::size_t { size, seed, real, choice };
 using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_view>;
 
 /// Where a Problem keeps the field.
-using FieldMember =
-    std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
-                 float Problem::*, Mask Problem::*, ElementType Problem::*,
-                 const Operation * Problem::*>;
+using FieldMember = std::variant<std::int64_t Problem::*, std::int64_t Window::*,
+                                 std::uint64_t Problem::*, float Problem::*, Mask Problem::*,
+                                 ElementType Problem::*, const Operation * Problem::*>;
 
 /// How a field enters the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

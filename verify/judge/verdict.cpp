@@ -44,20 +44,6 @@ std::string law_of(const Failure& failure) {
 
 }  // namespace
 
-double WorstOverBound::of(std::string_view output) const {
-  const auto at = worst_.find(output);
-  return at == worst_.end() ? 0 : at->second;
-}
-
-void WorstOverBound::raise(std::string_view output, double ratio) {
-  double& worst = worst_[std::string(output)];
-  worst = std::max(worst, ratio);
-}
-
-void WorstOverBound::raise(const WorstOverBound& other) {
-  for (const auto& [output, ratio] : other) raise(output, ratio);
-}
-
 void refuse(CaseVerdict& verdict, const KernelError& error, const Case& c) {
   verdict.verdict = Verdict::failed;
   verdict.failure =
