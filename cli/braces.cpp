@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 

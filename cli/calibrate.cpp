@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/out_option.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/base/progress.hpp"
@@ -109,7 +110,7 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(24, 65536))
       ->capture_default_str();
   add_seed_option(*command, calibration.seed, "seed of the data sets");
-  command->add_option("--out", options->out, "folder for records")->capture_default_str();
+  add_out_option(*command, options->out, "folder for records")->capture_default_str();
   command->footer(
       "Examples:\n"
       "  attest calibrate --kernel 'emulated_*'\n"

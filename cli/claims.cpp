@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/claims/evaluate.hpp"
@@ -42,14 +43,16 @@ ExitCode claims(const ClaimsOptions& options) {
   const fs::path tree = options.tree.empty() ? find_tree() : fs::path(options.tree);
   const Ledger ledger = read_ledger(tree / "experiments/claims");
   std::vector<const LedgerRow*> rows;
+  std::vector<std::string> ids;
+  for (const LedgerRow& row : ledger.rows) {
+    ids.push_back(row.id);
+    ids.emplace_back(base_id(row.id));
+  }
+  require_matches({"--id", "id of the ledger", "attest claims"}, options.ids, ids);
   for (const LedgerRow& row : ledger.rows) {
     const bool is_wanted =
         matches_glob(row.id, options.ids) || matches_glob(base_id(row.id), options.ids);
     if (is_wanted) rows.push_back(&row);
-  }
-  if (rows.empty()) {
-    throw InvalidInput(fmt::format("--id '{}' matches no id of the ledger (Q0.1, K5, C12, ...)",
-                                   printable(options.ids)));
   }
   const std::vector<Evaluation> found = evaluate(
       rows, options.records.empty() ? tree / "experiments/results" : fs::path(options.records));
@@ -85,8 +88,9 @@ void add_claims_command(CLI::App& app, Action& action) {
                       "the repository, whose experiments/claims is the ledger");
   command->add_option("--records", options->records,
                       "results folder; default: experiments/results of the repository");
-  command->add_flag("--json", options->json, "one JSON object a line");
-  command->add_flag("--markdown", options->markdown, "as experiments/results/h200/claims.md");
+  CLI::Option* json = command->add_flag("--json", options->json, "one JSON object a line");
+  command->add_flag("--markdown", options->markdown, "as experiments/results/h200/claims.md")
+      ->excludes(json);
   command->footer(
       "Exit code 1: a verdict that the figures give is not the one written down.\n"
       "Examples:\n"

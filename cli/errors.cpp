@@ -13,9 +13,11 @@
 #include "cli/errors_of_file.hpp"
 #include "cli/errors_report.hpp"
 #include "cli/json_output.hpp"
+#include "cli/out_option.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/base/progress.hpp"
+#include "core/base/slow_notice.hpp"
 #include "core/inputs/captured_layer_family.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
@@ -80,6 +82,7 @@ std::vector<ErrorsRow> measured_rows(
   Devices devices;
   std::vector<ErrorsRow> rows =
       rows_of(options.axes, select_kernels(glob, options.executor, &forward_operation), devices);
+  const SlowNotice notice("attest: measuring; the exact answer takes time by queries x keys");
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
     progress.set_label(row.contender);
@@ -168,16 +171,18 @@ void add_errors_command(CLI::App& app, Action& action) {
   command->add_flag("--unrounded", axes.of_unrounded_inputs,
                     "hold 16-bit kernels against the exact answer of the inputs before they were "
                     "rounded; fp32 kernels are left out");
-  command->add_option(
+  CLI::Option* outputs = command->add_option(
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
       "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
-  command->add_option("--mask", options->mask, "with --outputs")->capture_default_str();
+  command->add_option("--mask", options->mask, "with --outputs; kernels take that of --problem")
+      ->needs(outputs)
+      ->capture_default_str();
   command->add_option("--sets", axes.sets, "data sets a row, with seeds from --seed on")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_seed_option(*command, axes.seed, "seed of the first data set");
-  command->add_option("--out", options->out, "folder for errors.jsonl")->capture_default_str();
+  add_out_option(*command, options->out, "folder for errors.jsonl")->capture_default_str();
   command->add_flag("--json", options->prints_json, "print records instead of the table");
   command->footer(
       "Examples:\n"

@@ -9,8 +9,9 @@
 
 #include "cli/braces.hpp"
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
-#include "core/inputs/safetensors.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"

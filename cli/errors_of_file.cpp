@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/captured_layers.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/operations/forward.hpp"

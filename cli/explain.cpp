@@ -13,7 +13,8 @@
 #include "cli/explain_fit.hpp"
 #include "cli/explanation.hpp"
 #include "cli/quantities.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/slow_notice.hpp"
+#include "core/base/text.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/registry.hpp"
 
@@ -121,6 +122,7 @@ ExitCode explain_kernel(const ExplainOptions& options) {
   const GpuModel& gpu = gpu_model_from_name(options.device);
   const Problem problem = problem_from_string(options.problem);
   const ChosenPlan chosen = plan_for(kernel, problem, gpu, options.plan);
+  const SlowNotice notice("attest: counting the accesses of one block after the other");
   Explanation explanation = explain(kernel, problem, chosen.plan, gpu);
   explanation.plan_origin = chosen.origin;
   options.json ? print_explanation_json(explanation) : print_explanation(explanation);

@@ -1,16 +1,35 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "core/base/error.hpp"
+#include "core/base/near_names.hpp"
+#include "core/base/text.hpp"
 
 namespace {
 
 int report(attest::ExitCode code, std::string_view kind, std::string_view message) {
   fmt::print(stderr, "attest: {}{}\n", kind, message);
   return static_cast<int>(code);
+}
+
+/// CLI11 says of `verfy` that a subcommand is required.
+void require_known_subcommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-' || argv[1][0] == 0) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::ranges::find(names, argv[1]) != names.end()) return;
+  std::erase(names, "worker");  // of attest's own processes
+  throw attest::InvalidInput(fmt::format("'{}' is no subcommand; {}", attest::printable(argv[1]),
+                                         attest::near_or_all(argv[1], names)));
 }
 
 }  // namespace
@@ -50,8 +69,13 @@ int main(int argc, char** argv) {
   attest::add_doctor_command(app, action);
   attest::add_worker_command(app, action);
   try {
+    require_known_subcommand(app, argc, argv);
     app.parse(argc, argv);
-    return static_cast<int>(action());
+    const int code = static_cast<int>(action());
+    if (std::fflush(stdout) != 0) {
+      throw attest::MachineError(fmt::format("standard output: {}", std::strerror(errno)));
+    }
+    return code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return report(
@@ -63,6 +87,8 @@ int main(int argc, char** argv) {
     return report(ExitCode::machine, "", error.what());
   } catch (const attest::KernelError& error) {
     return report(ExitCode::verdict_failed, "", error.what());
+  } catch (const std::system_error& error) {  // what fmt throws when nothing can be printed
+    return report(ExitCode::machine, "", error.what());
   } catch (const std::bad_alloc&) {
     return report(ExitCode::machine, "", "out of memory");
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/out_option.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
 #include "core/base/error.hpp"
@@ -138,7 +139,7 @@ void add_mutants_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--in-process", options->in_process,
                     "judge here instead of in worker processes: for debuggers");
-  command->add_option("--out", options->out, "folder for kill_matrix.md and kill_matrix.json")
+  add_out_option(*command, options->out, "folder for kill_matrix.md and kill_matrix.json")
       ->capture_default_str();
   command->footer(
       "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "

@@ -3,53 +3,31 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
-#include <optional>
-#include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
-namespace {
-
-/// A positive number and what follows it. from_chars would accept `inf` and `nan`.
-std::optional<std::pair<double, std::string_view>> number_and_unit(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || !std::isfinite(value) || value <= 0) return std::nullopt;
-  return std::pair(value, std::string_view(rest, static_cast<std::size_t>(end - rest)));
-}
-
-}  // namespace
-
 double parse_seconds(std::string_view option, const std::string& text) {
-  if (const auto parsed = number_and_unit(text)) {
-    const auto [value, unit] = *parsed;
-    const double factor = unit.empty() || unit == "s" ? 1
-                          : unit == "m"               ? 60
-                          : unit == "h"               ? 3600
-                                                      : 0;
-    if (factor > 0) return value * factor;
+  const auto quantity = quantity_from(text);
+  if (quantity && quantity->dimension == Dimension::time && quantity->value > 0) {
+    return quantity->value / 1e3;
   }
   throw InvalidInput(
-      fmt::format("{} is '{}'; allowed: a positive time such as 60s, 5m or 1h", option, text));
+      fmt::format("{} is '{}'; allowed: a positive time with its unit, such as 60s, 5min or 1h",
+                  option, printable(text)));
 }
 
-std::uint64_t parse_bytes(std::string_view option, const std::string& text) {
-  if (const auto parsed = number_and_unit(text)) {
-    const auto [value, unit] = *parsed;
-    const double factor = unit.empty()    ? 1
-                          : unit == "KiB" ? 0x1p10
-                          : unit == "MiB" ? 0x1p20
-                          : unit == "GiB" ? 0x1p30
-                                          : 0;
-    if (factor > 0 && value * factor >= 1 && value * factor < 0x1p60) {
-      return static_cast<std::uint64_t>(value * factor);
-    }
+std::uint64_t parse_bytes(std::string_view option, const std::string& text, double least) {
+  const auto quantity = quantity_from(text);
+  if (quantity && quantity->dimension == Dimension::bytes && quantity->value >= least &&
+      quantity->value < 0x1p60) {
+    return static_cast<std::uint64_t>(quantity->value);
   }
-  throw InvalidInput(
-      fmt::format("{} is '{}'; allowed: a size such as 512MiB or 8GiB", option, text));
+  throw InvalidInput(fmt::format(
+      "{} is '{}'; allowed: a size with its unit, such as 512MiB or 8GiB{}", option,
+      printable(text), least > 1 ? fmt::format(", from {:.0f}MiB on", least / 0x1p20) : ""));
 }
 
 Shard parse_shard(std::string_view option, const std::string& text) {

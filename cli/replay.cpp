@@ -8,7 +8,8 @@
 #include "cli/commands.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/glob.hpp"
+#include "core/base/text.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/shrink_failure.hpp"
 #include "verify/judge/verdict.hpp"
@@ -26,8 +27,9 @@ struct ReplayOptions {
 
 ExitCode replay(const ReplayOptions& options) {
   const Isolation limits{
-      .limits = {.seconds = parse_seconds("--timeout", options.timeout),
-                 .memory_bytes = parse_bytes("--memory-limit", options.memory_limit)}};
+      .limits = {
+          .seconds = parse_seconds("--timeout", options.timeout),
+          .memory_bytes = parse_bytes("--memory-limit", options.memory_limit, least_worker_bytes)}};
   const std::vector<std::string> plugins = load_plugins_for(options.path, options.plugins);
   const std::string inputs_file = read_counterexample(options.path).inputs_file;
   load_captured_inputs(inputs_file);

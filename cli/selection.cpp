@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/captured_inputs.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
@@ -31,6 +32,11 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std
     }
   }
   const bool with_mutants = glob.find("mutant") != std::string::npos;
+  std::vector<std::string> names;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role != KernelRole::mutant || with_mutants) names.push_back(kernel.name);
+  }
+  require_matches({"--kernel", "kernel", "attest list kernels"}, glob, names);
   std::vector<const KernelInfo*> selected;
   std::string unavailable;
   for (const KernelInfo& kernel : all_kernels()) {

@@ -1,15 +1,19 @@
 #include "cli/study_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/near_names.hpp"
+#include "core/base/text.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 #include "experiments/study/shipped_studies.hpp"
@@ -30,11 +34,26 @@ const GpuModel& model_of(const std::string& gpu_name, const std::string& named) 
 }  // namespace
 
 std::string study_text(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) {
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) {
     if (const ShippedStudy* shipped = find_shipped_study(file)) return std::string(shipped->text);
-    throw InvalidInput(fmt::format("{}: cannot be read", printable(file)));
+    std::vector<std::string> names;
+    for (const ShippedStudy& study : shipped_studies()) names.emplace_back(study.name);
+    const std::vector<std::string> near = near_names(file, names);
+    throw InvalidInput(fmt::format(
+        "{}: no such file or shipped study; {}", printable(file),
+        near.empty() ? "see attest list studies" : fmt::format("near: {}", fmt::join(near, ", "))));
   }
+  // A device or a pipe may never end.
+  constexpr std::uintmax_t most_bytes = 1 << 20;
+  if (!std::filesystem::is_regular_file(file, none)) {
+    throw InvalidInput(fmt::format("{}: is no regular file", printable(file)));
+  }
+  if (std::filesystem::file_size(file, none) > most_bytes) {
+    throw InvalidInput(fmt::format("{}: is larger than 1 MiB", printable(file)));
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InvalidInput(fmt::format("{}: cannot be read", printable(file)));
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 

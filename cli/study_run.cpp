@@ -11,6 +11,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/launch_counts.hpp"
+#include "cli/out_option.hpp"
 #include "cli/quantities.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
@@ -179,8 +180,14 @@ void apply_executor(StudySpec& spec, const std::string& executor) {
   }
 }
 
+std::optional<double> time_budget_of(const StudyRunOptions& options) {
+  if (options.time_budget.empty()) return std::nullopt;
+  return parse_seconds("--time-budget", options.time_budget);
+}
+
 ExitCode run_files(const StudyRunOptions& options) {
   const Part part = part_of(options);
+  const std::optional<double> time_budget_s = time_budget_of(options);
   load_captured_inputs("");
   std::vector<StudySpec> specs;
   for (const std::string& file : options.files) {
@@ -210,9 +217,7 @@ ExitCode run_files(const StudyRunOptions& options) {
                          .seed = options.seed};
     // The file's budget is one of a GPU's time.
     if (is_timed(expansion)) settings.time_budget_s = spec.time_budget_s;
-    if (!options.time_budget.empty()) {
-      settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
-    }
+    if (time_budget_s) settings.time_budget_s = time_budget_s;
     folder.begin(spec.text, settings, part.shard);
     worst = std::max(worst, run_in(folder, spec, expansion, settings, part, options));
     if (worst == ExitCode::interrupted) break;
@@ -233,9 +238,7 @@ ExitCode resume_study(const StudyRunOptions& options) {
   here.program = program_and_build();
   here.gpu = gpu_that_runs(*spec);
   folder.require_alike(here);
-  if (!options.time_budget.empty()) {
-    settings.time_budget_s = parse_seconds("--time-budget", options.time_budget);
-  }
+  if (const auto time_budget_s = time_budget_of(options)) settings.time_budget_s = time_budget_s;
   const Expansion expansion = expand_here(*spec, settings.device);
   print_start(*spec, expansion, part);
   return run_in(folder, *spec, expansion, settings, part, options);
@@ -260,7 +263,7 @@ void add_study_run_commands(CLI::App& study, Action& action) {
   const auto options = std::make_shared<StudyRunOptions>();
   run->add_option("FILE", options->files, "studies, such as experiments/studies/block_size.yaml")
       ->required();
-  run->add_option("--out", options->out, "folder for the results; else out/studies/NAME");
+  add_out_option(*run, options->out, "folder for the results; else out/studies/NAME");
   run->add_option("--executor", options->executor, "auto, gpu, simt, cpu")->capture_default_str();
   add_seed_option(*run, options->seed, "of the order in which points are measured");
   run->add_option("--device", options->device, "whose models an executor uses: h200, h100, ...")

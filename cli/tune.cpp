@@ -11,11 +11,13 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/out_option.hpp"
 #include "cli/problem_selection.hpp"
 #include "cli/selection.hpp"
+#include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
+#include "core/base/text.hpp"
 #include "core/base/whole_file.hpp"
-#include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_table.hpp"
 #include "experiments/tuning/device_bench.hpp"
@@ -39,12 +41,9 @@ std::vector<Problem> problems_or_complaint(const TuneOptions& options) {
 
 /// Before the machine is asked: bad input is bad input everywhere.
 void require_known_kernel(const std::string& glob) {
-  const bool is_known = std::ranges::any_of(
-      all_kernels(), [&](const KernelInfo& kernel) { return matches_glob(kernel.name, glob); });
-  if (!is_known) {
-    throw InvalidInput(
-        fmt::format("--kernel '{}' matches no kernel; see attest list kernels", printable(glob)));
-  }
+  std::vector<std::string> names;
+  for (const KernelInfo& kernel : all_kernels()) names.push_back(kernel.name);
+  require_matches({"--kernel", "kernel", "attest list kernels"}, glob, names);
 }
 
 struct Job {
@@ -149,9 +148,8 @@ void add_tune_command(CLI::App& app, Action& action) {
                    "times each finalist is timed; most Plans are dropped earlier")
       ->check(CLI::Range(std::size_t{6}, std::size_t{1000}))
       ->capture_default_str();
-  command
-      ->add_option("--out", options->out,
-                   "table of winners; rows of other problems, kernels and GPUs in it stay")
+  add_out_option(*command, options->out,
+                 "table of winners; rows of other problems, kernels and GPUs in it stay")
       ->capture_default_str();
   command->footer(
       "Examples:\n"

@@ -15,6 +15,7 @@
 #include "cli/verify_large.hpp"
 #include "cli/verify_options.hpp"
 #include "cli/verify_report.hpp"
+#include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/records/record.hpp"
@@ -33,17 +34,12 @@ std::string this_program() {
 }
 
 void check_globs(const CampaignOptions& campaign) {
-  if (std::ranges::none_of(
-          all_laws(), [&](const Law& law) { return matches_glob(law.name, campaign.laws.glob); })) {
-    throw InvalidInput(
-        fmt::format("--law '{}' matches no law; see attest list laws", campaign.laws.glob));
-  }
-  if (std::ranges::none_of(all_input_families(), [&](const InputFamily& family) {
-        return matches_glob(family.name, campaign.generator.families);
-      })) {
-    throw InvalidInput(fmt::format("--family '{}' matches no input family; see attest list inputs",
-                                   campaign.generator.families));
-  }
+  std::vector<std::string> laws, families;
+  for (const Law& law : all_laws()) laws.push_back(law.name);
+  for (const InputFamily& family : all_input_families()) families.push_back(family.name);
+  require_matches({"--law", "law", "attest list laws"}, campaign.laws.glob, laws);
+  require_matches({"--family", "input family", "attest list inputs"}, campaign.generator.families,
+                  families);
 }
 
 /// Kernels that the laws and input families asked for say anything about.
@@ -163,6 +159,9 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
                       campaign_state_path(options.out).string(), state.program, this_program()));
     }
     options = resumed_options(options, typed, state.arguments);
+  }
+  if (!options.resumes && options.has_cases && !options.time_limit.empty()) {
+    throw InvalidInput("--for and --cases are both given; allowed: one of them");
   }
   // Before a plugin can print.
   JsonOutput json(options.prints_json && !options.is_large && options.minimize.empty());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/interrupt.hpp"
+#include "cli/out_option.hpp"
 #include "cli/quantities.hpp"
 #include "cli/seed_option.hpp"
 #include "core/base/error.hpp"
@@ -18,10 +19,11 @@ WorkerSetup VerifyOptions::setup() const {
 }
 
 Isolation VerifyOptions::isolation() const {
-  return {.setup = setup(),
-          .limits = {.seconds = parse_seconds("--timeout", timeout),
-                     .memory_bytes = parse_bytes("--memory-limit", memory_limit)},
-          .is_interrupted = was_interrupted};
+  return {
+      .setup = setup(),
+      .limits = {.seconds = parse_seconds("--timeout", timeout),
+                 .memory_bytes = parse_bytes("--memory-limit", memory_limit, least_worker_bytes)},
+      .is_interrupted = was_interrupted};
 }
 
 void add_verify_options(CLI::App& command, VerifyOptions& options) {
@@ -110,7 +112,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
                   "cases per kernel [default: 500, and 150 on the SIMT executor]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->group(how_many);
-  command.add_option("--for", options.time_limit, "run this long instead: 60s, 5m, 1h")
+  command.add_option("--for", options.time_limit, "run this long instead: 60s, 5min, 1h")
       ->group(how_many);
   add_seed_option(command, campaign.seed, "seed of the campaign")->group(how_many);
   command
@@ -144,7 +146,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(isolation);
 
   const std::string results = "Results";
-  command.add_option("--out", options.out, "folder for records, counterexamples and the state")
+  add_out_option(command, options.out, "folder for records, counterexamples and the state")
       ->capture_default_str()
       ->group(results);
   command

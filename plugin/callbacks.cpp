@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "plugin/claim.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/problem.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "core/run/floating_point_mode.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/descriptor.hpp"

@@ -13,6 +13,9 @@ if "$attest" doctor | grep '^build' | grep -q sanitizers; then
 fi
 check "a problem must be readable" refused 2 "'x7' is unknown" --problem 'n64 x7'
 check "a suite must exist" refused 2 "'fa9' is unknown; allowed: fa3" --suite fa9
+for bad in repetitions=-1 repetitions=0 min_time=never min_warmup_time=-1; do
+  check "--benchmark_$bad is refused" refused 2 "--benchmark_${bad%%=*}='${bad#*=}'; allowed" --executor cpu "--benchmark_$bad"
+done
 check "a kernel must exist" refused 2 "--kernel 'k99*' matches no kernel" --executor cpu --kernel 'k99*'
 check "an executor must exist" refused 2 "--executor is 'tpu'" --executor tpu
 check "an argument must be known" refused 2 "'--rounds=3' is unknown" --rounds=3

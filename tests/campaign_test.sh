@@ -51,7 +51,7 @@ check "a counterexample replays" [ $? -eq 1 ]
 check "and says so" has replay.log "reproduced"
 "$attest" verify --minimize "$example" --out small >small.log 2>&1
 check "a shrunk one cannot be shrunk further" has small.log "no simpler case fails"
-for bad in "--timeout 0" "--timeout never" "--memory-limit 8GB" "--shard 3/2" "--shard 0/2" "--shard x" "--for -1s"; do
+for bad in "--timeout 0" "--timeout never" "--memory-limit 8GB" "--memory-limit 1KiB" "--for 10" "--shard 3/2" "--shard 0/2" "--shard x" "--for -1s"; do
   # shellcheck disable=SC2086
   "$attest" verify $bad --out bad >bad.log 2>&1
   check "'$bad' is bad input" [ $? -eq 2 ]

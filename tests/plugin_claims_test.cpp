@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/attention/storage.hpp"
+#include "core/base/glob.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"

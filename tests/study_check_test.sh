@@ -17,7 +17,11 @@ kernel: k5_padded_tiles
 problem: {batch: 0}
 END
 check "every mistake has its line, place and exit code 2" said 2 4 "wrong.yaml:2:18: 'problem.batch' is '0'" wrong.yaml
-check "a missing file is named" said 2 1 "nothing.yaml: cannot be read" nothing.yaml
+check "a missing file is named" said 2 1 "nothing.yaml: no such file or shipped study; see attest list studies" nothing.yaml
+check "a misspelt study has near ones" said 2 1 "block_siz: no such file or shipped study; near: block_size" block_siz
+check "a device that never ends is no study" said 2 1 "/dev/zero: is no regular file" /dev/zero
+mkfifo pipe
+check "nor a pipe that nobody fills" said 2 1 "pipe: is no regular file" pipe
 cat >none.yaml <<'END'
 question: Q?
 kernels: k5_padded_tiles

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
@@ -59,9 +59,9 @@ constexpr std::int64_t largest_size = 1 << 20;
 std::int64_t size_from(const PlanField& field, std::string_view digits) {
   std::int64_t size = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-  if (error != std::errc{} || end != digits.data() + digits.size() || size < 0 ||
+  if (error != std::errc{} || end != digits.data() + digits.size() || size < 1 ||
       size > largest_size) {
-    throw InvalidInput(fmt::format("plan field '{}' is '{}'; allowed: a whole number up to {}",
+    throw InvalidInput(fmt::format("plan field '{}' is '{}'; allowed: a whole number from 1 to {}",
                                    field.name, printable(digits), largest_size));
   }
   return size;

@@ -40,9 +40,9 @@ TEST(Plan, AFaultyTextGetsOneLineThatNamesThePartAndWhatIsAllowed) {
             "plan field 'grid_order' is 'worst'; allowed: q_fastest, q_slowest, grouped, "
             "launch_per_head, two_dimensional, longest_first, paired");
   EXPECT_EQ(message_of("query_tile=-1"),
-            "plan field 'query_tile' is '-1'; allowed: a whole number up to 1048576");
+            "plan field 'query_tile' is '-1'; allowed: a whole number from 1 to 1048576");
   EXPECT_EQ(message_of("qt99999999999999999999"),
-            "plan field 'query_tile' is '99999999999999999999'; allowed: a whole number up to "
+            "plan field 'query_tile' is '99999999999999999999'; allowed: a whole number from 1 to "
             "1048576");
   for (const char* text : {"qt", "32", "qt32x", "=", "tile=3", "passes2", "qt 32", "grid_order="}) {
     EXPECT_NE(message_of(text), "accepted") << text;

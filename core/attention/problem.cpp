@@ -13,7 +13,7 @@
 #include "core/attention/operation.hpp"
 #include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
@@ -42,8 +42,11 @@ struct GivenFields {
   void read(const ProblemField& field, std::string_view text, std::string_view part) {
     const std::optional<FieldValue> value = value_from(field, text);
     if (!value) reject_part(part);
+    if (!fields.insert(&field).second) {
+      throw InvalidInput(
+          fmt::format("problem: '{}' gives {} a second time", printable(part), field.name));
+    }
     set_value(field, problem, *value);
-    fields.insert(&field);
   }
 };
 
@@ -184,6 +187,9 @@ Problem problem_from_string(std::string_view text) {
     const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
     read_problem_part(text.substr(begin, end - begin), given);
     text.remove_prefix(end);
+  }
+  if (given.fields.empty()) {
+    throw InvalidInput("problem: it is empty; allowed: fields such as 'b4 h16 n1024 d64 bf16'");
   }
   follow_given(given.problem,
                [&](const ProblemField& field) { return given.fields.contains(&field); });

@@ -137,6 +137,7 @@ void Progress::finish() {
   is_finished_ = true;
   state_.seconds = output_.now() - start_;
   clear_bar();
+  if (state_.done == 0) return;  // stopped before it began, by bad input say
   const double rate = rate_of(state_);
   std::fputs(fmt::format("{} {} in {}, {:.{}f} {}/s\n", grouped(state_.done), state_.unit,
                          format_duration(state_.seconds), rate, rate < 10 ? 1 : 0, state_.unit)

@@ -107,6 +107,12 @@ TEST(Progress, a_terminal_is_redrawn_at_most_ten_times_a_second) {
   EXPECT_EQ(count(text, "\n"), 1) << "one line at the end, the rest in place";
 }
 
+TEST(Progress, a_job_that_did_nothing_says_nothing_at_its_end) {
+  Fixture fixture;
+  { const Progress progress({.total = 10}, fixture.output(false)); }
+  EXPECT_EQ(fixture.text(), "");
+}
+
 TEST(Progress, a_pipe_gets_plain_lines_every_few_seconds_and_one_at_the_end) {
   Fixture fixture;
   {

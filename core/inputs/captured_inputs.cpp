@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/embedded_data.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"

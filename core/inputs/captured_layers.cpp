@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json_limits.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
@@ -187,13 +188,6 @@ void check_coverage(const std::vector<SafetensorsEntry>& entries, std::size_t da
 }
 
 }  // namespace
-
-std::string printable(std::string_view name, std::size_t limit) {
-  std::string text(name.substr(0, limit));
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return name.size() > limit ? text + "..." : text;
-}
 
 std::int64_t SafetensorsEntry::size() const {
   return static_cast<std::int64_t>((end - begin) / format_of(type).size_bytes);

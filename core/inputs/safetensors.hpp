@@ -57,8 +57,4 @@ class Safetensors {
   std::map<std::string, std::string> metadata_;
 };
 
-/// A name from a file or a user, fit for a one-line message: control bytes become `?`, and what is
-/// longer than `limit` bytes is cut.
-[[nodiscard]] std::string printable(std::string_view name, std::size_t limit = 60);
-
 }  // namespace attest

@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
@@ -134,17 +133,6 @@ std::unique_ptr<Device> make_device(Executor executor) {
     throw MachineError(fmt::format("executor {} cannot be used: {}", name_of(executor), reason));
   }
   return find_factory(executor)->make();
-}
-
-bool matches_glob(std::string_view name, std::string_view pattern) {
-  const std::string subject(name);
-  while (true) {
-    const std::size_t comma = pattern.find(',');
-    const std::string one(pattern.substr(0, comma));
-    if (fnmatch(one.c_str(), subject.c_str(), 0) == 0) return true;
-    if (comma == std::string_view::npos) return false;
-    pattern.remove_prefix(comma + 1);
-  }
 }
 
 std::string_view name_of(Executor executor) {

@@ -45,7 +45,4 @@ void add_kernel(KernelInfo kernel);
 /// Throws MachineError with that reason.
 [[nodiscard]] std::unique_ptr<Device> make_device(Executor executor);
 
-/// Shell-style match of a whole name: `*` and `?`; several patterns are separated by commas.
-[[nodiscard]] bool matches_glob(std::string_view name, std::string_view pattern);
-
 }  // namespace attest

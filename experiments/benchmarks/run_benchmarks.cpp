@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "experiments/benchmarks/benchmark_module.h"
 
 namespace attest {
@@ -96,6 +96,20 @@ void require_benchmark_flags(const std::vector<std::string>& flags) {
       if (flag.starts_with(name) && format != "console" && format != "json" && format != "csv") {
         throw InvalidInput(
             fmt::format("{}'{}' is unknown; allowed: console, json, csv", name, printable(format)));
+      }
+    }
+    // Google Benchmark ends the program on numbers that it does not take.
+    for (const char* const name :
+         {"--benchmark_repetitions=", "--benchmark_min_time=", "--benchmark_min_warmup_time="}) {
+      if (!flag.starts_with(name)) continue;
+      const std::string text = value_of_flag(flag, name);
+      const bool is_count = std::string_view(name) == "--benchmark_repetitions=";
+      static const std::regex counts("[1-9][0-9]{0,5}"),
+          times("[0-9]{1,6}(\\.[0-9]{1,6})?s?|[1-9][0-9]{0,8}x");
+      if (!std::regex_match(text, is_count ? counts : times)) {
+        throw InvalidInput(
+            fmt::format("{}'{}'; allowed: {}", name, printable(text),
+                        is_count ? "1 to 999999" : "seconds such as 0.5s, or runs such as 10x"));
       }
     }
     if (const std::string regex = value_of_flag(flag, "--benchmark_filter="); !regex.empty()) {

@@ -198,7 +198,7 @@ Ledger read_ledger(const fs::path& folder) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
   if (error || files.empty()) {
-    throw MachineError(fmt::format("there is no ledger (*.yaml) in {}", folder.string()));
+    throw InvalidInput(fmt::format("there is no ledger (*.yaml) in {}", folder.string()));
   }
   std::ranges::sort(files);
   Ledger ledger;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "core/base/glob.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/point.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "gpu/runtime/cupti_library.hpp"
 
 namespace attest {

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/captured_inputs.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"

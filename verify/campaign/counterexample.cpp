@@ -10,8 +10,8 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/json_limits.hpp"
+#include "core/base/text.hpp"
 #include "core/base/whole_file.hpp"
-#include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/regressions.hpp"
 #include "verify/cases/generators.hpp"
@@ -78,6 +79,11 @@ class Judge {
 
  private:
   void choose_kernels() {
+    std::vector<std::string> names;
+    for (const KernelInfo& kernel : all_kernels()) {
+      if (kernel.role == KernelRole::mutant) names.push_back(kernel.name);
+    }
+    require_matches({"--kernel", "mutant", "attest list mutants"}, options_.kernels, names);
     for (const KernelInfo& kernel : all_kernels()) {
       // The rules of other projects are about attention.
       if (kernel.role != KernelRole::mutant || kernel.operation != &forward_operation ||
@@ -91,8 +97,9 @@ class Judge {
       }
     }
     if (matrix_.mutants.empty()) {
-      throw InvalidInput(fmt::format("--kernel '{}' matches no mutant; see attest list mutants",
-                                     options_.kernels));
+      throw InvalidInput(
+          fmt::format("--kernel '{}' matches no mutant of attention; see attest list mutants",
+                      options_.kernels));
     }
   }
 

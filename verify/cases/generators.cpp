@@ -12,6 +12,7 @@
 
 #include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/extras.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "core/operations/forward.hpp"
 
 namespace attest {

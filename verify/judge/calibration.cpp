@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"

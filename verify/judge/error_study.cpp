@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
+#include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"
 #include "cpu_reference/reference.hpp"
@@ -44,6 +46,9 @@ struct Collection {
                                     const ErrorDetail& detail) const {
     return tensor_errors(want.tensor(), got.tensor(), type, is_bounded ? &bound.tensor() : nullptr,
                          detail);
+  }
+  [[nodiscard]] bool has_finite_truth() const {
+    return std::ranges::any_of(want.tensor().values(), [](double x) { return std::isfinite(x); });
   }
 };
 
@@ -87,6 +92,12 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
     }
   }
   if (collected.empty()) throw std::logic_error("study_errors: no data set");
+  if (std::ranges::none_of(collected, &Collection::has_finite_truth)) {
+    throw InvalidInput(fmt::format(
+        "no element of the exact answer to '{}' with inputs {}:{} is finite: there is no error to "
+        "measure; allowed: inputs that do not overflow",
+        to_string(c.problem), c.inputs.family, c.inputs.magnitude));
+  }
   for (std::size_t i = 0; i < collected.size(); ++i) {
     const OutputIndex output{i};
     if (!kernel.gives(output)) continue;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
 

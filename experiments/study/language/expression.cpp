@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/study/language/quantity.hpp"
+#include "core/base/quantity.hpp"
 
 namespace attest {
 

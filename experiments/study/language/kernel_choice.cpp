@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/glob.hpp"
 #include "core/base/near_names.hpp"
 #include "core/run/registry.hpp"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/read_axes.hpp"
@@ -138,7 +138,10 @@ class StudyReader {
       spec_.target_confidence = number_of(node);
       if (spec_.repeats)
         fail(node, "'target_confidence' and 'repeats' are both given; allowed: one of them");
-      if (spec_.target_confidence <= 0) fail(node, "'target_confidence' is 0; allowed: above 0%");
+      if (spec_.target_confidence <= 0 || spec_.target_confidence >= 1) {
+        fail(node, fmt::format("'target_confidence' is {}; allowed: above 0% and below 100%",
+                               printable(node.text)));
+      }
     });
     with("time_budget", [&](const YamlNode& node) {
       spec_.time_budget_s = number_of(node) / 1e3;

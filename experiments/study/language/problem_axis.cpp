@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "experiments/study/language/quantity.hpp"
+#include "core/base/quantity.hpp"
 
 namespace attest {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/attention/plan.hpp"
 #include "core/base/near_names.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
-#include "core/inputs/safetensors.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"

@@ -9,9 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/quantity.hpp"
+#include "core/base/text.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
-#include "experiments/study/language/quantity.hpp"
 #include "experiments/study/language/read_axes.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"

@@ -11,8 +11,8 @@
 #include <regex>
 
 #include "core/base/near_names.hpp"
-#include "core/inputs/safetensors.hpp"
-#include "experiments/study/language/quantity.hpp"
+#include "core/base/quantity.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "core/base/quantity.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/problem_axis.hpp"
-#include "experiments/study/language/quantity.hpp"
 
 namespace attest {
 namespace {

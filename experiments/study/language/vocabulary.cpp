@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/near_names.hpp"
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {

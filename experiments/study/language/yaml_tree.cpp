@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "core/inputs/safetensors.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
@@ -22,6 +22,16 @@ constexpr std::size_t deepest = 16;
 
 Place place_of(const YAML::Mark& mark) {
   return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
+}
+
+/// The first line that is not UTF-8.
+std::optional<Place> line_of_other_bytes(std::string_view text) {
+  for (int line = 1;; ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (!is_utf8(text.substr(0, end))) return Place{line, 1};
+    if (end == text.size()) return std::nullopt;
+    text.remove_prefix(end + 1);
+  }
 }
 
 /// The first tab before the first letter of a line.
@@ -141,6 +151,9 @@ std::variant<YamlNode, StudyError> parse_yaml(std::string_view text) {
   if (text.size() > longest_text) {
     return StudyError{
         {}, fmt::format("the file has {} bytes; allowed: up to {}", text.size(), longest_text)};
+  }
+  if (const auto line = line_of_other_bytes(text)) {
+    return StudyError{*line, "the line is not UTF-8"};
   }
   if (const auto tab = indenting_tab(text)) {
     return StudyError{*tab, "a tab indents the line; YAML takes spaces"};

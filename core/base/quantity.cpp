@@ -1,4 +1,4 @@
-#include "experiments/study/language/quantity.hpp"
+#include "core/base/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ struct Unit {
   std::string_view name;
   Quantity factor;
 };
-constexpr std::array<Unit, 10> units{{{"B", {1, Dimension::bytes}},
+constexpr std::array<Unit, 11> units{{{"B", {1, Dimension::bytes}},
                                       {"KiB", {0x1p10, Dimension::bytes}},
                                       {"MiB", {0x1p20, Dimension::bytes}},
                                       {"GiB", {0x1p30, Dimension::bytes}},
@@ -21,6 +21,7 @@ constexpr std::array<Unit, 10> units{{{"B", {1, Dimension::bytes}},
                                       {"ms", {1, Dimension::time}},
                                       {"s", {1e3, Dimension::time}},
                                       {"min", {6e4, Dimension::time}},
+                                      {"m", {6e4, Dimension::time}},
                                       {"h", {3.6e6, Dimension::time}},
                                       {"%", {0.01, Dimension::number}}}};
 
@@ -47,7 +48,10 @@ std::optional<Quantity> unit_from_name(std::string_view name) {
 
 std::string unit_names() {
   std::string names;
-  for (const Unit& unit : units) names += fmt::format("{}{}", names.empty() ? "" : ", ", unit.name);
+  for (const Unit& unit : units) {
+    if (unit.name == "m") continue;  // read, not advised
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", unit.name);
+  }
   return names;
 }
 

@@ -16,7 +16,8 @@ struct Quantity {
   Dimension dimension = Dimension::number;
 };
 
-/// The factor of a unit: B, KiB, MiB, GiB; us, ms, s, min, h; %. Nothing for an unknown one.
+/// The factor of a unit: B, KiB, MiB, GiB; us, ms, s, min, m (the same), h; %. Nothing for an
+/// unknown one.
 [[nodiscard]] std::optional<Quantity> unit_from_name(std::string_view name);
 /// `B, KiB, ...`
 [[nodiscard]] std::string unit_names();

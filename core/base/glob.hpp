@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+/// Shell-style match of a whole name: `*` and `?`. Several globs are separated by commas.
+[[nodiscard]] bool matches_glob(std::string_view name, std::string_view globs);
+
+/// What an option chooses from by globs.
+struct Choice {
+  std::string_view option;  ///< `--kernel`
+  std::string_view thing;   ///< `kernel`
+  std::string_view see;     ///< `attest list kernels`
+};
+
+/// Throws InvalidInput for the first of the globs that matches none of the names, which is a typing
+/// error: `--kernel 'k2_typo' matches no kernel; near: k2_coalesced`.
+void require_matches(const Choice& choice, std::string_view globs,
+                     std::span<const std::string> names);
+
+}  // namespace attest

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Bad values of every subcommand and option: each gives exit code 2, nothing on stdout, and one line that names what is wrong.
+# Argument: the binary. What a subcommand has to say beside stands in its own test.
+set -u
+attest=$1
+tree=$(cd -- "${BASH_SOURCE[0]%/*}/.." && pwd)
+source "${BASH_SOURCE[0]%/*}/checks.sh"
+mkdir folder
+mkfifo pipe
+printf 'question: caf\xe9?\nkernels: k1_naive\n' >latin1.yaml
+printf 'question: Q?\nkernels: k1_naive\ntarget_confidence: 200%%\n' >confident.yaml
+printf 'question: Q?\nkernels: k1_naive\nmetrics: [error.rsme]\n' >metric.yaml
+
+# Part of the line | arguments. Words of arguments are split by the shell's rules.
+table() {
+  cat <<'END'
+--kernel 'k2_typo' matches no kernel; see attest list kernels | verify --kernel k1_naive,k2_typo
+--kernel 'k1_niave' matches no kernel; near: k1_naive | verify --kernel k1_niave
+--law 'within_bond' matches no law; near: within_bound | verify --law 'guards*,within_bond'
+--family 'normel' matches no input family; near: normal | verify --family normal,normel
+operation 'combin' is unknown; allowed: combine, forward | verify --operation combin
+--executor is 'tpu'; allowed: auto, gpu, simt, cpu | verify --executor tpu
+not in range 0 to 18446744073709551615 | verify --seed 18446744073709551616
+not in range 0 to 18446744073709551615 | verify --seed -1
+not in range 0 to 18446744073709551615 | verify --seed 0x1
+--memory-limit is '1KiB'; allowed: a size with its unit | verify --memory-limit 1KiB
+--timeout is '5'; allowed: a positive time with its unit | verify --timeout 5
+--for is '10'; allowed: a positive time with its unit, such as 60s, 5min or 1h | verify --for 10
+--for and --cases are both given; allowed: one of them | verify --for 10s --cases 5
+--out: the path is empty | verify --out ""
+--shard is '3/2'; allowed: i/n | verify --shard 3/2
+--jobs | verify --jobs 0
+--cases | verify --cases 0
+--max-len | verify --max-len 0
+--lengths | verify --lengths nothing:1
+: not a file | replay folder
+: not a file | replay nothing.json
+: not a file | replay pipe
+plan field 'query_tile' is '0'; allowed: a whole number from 1 | explain k1_naive --plan qt0
+plan: 'x9' is unknown | explain k1_naive --plan x9
+problem: it is empty | explain k1_naive --problem ''
+problem: 'b9' gives batch a second time | explain k1_naive --problem 'b8 b9'
+problem: 'q4' gives query_len a second time | explain k1_naive --problem 'n8 q4'
+problem: 'caussal' is unknown | explain k1_naive --problem 'n8 caussal'
+kernel 'k1_niave' is unknown | explain k1_niave
+device 'b200' is unknown | explain k1_naive --device b200
+--fit is '9'; allowed: a size with its unit | explain --fit 9 --head-dim 64
+no element of the exact answer to 'b1 h1/1 q16 k16 d8 none fp32' with inputs normal:1e+40 | errors --kernel o5_deferred --family normal:1e40 --problem 'n16 d8'
+--mask requires --outputs | errors --kernel o5_deferred --mask causal_top_left
+--out: the path is empty | errors --kernel o5_deferred --out ""
+--kernel 'k2_typo' matches no kernel | errors --kernel k1_naive --kernel k2_typo
+nothing: no such file or shipped study | study check nothing
+block_siz: no such file or shipped study; near: block_size | study check block_siz
+/dev/zero: is no regular file | study check /dev/zero
+pipe: is no regular file | study check pipe
+folder: is no regular file | study check folder
+latin1.yaml:1:1: the line is not UTF-8 | study check latin1.yaml
+confident.yaml:3:20: 'target_confidence' is 200%; allowed: above 0% and below 100% | study check confident.yaml
+metric.yaml:3:11: 'metrics' is 'error.rsme' | study check metric.yaml
+--time-budget is 'never'; allowed: a positive time | study run block_size --time-budget never
+--id 'Z99' matches no id of the ledger | claims --id Z99 --tree TREE
+there is no ledger (*.yaml) in nope | claims --tree nope
+--json excludes --markdown | claims --json --markdown
+--kernel 'mutant/zz*' matches no mutant | mutants --kernel 'mutant/zz*'
+--jobs | mutants --jobs 0
+--kernel 'k99' matches no kernel | tune --kernel k99 --suite fa3
+'fa9' is unknown | tune --suite fa9
+--kernel 'k99' matches no kernel | bench --kernel k99 --executor cpu
+--kernel 'k99' matches no kernel | calibrate --kernel k99
+--sets | calibrate --sets 0
+what: lws not in | list lws
+'verfy' is no subcommand; near: verify | verfy
+END
+}
+
+while IFS='|' read -r message arguments; do
+  message=${message% }
+  eval "words=(${arguments//TREE/\"\$tree\"})"
+  check "$arguments" refuses 2 "$message" "$attest" "${words[@]}"
+done < <(table)
+check "and nothing is left behind" [ ! -e out ]
+
+# Where nothing can be written it is the machine's fault.
+on_full_disk() { "$attest" "$@" >/dev/full 2>err; [ $? -eq 3 ] && [ "$(wc -l <err)" -eq 1 ]; }
+check "a full disk: list" on_full_disk list laws
+check "a full disk: explain" on_full_disk explain k1_naive --problem 'n16 d8'
+exit $((failures > 0))
