@@ -41,7 +41,8 @@ ExitCode run_bench(const BenchOptions& options) {
   require_benchmark_flags(options.flags);
   std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) problems = problems_of_suite("quick");
-  const auto kernels = select_kernels(options.kernels, executor_here(options), &forward_operation);
+  const std::string glob = options.kernel_glob();
+  const auto kernels = select_kernels(glob, executor_here(options), &forward_operation);
 
   std::map<Executor, std::unique_ptr<Device>> devices;
   const auto device_of = [&](Executor executor) -> Device& {
@@ -60,7 +61,7 @@ ExitCode run_bench(const BenchOptions& options) {
                chosen.left_out);
   }
 
-  IsolatedRunner judge({.is_interrupted = was_interrupted});
+  IsolatedRunner judge({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted});
   SmallCases small_cases(judge);
   BenchmarkRunner runner(device_of, small_cases, was_interrupted);
   catch_interrupts();

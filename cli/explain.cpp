@@ -12,7 +12,9 @@
 #include "cli/commands.hpp"
 #include "cli/explain_fit.hpp"
 #include "cli/explanation.hpp"
+#include "cli/plugin_option.hpp"
 #include "cli/quantities.hpp"
+#include "cli/selection.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"
 #include "core/run/default_plan.hpp"
@@ -25,6 +27,7 @@ struct ExplainOptions {
   std::string kernel;
   std::string problem = "b8 h12 n4096 d64";
   std::string plan;
+  std::vector<std::string> plugins;
   std::string device = "h200";
   bool json = false;
   std::string fit;
@@ -118,6 +121,7 @@ ChosenPlan plan_for(const KernelInfo& kernel, const Problem& problem, const GpuM
 }
 
 ExitCode explain_kernel(const ExplainOptions& options) {
+  (void)load_plugins(options.plugins);
   const KernelInfo& kernel = kernel_named(options.kernel);
   const GpuModel& gpu = gpu_model_from_name(options.device);
   const Problem problem = problem_from_string(options.problem);
@@ -153,6 +157,7 @@ void add_explain_command(CLI::App& app, Action& action) {
       "explain", "Why a kernel is as fast as it is: work, traffic, occupancy, bank conflicts");
   const auto options = std::make_shared<ExplainOptions>();
   command->add_option("kernel", options->kernel, "name of one kernel; see attest list kernels");
+  add_plugin_option(*command, options->plugins);
   command
       ->add_option("--problem", options->problem,
                    "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'")

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cli/plugin_option.hpp"
+#include "cli/selection.hpp"
 #include "experiments/tuning/suites.hpp"
 
 namespace attest {
@@ -13,7 +15,9 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
                          const std::string& without_any) {
   command
       .add_option("--kernel", selection.kernels, "glob over kernel names, commas separate several")
+      ->each([&selection](const std::string&) { selection.names_kernels = true; })
       ->capture_default_str();
+  add_plugin_option(command, selection.plugins, "; without --kernel only their kernels");
   command
       .add_option("--problem", selection.problems,
                   "as reports print it: 'b4 h16 n4096 d128 causal_bottom_right bf16'; several")
@@ -23,6 +27,11 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
     names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
   }
   command.add_option("--suite", selection.suites, names + without_any)->allow_extra_args(false);
+}
+
+std::string ProblemSelection::kernel_glob() const {
+  const std::vector<std::string> of_plugins = load_plugins(plugins);
+  return of_plugins.empty() || names_kernels ? kernels : glob_of_runnable(of_plugins);
 }
 
 std::vector<Problem> problems_of(const ProblemSelection& selection) {

@@ -12,11 +12,17 @@ namespace attest {
 /// common.
 struct ProblemSelection {
   std::string kernels = "*";                  ///< globs
+  bool names_kernels = false;                 ///< --kernel was given
+  std::vector<std::string> plugins;           ///< paths
   std::vector<std::string> problems, suites;  ///< texts; names
+
+  /// Loads the plugins and gives the glob over kernels: the one that was given, else all that run
+  /// here of the plugins, else `*`.
+  [[nodiscard]] std::string kernel_glob() const;
 };
 
-/// --kernel, --problem and --suite; `without_any` says what happens without a suite, or nothing.
-/// `selection` outlives the command.
+/// --kernel, --plugin, --problem and --suite; `without_any` says what happens without a suite, or
+/// nothing. `selection` outlives the command.
 void add_problem_options(CLI::App& command, ProblemSelection& selection,
                          const std::string& without_any = "");
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/plugin_option.hpp"
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/base/progress.hpp"
@@ -18,7 +19,7 @@ namespace attest {
 namespace {
 
 struct StudyCheckOptions {
-  std::vector<std::string> files;
+  std::vector<std::string> files, plugins;
   std::string device = "h200";
   bool lists_points = false;
 };
@@ -54,6 +55,7 @@ void print_study(const StudySpec& spec, const Expansion& expansion, const std::s
 }
 
 ExitCode check_files(const StudyCheckOptions& options) {
+  (void)load_plugins(options.plugins);
   load_captured_inputs("");
   ExitCode code = ExitCode::passed;
   for (const std::string& file : options.files) {
@@ -82,6 +84,7 @@ void add_study_check_commands(CLI::App& study, Action& action) {
       ->required();
   check->add_option("--device", options->device, "GPU whose limits count where there is none")
       ->capture_default_str();
+  add_plugin_option(*check, options->plugins);
   check->add_flag("--points", options->lists_points, "lists every point with its id");
   check->footer("Exit code 2 when a file is wrong or leaves nothing to run.");
   check->callback([options, &action] { action = [options] { return check_files(*options); }; });

@@ -12,6 +12,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/launch_counts.hpp"
 #include "cli/out_option.hpp"
+#include "cli/plugin_option.hpp"
 #include "cli/quantities.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
@@ -26,7 +27,7 @@ namespace attest {
 namespace {
 
 struct StudyRunOptions {
-  std::vector<std::string> files;
+  std::vector<std::string> files, plugins;
   std::string out;
   std::string executor = "auto";
   std::string shard;
@@ -68,10 +69,22 @@ Part part_of(const StudyRunOptions& options) {
   return part;
 }
 
-std::string program_and_build() {
+/// What the points depend on: a plugin may be built again under its old name.
+std::string program_and_build(const std::vector<std::string>& plugins) {
   const Provenance here = current_provenance("");
-  return here.dirty ? fmt::format("{} with changes, build {}", here.commit, build_id())
-                    : here.commit;
+  return here.dirty || !plugins.empty()
+             ? fmt::format("{}{}, build {}", here.commit, here.dirty ? " with changes" : "",
+                           build_id_with(plugins))
+             : here.commit;
+}
+
+/// Loads plugins; gives their absolute paths, as a study is resumed from any folder.
+std::vector<std::string> loaded_plugins(const std::vector<std::string>& paths) {
+  (void)load_plugins(paths);
+  std::vector<std::string> absolute;
+  for (const std::string& path : paths)
+    absolute.push_back(std::filesystem::weakly_canonical(path).string());
+  return absolute;
 }
 
 bool asks_for(const StudySpec& spec, std::string_view metric) {
@@ -156,12 +169,13 @@ ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expans
   StudyRun run{.shard = part.shard,
                .seed = settings.seed,
                .time_budget_s = settings.time_budget_s,
-               .build = build_id(),
+               .build = build_id_with(settings.plugins),
                .is_gpu_shared = part.is_gpu_shared,
                .gpu_users = "/run/lock",
                .jobs = options.jobs > 0 ? options.jobs : usual};
-  run.make_runner = [] {
-    return std::make_unique<IsolatedRunner>(Isolation{.is_interrupted = was_interrupted});
+  run.make_runner = [plugins = settings.plugins] {
+    return std::make_unique<IsolatedRunner>(
+        Isolation{.setup = {.plugins = plugins}, .is_interrupted = was_interrupted});
   };
   run.make_device = make_device;
   if (!is_timed(expansion) || asks_for(spec, "model")) {
@@ -188,6 +202,7 @@ std::optional<double> time_budget_of(const StudyRunOptions& options) {
 ExitCode run_files(const StudyRunOptions& options) {
   const Part part = part_of(options);
   const std::optional<double> time_budget_s = time_budget_of(options);
+  const std::vector<std::string> plugins = loaded_plugins(options.plugins);
   load_captured_inputs("");
   std::vector<StudySpec> specs;
   for (const std::string& file : options.files) {
@@ -210,11 +225,12 @@ ExitCode run_files(const StudyRunOptions& options) {
       continue;
     }
     RunSettings settings{.name = spec.name,
-                         .program = program_and_build(),
+                         .program = program_and_build(plugins),
                          .executor = options.executor,
                          .device = options.device,
                          .gpu = gpu_that_runs(spec),
-                         .seed = options.seed};
+                         .seed = options.seed,
+                         .plugins = plugins};
     // The file's budget is one of a GPU's time.
     if (is_timed(expansion)) settings.time_budget_s = spec.time_budget_s;
     if (time_budget_s) settings.time_budget_s = time_budget_s;
@@ -227,15 +243,17 @@ ExitCode run_files(const StudyRunOptions& options) {
 
 ExitCode resume_study(const StudyRunOptions& options) {
   const Part part = part_of(options);
-  load_captured_inputs("");
   const ResultsFolder folder(options.out);
-  auto spec = study_or_complaints(folder.study(), (folder.path() / "study.yaml").string());
-  if (!spec) return ExitCode::bad_input;
+  const std::string text = folder.study();
   RunSettings settings = folder.settings();
+  (void)loaded_plugins(settings.plugins);
+  load_captured_inputs("");
+  auto spec = study_or_complaints(text, (folder.path() / "study.yaml").string());
+  if (!spec) return ExitCode::bad_input;
   spec->name = settings.name;
   apply_executor(*spec, settings.executor);
   RunSettings here = settings;
-  here.program = program_and_build();
+  here.program = program_and_build(settings.plugins);
   here.gpu = gpu_that_runs(*spec);
   folder.require_alike(here);
   if (const auto time_budget_s = time_budget_of(options)) settings.time_budget_s = time_budget_s;
@@ -249,7 +267,7 @@ void add_common_options(CLI::App& command, StudyRunOptions& options) {
                      "i/n: the i-th of n parts; without it the environment of mpirun or srun says "
                      "which part this is");
   command.add_option("--time-budget", options.time_budget,
-                     "90s, 5m, 1h: what is not measured by then is left out and counted");
+                     "90s, 5min, 1h: what is not measured by then is left out and counted");
   command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -268,6 +286,7 @@ void add_study_run_commands(CLI::App& study, Action& action) {
   add_seed_option(*run, options->seed, "of the order in which points are measured");
   run->add_option("--device", options->device, "whose models an executor uses: h200, h100, ...")
       ->capture_default_str();
+  add_plugin_option(*run, options->plugins);
   add_common_options(*run, *options);
   run->footer(
       "Examples:\n"

@@ -51,15 +51,14 @@ struct Job {
   Problem problem;
 };
 
-std::vector<Job> jobs_of(const TuneOptions& options, const std::vector<Problem>& problems) {
-  const std::vector<const KernelInfo*> kernels =
-      select_kernels(options.kernels, "gpu", &forward_operation);
+std::vector<Job> jobs_of(const std::string& glob, const std::vector<Problem>& problems) {
+  const std::vector<const KernelInfo*> kernels = select_kernels(glob, "gpu", &forward_operation);
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     const auto tuned = tunable(kernels, problem);
     if (tuned.empty()) {
       fmt::print(stderr, "attest: no kernel of '{}' has a choice of Plans for {}\n",
-                 printable(options.kernels), to_string(problem));
+                 printable(glob), to_string(problem));
     }
     for (const KernelInfo* kernel : tuned) jobs.push_back({kernel, problem});
   }
@@ -100,14 +99,15 @@ void print_tuning(const Job& job, const Tuning& tuning) {
 
 ExitCode run_tune(const TuneOptions& options) {
   const std::vector<Problem> problems = problems_or_complaint(options);
-  require_known_kernel(options.kernels);
+  const std::string glob = options.kernel_glob();
+  require_known_kernel(glob);
   TuningTable table = read_tuning_table(options.out);
   if (const std::string reason = why_unavailable(Executor::gpu); !reason.empty()) {
     throw MachineError("tune needs a GPU: " + reason);
   }
-  const std::vector<Job> jobs = jobs_of(options, problems);
+  const std::vector<Job> jobs = jobs_of(glob, problems);
   const auto device = make_device(Executor::gpu);
-  IsolatedRunner runner({.is_interrupted = was_interrupted});
+  IsolatedRunner runner({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted});
   SmallCases small_cases(runner);
   catch_interrupts();
   const auto start = std::chrono::steady_clock::now();

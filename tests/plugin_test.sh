@@ -35,6 +35,42 @@ check "the verdict is passed" has "$out" PASSED
 run list --plugin build/host_attention.so
 check "list shows its kernels" has "$out" "online softmax over key tiles"
 
+run explain my_host_attention --plugin build/host_attention.so --problem 'n64 d64'
+check "it is explained as far as models go" has "$out" "compulsory"
+
+cat >mine.yaml <<'END'
+question: How large are the errors of mine?
+kernels: my_host_attention
+executor: cpu
+problem: {length: [16, 32], head_dim: 16}
+metrics: [error.rmse]
+END
+run study check mine.yaml
+check "a study without its plugin does not know the kernel" has "$err" "mine.yaml:2:10: no kernel is called 'my_host_attention'"
+cp build/host_attention.so mine.so
+run study run mine.yaml --plugin mine.so --out study
+check "with it the study runs" is "$status" 0
+check "and both points are measured" has "$out" "2 measured, 0 refused"
+sed -i '2,$d' study/records.jsonl
+(cd / && "$attest" study resume "$scratch/study") >out.txt 2>&1
+check "it is resumed from anywhere without naming the plugin again" has "$(<out.txt)" "1 measured"
+sed -i '2,$d' study/records.jsonl
+cp "$plugins/correct.so" mine.so
+run study resume study
+check "but not with another plugin in its place" is "$status" 2
+cp build/host_attention.so mine.so
+printf 'more' >>mine.so
+run study resume study
+check "nor with one that was built again" has "$err" "was begun by the program of commit"
+if ! "$attest" doctor | grep '^build' | grep -q sanitizers; then
+  run bench --executor cpu --plugin build/host_attention.so --problem 'n16 d8' --benchmark_min_time=0.001
+  check "it is timed, and no other kernel" is "$(grep -c '/manual_time' <<<"$out")" 1
+fi
+if [[ $("$attest" doctor) == *"gpu        not available"* ]]; then
+  run tune --plugin build/host_attention.so --problem 'n16 d8'
+  check "tuning needs a GPU" has "$err" "tune needs a GPU"
+fi
+
 run errors --plugin build/host_attention.so --problem 'h1 n9 d8' --family normal
 check "its errors are measured" has "$out" "my_host_attention    cpu  fp32 LSE"
 check "and no other kernel's" is "$(grep -c ' LSE ' <<<"$out")" 1

@@ -46,9 +46,9 @@ int read_notes(dl_phdr_info* object, std::size_t /*size*/, void* result) {
   return 1;
 }
 
-/// FNV-1a of the program's file.
-std::string hash_of_program() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
+/// FNV-1a of a file.
+std::string hash_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
   std::vector<char> block(std::size_t{1} << 20);
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
@@ -65,8 +65,14 @@ const std::string& build_id() {
   static const std::string id = [] {
     std::string noted;
     dl_iterate_phdr(read_notes, &noted);
-    return noted.empty() ? hash_of_program() : noted;
+    return noted.empty() ? hash_of("/proc/self/exe") : noted;
   }();
+  return id;
+}
+
+std::string build_id_with(const std::vector<std::string>& plugins) {
+  std::string id = build_id();
+  for (const std::string& plugin : plugins) id += '+' + hash_of(plugin);
   return id;
 }
 

@@ -29,6 +29,7 @@ std::string to_json(const RunSettings& settings) {
             {"gpu", settings.gpu},           {"seed", settings.seed},
             {"time_budget_s", nullptr}};
   if (settings.time_budget_s) json["time_budget_s"] = *settings.time_budget_s;
+  if (!settings.plugins.empty()) json["plugins"] = settings.plugins;
   return json.dump(1) + "\n";
 }
 
@@ -131,6 +132,7 @@ RunSettings ResultsFolder::settings() const {
     if (const Json& budget = json.at("time_budget_s"); !budget.is_null()) {
       settings.time_budget_s = budget.get<double>();
     }
+    settings.plugins = json.value("plugins", std::vector<std::string>{});
     return settings;
   } catch (const Json::exception& error) {
     throw InvalidInput(

@@ -21,6 +21,7 @@ struct RunSettings {
   std::string gpu{};       ///< name of the GPU that runs kernels; empty: none does
   std::uint64_t seed = 1;  ///< of the order
   std::optional<double> time_budget_s{};
+  std::vector<std::string> plugins{};  ///< absolute paths
 };
 
 /// A folder with the results of one study: study.yaml, run.json, and records*.jsonl, one file a
