@@ -179,7 +179,7 @@ def studies():
         answers = {r["labels"]["that"]: r["labels"]["answer"] for r in records if r["kind"] == "study_answer"}
         counts = ", ".join(f"{n} {answer}" for answer in ("holds", "refuted", "undecided", "no_results")
                            if (n := sum(a == answer for a in answers.values())))
-        rows.append((f"[{folder.name}](experiments/studies/{folder.name}.yaml)", question,
+        rows.append((f"[{folder.name}](../studies/{folder.name}.yaml)", question,
                      f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked"))
     return markdown(*rows)
 

@@ -2,7 +2,7 @@
 # `attest explain`: the numbers of the founding documents' exercises, and what it says to bad input. Argument: the binary.
 set -u
 attest=$1
-readme=$(cd -- "${BASH_SOURCE[0]%/*}/.." && pwd)/README.md
+readme=$(cd -- "${BASH_SOURCE[0]%/*}/.." && pwd)/experiments/results/README.md
 source "${BASH_SOURCE[0]%/*}/checks.sh"
 has() { grep -qF -- "$2" "$1" || { echo "'$2' is not in:"; cat "$1"; return 1; }; }
 refused() { refuses 2 "$1" "$attest" "${@:2}"; }  # message, arguments...
@@ -23,7 +23,7 @@ check "so an SM has one warp of K1 and not seven" has k1 "the grid fills 1.6 % o
 check "the softmax of K0 reads S three times" has k0.json '"s_written":4194304.0,"s_read":12582912.0,"p_written":4194304.0,"p_read":4194304.0'
 check "each thread of K1 reads its own row" has k1 "12 %"
 
-# What the README shows of K5, but for lines left out. Registers are known where nvcc compiled the kernels.
+# What the report of measurements shows of K5, but for lines left out. Registers are known where nvcc compiled the kernels.
 "$attest" explain k5_padded_tiles --problem "$ladder" --plan qt32,kt32 >k5 2>&1
 readme_shows() {
   local lines=0 line
@@ -34,7 +34,7 @@ readme_shows() {
   done < <(sed -n '/^\$ .\/attest explain k5_padded_tiles/,/^```/{/^\$/d;/^```/d;/^  \.\.\.$/d;p}' "$readme")
   [ "$lines" -ge 15 ]
 }
-check "the README shows what it prints" readme_shows
+check "the report shows what it prints" readme_shows
 
 # Q3.16, Q3.17: shared memory and occupancy of K5 and K6; A1: the conflicts that K4 has and K5 leaves.
 for kernel in k4_register_tile k5_padded_tiles k6_sliced_dims; do
