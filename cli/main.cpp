@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
+#include "core/records/provenance.hpp"
 
 namespace {
 
@@ -40,6 +41,8 @@ int main(int argc, char** argv) {
       "Attest: is an attention kernel right, how accurate is it, and why is it as fast as it is?"};
   app.name("attest");
   app.require_subcommand(1);
+  app.set_version_flag("--version",
+                       [] { return "attest at commit " + attest::current_provenance("").commit; });
   app.footer(
       "Examples:\n"
       "  attest verify                          property-test every kernel that runs here\n"
@@ -54,6 +57,8 @@ int main(int argc, char** argv) {
       "error, disk), 4 inconclusive (verify: too little was judged).\n"
       "Of the launcher script: `attest test` builds and runs the test suite, `attest report DIR` "
       "makes a page of\na study's results, `attest notebooks` of what the committed records show.");
+  bool only_parses = false;  // for the test of the commands in documents
+  app.add_flag("--parse-only", only_parses)->group("");
   attest::Action action;
   attest::add_verify_command(app, action);
   attest::add_replay_command(app, action);
@@ -71,6 +76,7 @@ int main(int argc, char** argv) {
   try {
     require_known_subcommand(app, argc, argv);
     app.parse(argc, argv);
+    if (only_parses) return static_cast<int>(ExitCode::passed);
     const int code = static_cast<int>(action());
     if (std::fflush(stdout) != 0) {
       throw attest::MachineError(fmt::format("standard output: {}", std::strerror(errno)));

@@ -80,6 +80,12 @@ while IFS='|' read -r message arguments; do
 done < <(table)
 check "and nothing is left behind" [ ! -e out ]
 
+# The launcher knows the program's subcommands without it.
+eval "$(grep '^program_subcommands=' "$tree/attest")"
+check "the launcher has the program's subcommands" diff <(tr ' ' '\n' <<<"$program_subcommands" | grep -v worker) \
+  <("$attest" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+check "a version" grep -qE '^attest at commit [0-9a-f]{12}' <("$attest" --version)
+
 # Where nothing can be written it is the machine's fault.
 on_full_disk() { "$attest" "$@" >/dev/full 2>err; [ $? -eq 3 ] && [ "$(wc -l <err)" -eq 1 ]; }
 check "a full disk: list" on_full_disk list laws

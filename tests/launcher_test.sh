@@ -28,6 +28,7 @@ printf '#!/usr/bin/env bash\nprintf "<%%s>" ran "$@"\nexit 7\n' >"$2/bin/attest"
 chmod +x "$2/bin/attest"
 E2
 stub ctest <<'E2'
+case " $* " in *" -N "*) echo "Total Tests: 17"; exit ;; esac
 echo "ctest $*" >>"$CALLS"; echo "100% tests passed"; [ ! -e "$BROKEN" ] || exit 8
 E2
 stub ninja </dev/null
@@ -66,9 +67,33 @@ launcher=("$tree/attest")
 echo 1000 >"$WHO"
 : >"$INSTALLED"
 
-run --help
-check "help needs no build" is "$status" 0
-check "help calls nothing" not_called cmake
+# Help, versions and typing errors: alike before the first build and after it, and nothing is called for them.
+asked() {  # when
+  local when=$1 words
+  for words in "" help --help -h "test --help" "install --help" --version; do
+    run $words
+    check "$when: './attest $words' ends with 0" is "$status" 0
+    check "$when: './attest $words' says something" [ -n "$out" ]
+    check "$when: './attest $words' says it on stdout" is "$err" ""
+    check "$when: './attest $words' calls nothing" is "$(<"$CALLS")" ""
+    echo "$out" >>"$scratch/said_$when"
+  done
+  while IFS='|' read -r words message; do
+    run $words
+    check "$when: './attest $words' is bad input" is "$status" 2
+    check "$when: './attest $words' gets one line" is "$(wc -l <"$scratch/err")" 1
+    check "$when: './attest $words' says why" has "$err" "$message"
+    check "$when: './attest $words' calls nothing" is "$(<"$CALLS")" ""
+  done <<'END'
+verfy|'verfy' is no subcommand; near: verify
+zzz|'zzz' is no subcommand; see ./attest --help
+--nope|'--nope' is unknown; allowed: a subcommand first
+install bogus|'bogus' is no group; allowed: style, fuzz, peers, notebooks
+test --bogus|test: '--bogus' is unknown; allowed: --quick
+test -R|test: '-R' needs a value
+END
+}
+asked before
 
 run verify
 check "a missing package that cannot be installed ends with 3" is "$status" 3
@@ -120,7 +145,7 @@ launcher=("$tree/attest")
 
 mkdir -p "$tree/notebooks" "$tree/build/venv/bin"
 printf '#!/usr/bin/env bash\n[ ! -e "$BROKEN" ] || exit 3\n' >"$tree/notebooks/make_environment"
-printf '#!/usr/bin/env bash\nprintf "<%%s>" "$PYTHONPATH" "$@"\n' >"$tree/build/venv/bin/python"
+printf '#!/usr/bin/env bash\n[ "$1" = -c ] || printf "<%%s>" "$PYTHONPATH" "$@"\n' >"$tree/build/venv/bin/python"
 chmod +x "$tree/notebooks/make_environment" "$tree/build/venv/bin/python"
 run report 'two words'
 check "a report runs the Python package" is "$out" "<$tree/notebooks><-B><-m><attest_book><report><two words>"
@@ -135,11 +160,39 @@ check "an environment that cannot be made ends with 3" is "$status" 3
 check "nothing runs then" is "$out" ""
 rm "$BROKEN"
 
+cp "$repository/notebooks/make_environment" "$tree/notebooks/make_environment"
+echo 'altair==5' >"$tree/notebooks/requirements.lock"
+printf '%s\n' "$tree" | cat - "$tree/notebooks/requirements.lock" >"$tree/build/venv/made_from"
+mkdir "$scratch/other"
+printf '#!/usr/bin/env bash\nexec /usr/bin/python3 "$@"\n' >"$scratch/other/python3"
+chmod +x "$scratch/other/python3"
+PATH=$scratch/other:$PATH run report x
+check "another python3 on PATH keeps the environment" is "$out" "<$tree/notebooks><-B><-m><attest_book><report><x>"
+check "without a word" is "$err" ""
+rm "$tree/build/venv/made_from"
+mkdir "$tree/build/.venv-lock"  # as a folder of somebody else's: no file can be made there
+run report x
+check "an environment in a tree of somebody else's is the machine's fault" is "$status" 3
+check "in one line" is "$err" "attest: no Python environment for notebooks and reports: cannot write to $tree/build"
+rmdir "$tree/build/.venv-lock"
+
 ATTEST_PRESET=asan run verify
 check "another preset has its own build" called "cmake --preset asan"
 ATTEST_PRESET=fast run verify
 check "an unknown preset is bad input" is "$status" 2
 check "an unknown preset is named with the allowed ones" has "$err" "'fast', but must be release, dev, cpu or asan"
+
+asked after
+check "it is all the same before the first build and after it" cmp "$scratch/said_before" "$scratch/said_after"
+mkdir -p "$tree/notebooks/attest_book"
+echo 'print("usage: attest report")' >"$tree/notebooks/attest_book/__main__.py"
+run report --help
+check "help on reports makes no environment" is "$out" "usage: attest report"
+
+run test --quick -j 2
+check "the quick tier leaves tests out" called "--exclude-regex ^(mutants|"
+check "and passes arguments on" called "-j 2"
+check "and says what it left out" has "$err" "left out, for they are slow: 17 tests"
 
 run test -R core
 check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
@@ -163,13 +216,13 @@ check "the next call builds again" called "cmake --build"
 later touch "$tree/core/a.cpp"
 : >"$CALLS"
 export SLOW=0.5  # longer than the other call needs to get there
-"$tree/attest" one >"$scratch/one" 2>&1 || true &
-"$tree/attest" two >"$scratch/two" 2>&1 || true
+"$tree/attest" doctor >"$scratch/one" 2>&1 || true &
+"$tree/attest" list >"$scratch/two" 2>&1 || true
 wait
 unset SLOW
 check "two calls at once build once" is "$(grep -c -- --build "$CALLS")" 1
-check "the first runs" has "$(<"$scratch/one")" "<ran><one>"
-check "the second runs" has "$(<"$scratch/two")" "<ran><two>"
+check "the first runs" has "$(<"$scratch/one")" "<ran><doctor>"
+check "the second runs" has "$(<"$scratch/two")" "<ran><list>"
 
 mv "$tree" "$scratch/moved"
 launcher=("$scratch/moved/attest")
