@@ -143,7 +143,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--family", axes.families,
-                   "input family, NAME or NAME:MAGNITUDE (attest list families), a captured layer "
+                   "input family, NAME or NAME:MAGNITUDE (attest list inputs), a captured layer "
                    "(smollm2.layer18) or a glob; may be repeated")
       ->allow_extra_args(false)
       ->capture_default_str();

@@ -8,8 +8,16 @@ import pathlib
 OF_LONGEST = ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads")
 
 
+SCHEMA = 1  # of core/records/record.hpp; hardware_check.jsonl has rows of its own, without one
+
+
 def read(path):
-    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
+    """The records of a file, oldest first. Raises ValueError for a schema that is not SCHEMA: its fields may mean something else."""
+    records = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
+    for number, record in enumerate(records, 1):
+        if record.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"{path}:{number}: schema is {record['schema']}; allowed: {SCHEMA}")
+    return records
 
 
 def values(record):

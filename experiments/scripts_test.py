@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import random
+import tempfile
 import unittest
 
 import counters_check
@@ -11,7 +12,7 @@ import documents
 import errors_report
 import ncu_csv
 from median_interval import FEWEST_VALUES, median_interval
-from records import geometric_mean, sizes
+from records import geometric_mean, read, sizes
 
 WANTED = {"dram__bytes_read.sum", "gpu__time_duration.sum", "launch__registers_per_thread"}
 TABLE = """==PROF== Connected to process 7
@@ -45,6 +46,17 @@ class MedianInterval(unittest.TestCase):
     def test_too_few_values_are_refused(self):
         with self.assertRaises(ValueError):
             median_interval([1.0] * (FEWEST_VALUES - 1))
+
+
+class Records(unittest.TestCase):
+    def test_records_of_another_schema_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.jsonl"
+            path.write_text('{"schema":1}\n\n{"schema":2}\n')
+            with self.assertRaisesRegex(ValueError, "schema is 2; allowed: 1"):
+                read(path)
+            path.write_text('{"schema":1}\n')
+            self.assertEqual(read(path), [{"schema": 1}])
 
 
 class NcuCsv(unittest.TestCase):

@@ -134,7 +134,7 @@ TEST(BlockSize, OfEqualProductsTheOneWithFewestBytesWins) {
   EXPECT_EQ(largest_block(layout, budget, BlockSizeRule::powers_of_two), (BlockSize{256, 128}));
 }
 
-// [FA1 Alg. 1], recalled.
+// [FA1 Alg. 1].
 TEST(BlockSize, TheRuleOfFlashAttention1) {
   EXPECT_EQ(flash_attention_1_block(64, 2, 164 * bytes_a_kib), (BlockSize{64, 328}));
   EXPECT_EQ(flash_attention_1_block(128, 2, 164 * bytes_a_kib), (BlockSize{128, 164}));

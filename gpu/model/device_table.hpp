@@ -30,10 +30,10 @@ struct GpuModel {
   // Caches and memory.
   std::int64_t l2_bytes;
   int l2_partitions;  ///< each next to a half of the SMs; what both halves read may be kept twice
-  int l2_ways = 16;   ///< recalled: no vendor publishes it
+  int l2_ways = 16;   ///< assumed: no vendor publishes it
   std::int64_t l2_line_bytes = 128;
   std::int64_t l2_sector_bytes = 32;
-  double l2_bytes_per_s;    ///< recalled from microbenchmarks and clocks: a rough bound
+  double l2_bytes_per_s;    ///< assumed, in proportion to SMs and clocks: no vendor publishes it
   double dram_bytes_per_s;  ///< data sheet
   double dram_bytes;
 
