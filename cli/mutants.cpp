@@ -99,9 +99,11 @@ ExitCode run_mutants(MutantsOptions options) {
   {
     Progress progress({.label = "planted bugs", .unit = "cases"});
     options.matrix.on_case_done = [&] { progress.advance(); };
+    options.matrix.on_drawn = [&](std::int64_t total) { progress.set_total(total); };
     matrix = make_kill_matrix(options.matrix);
   }
   matrix.options.on_case_done = {};
+  matrix.options.on_drawn = {};
   matrix.options.make_runner = {};
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/interrupt.hpp"
+#include "cli/json_output.hpp"
 #include "cli/launch_counts.hpp"
 #include "cli/out_option.hpp"
 #include "cli/plugin_option.hpp"
@@ -35,6 +36,7 @@ struct StudyRunOptions {
   std::uint64_t seed = 1;
   std::string device = "h200";
   std::size_t jobs = 0;
+  bool prints_json = false;
 };
 
 const char* from_environment(const char* name) {
@@ -200,6 +202,7 @@ std::optional<double> time_budget_of(const StudyRunOptions& options) {
 }
 
 ExitCode run_files(const StudyRunOptions& options) {
+  JsonOutput json(options.prints_json);
   const Part part = part_of(options);
   const std::optional<double> time_budget_s = time_budget_of(options);
   const std::vector<std::string> plugins = loaded_plugins(options.plugins);
@@ -236,12 +239,14 @@ ExitCode run_files(const StudyRunOptions& options) {
     if (time_budget_s) settings.time_budget_s = time_budget_s;
     folder.begin(spec.text, settings, part.shard);
     worst = std::max(worst, run_in(folder, spec, expansion, settings, part, options));
+    for (const Record& record : folder.records()) json.print(to_json(record));
     if (worst == ExitCode::interrupted) break;
   }
   return worst;
 }
 
 ExitCode resume_study(const StudyRunOptions& options) {
+  JsonOutput json(options.prints_json);
   const Part part = part_of(options);
   const ResultsFolder folder(options.out);
   const std::string text = folder.study();
@@ -259,7 +264,9 @@ ExitCode resume_study(const StudyRunOptions& options) {
   if (const auto time_budget_s = time_budget_of(options)) settings.time_budget_s = time_budget_s;
   const Expansion expansion = expand_here(*spec, settings.device);
   print_start(*spec, expansion, part);
-  return run_in(folder, *spec, expansion, settings, part, options);
+  const ExitCode code = run_in(folder, *spec, expansion, settings, part, options);
+  for (const Record& record : folder.records()) json.print(to_json(record));
+  return code;
 }
 
 void add_common_options(CLI::App& command, StudyRunOptions& options) {
@@ -268,6 +275,10 @@ void add_common_options(CLI::App& command, StudyRunOptions& options) {
                      "which part this is");
   command.add_option("--time-budget", options.time_budget,
                      "90s, 5min, 1h: what is not measured by then is left out and counted");
+  command.add_flag(
+      "--json", options.prints_json,
+      "at the end print all records of the study, one a line; what else is said goes to "
+      "stderr");
   command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

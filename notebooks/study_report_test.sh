@@ -35,4 +35,18 @@ has "so is time against error" page.html "Nothing was timed: left is a lower flo
 has "the page says in which order points were taken" page.html "<tr><td>seed of the order</td><td>1</td></tr>"
 report results results --out both.html >table
 has "a folder differs from itself in nothing" table "0 of 16 matched points are slower in B, 0 faster"
+report results results --fail-if-slower 3% --out both.html >table
+has "and no point of it is slower than itself" table "0 points are slower by more than 3%"
+sed -E '/"name":"model.(shared_passes|time_floor|dram_bytes)"/s/("name":"model\.(shared_passes|time_floor|dram_bytes)","value":)([0-9.e+-]+)/\1 9\3/g' results/records.jsonl >slower.jsonl
+mkdir slower && cp results/study.yaml results/run.json slower/ && cp slower.jsonl slower/records.jsonl
+status=0; report results slower --fail-if-slower 3% --out both.html >table || status=$?
+has "a slower study fails" <(echo "status $status") "status 1"
+has "and its worst point is named" table "points are slower by more than 3%, the worst: k"
+status=0; report results --fail-if-slower 3% 2>table || status=$?
+has "one folder cannot be slower than another" <(echo "status $status") "status 2"
+report results results --fail-if-slower some 2>table || true
+has "a share is a percentage" table "--fail-if-slower is 'some'; allowed: a share such as 3%"
+"$attest" study run tiles.yaml --executor simt --out again --json >printed 2>said
+has "JSON alone is printed" <("$python" -c 'import json,sys; print(len([json.loads(l) for l in open("printed")]) == len(open("again/records.jsonl").readlines()))') True
+has "the rest is said" said "16 points of 2 kernels"
 [ "$failures" -eq 0 ]

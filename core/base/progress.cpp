@@ -117,6 +117,12 @@ void Progress::set_label(std::string label) {
   show_if_due();
 }
 
+void Progress::set_total(std::int64_t total) {
+  const std::lock_guard lock(mutex_);
+  state_.total = total;
+  show_if_due();
+}
+
 void Progress::advance(std::int64_t count) {
   const std::lock_guard lock(mutex_);
   state_.done += count;

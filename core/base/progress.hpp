@@ -53,6 +53,8 @@ class Progress {
   ~Progress();
 
   void set_label(std::string label);
+  /// For a job that learns on its way how long it is.
+  void set_total(std::int64_t total);
   void advance(std::int64_t count = 1);
   /// Prints a line above the bar: a failure must not wait for the end.
   void print(std::string_view line);

@@ -107,6 +107,18 @@ TEST(Progress, a_terminal_is_redrawn_at_most_ten_times_a_second) {
   EXPECT_EQ(count(text, "\n"), 1) << "one line at the end, the rest in place";
 }
 
+TEST(Progress, a_total_that_is_known_later_is_shown_from_then_on) {
+  Fixture fixture;
+  Progress progress({}, fixture.output(false));
+  fixture.time += 6;
+  progress.advance();
+  progress.set_total(4);
+  fixture.time += 6;
+  progress.advance();
+  EXPECT_EQ(count(fixture.text(), " of 4 cases"), 1);
+  EXPECT_EQ(count(fixture.text(), "12 s left"), 1);
+}
+
 TEST(Progress, a_job_that_did_nothing_says_nothing_at_its_end) {
   Fixture fixture;
   { const Progress progress({.total = 10}, fixture.output(false)); }

@@ -41,6 +41,15 @@ def report_errors(arguments):
     return 0
 
 
+def share(text):
+    """0.03 of `3%`; nothing of nothing."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?%", text):
+        raise BadInput(f"--fail-if-slower is '{text}'; allowed: a share such as 3%")
+    return float(text[:-1]) / 100
+
+
 def report(arguments):
     if arguments.errors:
         if arguments.folders:
@@ -54,6 +63,9 @@ def report(arguments):
     from attest_book import compare, study, study_report
     if len(arguments.folders) > 2:
         raise BadInput(f"report takes one results folder, or two to compare, not {len(arguments.folders)}")
+    limit = share(arguments.fail_if_slower)
+    if limit is not None and len(arguments.folders) != 2:
+        raise BadInput("--fail-if-slower compares two results folders: report A B --fail-if-slower 3%")
     studies = [study.read(folder) for folder in arguments.folders]
     which, name = (study_report, studies[0].title()) if len(studies) == 1 else (compare, "comparison")
     made = which.page(*studies).html()
@@ -62,7 +74,11 @@ def report(arguments):
     target.write_text(made, encoding="utf-8")
     print(which.terminal(*studies))
     print(f"\n{target}")
-    return 0
+    if limit is None:
+        return 0
+    slower = compare.regressions(*studies, limit)
+    print(f"{len(slower)} points are slower by more than {arguments.fail_if_slower}" + (f", the worst: {slower[0]}" if slower else ""))
+    return 1 if slower else 0
 
 
 def parser():
@@ -74,6 +90,7 @@ def parser():
     command.set_defaults(run=notebooks)
     command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
     command.add_argument("folders", nargs="*", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
+    command.add_argument("--fail-if-slower", metavar="3%%", help="with two folders: exit code 1 when a point is slower in the second by more than that, and its interval leaves out 1")
     command.add_argument("--errors", nargs="+", metavar="KERNEL", default=[], help="instead: measure the errors of kernels, and make a page about them")
     command.add_argument("--plugin", action="append", metavar="FILE", type=pathlib.Path, default=[], help="with --errors: a shared object with your kernels")
     command.add_argument("--problem", help="with --errors: 'h2 n512 d64' if not given; an element type in it leaves out the others")

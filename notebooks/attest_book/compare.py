@@ -81,6 +81,12 @@ def header_and_rows(table, metric, units):
     return header, rows
 
 
+def regressions(a, b, limit):
+    """Names of the points that are slower in B by more than `limit`, a share, and whose interval leaves out 1."""
+    table = matched(a, b)[1]
+    return [row.what for row in table.itertuples() if row.side == 1 and row.ratio > 1 + limit]
+
+
 def others_line(table, only_a, only_b):
     text = f"Not compared: {only_a} points are in A alone, {only_b} in B alone"
     unknown, few = table.attrs["unknown"], int((table.high == math.inf).sum())

@@ -58,6 +58,7 @@ class Judge {
     choose_kernels();
     judge_by_named_laws();
     draw_cases();
+    if (options_.on_drawn) options_.on_drawn(std::ssize(correct_cases_) + std::ssize(drawn_));
     parallel(correct_cases_.size(), [&](std::size_t task, CaseRunner& runner) {
       CorrectCase& correct = correct_cases_[task];
       correct.judgement = judge(*correct.kernel, correct.the_case, correct, runner);

@@ -32,6 +32,8 @@ struct KillMatrixOptions {
   /// Makes what judges the cases of one thread; empty: InProcessRunner.
   std::function<std::unique_ptr<CaseRunner>()> make_runner = {};
   std::function<void()> on_case_done = {};  ///< called from any thread
+  /// Called once, before the first case, with how many there are.
+  std::function<void(std::int64_t)> on_drawn = {};
 };
 
 /// One rule against one kernel.
