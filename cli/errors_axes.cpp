@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/braces.hpp"
+#include "cli/problem_selection.hpp"
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/text.hpp"
@@ -41,7 +42,7 @@ struct AskedProblem {
   std::optional<ElementType> type;
 };
 AskedProblem asked_problem(const std::string& text) {
-  AskedProblem asked{.problem = problem_from_string(text), .type = {}};
+  const AskedProblem asked{.problem = problem_from_string(text), .type = named_element_type(text)};
   if (asked.problem.query_len == 0) {
     throw InvalidInput(
         fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
@@ -51,9 +52,6 @@ AskedProblem asked_problem(const std::string& text) {
         fmt::format("--problem '{}' has lengths of single entries: rows that do not exist would "
                     "count as right; allowed: without",
                     printable(text)));
-  }
-  for (const ElementType type : all_element_types()) {
-    if (text.find(format_of(type).name) != std::string::npos) asked.type = type;
   }
   return asked;
 }

@@ -13,6 +13,7 @@
 #include "cli/explain_fit.hpp"
 #include "cli/explanation.hpp"
 #include "cli/plugin_option.hpp"
+#include "cli/problem_selection.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
 #include "core/base/slow_notice.hpp"
@@ -120,14 +121,29 @@ ChosenPlan plan_for(const KernelInfo& kernel, const Problem& problem, const GpuM
   return chosen;
 }
 
+/// Of a type that the kernel has, unless the text names another.
+Problem problem_for(const KernelInfo& kernel, const std::string& text) {
+  Problem problem = problem_from_string(text);
+  const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
+  const auto& types = kernel.element_types;
+  if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {
+    problem.element_type = types.front();
+  }
+  return problem;
+}
+
 ExitCode explain_kernel(const ExplainOptions& options) {
   (void)load_plugins(options.plugins);
   const KernelInfo& kernel = kernel_named(options.kernel);
   const GpuModel& gpu = gpu_model_from_name(options.device);
-  const Problem problem = problem_from_string(options.problem);
+  const Problem problem = problem_for(kernel, options.problem);
   const ChosenPlan chosen = plan_for(kernel, problem, gpu, options.plan);
   const SlowNotice notice("attest: counting the accesses of one block after the other");
   Explanation explanation = explain(kernel, problem, chosen.plan, gpu);
+  if (!explanation.why_not_run.empty()) {
+    throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' on --device {}: {}", kernel.name,
+                                   to_string(chosen.plan), gpu.name, explanation.why_not_run));
+  }
   explanation.plan_origin = chosen.origin;
   options.json ? print_explanation_json(explanation) : print_explanation(explanation);
   return ExitCode::passed;
@@ -160,7 +176,8 @@ void add_explain_command(CLI::App& app, Action& action) {
   add_plugin_option(*command, options->plugins);
   command
       ->add_option("--problem", options->problem,
-                   "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'")
+                   "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'; without an "
+                   "element type, fp32 or one that the kernel has")
       ->capture_default_str();
   command->add_option(
       "--plan", options->plan,

@@ -1,5 +1,7 @@
 #include "cli/explanation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cli/access_lines.hpp"
@@ -52,6 +54,22 @@ std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Ex
     launches.push_back(std::move(launch));
   }
   return launches;
+}
+
+/// A sentence when the device lacks what the kernel takes.
+std::string why_not_run(const Explanation& e) {
+  const auto [least, most] = e.kernel->compute_capabilities;
+  const int has = e.gpu->compute_capability;
+  if (has < least || has > most) {
+    return fmt::format("it takes instructions of sm_{}, and {} is sm_{}", least, e.gpu->title, has);
+  }
+  for (const ExplainedLaunch& launch : e.launches) {
+    if (launch.occupancy.blocks > 0) continue;
+    const LaunchConfiguration& c = launch.configuration;
+    return fmt::format("a block of {} threads and {} B of shared memory does not fit an SM of {}",
+                       c.block.count(), launch.shared_bytes(), e.gpu->title);
+  }
+  return {};
 }
 
 /// Blocks of the launch that makes most of them.
@@ -108,6 +126,8 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
   if (kernel.executor == Executor::simt) {
     try {
       e.launches = explain_launches(kernel, e);
+      e.why_not_run = why_not_run(e);
+      if (!e.why_not_run.empty()) return e;
       e.counters = count_kernel(kernel, problem, plan, memo);
     } catch (const InvalidInput& error) {
       e.why_no_counters = error.what();

@@ -19,6 +19,11 @@ struct ExplainedLaunch {
   std::int64_t launches = 1;                 ///< of this kernel with this configuration
   std::optional<CompiledKernel> compiled{};  ///< nothing: no machine code of it is in the program
   Occupancy occupancy{};
+
+  /// Of a block, static and dynamic.
+  [[nodiscard]] std::int64_t shared_bytes() const {
+    return configuration.dynamic_shared_bytes + (compiled ? compiled->static_shared_bytes : 0);
+  }
 };
 
 /// Everything that `attest explain` says about a kernel, all of it without running it on a GPU.
@@ -29,6 +34,7 @@ struct Explanation {
   Plan plan;
   std::string plan_origin{};  ///< empty: it was given
   const GpuModel* gpu = nullptr;
+  std::string why_not_run{};  ///< on that device, whatever is known else; empty: it runs
 
   double flops_visible = 0, flops_full = 0;  ///< of visible pairs, and as if nothing were masked
   double exponentials = 0;
@@ -50,7 +56,8 @@ struct Explanation {
   double shared_as_written_s = 0;  ///< the time that it takes if nvcc merges none
 };
 
-/// `kernel` must support problem and plan. `memo` keeps what several explanations share; may be
+/// `kernel` must support problem and plan. Of a kernel that does not run on the device there are
+/// no counters, traffic or times. `memo` keeps what several explanations share; may be
 /// null.
 [[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
                                   const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr);

@@ -94,18 +94,13 @@ void print_launch(const ExplainedLaunch& launch) {
   const Occupancy& o = launch.occupancy;
   fmt::print("  {}{}: grid {}, {} threads, {} B of shared memory\n", c.kernel,
              launch.launches == 1 ? "" : fmt::format(" ({} launches)", launch.launches),
-             extent(c.grid), extent(c.block),
-             c.dynamic_shared_bytes + (launch.compiled ? launch.compiled->static_shared_bytes : 0));
+             extent(c.grid), extent(c.block), launch.shared_bytes());
   if (launch.compiled) {
     fmt::print("    registers     {} a thread, stack {} B (compiled for sm_{})\n",
                launch.compiled->registers, launch.compiled->stack_bytes,
                launch.compiled->compute_capability);
   } else {
     fmt::print("    registers     not known: this program holds no machine code of the kernel\n");
-  }
-  if (o.blocks == 0) {
-    fmt::print("    occupancy     none: a block does not fit an SM\n");
-    return;
   }
   std::vector<std::string_view> limiters;
   for (const Limiter limiter : o.limiters) limiters.push_back(name_of(limiter));

@@ -90,8 +90,8 @@ LaunchModel launch_counts(const GpuModel& gpu) {
     found.push_back({"peak_flops", gpu.peak_flops(problem.element_type), "FLOP/s"});
     found.push_back({"peak_bandwidth", gpu.dram_bytes_per_s, "B/s"});
     if (kernel.executor == Executor::gpu) return found;
-    std::ranges::move(counts_of(explain(kernel, problem, plan, gpu, memo.get())),
-                      std::back_inserter(found));
+    const Explanation e = explain(kernel, problem, plan, gpu, memo.get());
+    if (e.why_not_run.empty()) std::ranges::move(counts_of(e), std::back_inserter(found));
     return found;
   };
 }

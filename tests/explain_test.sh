@@ -86,6 +86,16 @@ done
 "$attest" explain --fit 227KiB --head-dim 128 --json >fit.json 2>&1
 check "as JSON" has fit.json '"powers_of_two":{"query_tile":256,"key_tile":128'
 
+"$attest" explain fa2_mma --problem 'h2 n256 d64' >typed 2>&1
+check "a kernel without fp32 is asked in a type that it has" has typed "q256 k256 d64 none fp16"
+check "and in fp32 only if that is said" refused "fa2_mma has no fp32 version" explain fa2_mma --problem 'h2 n256 d64 fp32'
+check "a block that does not fit an SM has no counters and no times" \
+  refused "a block of 256 threads and 66048 B of shared memory does not fit an SM of T4" \
+  explain k5_padded_tiles --plan qt64,kt64 --device t4
+"$attest" explain fa3_wgmma --problem 'b8 h12 n4096 d128 causal_top_left bf16' >fa3 2>&1
+check "what a warp asks for is no more than the sectors that it gets" \
+  awk '/ LSE .* %$/ {found = 1; if ($(NF - 1) > 100) exit 1} END {exit !found}' fa3
+
 check "an unknown kernel" refused "kernel 'k99' is unknown" explain k99
 check "an unknown device" refused "device 'b200' is unknown; allowed: h200, h100" explain k1_naive --device b200
 check "a Plan that does not fit" refused "threads of a block is 4096; allowed: 1 to 1024" \

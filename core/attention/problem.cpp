@@ -13,6 +13,7 @@
 #include "core/attention/operation.hpp"
 #include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
+#include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
 
 namespace attest {
@@ -27,8 +28,17 @@ constexpr std::string_view behind = "/";
 constexpr std::string_view both_lengths = "n", both_lengths_example = "n4096 (both lengths)";
 
 [[noreturn]] void reject_part(std::string_view part) {
-  std::vector<std::string_view> examples;
-  for (const ProblemField& field : problem_fields()) examples.push_back(field.example);
+  std::vector<std::string> examples, words;
+  for (const ProblemField& field : problem_fields()) {
+    const bool is_word = field.kind() == FieldKind::choice && field.prefix.empty();
+    if (is_word) words.insert(words.end(), field.choices.begin(), field.choices.end());
+    examples.push_back(is_word ? fmt::format("{}", fmt::join(field.choices, " or "))
+                               : std::string(field.example));
+  }
+  if (const auto near = near_names(part, words); !near.empty()) {
+    throw InvalidInput(
+        fmt::format("problem: '{}' is unknown; near: {}", printable(part), fmt::join(near, ", ")));
+  }
   throw InvalidInput(fmt::format("problem: '{}' is unknown; allowed: {}, {}", printable(part),
                                  fmt::join(examples, ", "), both_lengths_example));
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,14 @@ enum class Dataflow {
   keys_outside,    ///< FA1: O and its statistics are read and written once a key tile
   queries_outside  ///< FA2: K and V are read once a query tile, O is written once
 };
+
+/// GPUs that have the instructions which a kernel takes; 80 stands for compute capability 8.0.
+struct ComputeCapabilities {
+  int least = 0;
+  int most = std::numeric_limits<int>::max();
+};
+/// What is built for sm_90a runs on nothing newer either.
+inline constexpr ComputeCapabilities hopper_alone{.least = 90, .most = 90};
 
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
@@ -81,6 +90,8 @@ struct KernelInfo {
   /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
   /// missing, say. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
+
+  ComputeCapabilities compute_capabilities{};
 
   /// Which roundings a run performs, as its operation names them.
   std::function<Roundings(const Problem&, const Plan&)> precision;

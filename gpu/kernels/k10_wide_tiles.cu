@@ -279,6 +279,7 @@ const KernelRegistration registration{
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .compute_capabilities = {.least = 80},
      .precision = precision,
      .plans = [](const Problem& problem) { return wide_plans(forms, problem); },
      .unsupported = unsupported,

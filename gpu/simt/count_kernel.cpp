@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -90,13 +91,27 @@ std::int64_t continued(const std::array<std::int64_t, 3>& f, std::int64_t n) {
   return f[0] + n * (f[1] - f[0]) + n * (n - 1) / 2 * (f[2] - 2 * f[1] + f[0]);
 }
 
+/// Counts of an instruction that its lanes run `lane_accesses` times, all else as it was in
+/// `sample`.
+AccessCounts in_proportion(const AccessCounts& sample, std::int64_t lane_accesses) {
+  const double factor = sample.lane_accesses == 0 ? 0.0
+                                                  : static_cast<double>(lane_accesses) /
+                                                        static_cast<double>(sample.lane_accesses);
+  AccessCounts counts;
+  for (const auto member : access_count_members()) {
+    counts.*member = std::llround(factor * static_cast<double>(sample.*member));
+  }
+  counts.lane_accesses = lane_accesses;
+  return counts;
+}
+
 /// Samples at four consecutive numbers of steps.
 struct Samples {
   std::int64_t first = 0;
   std::array<std::vector<KernelTrace>, 4> traces;
 
-  /// Nothing when some instruction runs at one length only.
-  [[nodiscard]] std::optional<std::vector<KernelTrace>> at(std::int64_t steps) const {
+  /// Each count continued on its own. Nothing when some instruction runs at one length only.
+  [[nodiscard]] std::optional<std::vector<KernelTrace>> quadratic(std::int64_t steps) const {
     std::array<std::vector<std::int64_t>, 3> counts;
     for (std::size_t i = 0; i < 3; ++i) {
       if (!have_same_sites(traces[i], traces[3])) return std::nullopt;
@@ -110,10 +125,28 @@ struct Samples {
     });
     return result;
   }
+  /// The same, but for instructions of which some count is no quadratic. Whether lanes meet in a
+  /// request may depend on the values: one request more in one sample would become thousands, and
+  /// counts of one instruction would contradict each other. Only how often lanes run it is
+  /// continued then.
+  [[nodiscard]] std::optional<std::vector<KernelTrace>> at(std::int64_t steps) const {
+    const auto expected = quadratic(first + 3);
+    auto result = quadratic(steps);
+    if (!expected || !result) return std::nullopt;
+    for (std::size_t k = 0; k < result->size(); ++k) {
+      for (std::size_t s = 0; s < (*result)[k].sites.size(); ++s) {
+        const AccessCounts& last = traces[3][k].sites[s].counts;
+        if (last == (*expected)[k].sites[s].counts) continue;
+        AccessCounts& counts = (*result)[k].sites[s].counts;
+        counts = in_proportion(last, counts.lane_accesses);
+      }
+    }
+    return result;
+  }
   /// How far the last sample is from what the others say of it, over all counts, relative to them;
-  /// infinite where at() has nothing.
+  /// infinite where quadratic() has nothing.
   [[nodiscard]] double disagreement() const {
-    const auto expected = at(first + 3);
+    const auto expected = quadratic(first + 3);
     if (!expected) return std::numeric_limits<double>::infinity();
     const std::vector<std::int64_t> want = counts_of(*expected), got = counts_of(traces[3]);
     std::int64_t apart = 0, all = 1;

@@ -129,6 +129,26 @@ TEST(CountKernel, aLongCausalProblemHasOneBlockMoreThanOneATileShorter) {
     EXPECT_EQ(with[i] - without[i], last[i]) << i;
 }
 
+/// Whether lanes of it meet in a request depends on the values at some lengths.
+TEST(CountKernel, countsOfOneInstructionDoNotContradictEachOtherFarFromTheSamples) {
+  const KernelInfo& kernel = *find_kernel("fa3_wgmma", Executor::simt);
+  const Problem problem = problem_from_string("b1 h1 n16384 d64 causal_top_left bf16");
+  const Plan plan = plan_from_string(
+      "qt256 kt64 w20 st6 grid_order=longest_first scheduling=persistent ping_pong=no overlap=no");
+  const ProblemCounters counters = count_kernel(kernel, problem, plan);
+  ASSERT_FALSE(counters.is_exact) << "or this is about nothing";
+  for (const KernelTrace& trace : counters.kernels) {
+    for (const AccessSite& site : trace.sites) {
+      EXPECT_GE(site.counts.lane_accesses, site.counts.requests) << site.line;
+      EXPECT_GE(site.counts.requests, site.counts.partial_requests) << site.line;
+      EXPECT_GE(site.counts.passes, site.counts.ideal_passes) << site.line;
+      if (site.space == MemorySpace::shared) continue;
+      EXPECT_LE(site.counts.distinct_bytes, 32 * site.counts.sectors)
+          << site.line << ": no sector holds more than 32 bytes";
+    }
+  }
+}
+
 TEST(CountKernel, saysWhatItCannotCount) {
   const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
   const Plan plan = plan_from_string("qt32 kt32");

@@ -264,6 +264,7 @@ const KernelRegistration registration{
      .features =
          {.no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true},
      .ignores_hidden_nan = false,
+     .compute_capabilities = {.least = 80},
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,

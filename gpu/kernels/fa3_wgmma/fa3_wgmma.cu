@@ -285,6 +285,7 @@ const KernelRegistration registration{
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
      .unavailable = [] { return why_not_hopper(); },
+     .compute_capabilities = hopper_alone,
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,

@@ -269,6 +269,8 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp32},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .ignores_hidden_nan = false,
+     .unavailable = [] { return why_not_hopper(); },
+     .compute_capabilities = hopper_alone,
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,

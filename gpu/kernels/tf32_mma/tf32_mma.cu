@@ -165,6 +165,7 @@ const KernelRegistration registration{
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .features = {.value_dim = true},
      .ignores_hidden_nan = false,
+     .compute_capabilities = {.least = 80},
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
