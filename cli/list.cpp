@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "cli/verdict_colour.hpp"
 #include "core/attention/operation.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
@@ -14,6 +15,12 @@
 namespace attest {
 namespace {
 
+/// Empty where it can run.
+std::string why_not_here(const KernelInfo& kernel) {
+  if (std::string reason = why_unavailable(kernel.executor); !reason.empty()) return reason;
+  return kernel.unavailable ? kernel.unavailable() : std::string{};
+}
+
 /// Those of plugins only, when there are plugins.
 void list_kernels(bool mutants, bool of_plugins) {
   for (const KernelInfo& kernel : all_kernels()) {
@@ -23,11 +30,11 @@ void list_kernels(bool mutants, bool of_plugins) {
     for (const ElementType type : kernel.element_types) {
       formats += fmt::format("{}{}", formats.empty() ? "" : ",", format_of(type).name);
     }
-    const std::string unavailable = kernel.unavailable ? kernel.unavailable() : "";
+    const std::string reason = why_not_here(kernel);
     fmt::print("  {:<28} {:<5} {:<15} {}{}{}{}\n", kernel.name, name_of(kernel.executor), formats,
+               reason.empty() ? "" : as_open(fmt::format("[not on this machine: {}] ", reason)),
                kernel.summary, kernel.is_batch_invariant ? "" : " [not batch-invariant]",
-               kernel.killed_by.empty() ? "" : fmt::format(" [must fail {}]", kernel.killed_by),
-               unavailable.empty() ? "" : fmt::format(" [unavailable: {}]", unavailable));
+               kernel.killed_by.empty() ? "" : fmt::format(" [must fail {}]", kernel.killed_by));
   }
 }
 

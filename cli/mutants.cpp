@@ -10,6 +10,7 @@
 #include "cli/out_option.hpp"
 #include "cli/seed_option.hpp"
 #include "cli/selection.hpp"
+#include "cli/verdict_colour.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/whole_file.hpp"
@@ -114,7 +115,8 @@ ExitCode run_mutants(MutantsOptions options) {
   write_whole_file(json, to_json(matrix, provenance));
   print_table(matrix);
   fmt::print("\n{} in {}; written to {} and {}\n{}\n", "kill matrix", format_duration(seconds),
-             markdown.string(), json.string(), matrix.is_as_expected() ? "PASSED" : "FAILED");
+             markdown.string(), json.string(),
+             matrix.is_as_expected() ? as_good("PASSED") : as_bad("FAILED"));
   return matrix.is_as_expected() ? ExitCode::passed : ExitCode::verdict_failed;
 }
 

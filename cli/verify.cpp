@@ -12,6 +12,8 @@
 #include "cli/minimize.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
+#include "cli/trouble.hpp"
+#include "cli/verdict_colour.hpp"
 #include "cli/verify_large.hpp"
 #include "cli/verify_options.hpp"
 #include "cli/verify_report.hpp"
@@ -85,9 +87,9 @@ bool has_known_number(const KernelInfo& kernel) {
   return kernel.role != KernelRole::negative_control;
 }
 
-/// Runs the campaign; what is done is on disk at any time.
+/// Runs the campaign; what is done is on disk at any time, unless that is full.
 Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& options,
-            CampaignState state) {
+            CampaignState state, Trouble& trouble) {
   CampaignOptions& campaign = options.campaign;
   ProgressState shown{.label = fmt::format("{} kernels", kernels.size()), .unit = "cases"};
   if (campaign.time_limit) {
@@ -121,7 +123,7 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
   campaign.on_checkpoint = [&](const std::vector<KernelResult>& results) {
     state.results = results;
     state.seconds = seconds_now();
-    write_campaign_state(options.out, state);
+    trouble.tries([&] { write_campaign_state(options.out, state); });
   };
   Progress progress(shown);
   campaign.on_case_done = [&](const KernelInfo& kernel) {
@@ -136,7 +138,7 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
 }
 
 void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter& records,
-                   JsonOutput& json) {
+                   JsonOutput& json, Trouble& trouble) {
   std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : outcome.results) {
     const Executor executor = result.kernel->executor;
@@ -144,7 +146,7 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
       provenances[executor] = current_provenance(make_device(executor)->description());
     }
     const Record record = record_of(result, options, outcome.seconds, provenances[executor]);
-    records.write(record);
+    trouble.tries([&] { records.write(record); });
     json.print(to_json(record));
   }
 }
@@ -193,15 +195,19 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (options.resumes) state.results = read_campaign_state(options.out).results;
 
   catch_interrupts();
-  const Outcome outcome = run(kernels, options, std::move(state));
+  Trouble trouble;
+  const Outcome outcome = run(kernels, options, std::move(state), trouble);
   const bool is_complete = !was_interrupted();
-  if (is_complete) write_records(outcome, options, records, json);
+  if (is_complete) write_records(outcome, options, records, json, trouble);
   if (!options.prints_json) {
-    print_failures(outcome.results, options);
-    print_table(outcome.results);
+    constexpr bool planted = true;
+    print_failures(outcome.results, options, planted, trouble);
+    print_table(outcome.results, campaign, is_complete);
     if (is_complete) print_shortfalls(outcome.results);
-    print_summary(outcome.results, outcome.seconds);
+    print_summary(outcome.results, outcome.seconds, options.names_coverage);
+    print_failures(outcome.results, options, !planted, trouble);
   }
+  trouble.tell();
   if (!is_complete) {
     fmt::print(stderr,
                "attest: interrupted; what is done is kept: attest verify --resume --out {}\n",
@@ -211,9 +217,9 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   const Verdict verdict = campaign_verdict(outcome.results);
   if (!options.prints_json) {
     fmt::print("records appended to {}\n", records.path().string());
-    fmt::print("{}\n", verdict == Verdict::passed         ? "PASSED"
-                       : verdict == Verdict::inconclusive ? "INCONCLUSIVE"
-                                                          : "FAILED");
+    fmt::print("{}\n", verdict == Verdict::passed         ? as_good("PASSED")
+                       : verdict == Verdict::inconclusive ? as_open("INCONCLUSIVE")
+                                                          : as_bad("FAILED"));
   }
   if (verdict == Verdict::inconclusive) return ExitCode::inconclusive;
   return verdict == Verdict::passed ? ExitCode::passed : ExitCode::verdict_failed;
@@ -239,7 +245,8 @@ void add_verify_command(CLI::App& app, Action& action) {
       "cut\n"
       "Exit code 4: nothing failed, but of some kernel less than half of the cases asked for were "
       "judged and not vacuous.\n"
-      "Exit code 130: interrupted by Ctrl-C or SIGTERM; the table shows what was done until then.");
+      "Exit code 130: interrupted by Ctrl-C or SIGTERM; the table shows what was done until then.\n"
+      "Verdicts have colours on a terminal; NO_COLOR=1 takes them away.");
   command->callback([options, command, &action] {
     note_typed_options(*command, *options);
     action = [options, typed = typed_options(*command)] { return verify(*options, typed); };

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "cli/trouble.hpp"
+#include "cli/verdict_colour.hpp"
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
@@ -54,6 +56,7 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   bool passed = true;
+  Trouble trouble;
   std::int64_t cases = 0;
   fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9}", "kernel", "on", "cases", "longest", "rows",
              "checked");
@@ -62,31 +65,36 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
   }
   fmt::print("  verdict\n");
   for (const LargeResult& result : results) {
-    records.write(record_of(result, options));
+    trouble.tries([&] { records.write(record_of(result, options)); });
     cases += result.cases;
-    if (result.failure) {
-      passed = false;
-      const auto path = write_counterexample(out / "counterexamples", *result.failure,
-                                             result.kernel->executor, inputs_file);
-      fmt::print("\nFAILED, shrunk:\n{}  replay   ./attest replay {}\n\n",
-                 describe(*result.failure, *result.kernel), path.string());
-    }
+    passed = passed && !result.failure;
     fmt::print("{:<28} {:<5} {:>6} {:>8} {:>9} {:>9}", result.kernel->name,
                name_of(result.kernel->executor), result.cases, result.longest, result.rows,
                result.checked_rows);
     for (const TensorSpec& output : forward_operation.outputs()) {
       fmt::print(" {:>9.3f}", result.worst_over_bound.of(output.name));
     }
-    fmt::print("  {}\n", result.failure            ? "failed"
-                         : result.left_out.empty() ? "passed"
+    fmt::print("  {}\n", result.failure            ? as_bad("failed")
+                         : result.left_out.empty() ? as_good("passed")
                                                    : "left out: " + result.left_out);
   }
+  for (const LargeResult& result : results) {
+    if (!result.failure) continue;
+    fmt::print("\n{}, shrunk:\n{}", as_bad("FAILED"), describe(*result.failure, *result.kernel));
+    std::filesystem::path path;
+    const bool is_kept = trouble.tries([&] {
+      path = write_counterexample(out / "counterexamples", *result.failure, result.kernel->executor,
+                                  inputs_file);
+    });
+    if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
+  }
+  trouble.tell();
   fmt::print("\n{} cases in {}\nrecords appended to {}\n", cases, format_duration(seconds),
              records.path().string());
   // Nothing checked is nothing proven.
   if (cases == 0)
     throw InvalidInput("--large: no kernel of --kernel is fast enough on this machine");
-  fmt::print("{}\n", passed ? "PASSED" : "FAILED");
+  fmt::print("{}\n", passed ? as_good("PASSED") : as_bad("FAILED"));
   return passed ? ExitCode::passed : ExitCode::verdict_failed;
 }
 

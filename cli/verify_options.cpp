@@ -157,6 +157,10 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       .add_option("--minimize", options.minimize,
                   "shrink an existing counterexample (a file, or the key of one in --out) further")
       ->group(results);
+  command
+      .add_flag("--coverage", options.names_coverage,
+                "name every feature of cases that was not reached, and what it takes")
+      ->group(results);
   command.add_flag("--json", options.prints_json, "print records instead of the table")
       ->group(results);
 }
@@ -195,9 +199,9 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options) {
 
 VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,
                               const std::vector<std::string>& typed_then) {
-  constexpr std::array<std::string_view, 9> may_change{
+  constexpr std::array<std::string_view, 10> may_change{
       "--resume",  "--out",          "--for",        "--cases", "--jobs",
-      "--timeout", "--memory-limit", "--in-process", "--json"};
+      "--timeout", "--memory-limit", "--in-process", "--json",  "--coverage"};
   std::vector<std::string> merged;
   const auto name_of_option = [](const std::string& option) {
     return option.substr(0, option.find('='));

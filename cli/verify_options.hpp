@@ -29,6 +29,7 @@ struct VerifyOptions {
   std::string minimize;
   std::filesystem::path out = "out";
   bool prints_json = false;
+  bool names_coverage = false;
   bool in_process = false;
   bool resumes = false;
   bool without_regressions = false;

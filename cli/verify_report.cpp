@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "cli/verdict_colour.hpp"
 #include "core/base/progress.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/shortfall.hpp"
@@ -22,15 +23,28 @@ std::string decided_by(const Failure& failure) {
   return fmt::format("by {} ({})", failure.law, law == nullptr ? "?" : name_of(law->layer));
 }
 
-std::string outcome(const KernelResult& result) {
+bool is_planted(const KernelResult& result) {
+  return result.kernel->role != KernelRole::kernel;
+}
+
+/// Nothing failed, and cases are missing: an interrupted campaign. A time limit asks for all cases
+/// until it is over.
+bool is_unfinished(const KernelResult& result, const CampaignOptions& campaign) {
+  return !result.failure &&
+         (campaign.time_limit || result.asked() < cases_of_shard(*result.kernel, campaign));
+}
+
+std::string outcome(const KernelResult& result, bool is_finished) {
+  if (!is_finished) return as_open("not finished");
   const std::string verdict(name_of(result.verdict()));
-  if (result.kernel->role == KernelRole::kernel) {
-    return result.failure ? fmt::format("{} {}", verdict, decided_by(*result.failure)) : verdict;
+  if (!is_planted(result)) {
+    if (result.failure) return as_bad(fmt::format("{} {}", verdict, decided_by(*result.failure)));
+    return result.verdict() == Verdict::passed ? as_good(verdict) : as_open(verdict);
   }
   const bool is_control = result.kernel->role == KernelRole::negative_control;
-  return fmt::format("{} {}{}", result.is_as_expected() ? "killed, as it must be," : "NOT KILLED",
-                     result.failure ? decided_by(*result.failure) : "",
-                     is_control ? ", negative control" : "");
+  return fmt::format(
+      "{} {}{}", result.is_as_expected() ? as_good("killed, as it must be,") : as_bad("NOT KILLED"),
+      result.failure ? decided_by(*result.failure) : "", is_control ? ", negative control" : "");
 }
 
 struct Column {
@@ -43,6 +57,13 @@ bool gives(const KernelInfo& kernel, std::string_view name) {
   const auto outputs = kernel.operation->outputs();
   const auto at = std::ranges::find(outputs, name, &TensorSpec::name);
   return at != outputs.end() && kernel.gives({static_cast<std::size_t>(at - outputs.begin())});
+}
+
+/// Largest error over its bound; `-` where the answer is the failure, or nothing was compared.
+std::string worst_ratio(const KernelResult& result, std::string_view output) {
+  const bool is_compared = gives(*result.kernel, output) && result.checks_of(Layer::bound) > 0;
+  if (result.failure || !is_compared) return "-";
+  return fmt::format("{:.3f}", result.worst_over_bound.of(output));
 }
 
 /// Of the operations of all kernels, one a name.
@@ -59,9 +80,6 @@ std::vector<const TensorSpec*> outputs_of(const std::vector<KernelResult>& resul
 }
 
 std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
-  const auto ratio = [](const KernelResult& result, double worst) {
-    return result.failure ? std::string("-") : fmt::format("{:.3f}", worst);
-  };
   std::vector<Column> columns{
       {"cases", [](const KernelResult& r) { return std::to_string(r.cases); }}};
   for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
@@ -70,10 +88,9 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
                        }});
   }
   for (const TensorSpec* output : outputs_of(results)) {
-    columns.push_back({fmt::format("{}/bound", output->label), [=](const KernelResult& r) {
-                         return gives(*r.kernel, output->name)
-                                    ? ratio(r, r.worst_over_bound.of(output->name))
-                                    : std::string("-");
+    columns.push_back({fmt::format("{}/bound", output->label),
+                       [name = std::string(output->name)](const KernelResult& r) {
+                         return worst_ratio(r, name);
                        }});
   }
   const auto add_if_any = [&](std::string title, std::int64_t KernelResult::*count) {
@@ -91,6 +108,29 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   return columns;
 }
 
+/// `case 7`; what comes before the drawn cases says what it is.
+std::string origin_of(const KernelResult& result, const std::vector<Regression>& regressions) {
+  if (result.failing_case >= 0) return fmt::format("case {}", result.failing_case);
+  const std::int64_t at = result.failing_case + std::ssize(regressions);
+  return fmt::format(
+      "{}, a counterexample of the past that every kernel gets first (--no-regressions leaves them "
+      "out)",
+      regressions[static_cast<std::size_t>(at)].name);
+}
+
+/// What no case reached, in one line; a few names, and where to find the others.
+std::string unreached_line(const Coverage& coverage) {
+  constexpr std::size_t most_named = 3;
+  const std::vector<std::string> missed = unreached(coverage);
+  if (missed.empty()) return {};
+  std::string line = "  not reached: " + missed.front();
+  for (std::size_t i = 1; i < std::min(most_named, missed.size()); ++i) line += ", " + missed[i];
+  if (missed.size() > most_named) {
+    line += fmt::format(" and {} more (--coverage names them)", missed.size() - most_named);
+  }
+  return line + '\n';
+}
+
 PhaseTimes total_times(const std::vector<KernelResult>& results) {
   PhaseTimes total{};
   for (const KernelResult& result : results) {
@@ -101,7 +141,8 @@ PhaseTimes total_times(const std::vector<KernelResult>& results) {
 
 }  // namespace
 
-void print_table(const std::vector<KernelResult>& results) {
+void print_table(const std::vector<KernelResult>& results, const CampaignOptions& campaign,
+                 bool is_complete) {
   std::size_t name_width = 6;
   for (const KernelResult& result : results) {
     name_width = std::max(name_width, result.kernel->name.size());
@@ -123,7 +164,7 @@ void print_table(const std::vector<KernelResult>& results) {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       fmt::print("  {:>{}}", columns[i].text(result), widths[i]);
     }
-    fmt::print("  {}\n", outcome(result));
+    fmt::print("  {}\n", outcome(result, is_complete || !is_unfinished(result, campaign)));
   }
 }
 
@@ -137,28 +178,25 @@ void print_shortfalls(const std::vector<KernelResult>& results) {
   }
 }
 
-void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options) {
+void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,
+                    bool planted, Trouble& trouble) {
   for (const KernelResult& result : results) {
-    if (!result.failure) continue;
-    const std::int64_t corpus_at =
-        result.failing_case + static_cast<std::int64_t>(options.campaign.regressions.size());
-    const std::string origin =
-        result.failing_case >= 0
-            ? fmt::format("case {}", result.failing_case)
-            : fmt::format("regression {}",
-                          options.campaign.regressions[static_cast<std::size_t>(corpus_at)].name);
-    const bool planted = result.kernel->role != KernelRole::kernel;
-    fmt::print("\n{}, {} {}:\n{}", planted ? "killed as it must be" : "FAILED",
-               result.is_shrunk ? "shrunk from" : "not shrunk,", origin,
+    if (!result.failure || is_planted(result) != planted) continue;
+    fmt::print("\n{}, {} {}:\n{}", planted ? as_good("killed as it must be") : as_bad("FAILED"),
+               result.is_shrunk ? "shrunk from" : "not shrunk,",
+               origin_of(result, options.campaign.regressions),
                describe(*result.failure, *result.kernel));
-    const std::filesystem::path path =
-        write_counterexample(options.out / "counterexamples", *result.failure,
-                             result.kernel->executor, options.inputs_file);
-    fmt::print("  replay   ./attest replay {}\n", path.string());
+    const auto folder = options.out / "counterexamples";
+    std::filesystem::path path;
+    const bool is_kept = trouble.tries([&] {
+      path = write_counterexample(folder, *result.failure, result.kernel->executor,
+                                  options.inputs_file);
+    });
+    if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
   }
 }
 
-void print_summary(const std::vector<KernelResult>& results, double seconds) {
+void print_summary(const std::vector<KernelResult>& results, double seconds, bool names_coverage) {
   std::int64_t cases = 0, regressions = 0, certified = 0;
   double worst_certificate = 0;
   Coverage coverage;
@@ -182,6 +220,13 @@ void print_summary(const std::vector<KernelResult>& results, double seconds) {
       "estimate)\n",
       certified, worst_certificate);
   fmt::print("{}", to_string(coverage));
+  const bool has_failed = std::ranges::any_of(
+      results, [](const KernelResult& r) { return r.failure && !is_planted(r); });
+  if (names_coverage) {
+    fmt::print("{}", unreached_text(coverage));
+  } else if (!has_failed) {  // a kernel that failed gets no later cases
+    fmt::print("{}", unreached_line(coverage));
+  }
 }
 
 Record record_of(const KernelResult& result, const VerifyOptions& options, double seconds,

@@ -19,6 +19,36 @@ check "and it is said why" has empty.log "o5_deferred: inconclusive: no case was
 "$attest" verify --kernel 'o5*' --law within_bound --max-len 20 --max-head-dim 16 --cases 3 --out few >few.log 2>&1
 check "what a kernel claims and no case tested is named" has few.log "o5_deferred: claimed and not tested: "
 
+unreached() { grep -c '^  not reached' "$1"; }
+check "what no case reached is one line" [ "$(unreached few.log)" -eq 1 ]
+check "which says how to see all of it" has few.log "(--coverage names them)"
+"$attest" verify --kernel 'o5*' --law guards_untouched --max-len 20 --cases 3 --coverage --out all >all.log 2>&1
+check "and then it is many" [ "$(unreached all.log)" -gt 9 ]
+check "what was not compared has no ratio" grep -qE '^o5_deferred +cpu .* - +- +yes  passed$' all.log
+check "and what was has one" grep -qE '^o5_deferred +cpu .* [0-9]\.[0-9]{3} +[0-9]\.[0-9]{3} +yes  passed$' few.log
+
+# A full disk: a record file that takes nothing, and a limit on the size of files.
+mkdir full
+ln -s /dev/full full/verify.jsonl
+"$attest" verify "${options[@]}" --cases 9 --out full >full.log 2>full.err
+check "a full disk is the machine's fault" [ $? -eq 3 ]
+check "but the table is printed" grep -qE '^o5_deferred .* passed$' full.log
+check "and nothing is said to be kept or passed" sh -c '! grep -qE "^(PASSED|records)" full.log'
+check "it is said what could not be written" has full.err "attest: full/verify.jsonl: cannot write"
+(trap '' XFSZ; ulimit -f 1; "$attest" verify "${options[@]}" --cases 9 --out limited 2>&1; echo "exit code $?") | cat >limited.log
+check "also where not even the state can be written" has limited.log "exit code 3"
+check "the table is printed then, too" grep -qE '^o5_deferred .* passed$' limited.log
+
+# Colours: on a terminal alone, and only where they are wanted.
+on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$@" </dev/null; }
+escapes() { grep -c $'\e\[3[0-9]m' "$1"; }
+quick=("$attest" verify "${options[@]}" --cases 9 --out quick)
+TERM=xterm on_terminal env -u NO_COLOR "${quick[@]}" >colours.log 2>&1
+check "verdicts have colours on a terminal: two of the table, two heads" [ "$(escapes colours.log)" -eq 4 ]
+TERM=xterm NO_COLOR=1 on_terminal "${quick[@]}" >plain.log 2>&1
+check "none with NO_COLOR" [ "$(escapes plain.log)" -eq 0 ]
+check "none in a file" [ "$(escapes whole.log)" -eq 0 ]
+
 "$attest" verify "${options[@]}" --cases 1000000 --out killed >killed.log 2>&1 &
 victim=$!
 begun killed "$victim"
@@ -43,6 +73,8 @@ begun stopped "$victim"
 kill -TERM "$victim"; wait "$victim"
 check "an interrupted campaign ends with 130" [ $? -eq 130 ]
 check "the table shows what was done" has stopped.log "o5_deferred"
+check "what is not finished has not passed" has stopped.log "not finished"
+check "and nothing is called passed" sh -c '! grep -qi "passed$" stopped.log'
 check "it says how to go on" has stopped.log "attest verify --resume --out stopped"
 
 example=$(ls whole/counterexamples/*.json)

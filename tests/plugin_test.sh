@@ -107,6 +107,9 @@ done
 verify "$plugins/wrong_answer.so"
 check "a wrong answer is a failure" is "$status" 1
 check "the bound finds it" has "$out" "within_bound"
+check "the failure stands behind the table" is "$(grep -nE '^(kernel  |FAILED, )' <<<"$out" | sed 's/[ ,].*//;s/.*://' | tr '\n' ' ')" "kernel FAILED "
+check "a counterexample of the past says what it is" has "$out" "a counterexample of the past that every kernel gets first"
+check "nothing is said of what a kernel that failed did not reach" is "$(grep -c 'not reached' <<<"$out")" 0
 verify "$plugins/not_deterministic.so" --every-law
 check "a false claim of determinism is a failure" is "$status" 1
 check "by a law of equal bits" has "$out" "_bitwise (exact layer)"
@@ -189,6 +192,8 @@ run replay <(echo '{"law": "*"}')
 check "a bad counterexample stays bad input" is "$status" 2
 
 if [[ $("$attest" doctor) == *"gpu        not available"* ]]; then
+  run list --plugin "$plugins/cuda_kernel.so"
+  check "a list marks what cannot run here, before anything else is said of it" has "$out" "fp32            [not on this machine: "
   verify "$plugins/cuda_kernel.so"
   check "a CUDA kernel without a GPU is trouble with the machine" is "$status" 3
   check "with one line" is "$(wc -l <"$scratch/err.txt")" 1

@@ -29,37 +29,42 @@ std::vector<std::string> unreached(const Coverage& coverage) {
 }
 
 std::string to_string(const Coverage& coverage) {
-  std::size_t reached = 0;
   std::vector<std::pair<std::int64_t, std::string>> counts;
-  std::vector<std::pair<std::string, std::string>> elsewhere;  // what it takes, features
   for (const Feature& feature : all_features()) {
     const auto found = coverage.find(feature.name);
-    const std::int64_t count = found == coverage.end() ? 0 : found->second;
-    if (count > 0) {
-      ++reached;
-      counts.emplace_back(count, feature.name);
-    } else if (!feature.needs.empty()) {
-      if (elsewhere.empty() || elsewhere.back().first != feature.needs) {
-        elsewhere.emplace_back(feature.needs, feature.name);
-      } else {
-        elsewhere.back().second += ", " + feature.name;
-      }
+    if (found != coverage.end() && found->second > 0) {
+      counts.emplace_back(found->second, feature.name);
     }
   }
   std::ranges::sort(counts);
   std::string text =
-      fmt::format("coverage: {} of {} features reached", reached, all_features().size());
+      fmt::format("coverage: {} of {} features reached", counts.size(), all_features().size());
   std::string separator = "; rarest: ";
   for (std::size_t i = 0; i < std::min<std::size_t>(3, counts.size()); ++i) {
     text += fmt::format("{}{} ({})", separator, counts[i].second, counts[i].first);
     separator = ", ";
   }
-  text += '\n';
+  return text + '\n';
+}
+
+std::string unreached_text(const Coverage& coverage) {
+  std::vector<std::pair<std::string, std::string>> elsewhere;  // what it takes, features
+  for (const Feature& feature : all_features()) {
+    const auto found = coverage.find(feature.name);
+    if (feature.needs.empty() || (found != coverage.end() && found->second > 0)) continue;
+    if (elsewhere.empty() || elsewhere.back().first != feature.needs) {
+      elsewhere.emplace_back(feature.needs, feature.name);
+    } else {
+      elsewhere.back().second += ", " + feature.name;
+    }
+  }
+  std::string text;
   for (const auto& [needs, names] : elsewhere) {
     text += fmt::format("  not reached, needs {}: {}\n", needs, names);
   }
-  for (const std::string& name : unreached(coverage))
+  for (const std::string& name : unreached(coverage)) {
     text += fmt::format("  not reached: {}\n", name);
+  }
   return text;
 }
 

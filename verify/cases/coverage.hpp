@@ -32,7 +32,9 @@ struct Feature {
 using Coverage = std::map<std::string, std::int64_t>;
 /// Features that no case had although every default run should, in the order of all_features().
 [[nodiscard]] std::vector<std::string> unreached(const Coverage& coverage);
-/// A few lines: the number of features reached, those that were rare and those that were missed.
+/// A line: the number of features reached, and those that were rare.
 [[nodiscard]] std::string to_string(const Coverage& coverage);
+/// A line for each that was missed; one for all of those that take the same to be reached.
+[[nodiscard]] std::string unreached_text(const Coverage& coverage);
 
 }  // namespace attest
