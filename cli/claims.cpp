@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/ledger_here.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
@@ -26,28 +27,19 @@ struct ClaimsOptions {
   bool markdown = false;
 };
 
-/// The repository: the nearest folder above the program, or above the current one, with a ledger.
-fs::path find_tree() {
-  std::error_code ignored;
-  for (const fs::path& start : {fs::read_symlink("/proc/self/exe", ignored), fs::current_path()}) {
-    for (fs::path folder = start; folder.has_relative_path(); folder = folder.parent_path()) {
-      if (fs::is_regular_file(folder / "experiments/claims/ids.yaml", ignored)) return folder;
-    }
-  }
+fs::path tree_of(const ClaimsOptions& options) {
+  if (!options.tree.empty()) return options.tree;
+  if (const auto tree = find_tree()) return *tree;
   throw InvalidInput(
       "no ledger (experiments/claims) above the program or the current folder; --tree DIR names "
       "the repository");
 }
 
 ExitCode claims(const ClaimsOptions& options) {
-  const fs::path tree = options.tree.empty() ? find_tree() : fs::path(options.tree);
-  const Ledger ledger = read_ledger(tree / "experiments/claims");
+  const fs::path tree = tree_of(options);
+  const Ledger ledger = read_ledger(ledger_folder(tree));
   std::vector<const LedgerRow*> rows;
-  std::vector<std::string> ids;
-  for (const LedgerRow& row : ledger.rows) {
-    ids.push_back(row.id);
-    ids.emplace_back(base_id(row.id));
-  }
+  const std::vector<std::string> ids = ids_of(ledger);
   require_matches({"--id", "id of the ledger", "attest claims"}, options.ids, ids);
   for (const LedgerRow& row : ledger.rows) {
     const bool is_wanted =

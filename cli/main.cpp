@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -31,6 +32,12 @@ void require_known_subcommand(const CLI::App& app, int argc, char** argv) {
   std::erase(names, "worker");  // of attest's own processes
   throw attest::InvalidInput(fmt::format("'{}' is no subcommand; {}", attest::printable(argv[1]),
                                          attest::near_or_all(argv[1], names)));
+}
+
+int print_help(const CLI::App& app, const CLI::ParseError& asked) {
+  (void)app.exit(asked);
+  if (std::cout.flush()) return static_cast<int>(attest::ExitCode::passed);
+  return report(attest::ExitCode::machine, "", "standard output: the help cannot be written");
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ int main(int argc, char** argv) {
     }
     return code;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) return print_help(app, error);
     return report(
         ExitCode::bad_input, "",
         fmt::format("{} (attest --help lists the subcommands and their options)", error.what()));

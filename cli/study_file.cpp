@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "cli/ledger_here.hpp"
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
+#include "core/base/text_file.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 #include "experiments/study/shipped_studies.hpp"
@@ -31,6 +32,21 @@ const GpuModel& model_of(const std::string& gpu_name, const std::string& named) 
   return gpu_model_from_name(named);
 }
 
+/// Says on stderr which claims of the study the ledger has not; a program without one cannot tell.
+bool has_known_claims(const StudySpec& spec, const std::string& file) {
+  const auto tree = spec.claims.empty() ? std::nullopt : find_tree();
+  if (!tree) return true;
+  const std::vector<std::string> ids = ids_of(read_ledger(ledger_folder(*tree)));
+  bool are_known = true;
+  for (const std::string& claim : spec.claims) {
+    if (std::ranges::find(ids, claim) != ids.end()) continue;
+    fmt::print(stderr, "{}: 'claims' has '{}', no id of the ledger; see attest claims\n", file,
+               printable(claim));
+    are_known = false;
+  }
+  return are_known;
+}
+
 }  // namespace
 
 std::string study_text(const std::string& file) {
@@ -44,17 +60,8 @@ std::string study_text(const std::string& file) {
         "{}: no such file or shipped study; {}", printable(file),
         near.empty() ? "see attest list studies" : fmt::format("near: {}", fmt::join(near, ", "))));
   }
-  // A device or a pipe may never end.
-  constexpr std::uintmax_t most_bytes = 1 << 20;
-  if (!std::filesystem::is_regular_file(file, none)) {
-    throw InvalidInput(fmt::format("{}: is no regular file", printable(file)));
-  }
-  if (std::filesystem::file_size(file, none) > most_bytes) {
-    throw InvalidInput(fmt::format("{}: is larger than 1 MiB", printable(file)));
-  }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InvalidInput(fmt::format("{}: cannot be read", printable(file)));
-  return {std::istreambuf_iterator<char>(stream), {}};
+  constexpr std::size_t most_bytes = 1 << 20;
+  return read_text_file(file, most_bytes);
 }
 
 std::optional<StudySpec> study_or_complaints(const std::string& text, const std::string& file) {
@@ -62,6 +69,7 @@ std::optional<StudySpec> study_or_complaints(const std::string& text, const std:
   for (const StudyError& error : parsed.errors) {
     fmt::print(stderr, "{}\n", to_string(error, file));
   }
+  if (parsed.spec && !has_known_claims(*parsed.spec, file)) return std::nullopt;
   return std::move(parsed.spec);
 }
 

@@ -10,6 +10,7 @@ mkfifo pipe
 printf 'question: caf\xe9?\nkernels: k1_naive\n' >latin1.yaml
 printf 'question: Q?\nkernels: k1_naive\ntarget_confidence: 200%%\n' >confident.yaml
 printf 'question: Q?\nkernels: k1_naive\nmetrics: [error.rsme]\n' >metric.yaml
+printf 'question: Q?\nkernels: k1_naive\nclaims: [Q0.1, Z99]\n' >claim.yaml
 
 # Part of the line | arguments. Words of arguments are split by the shell's rules.
 table() {
@@ -36,6 +37,7 @@ not in range 0 to 18446744073709551615 | verify --seed 0x1
 : not a file | replay folder
 : not a file | replay nothing.json
 : not a file | replay pipe
+/proc/self/mem: cannot be read: Input/output error | replay /proc/self/mem
 plan field 'query_tile' is '0'; allowed: a whole number from 1 | explain k1_naive --plan qt0
 plan: 'x9' is unknown | explain k1_naive --plan x9
 problem: it is empty | explain k1_naive --problem ''
@@ -59,6 +61,7 @@ pipe: is no regular file | study check pipe
 folder: is no regular file | study check folder
 latin1.yaml:1:1: the line is not UTF-8 | study check latin1.yaml
 confident.yaml:3:20: 'target_confidence' is 200%; allowed: above 0% and below 100% | study check confident.yaml
+claim.yaml: 'claims' has 'Z99', no id of the ledger; see attest claims | study check claim.yaml
 metric.yaml:3:11: 'metrics' is 'error.rsme' | study check metric.yaml
 --time-budget is 'never'; allowed: a positive time | study run block_size --time-budget never
 --id 'Z99' matches no id of the ledger | claims --id Z99 --tree TREE
@@ -89,8 +92,15 @@ check "the launcher has the program's subcommands" diff <(tr ' ' '\n' <<<"$progr
   <("$attest" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
 check "a version" grep -qE '^attest at commit [0-9a-f]{12}' <("$attest" --version)
 
+# A pipe from another command ends, whatever its name.
+printf 'question: Q?\nkernels: k1_naive\n' >good.yaml
+from_pipe() { "$attest" study check "$1" <&0 | grep -qF '1 points of k1_naive'; }
+check "a study from standard input" from_pipe /dev/stdin < <(cat good.yaml)
+check "a study from a command" from_pipe <(cat good.yaml)
+
 # Where nothing can be written it is the machine's fault.
 on_full_disk() { "$attest" "$@" >/dev/full 2>err; [ $? -eq 3 ] && [ "$(wc -l <err)" -eq 1 ]; }
 check "a full disk: list" on_full_disk list laws
+check "a full disk: help" on_full_disk verify --help
 check "a full disk: explain" on_full_disk explain k1_naive --problem 'n16 d8'
 exit $((failures > 0))

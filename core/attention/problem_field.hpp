@@ -58,7 +58,7 @@ struct ProblemField {
   /// In text before the value, and `/` behind the field before; empty: a choice, whose names are
   /// parts of their own.
   std::string_view prefix = {};
-  std::string_view example = {};   ///< a part of a text
+  std::string_view example = {};   ///< a part of a text; empty where the choices are all
   bool is_always_written = false;  ///< in text; others where they have not their default
   std::string_view axis = {};      ///< name of the axis in studies; empty: `name`
   bool is_axis = true;             ///< false: no axis, as studies time attention alone

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/json_limits.hpp"
 #include "core/base/text.hpp"
+#include "core/base/text_file.hpp"
 #include "core/base/whole_file.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"
@@ -78,10 +77,8 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
     throw InvalidInput(
         fmt::format("{}: not a file; attest verify writes counterexamples/<key>.json", where));
   }
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw MachineError(fmt::format("cannot read {}", where));
-  return counterexample_from_json(text, where);
+  constexpr std::size_t most_bytes = 16 << 20;
+  return counterexample_from_json(read_text_file(path, most_bytes), where);
 }
 
 Counterexample counterexample_from_json(std::string_view text, const std::string& where) {
