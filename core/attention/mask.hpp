@@ -46,7 +46,8 @@ ATTEST_HOST_DEVICE constexpr bool is_window(Mask mask) {
 }
 
 /// The keys that a query sees by its position: the definition that answers, bounds and laws ask.
-/// Kernels may count in their own way, and are held to this one. Neither end of the range falls as `query` grows. An empty range has begin == end.
+/// Kernels may count in their own way, and are held to this one. Neither end of the range falls as
+/// `query` grows. An empty range has begin == end.
 ATTEST_HOST_DEVICE constexpr KeyRange visible_range(Mask mask, Window window,
                                                     std::int64_t query_len, std::int64_t key_len,
                                                     std::int64_t query) {

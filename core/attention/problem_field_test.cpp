@@ -1,5 +1,6 @@
 #include "core/attention/problem_field.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -89,8 +90,8 @@ TEST(ProblemFields, AnUnknownPartOfATextIsAnsweredWithAPartForEach) {
   const std::string complaint = complaint_of([] { (void)problem_from_string("x8"); });
   for (const ProblemField& field : problem_fields()) {
     if (field.prefix.empty()) {  // words, all of them
-      for (const std::string& choice : field.choices) {
-        EXPECT_NE(complaint.find(' ' + choice), std::string::npos) << complaint;
+      for (const std::string_view choice : field.choices) {
+        EXPECT_NE(complaint.find(fmt::format(" {}", choice)), std::string::npos) << complaint;
       }
       continue;
     }
