@@ -45,7 +45,7 @@ problem: 'b9' gives batch a second time | explain k1_naive --problem 'b8 b9'
 problem: 'q4' gives query_len a second time | explain k1_naive --problem 'n8 q4'
 kernel 'k1_niave' is unknown | explain k1_niave
 problem: 'caussal' is unknown; near: causal_top_left, causal_bottom_right | explain k1_naive --problem 'n8 caussal'
-none or causal_top_left or causal_bottom_right | explain k1_naive --problem 'n8 diagonal'
+a mask (none, causal_top_left, causal_bottom_right, window_top_left, window_bottom_right) | explain k1_naive --problem 'n8 diagonal'
 on --device a100: it takes instructions of sm_90, and A100 SXM, 80 GB is sm_80 | explain fa3_wgmma --device a100
 on --device t4: it takes instructions of sm_80, and T4 is sm_75 | explain k10_wide_tiles --device t4
 device 'b200' is unknown | explain k1_naive --device b200

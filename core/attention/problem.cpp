@@ -32,8 +32,9 @@ constexpr std::string_view both_lengths = "n", both_lengths_example = "n4096 (bo
   for (const ProblemField& field : problem_fields()) {
     const bool is_word = field.kind() == FieldKind::choice && field.prefix.empty();
     if (is_word) words.insert(words.end(), field.choices.begin(), field.choices.end());
-    examples.push_back(is_word ? fmt::format("{}", fmt::join(field.choices, " or "))
-                               : std::string(field.example));
+    const std::string names =
+        is_word ? fmt::format(" ({})", fmt::join(field.choices, ", ")) : std::string();
+    examples.push_back(fmt::format("{}{}", field.example, names));
   }
   if (const auto near = near_names(part, words); !near.empty()) {
     throw InvalidInput(

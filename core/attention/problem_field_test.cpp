@@ -91,8 +91,11 @@ TEST(ProblemFields, AnUnknownPartOfATextIsAnsweredWithAPartForEach) {
     EXPECT_NE(complaint.find(' ' + std::string(field.example)), std::string::npos) << complaint;
     const std::size_t value = field.example.rfind(field.prefix) + field.prefix.size();
     const bool is_part = value_from(field, field.example.substr(value)).has_value();
-    // A choice without a prefix is described instead: there may be many.
     EXPECT_EQ(is_part, !field.prefix.empty()) << field.example;
+    if (!field.prefix.empty()) continue;
+    for (const std::string_view choice : field.choices) {  // each is a part by itself
+      EXPECT_NE(complaint.find(choice), std::string::npos) << complaint;
+    }
   }
 }
 
