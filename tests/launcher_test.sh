@@ -175,6 +175,24 @@ run report x
 check "an environment in a tree of somebody else's is the machine's fault" is "$status" 3
 check "in one line" is "$err" "attest: no Python environment for notebooks and reports: cannot write to $tree/build"
 rmdir "$tree/build/.venv-lock"
+mv "$tree/build/venv" "$scratch/venv"
+mkdir "$tree/build/venv.log"  # as a file of somebody else's, in a folder that is shared: it cannot be written
+run report x
+check "a log of somebody else's is the machine's fault" is "$status" 3
+check "in one line, too" is "$err" "attest: no Python environment for notebooks and reports: cannot write to $tree/build/venv or $tree/build/venv.log"
+rmdir "$tree/build/venv.log"
+mv "$scratch/venv" "$tree/build/venv"
+
+later touch "$tree/core/a.cpp"
+mv "$tree/build/release/launcher.log" "$scratch/launcher.log"
+mkdir "$tree/build/release/launcher.log"
+for words in verify "install style"; do
+  run $words
+  check "'./attest $words' with a log of somebody else's ends with 3" is "$status" 3
+  check "'./attest $words' says so in one line" is "$err" "attest: cannot write to $tree/build/release/launcher.log"
+done
+rmdir "$tree/build/release/launcher.log"
+run verify
 
 ATTEST_PRESET=asan run verify
 check "another preset has its own build" called "cmake --preset asan"
