@@ -28,7 +28,7 @@ printf '#!/usr/bin/env bash\nprintf "<%%s>" ran "$@"\nexit 7\n' >"$2/bin/attest"
 chmod +x "$2/bin/attest"
 E2
 stub ctest <<'E2'
-case " $* " in *" -N "*) echo "Total Tests: 17"; exit ;; esac
+case " $* " in *" -N "*--exclude-regex*) echo "Total Tests: 12"; exit ;; *" -N "*) echo "Total Tests: 17"; exit ;; esac
 echo "ctest $*" >>"$CALLS"; echo "100% tests passed"; [ ! -e "$BROKEN" ] || exit 8
 E2
 stub ninja </dev/null
@@ -210,7 +210,13 @@ check "help on reports makes no environment" is "$out" "usage: attest report"
 run test --quick -j 2
 check "the quick tier leaves tests out" called "--exclude-regex ^(mutants|"
 check "and passes arguments on" called "-j 2"
-check "and says what it left out" has "$err" "left out, for they are slow: 17 tests"
+check "and says how many of those that were asked for it left out" has "$err" "left out, for they are slow: 5 tests"
+run test -R core --quick
+check "--quick may stand behind other arguments" called "-R core --exclude-regex ^(mutants|"
+run test --quick -E '^core'
+check "--quick and -E both leave out" grep -qE -- "-E \^core --exclude-regex \^\(mutants.*CountsInLaunches\|\^core$" "$CALLS"
+run test -E --quick
+check "a value is a value" called "-E --quick"
 
 run test -R core
 check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
