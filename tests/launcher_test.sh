@@ -144,6 +144,7 @@ check "a symbolic link finds the tree that is built" not_called cmake
 launcher=("$tree/attest")
 
 mkdir -p "$tree/notebooks" "$tree/build/venv/bin"
+cp -r -- "$repository/notebooks/attest_book" "$tree/notebooks/attest_book"
 printf '#!/usr/bin/env bash\n[ ! -e "$BROKEN" ] || exit 3\n' >"$tree/notebooks/make_environment"
 printf '#!/usr/bin/env bash\n[ "$1" = -c ] || printf "<%%s>" "$PYTHONPATH" "$@"\n' >"$tree/build/venv/bin/python"
 chmod +x "$tree/notebooks/make_environment" "$tree/build/venv/bin/python"
@@ -202,10 +203,28 @@ check "an unknown preset is named with the allowed ones" has "$err" "'fast', but
 
 asked after
 check "it is all the same before the first build and after it" cmp "$scratch/said_before" "$scratch/said_after"
-mkdir -p "$tree/notebooks/attest_book"
-echo 'print("usage: attest report")' >"$tree/notebooks/attest_book/__main__.py"
-run report --help
-check "help on reports makes no environment" is "$out" "usage: attest report"
+printf '#!/usr/bin/env bash\necho "made an environment" >>"$CALLS"\n' >"$tree/notebooks/make_environment"
+for words in "report --help" "notebooks -h"; do
+  run $words
+  check "'./attest $words' ends with 0" is "$status" 0
+  check "'./attest $words' helps" has "$out" "usage: attest ${words% *}"
+  check "'./attest $words' makes no environment" is "$(<"$CALLS")" ""
+done
+while IFS='|' read -r words message; do
+  run $words
+  check "'./attest $words' is bad input" is "$status" 2
+  check "'./attest $words' gets one line" is "$(wc -l <"$scratch/err")" 1
+  check "'./attest $words' says why" has "$err" "$message"
+  check "'./attest $words' makes no environment" is "$(<"$CALLS")" ""
+done <<'END'
+report|attest: report takes one results folder
+report a --bogus|attest: report: '--bogus' is unknown; allowed: --help, --fail-if-slower, --errors
+report --out|attest: report: argument --out: expected one argument (./attest report --help)
+report a --fail-if-slower 3|attest: --fail-if-slower is '3'; allowed: a share such as 3%
+notebooks --bogus|attest: notebooks: '--bogus' is unknown; allowed: --help, --out
+END
+run report a
+check "a report makes the environment" called "made an environment"
 
 run test --quick -j 2
 check "the quick tier leaves tests out" called "--exclude-regex ^(mutants|"
