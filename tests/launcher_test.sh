@@ -28,7 +28,7 @@ printf '#!/usr/bin/env bash\nprintf "<%%s>" ran "$@"\nexit 7\n' >"$2/bin/attest"
 chmod +x "$2/bin/attest"
 E2
 stub ctest <<'E2'
-case " $* " in *" -N "*) echo "Total Tests: 17"; exit ;; esac
+case " $* " in *" -N "*--exclude-regex*) echo "Total Tests: 12"; exit ;; *" -N "*) echo "Total Tests: 17"; exit ;; esac
 echo "ctest $*" >>"$CALLS"; echo "100% tests passed"; [ ! -e "$BROKEN" ] || exit 8
 E2
 stub ninja </dev/null
@@ -144,6 +144,7 @@ check "a symbolic link finds the tree that is built" not_called cmake
 launcher=("$tree/attest")
 
 mkdir -p "$tree/notebooks" "$tree/build/venv/bin"
+cp -r -- "$repository/notebooks/attest_book" "$tree/notebooks/attest_book"
 printf '#!/usr/bin/env bash\n[ ! -e "$BROKEN" ] || exit 3\n' >"$tree/notebooks/make_environment"
 printf '#!/usr/bin/env bash\n[ "$1" = -c ] || printf "<%%s>" "$PYTHONPATH" "$@"\n' >"$tree/build/venv/bin/python"
 chmod +x "$tree/notebooks/make_environment" "$tree/build/venv/bin/python"
@@ -175,6 +176,24 @@ run report x
 check "an environment in a tree of somebody else's is the machine's fault" is "$status" 3
 check "in one line" is "$err" "attest: no Python environment for notebooks and reports: cannot write to $tree/build"
 rmdir "$tree/build/.venv-lock"
+mv "$tree/build/venv" "$scratch/venv"
+mkdir "$tree/build/venv.log"  # as a file of somebody else's, in a folder that is shared: it cannot be written
+run report x
+check "a log of somebody else's is the machine's fault" is "$status" 3
+check "in one line, too" is "$err" "attest: no Python environment for notebooks and reports: cannot write to $tree/build/venv or $tree/build/venv.log"
+rmdir "$tree/build/venv.log"
+mv "$scratch/venv" "$tree/build/venv"
+
+later touch "$tree/core/a.cpp"
+mv "$tree/build/release/launcher.log" "$scratch/launcher.log"
+mkdir "$tree/build/release/launcher.log"
+for words in verify "install style"; do
+  run $words
+  check "'./attest $words' with a log of somebody else's ends with 3" is "$status" 3
+  check "'./attest $words' says so in one line" is "$err" "attest: cannot write to $tree/build/release/launcher.log"
+done
+rmdir "$tree/build/release/launcher.log"
+run verify
 
 ATTEST_PRESET=asan run verify
 check "another preset has its own build" called "cmake --preset asan"
@@ -184,15 +203,39 @@ check "an unknown preset is named with the allowed ones" has "$err" "'fast', but
 
 asked after
 check "it is all the same before the first build and after it" cmp "$scratch/said_before" "$scratch/said_after"
-mkdir -p "$tree/notebooks/attest_book"
-echo 'print("usage: attest report")' >"$tree/notebooks/attest_book/__main__.py"
-run report --help
-check "help on reports makes no environment" is "$out" "usage: attest report"
+printf '#!/usr/bin/env bash\necho "made an environment" >>"$CALLS"\n' >"$tree/notebooks/make_environment"
+for words in "report --help" "notebooks -h"; do
+  run $words
+  check "'./attest $words' ends with 0" is "$status" 0
+  check "'./attest $words' helps" has "$out" "usage: attest ${words% *}"
+  check "'./attest $words' makes no environment" is "$(<"$CALLS")" ""
+done
+while IFS='|' read -r words message; do
+  run $words
+  check "'./attest $words' is bad input" is "$status" 2
+  check "'./attest $words' gets one line" is "$(wc -l <"$scratch/err")" 1
+  check "'./attest $words' says why" has "$err" "$message"
+  check "'./attest $words' makes no environment" is "$(<"$CALLS")" ""
+done <<'END'
+report|attest: report takes one results folder
+report a --bogus|attest: report: '--bogus' is unknown; allowed: --help, --fail-if-slower, --errors
+report --out|attest: report: argument --out: expected one argument (./attest report --help)
+report a --fail-if-slower 3|attest: --fail-if-slower is '3'; allowed: a share such as 3%
+notebooks --bogus|attest: notebooks: '--bogus' is unknown; allowed: --help, --out
+END
+run report a
+check "a report makes the environment" called "made an environment"
 
 run test --quick -j 2
 check "the quick tier leaves tests out" called "--exclude-regex ^(mutants|"
 check "and passes arguments on" called "-j 2"
-check "and says what it left out" has "$err" "left out, for they are slow: 17 tests"
+check "and says how many of those that were asked for it left out" has "$err" "left out, for they are slow: 5 tests"
+run test -R core --quick
+check "--quick may stand behind other arguments" called "-R core --exclude-regex ^(mutants|"
+run test --quick -E '^core'
+check "--quick and -E both leave out" grep -qE -- "-E \^core --exclude-regex \^\(mutants.*CountsInLaunches\|\^core$" "$CALLS"
+run test -E --quick
+check "a value is a value" called "-E --quick"
 
 run test -R core
 check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"

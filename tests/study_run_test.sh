@@ -141,6 +141,13 @@ if ! "$attest" study run tiny.yaml --executor gpu --out gpu >gpu.log 2>gpu.err; 
   check "a GPU that is not there leaves no folder behind" [ ! -e gpu ]
 fi
 
+for budget in 5min '5 min' 90s 0.5h; do
+  "$attest" study run tiny.yaml --out "budget $budget" --shard 1/500 --time-budget "$budget" >budget.log 2>&1
+  check "a time budget of $budget is one, in a file as on the command line" [ $? -eq 0 ]
+  sed "s/^time_budget: .*/time_budget: $budget/" tiny.yaml >budget.yaml
+  "$attest" study check budget.yaml >budget.log 2>&1
+  check "a file may give $budget, too" [ $? -eq 0 ]
+done
 for bad in "--shard 3/2" "--time-budget never" "--executor tpu"; do
   # shellcheck disable=SC2086
   "$attest" study run tiny.yaml $bad --out bad >bad.log 2>&1

@@ -50,22 +50,29 @@ def share(text):
     return float(text[:-1]) / 100
 
 
-def report(arguments):
+def check_report(arguments):
+    """Raises BadInput for options that do not go together."""
+    limit = share(arguments.fail_if_slower)
     if arguments.errors:
         if arguments.folders:
             raise BadInput(f"report takes a results folder or --errors, not both: {arguments.folders[0]}")
-        return report_errors(arguments)
+        return
     for option in ("plugin", "problem", "executor"):
         if getattr(arguments, option):
             raise BadInput(f"--{option} belongs to report --errors KERNEL")
     if not arguments.folders:
         raise BadInput("report takes one results folder, two to compare, or --errors KERNEL")
-    from attest_book import compare, study, study_report
     if len(arguments.folders) > 2:
         raise BadInput(f"report takes one results folder, or two to compare, not {len(arguments.folders)}")
-    limit = share(arguments.fail_if_slower)
     if limit is not None and len(arguments.folders) != 2:
         raise BadInput("--fail-if-slower compares two results folders: report A B --fail-if-slower 3%")
+
+
+def report(arguments):
+    if arguments.errors:
+        return report_errors(arguments)
+    from attest_book import compare, study, study_report
+    limit = share(arguments.fail_if_slower)
     studies = [study.read(folder) for folder in arguments.folders]
     which, name = (study_report, studies[0].title()) if len(studies) == 1 else (compare, "comparison")
     made = which.page(*studies).html()
@@ -81,13 +88,21 @@ def report(arguments):
     return 1 if slower else 0
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the program does, instead of a usage that knows two subcommands only."""
+
+    def error(self, message):
+        raise BadInput(f"{self.prog.removeprefix('attest ')}: {message} (./{self.prog} --help)")
+
+
 def parser():
-    top = argparse.ArgumentParser(prog="attest")
-    commands = top.add_subparsers(dest="command", required=True)
+    top = Parser(prog="attest")
+    top.add_argument("--parse-only", action="store_true", help=argparse.SUPPRESS)  # of the launcher, before it makes an environment
+    commands = top.add_subparsers(dest="command", required=True, metavar="SUBCOMMAND")
     command = commands.add_parser("notebooks", help="run notebooks and write each as one HTML file")
     command.add_argument("names", nargs="*", metavar="NAME", help="for example ladder; all when none is named")
     command.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/notebooks"), help="folder, out/notebooks if not given")
-    command.set_defaults(run=notebooks)
+    command.set_defaults(run=notebooks, check=lambda _: None, options=command)
     command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
     command.add_argument("folders", nargs="*", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
     command.add_argument("--fail-if-slower", metavar="3%%", help="with two folders: exit code 1 when a point is slower in the second by more than that, and its interval leaves out 1")
@@ -96,14 +111,24 @@ def parser():
     command.add_argument("--problem", help="with --errors: 'h2 n512 d64' if not given; an element type in it leaves out the others")
     command.add_argument("--executor", help="with --errors: auto, gpu, simt or cpu")
     command.add_argument("--out", type=pathlib.Path, metavar="FILE", help="the page, a file of out/reports named after the study and the machine if not given")
-    command.set_defaults(run=report)
+    command.set_defaults(run=report, check=check_report, options=command)
     return top
 
 
+def parsed():
+    """The arguments. Raises BadInput."""
+    arguments, unknown = parser().parse_known_args()
+    if unknown:
+        allowed = ", ".join(option for option in arguments.options._option_string_actions if option.startswith("--"))
+        raise BadInput(f"{arguments.command}: '{unknown[0]}' is unknown; allowed: {allowed}")
+    arguments.check(arguments)
+    return arguments
+
+
 def main():
-    arguments = parser().parse_args()
     try:
-        return arguments.run(arguments)
+        arguments = parsed()
+        return 0 if arguments.parse_only else arguments.run(arguments)
     except BadInput as error:
         print(f"attest: {error}", file=sys.stderr)
         return 2
