@@ -7,6 +7,7 @@
 
 #include "core/base/glob.hpp"
 #include "core/base/near_names.hpp"
+#include "core/base/text.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -51,9 +52,16 @@ std::vector<std::string> kernels_matching(std::string_view glob) {
   return names;
 }
 
-std::string kernel_hint(std::string_view name) {
+std::string why_no_study_kernel(std::string_view name) {
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.name != name || kernel.operation == &forward_operation) continue;
+    return fmt::format("{} computes {}; allowed: kernels of attention", name,
+                       kernel.operation->name);
+  }
   const auto near = near_names(name, study_kernel_names());
-  return near.empty() ? "see attest list kernels" : fmt::format("near: {}", fmt::join(near, ", "));
+  return fmt::format(
+      "no kernel is called '{}'; {}", printable(name),
+      near.empty() ? "see attest list kernels" : fmt::format("near: {}", fmt::join(near, ", ")));
 }
 
 ChosenKernel choose_kernel(std::string_view name, std::optional<Executor> executor, bool has_gpu) {

@@ -15,8 +15,9 @@ namespace attest {
 /// Those that match a glob, in the order of the names.
 [[nodiscard]] std::vector<std::string> kernels_matching(std::string_view glob);
 
-/// `near: k5_padded_tiles`, or where to look: of a name that no kernel has.
-[[nodiscard]] std::string kernel_hint(std::string_view name);
+/// What to say of a name or glob that no study may ask for: that no kernel has it and which are
+/// near, or that the kernel does not compute attention.
+[[nodiscard]] std::string why_no_study_kernel(std::string_view name);
 
 /// Libraries of others: not in every build, not on every machine.
 [[nodiscard]] bool is_peer(std::string_view name);

@@ -104,8 +104,7 @@ class StudyReader {
     for (const YamlNode* glob : items_of(node)) {
       const auto names = kernels_matching(glob->text);
       if (names.empty()) {
-        fail(*glob, fmt::format("no kernel is called '{}'; {}", printable(glob->text),
-                                kernel_hint(glob->text)));
+        fail(*glob, why_no_study_kernel(glob->text));
         continue;
       }
       // Not what this machine can run: ranks read the file before they have chosen their GPU.

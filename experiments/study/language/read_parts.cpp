@@ -43,8 +43,7 @@ std::optional<Baseline> baseline_from(const YamlNode& node, std::vector<StudyErr
   if (baseline.name.empty()) baseline.name = baseline.kernel;
   const auto known = study_kernel_names();
   if (std::ranges::find(known, baseline.kernel) == known.end()) {
-    return fail(fmt::format("no kernel is called '{}'; {}", printable(baseline.kernel),
-                            kernel_hint(baseline.kernel)));
+    return fail(why_no_study_kernel(baseline.kernel));
   }
   if (!is_word(baseline.name)) {
     return fail(fmt::format("a baseline cannot be called '{}'; allowed: letters, digits and _",
