@@ -36,13 +36,13 @@ std::string executor_here(const BenchOptions& options) {
 }
 
 ExitCode run_bench(const BenchOptions& options) {
-  const Provenance build = current_provenance("");
-  if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
   require_benchmark_flags(options.flags);
   std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) problems = problems_of_suite("quick");
   const std::string glob = options.kernel_glob();
   const auto kernels = select_kernels(glob, executor_here(options), &forward_operation);
+  const Provenance build = current_provenance("");
+  if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
 
   std::map<Executor, std::unique_ptr<Device>> devices;
   const auto device_of = [&](Executor executor) -> Device& {
