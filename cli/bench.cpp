@@ -61,9 +61,9 @@ ExitCode run_bench(const BenchOptions& options) {
                chosen.left_out);
   }
 
-  IsolatedRunner judge({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted});
-  SmallCases small_cases(judge);
-  BenchmarkRunner runner(device_of, small_cases, was_interrupted);
+  Gate gate(
+      isolated_runners({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted}));
+  BenchmarkRunner runner(device_of, gate, was_interrupted);
   catch_interrupts();
   std::size_t ran = 0;
   try {

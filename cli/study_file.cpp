@@ -18,7 +18,7 @@
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 #include "experiments/study/shipped_studies.hpp"
-#include "experiments/tuning/median_interval.hpp"
+#include "experiments/timing/median_interval.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

@@ -19,7 +19,7 @@
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/run/registry.hpp"
-#include "experiments/study/build_id.hpp"
+#include "experiments/timing/build_id.hpp"
 #include "experiments/study/ranks.hpp"
 #include "experiments/study/run.hpp"
 #include "verify/workers/isolated_runner.hpp"
@@ -175,10 +175,8 @@ ExitCode run_in(const ResultsFolder& folder, const StudySpec& spec, const Expans
                .is_gpu_shared = part.is_gpu_shared,
                .gpu_users = "/run/lock",
                .jobs = options.jobs > 0 ? options.jobs : usual};
-  run.make_runner = [plugins = settings.plugins] {
-    return std::make_unique<IsolatedRunner>(
-        Isolation{.setup = {.plugins = plugins}, .is_interrupted = was_interrupted});
-  };
+  run.make_runner =
+      isolated_runners({.setup = {.plugins = settings.plugins}, .is_interrupted = was_interrupted});
   run.make_device = make_device;
   if (!is_timed(expansion) || asks_for(spec, "model")) {
     run.model = launch_counts(gpu_model_here(settings.device));

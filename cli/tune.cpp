@@ -20,18 +20,17 @@
 #include "core/base/whole_file.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_table.hpp"
-#include "experiments/tuning/device_bench.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {
 
-struct TuneOptions : ProblemSelection {
+struct TuneCommand : ProblemSelection {
   std::filesystem::path out = "out/tuned_plans.json";
   RaceOptions race;
 };
 
-std::vector<Problem> problems_or_complaint(const TuneOptions& options) {
+std::vector<Problem> problems_or_complaint(const TuneCommand& options) {
   std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) {
     throw InvalidInput("tune: no problem is given; allowed: --problem, --suite, several of each");
@@ -66,23 +65,6 @@ std::vector<Job> jobs_of(const std::string& glob, const std::vector<Problem>& pr
   return jobs;
 }
 
-/// Ends between two looks at a Plan when the user asks for it.
-class InterruptibleBench final : public Bench {
- public:
-  explicit InterruptibleBench(Bench& bench) : bench_(bench) {}
-  std::optional<std::string> why_wrong(const Plan& plan) override {
-    if (was_interrupted()) throw Interrupted{};
-    return bench_.why_wrong(plan);
-  }
-  double time_ms(const Plan& plan) override {
-    if (was_interrupted()) throw Interrupted{};
-    return bench_.time_ms(plan);
-  }
-
- private:
-  Bench& bench_;
-};
-
 void print_tuning(const Job& job, const Tuning& tuning) {
   for (const RefusedPlan& refused : tuning.refused) {
     fmt::print("REFUSED {} {} of {}: {}\n", job.kernel->name, to_string(refused.plan),
@@ -97,7 +79,7 @@ void print_tuning(const Job& job, const Tuning& tuning) {
                  : fmt::format("  ({:.3f}x: {})", row.runner_up_ratio, row.runner_up));
 }
 
-ExitCode run_tune(const TuneOptions& options) {
+ExitCode run_tune(const TuneCommand& options) {
   const std::vector<Problem> problems = problems_or_complaint(options);
   const std::string glob = options.kernel_glob();
   require_known_kernel(glob);
@@ -107,17 +89,17 @@ ExitCode run_tune(const TuneOptions& options) {
   }
   const std::vector<Job> jobs = jobs_of(glob, problems);
   const auto device = make_device(Executor::gpu);
-  IsolatedRunner runner({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted});
-  SmallCases small_cases(runner);
+  Gate gate(
+      isolated_runners({.setup = {.plugins = options.plugins}, .is_interrupted = was_interrupted}));
   catch_interrupts();
   const auto start = std::chrono::steady_clock::now();
   std::size_t timings = 0, refused = 0;
   try {
     for (const Job& job : jobs) {
-      DeviceBench on_device(*job.kernel, job.problem, *device, small_cases);
-      InterruptibleBench bench(on_device);
-      const Tuning tuning = tune(*job.kernel, job.problem, bench,
-                                 current_provenance(device->description()), options.race);
+      TimedProblem timed(job.problem, {}, *device);
+      const Tuning tuning =
+          tune(*job.kernel, timed, gate, current_provenance(device->description()),
+               {.race = options.race, .is_interrupted = was_interrupted});
       print_tuning(job, tuning);
       timings += tuning.timings;
       refused += tuning.refused.size();
@@ -141,7 +123,7 @@ ExitCode run_tune(const TuneOptions& options) {
 void add_tune_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "tune", "Which Plan of a kernel is the fastest on this GPU: verifies and times them all");
-  const auto options = std::make_shared<TuneOptions>();
+  const auto options = std::make_shared<TuneCommand>();
   add_problem_options(*command, *options);
   command
       ->add_option("--rounds", options->race.rounds,

@@ -90,6 +90,9 @@ class Device {
                              .initialised = {{0, values.size()}}};
     return upload({.name = "values", .pieces = {std::move(piece)}});
   }
+  /// Writes `pattern` over and over, `bytes` bytes from `to` on, into a buffer of upload_values().
+  /// `pattern` is not empty. The default is for devices whose memory is the host's.
+  virtual void fill(std::byte* to, std::size_t bytes, std::span<const std::byte> pattern);
   /// A buffer may end where memory ends, so that touching the byte behind it ends the process.
   [[nodiscard]] virtual bool ends_buffers_at_pages() const { return false; }
   virtual void download(const std::byte* from, std::span<std::byte> to) = 0;

@@ -110,7 +110,8 @@ struct KernelInfo {
   /// does.
   std::function<void(const Arguments&, Device&)> launch{};
   /// Milliseconds of one launch: the mean over `launches` in a row. For kernels that run in another
-  /// process, whose work the device's own events do not see. Empty: the caller times `launch`.
+  /// process, whose work the device's own events do not see. The outputs hold the last launch's
+  /// answers. Empty: the caller times `launch`.
   std::function<double(const Arguments&, Device&, int launches)> timed_launch{};
 
   /// Does it write this output of its operation?

@@ -147,6 +147,13 @@ std::optional<Executor> executor_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+void Device::fill(std::byte* to, std::size_t bytes, std::span<const std::byte> pattern) {
+  synchronize();
+  for (std::size_t at = 0; at < bytes; at += pattern.size()) {
+    std::ranges::copy(pattern.first(std::min(pattern.size(), bytes - at)), to + at);
+  }
+}
+
 std::vector<Measurement> Device::count(std::span<const std::string> counters,
                                        const std::function<void()>& /*work*/) {
   throw MachineError(fmt::format("{} has no hardware counters; asked for: {}", description(),

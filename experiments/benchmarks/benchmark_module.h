@@ -18,6 +18,8 @@ struct AttestBenchmark {
   int64_t (*prepare)(void* context);
   /* Seconds that so many launches took; negative: they failed, and why() says why. */
   double (*time)(void* context, int64_t launches);
+  /* Called after each measurement: 0 where the answers were wrong, and why() says why. */
+  int (*finish)(void* context);
   const char* (*why)(void* context);
 };
 

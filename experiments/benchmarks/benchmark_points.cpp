@@ -57,21 +57,28 @@ std::optional<std::string> why_not_benchmarked(const Provenance& build) {
   return std::nullopt;
 }
 
-ResidentProblem& BenchmarkRunner::resident(const BenchmarkPoint& point) {
-  const bool is_here = resident_ != nullptr && resident_on_ == point.kernel->executor &&
-                       to_string(resident_->problem()) == to_string(point.problem);
+TimedProblem& BenchmarkRunner::timed(const BenchmarkPoint& point) {
+  const bool is_here = timed_ != nullptr && timed_on_ == point.kernel->executor &&
+                       timed_->problem() == point.problem;
   if (!is_here) {
-    resident_ = nullptr;  // before the next one needs the memory
-    resident_ = std::make_unique<ResidentProblem>(point.problem, InputSpec{},
-                                                  devices_(point.kernel->executor));
-    resident_on_ = point.kernel->executor;
+    timed_ = nullptr;  // before the next one needs the memory
+    timed_ = std::make_unique<TimedProblem>(point.problem, InputSpec{},
+                                            devices_(point.kernel->executor));
+    timed_on_ = point.kernel->executor;
   }
-  return *resident_;
+  return *timed_;
 }
 
 std::optional<std::string> BenchmarkRunner::why_wrong(const BenchmarkPoint& point) {
-  if (auto reason = small_cases_.why_wrong(*point.kernel, point.problem, point.plan)) return reason;
-  return resident(point).sample(*point.kernel, point.plan).why_wrong();
+  if (auto why = gate_.why_wrong({point.kernel, point.problem, point.plan})) return why;
+  ResidentProblem& resident = timed(point).resident();
+  resident.put_values(0);
+  return resident.sample(*point.kernel, point.plan).why_wrong();
+}
+
+void BenchmarkRunner::refuse(const BenchmarkPoint& point, std::string why) {
+  why_wrong_[point.name()] = std::move(why);
+  ++refused_;
 }
 
 std::optional<std::int64_t> BenchmarkRunner::prepare(const BenchmarkPoint& point,
@@ -80,29 +87,29 @@ std::optional<std::int64_t> BenchmarkRunner::prepare(const BenchmarkPoint& point
     why = "interrupted";
     return std::nullopt;
   }
-  const auto [at, is_new] = judged_.try_emplace(point.name());
-  Judged& judged = at->second;
-  if (is_new) {
-    judged.why_wrong = why_wrong(point);
-    if (judged.why_wrong) ++refused_;
+  if (why_wrong_.try_emplace(point.name()).second) {
+    if (auto wrong = why_wrong(point)) refuse(point, "it is wrong: " + *wrong);
   }
-  if (judged.why_wrong) {
-    why = "not timed, because it is wrong: " + *judged.why_wrong;
+  if (const auto& wrong = why_wrong_[point.name()]) {
+    why = "not timed, because " + *wrong;
     return std::nullopt;
   }
-  if (judged.launches == 0) {
-    constexpr double shortest_s = 2e-3;  // far above the clock's half microsecond
-    (void)time_s(point, 1);
-    judged.launches = static_cast<std::int64_t>(
-        std::max(1.0, std::ceil(shortest_s / std::max(time_s(point, 1), 1e-6))));
-  }
-  return judged.launches;
+  return timed(point).launches(*point.kernel, point.plan);
 }
 
 double BenchmarkRunner::time_s(const BenchmarkPoint& point, std::int64_t launches) {
+  timed(point).change_values();
   const auto count = static_cast<int>(launches);
-  return resident(point).time_ms(*point.kernel, point.plan, count) * 1e-3 *
+  return timed(point).time_ms(*point.kernel, point.plan, count) * 1e-3 *
          static_cast<double>(launches);
+}
+
+bool BenchmarkRunner::keeps_its_answers(const BenchmarkPoint& point, std::string& why) {
+  auto wrong = timed(point).why_timed_answers_wrong(*point.kernel, point.plan);
+  if (!wrong) return true;
+  why = *wrong;
+  refuse(point, *std::move(wrong));
+  return false;
 }
 
 }  // namespace attest

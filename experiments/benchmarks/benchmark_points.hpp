@@ -11,8 +11,8 @@
 
 #include "core/records/provenance.hpp"
 #include "core/run/kernel.hpp"
-#include "experiments/tuning/resident_problem.hpp"
-#include "experiments/tuning/small_case.hpp"
+#include "experiments/timing/gate.hpp"
+#include "experiments/timing/timed_problem.hpp"
 
 namespace attest {
 
@@ -47,36 +47,33 @@ struct BenchmarkPoints {
 class BenchmarkRunner {
  public:
   /// All outlive it. `devices` gives the device of an executor; `is_interrupted` ends the run.
-  BenchmarkRunner(std::function<Device&(Executor)> devices, SmallCases& small_cases,
+  BenchmarkRunner(std::function<Device&(Executor)> devices, Gate& gate,
                   std::function<bool()> is_interrupted)
-      : devices_(std::move(devices)),
-        small_cases_(small_cases),
-        is_interrupted_(std::move(is_interrupted)) {}
+      : devices_(std::move(devices)), gate_(gate), is_interrupted_(std::move(is_interrupted)) {}
 
   /// How many launches fill about two milliseconds, or nothing: the point may not be timed, and
   /// `why` says why. A verdict holds for the run.
   [[nodiscard]] std::optional<std::int64_t> prepare(const BenchmarkPoint& point, std::string& why);
-  /// Seconds of so many launches in a row. Throws like Device::time_ms.
+  /// Seconds of so many launches in a row, on other values than the call before had. Throws like
+  /// Device::time_ms.
   [[nodiscard]] double time_s(const BenchmarkPoint& point, std::int64_t launches);
+  /// After a measurement: false where the answers of one timing more are wrong, and `why` says why.
+  [[nodiscard]] bool keeps_its_answers(const BenchmarkPoint& point, std::string& why);
 
   /// Points that were refused because they are wrong, or failed.
   [[nodiscard]] std::size_t refused() const { return refused_; }
 
  private:
-  [[nodiscard]] ResidentProblem& resident(const BenchmarkPoint& point);
+  [[nodiscard]] TimedProblem& timed(const BenchmarkPoint& point);
   [[nodiscard]] std::optional<std::string> why_wrong(const BenchmarkPoint& point);
-
-  struct Judged {
-    std::optional<std::string> why_wrong;
-    std::int64_t launches = 0;
-  };
+  void refuse(const BenchmarkPoint& point, std::string why);
 
   std::function<Device&(Executor)> devices_;
-  SmallCases& small_cases_;
+  Gate& gate_;
   std::function<bool()> is_interrupted_;
-  std::map<std::string, Judged> judged_;  ///< by name of the point
-  std::unique_ptr<ResidentProblem> resident_;
-  Executor resident_on_ = Executor::cpu;
+  std::map<std::string, std::optional<std::string>> why_wrong_;  ///< by name of the point
+  std::unique_ptr<TimedProblem> timed_;
+  Executor timed_on_ = Executor::cpu;
   std::size_t refused_ = 0;
 };
 

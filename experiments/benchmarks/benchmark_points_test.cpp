@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/temporary_folder.hpp"
+#include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/benchmarks/run_benchmarks.hpp"
 
@@ -26,10 +27,9 @@ const KernelInfo& wrong_k3() {
 
 struct OnExecutor {
   std::unique_ptr<Device> device = make_device(Executor::simt);
-  InProcessRunner judge;
-  SmallCases small_cases{judge};
+  Gate gate{[] { return std::make_unique<InProcessRunner>(); }};
   bool interrupted = false;
-  BenchmarkRunner runner{[this](Executor) -> Device& { return *device; }, small_cases,
+  BenchmarkRunner runner{[this](Executor) -> Device& { return *device; }, gate,
                          [this] { return interrupted; }};
 
   BenchmarkPoint point(const KernelInfo& kernel) const {
@@ -71,6 +71,23 @@ TEST(BenchmarkRunner, refuses_a_wrong_kernel_once_and_for_all_with_the_law_it_br
     EXPECT_NE(why.find(wrong_k3().killed_by), std::string::npos) << why;
   }
   EXPECT_EQ(here.runner.refused(), 1U);
+}
+
+TEST(BenchmarkRunner, refuses_what_gives_wrong_answers_while_it_is_timed) {
+  OnExecutor here;
+  KernelInfo lazy = k3();
+  bool is_lazy = false;
+  lazy.launch = [&](const ForwardArguments& a, Device& device) {
+    if (!is_lazy) k3().launch(a, device);
+  };
+  std::string why;
+  ASSERT_TRUE(here.runner.prepare(here.point(lazy), why)) << why;
+  EXPECT_TRUE(here.runner.keeps_its_answers(here.point(lazy), why)) << why;
+  is_lazy = true;
+  EXPECT_FALSE(here.runner.keeps_its_answers(here.point(lazy), why));
+  EXPECT_NE(why.find("was not written"), std::string::npos) << why;
+  EXPECT_EQ(here.runner.refused(), 1U);
+  EXPECT_EQ(here.runner.prepare(here.point(lazy), why), std::nullopt) << "once and for all";
 }
 
 TEST(BenchmarkRunner, times_a_right_kernel_and_nothing_after_an_interrupt) {

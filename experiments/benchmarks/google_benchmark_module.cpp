@@ -18,6 +18,10 @@ void run(benchmark::State& state, const AttestBenchmark& b) {
     }
     state.SetIterationTime(seconds);
   }
+  if (b.finish(b.context) == 0) {
+    state.SkipWithError(b.why(b.context));
+    return;
+  }
   state.counters["FLOP/s"] =
       benchmark::Counter(b.flops, benchmark::Counter::kIsIterationInvariantRate);
   state.SetLabel(b.label);

@@ -73,6 +73,13 @@ double time_launches(void* context, std::int64_t launches) {
   return guarded(timed, -1.0, [&] { return timed.runner->time_s(*timed.point, launches); });
 }
 
+int finish(void* context) {
+  auto& timed = *static_cast<Timed*>(context);
+  return guarded(timed, 0, [&] {
+    return static_cast<int>(timed.runner->keeps_its_answers(*timed.point, timed.why));
+  });
+}
+
 const char* why(void* context) {
   return static_cast<Timed*>(context)->why.c_str();
 }
@@ -142,7 +149,7 @@ std::size_t run_benchmarks(BenchmarkRunner& runner, const std::vector<BenchmarkP
   std::vector<AttestBenchmark> benchmarks;
   for (Timed& one : timed) {
     benchmarks.push_back({one.name.c_str(), one.label.c_str(), forward_flops(one.point->problem),
-                          &one, prepare, time_launches, why});
+                          &one, prepare, time_launches, finish, why});
   }
   std::vector<AttestBenchmarkFact> printed;
   for (const auto& [name, value] : facts) printed.push_back({name.c_str(), value.c_str()});

@@ -9,9 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/library_note.hpp"
-#include "experiments/study/rounds.hpp"
 #include "experiments/study/row_errors.hpp"
-#include "experiments/tuning/race.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -69,23 +67,26 @@ void GroupTimer::place(const Contender& contender) {
                                 seed, magnitude, integers);
   if (key == placed_) return;
   placed_.clear();
-  resident_.reset();  // first, so that both need not fit
-  resident_ = std::make_unique<ResidentProblem>(contender.subject.problem, contender.subject.inputs,
-                                                device_);
+  timed_.reset();  // first, so that both need not fit
+  timed_ = std::make_unique<TimedProblem>(
+      contender.subject.problem, contender.subject.inputs, device_,
+      TimedProblem::Options{.is_cold = options_.cache == CacheState::cold,
+                            .shortest_ms = options_.timing_ms});
   placed_ = std::move(key);
 }
 
 Measured GroupTimer::verified(const Contender& contender) {
   constexpr std::int64_t rows_to_check = 4, rows_of_errors = 32;
   Measured measured;
-  if (auto why = gate_.why_wrong(contender)) {
+  if (auto why = gate_.why_wrong(contender.candidate())) {
     measured.why_refused = *std::move(why);
     return measured;
   }
+  timed_->resident().put_values(0);
   // What no small case can show, more rows must.
-  const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender);
-  const SampledRows rows = resident_->sample(*contender.kernel, contender.subject.plan,
-                                             many ? rows_of_errors : rows_to_check);
+  const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender.candidate());
+  const SampledRows rows = timed_->resident().sample(*contender.kernel, contender.subject.plan,
+                                                     many ? rows_of_errors : rows_to_check);
   measured.why_refused = rows.why_wrong().value_or("");
   if (measured.why_refused.empty() && !options_.errors.empty()) {
     measured.errors = row_errors(rows, contender.subject.problem.element_type, options_.errors);
@@ -93,11 +94,9 @@ Measured GroupTimer::verified(const Contender& contender) {
   return measured;
 }
 
-double GroupTimer::timed_ms(const Contender& contender, int launches) {
-  const KernelInfo& kernel = *contender.kernel;
-  const Plan& plan = contender.subject.plan;
-  return options_.cache == CacheState::cold ? resident_->cold_time_ms(kernel, plan, launches)
-                                            : resident_->time_ms(kernel, plan, launches);
+double GroupTimer::timed_ms(const Contender& contender) {
+  look_for_interrupt();
+  return timed_->time_ms(*contender.kernel, contender.subject.plan);
 }
 
 void GroupTimer::count(const Contender& contender, Measured& measured) {
@@ -107,42 +106,59 @@ void GroupTimer::count(const Contender& contender, Measured& measured) {
     return;
   }
   try {
-    measured.counters = device_.count(
-        options_.counters, [&] { resident_->launch(*contender.kernel, contender.subject.plan); });
+    measured.counters = device_.count(options_.counters, [&] {
+      timed_->resident().launch(*contender.kernel, contender.subject.plan);
+    });
   } catch (const MachineError& error) {
     measured.why_no_counters = error.what();
   }
 }
 
 void GroupTimer::warm_up(std::vector<Racer>& racers) {
-  // A flush takes longer than a short launch.
-  const double most_launches = options_.cache == CacheState::cold ? 50 : 1e4;
   const auto start = Clock::now();
   for (Racer& racer : racers) {
     look_for_interrupt();
     (void)take_library_note();
-    (void)timed_ms(*racer.contender, 1);  // the first launch loads its machine code
+    const Contender& contender = *racer.contender;
+    racer.measured->launches = timed_->launches(*contender.kernel, contender.subject.plan);
     racer.measured->library = take_library_note();
-    const double once = std::max(timed_ms(*racer.contender, 1), 1e-3);
-    racer.launches =
-        static_cast<int>(std::clamp(std::ceil(options_.timing_ms / once), 1.0, most_launches));
-    racer.measured->launches = racer.launches;
   }
   while (seconds_since(start) < options_.warm_up_s) {
     for (const Racer& racer : racers) {
-      look_for_interrupt();
-      (void)timed_ms(*racer.contender, racer.launches);
+      (void)timed_ms(*racer.contender);
       if (seconds_since(start) >= options_.warm_up_s) break;
     }
   }
 }
 
-double GroupTimer::time(const Racer& racer, Spent& spent) {
+Timing GroupTimer::timing(const std::vector<Racer>& racers, Spent& spent) {
+  return {.time =
+              [&](std::size_t i) {
+                const Racer& racer = racers[i];
+                const double ms = timed_ms(*racer.contender);
+                spent.kernels += ms * racer.measured->launches * 1e-3;
+                if (auto state = device_.state()) {
+                  racer.measured->states.push_back(*std::move(state));
+                }
+                return ms;
+              },
+          .begin_round = [this] { timed_->change_values(); },
+          .seed = options_.seed};
+}
+
+void GroupTimer::check_timed_answers(const Racer& racer, GroupTimes& result) {
   look_for_interrupt();
-  const double ms = timed_ms(*racer.contender, racer.launches);
-  spent.kernels += ms * racer.launches * 1e-3;
-  if (auto state = device_.state()) racer.measured->states.push_back(*std::move(state));
-  return ms;
+  const Contender& contender = *racer.contender;
+  std::optional<std::string> why;
+  try {
+    why = timed_->why_timed_answers_wrong(*contender.kernel, contender.subject.plan);
+  } catch (const MachineError& error) {
+    why = error.what();
+    if (is_lost(device_)) result.device_lost = error.what();
+  }
+  if (!why) return;
+  *racer.measured = {};
+  racer.measured->why_refused = *std::move(why);
 }
 
 std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Spent& spent) {
@@ -151,7 +167,7 @@ std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Sp
   for (double left = static_cast<double>(points); left > points_a_group; left *= options_.keep) {
     rounds *= 2;
   }
-  const auto order = race(points, [&](std::size_t i) { return time(racers[i], spent); },
+  const auto order = race(points, timing(racers, spent),
                           {.finalists = points_a_group, .rounds = rounds, .keep = options_.keep});
   std::vector<Racer> left;
   for (const RaceTimes& one : order) {
@@ -212,22 +228,29 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
   const auto throttled_before_ms = device_.throttled_ms();
   result.spent.warm_up = seconds_since(before_warm_up);
 
+  const std::vector<Racer> all = racers;
   points = halve(racers, points, result.spent);
   if (points == 0) points = racers.size();  // only baselines have no record yet
   auto times = timed_rounds({.points = points,
-                             .rivals = racers.size() - points,
+                             .peers = racers.size() - points,
                              .repeats = options_.repeats,
                              .target = options_.target,
-                             .seed = options_.seed,
                              .is_over = [&] { return seconds_since(start) >= seconds; }},
-                            [&](std::size_t i) { return time(racers[i], result.spent); });
+                            timing(racers, result.spent));
   for (std::size_t i = 0; i < racers.size(); ++i) {
     racers[i].measured->times_ms = std::move(times[i]);
   }
+  const auto throttled_ms = growth(throttled_before_ms, device_.throttled_ms());
+  const auto before_check = Clock::now();
+  for (const Racer& racer : all) {
+    if (result.device_lost.empty()) check_timed_answers(racer, result);
+  }
+  result.spent.verification += seconds_since(before_check);
+  if (!result.device_lost.empty()) return result;
 
   const auto before_counters = Clock::now();
-  const auto throttled_ms = growth(throttled_before_ms, device_.throttled_ms());
   for (const Racer& racer : racers) {
+    if (!racer.measured->why_refused.empty()) continue;
     racer.measured->throttled_ms = throttled_ms;
     if (!options_.counters.empty() && racer.contender->is_wanted) {
       count(*racer.contender, *racer.measured);

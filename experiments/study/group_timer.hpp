@@ -9,16 +9,17 @@
 
 #include "core/records/measurement.hpp"
 #include "core/run/device.hpp"
-#include "experiments/study/gate.hpp"
 #include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/schedule.hpp"
-#include "experiments/tuning/resident_problem.hpp"
+#include "experiments/timing/gate.hpp"
+#include "experiments/timing/rounds.hpp"
+#include "experiments/timing/timed_problem.hpp"
 
 namespace attest {
 
 /// What became of a contender.
 struct Measured {
-  std::string why_refused{};          ///< empty: it was verified
+  std::string why_refused{};          ///< empty: it was verified, and its timed answers were right
   std::vector<double> times_ms{};     ///< of a launch, one a round
   int launches = 0;                   ///< in a row, of which each of times_ms is the mean
   std::vector<DeviceState> states{};  ///< after each timing, where the device says it
@@ -66,12 +67,13 @@ struct TimingOptions {
 /// What a study's file says of its timing.
 [[nodiscard]] TimingOptions timing_options(const StudySpec& spec);
 
-/// Times groups on a device. Nothing is timed that does not pass the gate and whose sampled rows of
-/// the problem itself are not within their bounds. Keeps the last problem on the device.
+/// Times groups on a device. Nothing is timed that does not pass the gate or whose sampled rows of
+/// the problem itself are not within their bounds; what gave wrong answers while it was timed is
+/// refused afterwards. Keeps the last problem on the device.
 class GroupTimer {
  public:
   /// Both outlive the timer.
-  GroupTimer(Device& device, const Gate& gate, TimingOptions options)
+  GroupTimer(Device& device, Gate& gate, TimingOptions options)
       : device_(device), gate_(gate), options_(std::move(options)) {}
 
   /// Ends about `seconds` after its beginning, but not before there is an interval. Throws
@@ -83,7 +85,6 @@ class GroupTimer {
   struct Racer {
     const Contender* contender;
     Measured* measured;
-    int launches = 1;  ///< of one timing
   };
 
   void place(const Contender& contender);
@@ -92,15 +93,18 @@ class GroupTimer {
   [[nodiscard]] double time(const Racer& racer, Spent& spent);
   /// Lets the slower points of `racers` leave; returns how many points are left.
   [[nodiscard]] std::size_t halve(std::vector<Racer>& racers, std::size_t points, Spent& spent);
-  [[nodiscard]] double timed_ms(const Contender& contender, int launches);
+  [[nodiscard]] double timed_ms(const Contender& contender);
+  /// How `racers` are timed.
+  [[nodiscard]] Timing timing(const std::vector<Racer>& racers, Spent& spent);
+  void check_timed_answers(const Racer& racer, GroupTimes& result);
   void count(const Contender& contender, Measured& measured);
   void look_for_interrupt() const;
 
   Device& device_;
-  const Gate& gate_;
+  Gate& gate_;
   TimingOptions options_;
   std::string placed_{};
-  std::unique_ptr<ResidentProblem> resident_;
+  std::unique_ptr<TimedProblem> timed_;
 };
 
 }  // namespace attest

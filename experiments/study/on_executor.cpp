@@ -1,17 +1,17 @@
 #include "experiments/study/on_executor.hpp"
 
 #include "experiments/study/row_errors.hpp"
-#include "experiments/tuning/resident_problem.hpp"
+#include "experiments/timing/resident_problem.hpp"
 
 namespace attest {
 
-OnExecutor measure_on_executor(const Contender& contender, const Gate& gate,
+OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
                                const std::vector<ErrorMetric>& errors, DevicesOfThread& devices) {
   constexpr std::int64_t rows = 32;
   OnExecutor result;
   std::string& why = result.measured.why_refused;
-  why = gate.why_wrong(contender).value_or("");
-  if (why.empty() && Gate::has_no_small_case(contender)) {
+  why = gate.why_wrong(contender.candidate()).value_or("");
+  if (why.empty() && Gate::has_no_small_case(contender.candidate())) {
     why = "no problem of its kind is small enough to verify it on an executor";
   }
   if (!why.empty() || errors.empty()) return result;

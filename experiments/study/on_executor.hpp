@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/run/device.hpp"
-#include "experiments/study/gate.hpp"
 #include "experiments/study/group_timer.hpp"
 #include "experiments/study/schedule.hpp"
+#include "experiments/timing/gate.hpp"
 
 namespace attest {
 
@@ -35,7 +35,7 @@ struct OnExecutor {
   Measured measured;            ///< errors, or why it was refused
   std::string error_problem{};  ///< on which they were measured
 };
-[[nodiscard]] OnExecutor measure_on_executor(const Contender& contender, const Gate& gate,
+[[nodiscard]] OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
                                              const std::vector<ErrorMetric>& errors,
                                              DevicesOfThread& devices);
 

@@ -4,7 +4,7 @@
 
 #include "core/records/measurement.hpp"
 #include "experiments/study/language/error_metrics.hpp"
-#include "experiments/tuning/resident_problem.hpp"
+#include "experiments/timing/resident_problem.hpp"
 
 namespace attest {
 

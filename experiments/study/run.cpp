@@ -12,8 +12,8 @@
 #include "experiments/study/answer.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/study/on_executor.hpp"
-#include "experiments/study/on_threads.hpp"
 #include "experiments/study/study_record.hpp"
+#include "experiments/timing/on_threads.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -82,19 +82,18 @@ class Runner {
     device_name_ = gpu_ ? gpu_->description() : "";
     if (gpu_) users_.emplace(device_name_, run_.gpu_users);
     cache_ = std::make_unique<VerifiedCache>(run_.verified, run_.build, device_name_);
-    gate_ = std::make_unique<Gate>(*cache_);
+    gate_ = std::make_unique<Gate>(run_.make_runner, cache_.get());
   }
 
   void judge() {
-    std::vector<const Contender*> contenders;
+    std::vector<Gate::Candidate> candidates;
     for (const Group& group : todo_) {
-      for (const Contender& c : group.points) contenders.push_back(&c);
-      for (const Contender& c : group.rivals) contenders.push_back(&c);
+      for (const Contender& c : group.points) candidates.push_back(c.candidate());
+      for (const Contender& c : group.rivals) candidates.push_back(c.candidate());
     }
     std::unique_ptr<Progress> progress;
-    gate_->judge(contenders,
-                 {.make_runner = run_.make_runner,
-                  .jobs = run_.jobs,
+    gate_->judge(candidates,
+                 {.jobs = run_.jobs,
                   .is_interrupted = run_.is_interrupted,
                   .on_start =
                       [&](std::size_t cases) {

@@ -9,7 +9,7 @@
 #include "core/records/metric.hpp"
 #include "core/run/library_note.hpp"
 #include "experiments/study/gpu_users.hpp"
-#include "experiments/tuning/median_interval.hpp"
+#include "experiments/timing/median_interval.hpp"
 
 namespace attest {
 namespace {
@@ -116,6 +116,48 @@ TEST_F(AStudy, RefusesWhatIsWrongOnTheProblemItselfAlone) {
   const StudyOutcome outcome = run();
   ASSERT_EQ(outcome.refused.size(), 1U);
   EXPECT_NE(outcome.refused[0].find("within"), std::string::npos) << outcome.refused[0];
+}
+
+TEST_F(AStudy, RefusesWhatGivesWrongAnswersWhileItIsTimed) {
+  KernelInfo lazy = fast;
+  lazy.name = "lazy";
+  lazy.timed_launch = [](const ForwardArguments&, Device&, int) { return noisy(0.1); };
+  add(lazy, "n33 d8");
+  add(slow, "n33 d8");
+  const StudyOutcome outcome = run();
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  const Record record = record_of("lazy");
+  EXPECT_EQ(record.verdict, "failed");
+  EXPECT_NE(record.labels.at("reason").find("when it is timed on other values"), std::string::npos)
+      << record.labels.at("reason");
+  EXPECT_EQ(value(record, "time"), -1) << "a time of nothing is no time";
+  EXPECT_EQ(record_of("slow").verdict, "passed");
+}
+
+TEST_F(AStudy, TimesEachRoundOnOtherValuesAtTheSameAddresses) {
+  std::vector<std::pair<const void*, float>> seen;
+  KernelInfo watched = fast;
+  watched.timed_launch = [&](const ForwardArguments& a, Device& device, int launches) {
+    seen.emplace_back(a.q, *static_cast<const float*>(a.q));
+    return fast.timed_launch(a, device, launches);
+  };
+  add(watched, "n33 d8");
+  (void)run();
+  const auto rounds = static_cast<std::size_t>(value(record_of("fast"), "rounds"));
+  ASSERT_GT(seen.size(), rounds);
+  // The last timing is of answers that are checked.
+  for (std::size_t i = seen.size() - rounds; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].first, seen[i - 1].first);
+    EXPECT_NE(seen[i].second, seen[i - 1].second);
+  }
+}
+
+TEST_F(AStudy, ALazyBaselineGivesNoRatio) {
+  rival.timed_launch = [](const ForwardArguments&, Device&, int) { return noisy(0.1); };
+  add(fast, "n33 d8");
+  EXPECT_EQ(run().refused.size(), 1U);
+  EXPECT_EQ(value(record_of("fast"), "speed_over_rival"), -1);
+  EXPECT_GT(value(record_of("fast"), "time"), 0);
 }
 
 TEST_F(AStudy, AWrongBaselineIsNotTimedEither) {

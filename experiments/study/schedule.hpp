@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/study/language/point.hpp"
+#include "experiments/timing/gate.hpp"
 #include "verify/campaign/campaign.hpp"
 
 namespace attest {
@@ -22,6 +23,9 @@ struct Contender {
   bool is_wanted = true;  ///< false: timed for the ratios only, its own record is elsewhere
 
   [[nodiscard]] bool is_point() const { return baseline.empty(); }
+  [[nodiscard]] Gate::Candidate candidate() const {
+    return {kernel, subject.problem, subject.plan};
+  }
 };
 
 /// Contenders that are measured side by side: points with one problem, one set of inputs and the

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "experiments/study/rounds.hpp"
+#include "experiments/timing/rounds.hpp"
 
 namespace attest {
 namespace {

@@ -18,7 +18,9 @@ inline KernelInfo pretended_gpu_kernel(const std::string& name, std::function<do
   KernelInfo kernel = *find_kernel("o5_deferred", Executor::cpu);
   kernel.name = name;
   kernel.executor = Executor::gpu;
-  kernel.timed_launch = [time_ms = std::move(time_ms)](const ForwardArguments&, Device&, int) {
+  kernel.timed_launch = [time_ms = std::move(time_ms), launch = kernel.launch](
+                            const ForwardArguments& a, Device& device, int) {
+    launch(a, device);
     return time_ms();
   };
   return kernel;

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "experiments/tuning/median_interval.hpp"
+#include "experiments/timing/median_interval.hpp"
 #include "experiments/tuning/mixed_plans.hpp"
+#include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
 namespace {
@@ -27,43 +28,98 @@ double ratio_over(const RaceTimes& winner, const RaceTimes& other) {
   return median_interval(std::move(ratios)).median;
 }
 
-/// Those of `plans` that are right; the others go to `refused`.
-std::vector<Plan> verified(Bench& bench, const std::vector<Plan>& plans,
-                           std::vector<RefusedPlan>& refused) {
-  std::vector<Plan> right;
-  for (const Plan& plan : plans) {
-    if (auto reason = bench.why_wrong(plan)) {
-      refused.push_back({plan, *std::move(reason)});
-    } else {
-      right.push_back(plan);
+/// Verifies and times Plans of one kernel on one problem.
+class Tuner {
+ public:
+  Tuner(const KernelInfo& kernel, TimedProblem& timed, Gate& gate,
+        const std::function<bool()>& is_interrupted, Tuning& result)
+      : kernel_(kernel),
+        timed_(timed),
+        gate_(gate),
+        is_interrupted_(is_interrupted),
+        result_(result) {}
+
+  /// Those of `plans` that are right; the others are refused.
+  [[nodiscard]] std::vector<Plan> verified(const std::vector<Plan>& plans) {
+    std::vector<Plan> right;
+    for (const Plan& plan : plans) {
+      look_for_interrupt();
+      auto reason = gate_.why_wrong({&kernel_, timed_.problem(), plan});
+      if (!reason) {
+        timed_.resident().put_values(0);
+        reason = timed_.resident().sample(kernel_, plan).why_wrong();
+      }
+      if (reason) {
+        result_.refused.push_back({plan, *std::move(reason)});
+      } else {
+        right.push_back(plan);
+      }
     }
+    return right;
   }
-  return right;
-}
+
+  [[nodiscard]] std::vector<RaceTimes> race(const std::vector<Plan>& plans,
+                                            const RaceOptions& options) {
+    return attest::race(plans.size(),
+                        {.time =
+                             [&](std::size_t i) {
+                               look_for_interrupt();
+                               ++result_.timings;
+                               return timed_.time_ms(kernel_, plans[i]);
+                             },
+                         .begin_round = [&] { timed_.change_values(); }},
+                        options);
+  }
+
+  /// Refuses the Plan where answers that it gave while it was timed are wrong.
+  [[nodiscard]] bool keeps_its_answers(const Plan& plan) {
+    look_for_interrupt();
+    auto reason = timed_.why_timed_answers_wrong(kernel_, plan);
+    if (reason) result_.refused.push_back({plan, *std::move(reason)});
+    return !reason;
+  }
+
+ private:
+  void look_for_interrupt() const {
+    if (is_interrupted_ && is_interrupted_()) throw Interrupted{};
+  }
+
+  const KernelInfo& kernel_;
+  TimedProblem& timed_;
+  Gate& gate_;
+  const std::function<bool()>& is_interrupted_;
+  Tuning& result_;
+};
 
 }  // namespace
 
-Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
-            const Provenance& provenance, const RaceOptions& options) {
+Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Provenance& provenance,
+            const TuneOptions& options) {
   Tuning result;
+  const Problem& problem = timed.problem();
+  Tuner tuner(kernel, timed, gate, options.is_interrupted, result);
   const std::vector<Plan> offered = kernel.plans(problem);
-  std::vector<Plan> right = verified(bench, offered, result.refused);
+  std::vector<Plan> right = tuner.verified(offered);
   if (right.empty()) return result;
-  const auto race_them = [&](const RaceOptions& of) {
-    const auto time = [&](std::size_t i) {
-      ++result.timings;
-      return bench.time_ms(right[i]);
-    };
-    return race(right.size(), time, of);
-  };
-  const RaceOptions qualifying{.finalists = options.finalists, .rounds = 3};
+  const std::size_t finalists = options.race.finalists;
   std::vector<Plan> fastest_first;
-  for (const RaceTimes& one : race_them(qualifying)) fastest_first.push_back(right[one.contender]);
+  for (const RaceTimes& one : tuner.race(right, {.finalists = finalists, .rounds = 3})) {
+    fastest_first.push_back(right[one.contender]);
+  }
   const std::vector<Plan> mixtures = mixed_plans(kernel, problem, offered, fastest_first);
-  fastest_first.resize(std::min(fastest_first.size(), options.finalists));
+  fastest_first.resize(std::min(fastest_first.size(), finalists));
   right = fastest_first;
-  std::ranges::copy(verified(bench, mixtures, result.refused), std::back_inserter(right));
-  const std::vector<RaceTimes> order = race_them(options);
+  std::ranges::copy(tuner.verified(mixtures), std::back_inserter(right));
+  std::vector<RaceTimes> order = tuner.race(right, options.race);
+  // The runner-up is a figure of the row as well.
+  for (std::size_t place = 0; place < std::min<std::size_t>(order.size(), 2);) {
+    if (tuner.keeps_its_answers(right[order[place].contender])) {
+      ++place;
+    } else {
+      order.erase(order.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+  }
+  if (order.empty()) return result;
   const RaceTimes& first = order.front();
   const MedianInterval ms = median_interval(first.times);
   TunedPlan row{.key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),

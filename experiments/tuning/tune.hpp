@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,8 +9,9 @@
 #include "core/records/provenance.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/tuning_table.hpp"
-#include "experiments/tuning/bench.hpp"
-#include "experiments/tuning/race.hpp"
+#include "experiments/timing/gate.hpp"
+#include "experiments/timing/rounds.hpp"
+#include "experiments/timing/timed_problem.hpp"
 
 namespace attest {
 
@@ -25,11 +27,17 @@ struct Tuning {
   std::size_t timings = 0;
 };
 
+struct TuneOptions {
+  RaceOptions race{};
+  std::function<bool()> is_interrupted{};
+};
+
 /// Verifies every Plan that the kernel offers for the problem and races those that passed for a few
 /// rounds; then the best of them against mixtures (mixed_plans) in a race of full length. A wrong
-/// Plan is never timed. The device's name is in `provenance`.
-[[nodiscard]] Tuning tune(const KernelInfo& kernel, const Problem& problem, Bench& bench,
-                          const Provenance& provenance, const RaceOptions& options = {});
+/// Plan is never timed, and one whose timed answers are wrong does not win. The device's name is in
+/// `provenance`. Throws Interrupted when asked to end.
+[[nodiscard]] Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate,
+                          const Provenance& provenance, const TuneOptions& options = {});
 
 /// Every GPU kernel among `kernels` that runs the problem and has a choice of Plans.
 [[nodiscard]] std::vector<const KernelInfo*> tunable(const std::vector<const KernelInfo*>& kernels,

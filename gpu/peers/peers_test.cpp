@@ -23,7 +23,7 @@ std::vector<std::string> peers_among(std::vector<std::string> names) {
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all =
       peers_among({"cublas_standard", "cublas_standard_tf32", "torch_flash", "torch_efficient",
-                   "torch_cudnn", "torch_math", "triton_flash"});
+                   "torch_cudnn", "torch_math", "triton_flash", "flash_attention_3"});
   return all;
 }
 
@@ -58,7 +58,9 @@ TEST(Peers, support_exactly_the_element_types_that_their_backends_have) {
       const bool is_wide = type == ElementType::fp32;
       const bool has_both =
           name == "cublas_standard" || name == "torch_efficient" || name == "torch_math";
-      const bool want = has_both || is_wide == (name == "cublas_standard_tf32");
+      const bool want = name == "flash_attention_3"
+                            ? type == ElementType::bf16
+                            : has_both || is_wide == (name == "cublas_standard_tf32");
       EXPECT_EQ(is_supported(name, small(type)), want) << name << " " << format_of(type).name;
     }
   }

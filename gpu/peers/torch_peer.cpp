@@ -15,6 +15,7 @@
 #include "gpu/peers/shared_memory.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/device_info.hpp"
+#include "gpu/runtime/tensor_map.hpp"
 
 namespace attest {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 /// Asks Python which modules it could import, without importing them: PyTorch takes seconds.
 constexpr std::string_view which_modules = R"(
 import importlib.util, json
-print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton")}))
+print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton", "fa3_fwd")}))
 )";
 
 std::string why_no_module(const std::string& name) {
@@ -95,6 +96,7 @@ class TorchPeer {
     }
     request["launches"] = launches;
     const Json answer = worker_->ask(request);
+    memory_.copy_back(device.native_stream());
     if (!answer.contains("ms") || !answer["ms"].is_number()) {
       throw MachineError(fmt::format("the PyTorch worker gave no time: {}", answer.dump()));
     }
@@ -162,6 +164,12 @@ std::string why_no_torch() {
 std::string why_no_triton() {
   const std::string reason = why_no_torch();
   return reason.empty() ? why_no_module("triton") : reason;
+}
+
+std::string why_no_flash_attention_3() {
+  if (std::string reason = why_no_torch(); !reason.empty()) return reason;
+  if (std::string reason = why_no_module("fa3_fwd"); !reason.empty()) return reason;
+  return why_no_gpu().empty() ? why_not_hopper() : "";
 }
 
 void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device) {

@@ -58,7 +58,7 @@ std::optional<std::string> why_not_cudnn(const Problem& p, const Plan&) {
 std::optional<std::string> why_not_flash(const Problem& p, const Plan& plan) {
   if (p.mask == Mask::causal_top_left && p.query_len != p.key_len) {
     return fmt::format(
-        "{} queries and {} keys; FlashAttention-2's causal mask is bottom-right, which is top-left "
+        "{} queries and {} keys; FlashAttention's causal mask is bottom-right, which is top-left "
         "with as many of both",
         p.query_len, p.key_len);
   }
@@ -112,6 +112,9 @@ struct Backend {
   bool is_deterministic = true;
   bool is_batch_invariant = true;
   bool depends_on_alignment = false;
+  std::string source = "KS; PyTorch SDPA";
+  std::function<std::string()> unavailable = why_no_torch;
+  ComputeCapabilities compute_capabilities{};
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -119,7 +122,7 @@ KernelInfo kernel(const Backend& backend) {
   return {
       .name = name,
       .summary = backend.summary,
-      .source = "KS; PyTorch SDPA",
+      .source = backend.source,
       .executor = Executor::gpu,
       .dataflow = backend.dataflow,
       .element_types = backend.types,
@@ -129,7 +132,8 @@ KernelInfo kernel(const Backend& backend) {
       .depends_on_alignment = backend.depends_on_alignment,
       .ignores_hidden_nan = false,
       .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
-      .unavailable = why_no_torch,
+      .unavailable = backend.unavailable,
+      .compute_capabilities = backend.compute_capabilities,
       .precision = backend.precision,
       .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
       .unsupported = backend.unsupported,
@@ -149,6 +153,15 @@ const KernelRegistration flash{
             .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
             .unsupported = why_not_flash,
             .is_batch_invariant = false})};  // README.md, finding 4
+const KernelRegistration flash_attention_3{
+    kernel({.name = "flash_attention_3",
+            .summary = "FlashAttention-3's forward pass (wheel fa3_fwd), in a Python worker",
+            .types = {ElementType::bf16},
+            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .unsupported = why_not_flash,
+            .source = "Q3; wheel fa3_fwd",
+            .unavailable = why_no_flash_attention_3,
+            .compute_capabilities = hopper_alone})};
 const KernelRegistration efficient{
     kernel({.name = "torch_efficient",
             .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",

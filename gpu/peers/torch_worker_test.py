@@ -67,6 +67,15 @@ class Requests(unittest.TestCase):
         self.assertEqual(self.launched, ["torch_flash"])
         self.assertEqual(self.module.gpu_kernels_of.call_count, 0)
 
+    def test_what_the_last_timed_launch_made_is_written_after_its_time_is_taken(self):
+        written, stopped = [], []
+        self.module.torch.cuda.Event.return_value.synchronize.side_effect = lambda: stopped.append(len(self.launched))
+        self.worker.write = lambda problem, results, made: written.append((made, len(stopped)))
+        numbers = iter(range(9))
+        self.module.KERNELS["torch_flash"] = lambda problem: (lambda: next(numbers), lambda made: (mock.Mock(), mock.Mock()))
+        self.worker.answer(request("torch_flash", launches=3))
+        self.assertEqual(written, [(2, 1)])
+
     def test_another_backend_than_the_one_asked_for_is_an_error(self):
         self.module.gpu_kernels_of = mock.Mock(return_value=["fmha_cutlass"])
         with self.assertRaisesRegex(RuntimeError, "PyTorch ran another backend: fmha_cutlass"):
@@ -74,13 +83,22 @@ class Requests(unittest.TestCase):
 
 
 class Versions(unittest.TestCase):
-    def test_triton_is_named_where_it_is_installed(self):
+    def test_packages_are_named_where_they_are_installed(self):
         module = worker_module()
         module.torch.__version__ = "9.9"
-        with mock.patch.object(module.importlib.metadata, "version", return_value="3.5"):
-            self.assertEqual(module.versions(), ["PyTorch 9.9", "Triton 3.5"])
         missing = module.importlib.metadata.PackageNotFoundError
-        with mock.patch.object(module.importlib.metadata, "version", side_effect=missing):
+
+        def version(package):
+            if package not in installed:
+                raise missing(package)
+            return installed[package]
+
+        installed = {"triton": "3.5"}
+        with mock.patch.object(module.importlib.metadata, "version", side_effect=version):
+            self.assertEqual(module.versions(), ["PyTorch 9.9", "Triton 3.5"])
+            installed["fa3_fwd"] = "0.0.3"
+            self.assertEqual(module.versions()[-1], "FlashAttention-3, fa3_fwd 0.0.3")
+            installed.clear()
             self.assertEqual(module.versions(), ["PyTorch 9.9"])
 
 

@@ -63,6 +63,19 @@ std::byte* CudaDevice::upload_values(std::span<const std::byte> values) {
   return address;
 }
 
+void CudaDevice::fill(std::byte* to, std::size_t bytes, std::span<const std::byte> pattern) {
+  memory_version_ = next_memory_version();
+  std::size_t done = std::min(pattern.size(), bytes);
+  ATTEST_CUDA_CHECK(
+      cudaMemcpyAsync(to, pattern.data(), done, cudaMemcpyHostToDevice, stream_.get()));
+  // Whole patterns are there at every doubling, so the copies continue them.
+  for (; done < bytes; done = std::min(2 * done, bytes)) {
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(to + done, to, std::min(done, bytes - done),
+                                      cudaMemcpyDeviceToDevice, stream_.get()));
+  }
+  stream_.synchronize();
+}
+
 void CudaDevice::download(const std::byte* from, std::span<std::byte> to) {
   ATTEST_CUDA_CHECK(
       cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.get()));

@@ -24,6 +24,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
   [[nodiscard]] std::byte* upload_values(std::span<const std::byte> values) override;
+  /// Copies `pattern` once and then what is there already: the host's link carries it alone.
+  void fill(std::byte* to, std::size_t bytes, std::span<const std::byte> pattern) override;
   /// Waits for launched work first; `from` may point into a buffer. Throws CudaError.
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;
@@ -43,7 +45,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
   /// While it stays the same, buffers hold what they held, but for what kernels wrote: it changes
-  /// when one is made or given back, and no two devices of a process ever have the same.
+  /// when one is made, filled or given back, and no two devices of a process ever have the same.
   [[nodiscard]] std::uint64_t memory_version() const { return memory_version_; }
   [[nodiscard]] const Stream& stream() const { return stream_; }
   [[nodiscard]] const DeviceInfo& info() const { return info_; }

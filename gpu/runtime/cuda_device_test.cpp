@@ -53,6 +53,24 @@ TEST(DeviceBufferTest, SizeBeyondTheAddressSpaceIsRefusedInsteadOfWrappingRound)
 
 using GpuDeviceTest = OnGpu;
 
+TEST_F(GpuDeviceTest, fill_repeats_a_pattern_to_the_last_byte_and_touches_nothing_behind_it) {
+  CudaDevice device;
+  for (const std::size_t period : {1, 4, 7, 1000}) {
+    for (const std::size_t bytes : {std::size_t{0}, period - 1, period, 3 * period + 1, 5000UL}) {
+      const std::vector<std::byte> before = pattern(6000), values = pattern(period);
+      std::byte* const buffer = device.upload_values(before);
+      const std::uint64_t version = device.memory_version();
+      device.fill(buffer + 16, bytes, values);
+      EXPECT_NE(device.memory_version(), version) << "who keeps copies must copy again";
+      std::vector<std::byte> want = before, got(before.size());
+      for (std::size_t i = 0; i < bytes; ++i) want[16 + i] = values[i % period];
+      device.download(buffer, got);
+      EXPECT_EQ(got, want) << period << " " << bytes;
+      device.release(buffer);
+    }
+  }
+}
+
 TEST_F(GpuDeviceTest, UploadedBytesComeBackFromAnAlignedAddressOfTheirOwn) {
   CudaDevice device;
   for (const std::size_t size :

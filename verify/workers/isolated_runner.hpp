@@ -48,4 +48,10 @@ class IsolatedRunner : public CaseRunner {
   std::vector<std::string> judged_;        ///< keys of the cases that it was given
 };
 
+/// Makes a runner of its own for each thread.
+[[nodiscard]] inline std::function<std::unique_ptr<CaseRunner>()> isolated_runners(
+    Isolation isolation) {
+  return [isolation = std::move(isolation)] { return std::make_unique<IsolatedRunner>(isolation); };
+}
+
 }  // namespace attest

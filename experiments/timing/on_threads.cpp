@@ -1,4 +1,4 @@
-#include "experiments/study/on_threads.hpp"
+#include "experiments/timing/on_threads.hpp"
 
 #include <algorithm>
 #include <atomic>

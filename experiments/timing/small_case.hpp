@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
@@ -16,18 +15,5 @@ namespace attest {
 /// The law that the case breaks and how; nothing when it passes. The kernel supports it.
 [[nodiscard]] std::optional<std::string> why_case_fails(CaseRunner& runner,
                                                         const KernelInfo& kernel, const Case& c);
-
-/// Judges small cases, each once.
-class SmallCases {
- public:
-  explicit SmallCases(CaseRunner& runner) : runner_(runner) {}
-  /// The law that the Plan breaks and how; nothing when it passes, or cannot run anything small.
-  [[nodiscard]] std::optional<std::string> why_wrong(const KernelInfo& kernel,
-                                                     const Problem& problem, const Plan& plan);
-
- private:
-  CaseRunner& runner_;
-  std::map<std::string, std::optional<std::string>> answers_;
-};
 
 }  // namespace attest

@@ -1,4 +1,4 @@
-#include "experiments/tuning/small_case.hpp"
+#include "experiments/timing/small_case.hpp"
 
 #include <fmt/format.h>
 
@@ -41,15 +41,6 @@ std::optional<std::string> why_case_fails(CaseRunner& runner, const KernelInfo& 
     why += fmt::format(": {}: {}", verdict.failure->law, verdict.failure->check.detail);
   }
   return why;
-}
-
-std::optional<std::string> SmallCases::why_wrong(const KernelInfo& kernel, const Problem& problem,
-                                                 const Plan& plan) {
-  const Case c = small_case(kernel, problem, plan);
-  if (why_unsupported(kernel, c)) return std::nullopt;
-  const auto [answer, is_new] = answers_.try_emplace(to_string(c));
-  if (is_new) answer->second = why_case_fails(runner_, kernel, c);
-  return answer->second;
 }
 
 }  // namespace attest

@@ -1,17 +1,21 @@
-#include "experiments/tuning/resident_problem.hpp"
+#include "experiments/timing/resident_problem.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <future>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "cpu_reference/forward/device_reference.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -19,22 +23,16 @@ namespace {
 
 constexpr std::uint64_t seed_rows = 4;
 constexpr std::size_t most_rows_at_a_time = 8;
+/// Up to here every row is compared: about a quarter of a second of an H200
+/// (gpu/reference/README.md).
+constexpr double most_reference_work_gpu = 0x1p38, most_reference_work_executor = 0x1p18;
 
 std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
-/// Memory that no launch has written. By doubling: an element at a time takes longer than a launch.
-std::vector<std::byte> poison(ElementType type, std::size_t elements) {
-  const std::size_t size = format_of(type).size_bytes;
-  const std::uint32_t bits = poison_bits(type);
-  std::vector<std::byte> bytes(elements * size);
-  if (bytes.empty()) return bytes;
-  std::memcpy(bytes.data(), &bits, size);
-  for (std::size_t done = size; done < bytes.size(); done *= 2) {
-    std::memcpy(&bytes[done], bytes.data(), std::min(done, bytes.size() - done));
-  }
-  return bytes;
+std::array<std::byte, 4> poison(ElementType type) {
+  return std::bit_cast<std::array<std::byte, 4>>(poison_bits(type));
 }
 
 std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
@@ -48,58 +46,112 @@ std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
   return values;
 }
 
+std::string sentence(std::string_view tensor, const Shape& at, double got, double want,
+                     double bound) {
+  return fmt::format("{} at {} is {:.9g}, want {:.9g} within {:.3g}", tensor, to_string(at), got,
+                     want, bound);
+}
+
+TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t draw) {
+  constexpr std::array<float, ResidentProblem::draws> factors{1, -1, 1, -0.5F};
+  spec.seed += draw;
+  TiledInputs inputs = tiled_inputs(problem, spec);
+  if (factors[draw] != 1) {
+    inputs.v = std::make_shared<const TiledValues>(inputs.v->times(factors[draw]));
+  }
+  return inputs;
+}
+
+/// A tensor without gaps, as its elements lie one after another.
+Tensor<float> tensor_of(const Shape& shape, const TiledValues& values) {
+  Tensor<float> tensor(shape);
+  values.copy(0, tensor.values());
+  return tensor;
+}
+
 }  // namespace
 
 std::optional<std::string> SampledRows::why_wrong() const {
   if (!failure.empty()) return failure;
   for (const Row& row : rows) {
-    for (const auto& [name, comparison] :
-         {std::pair("O", compare(row.got[forward::o], row.answer[forward::o].value,
-                                 row.answer[forward::o].bound)),
-          std::pair("LSE", compare(row.got[forward::lse], row.answer[forward::lse].value,
-                                   row.answer[forward::lse].bound))}) {
+    for (const auto& [name, output] :
+         {std::pair("O", forward::o), std::pair("LSE", forward::lse)}) {
+      if (output == forward::lse && !has_lse) continue;
+      const Comparison comparison =
+          compare(row.got[output], row.answer[output].value, row.answer[output].bound);
       if (comparison.is_within()) continue;
       const WorstElement& worst = comparison.worst;
-      return fmt::format("{} at {} is {:.9g}, want {:.9g} within {:.3g}", name,
-                         to_string(Shape{row.at[0], row.at[1], row.at[2], worst.index[3]}),
-                         worst.got, worst.want, worst.bound);
+      return sentence(name, Shape{row.at[0], row.at[1], row.at[2], worst.index[3]}, worst.got,
+                      worst.want, worst.bound);
     }
   }
   return std::nullopt;
 }
 
 ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device)
-    : problem_(problem), inputs_(tiled_inputs(problem, inputs)), device_(device) {
+    : problem_(problem), spec_(inputs), device_(device) {
+  drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   const Shape q = stored_shape(problem, forward::q), k = stored_shape(problem, forward::k),
               v = stored_shape(problem, forward::v), o = stored_shape(problem, forward::o),
               lse = stored_shape(problem, forward::lse);
-  const auto upload = [&](const Shape& shape, const TiledValues& values) {
-    buffers_.push_back(device_.upload_values(values.bytes(elements_of(shape))));
-    return buffers_.back();
-  };
   arguments_.problem = problem;
   arguments_.q_strides = strides_of(q, {});
   arguments_.k_strides = strides_of(k, {});
   arguments_.v_strides = strides_of(v, {});
   arguments_.o_strides = strides_of(o, {});
-  arguments_.q = upload(q, *inputs_.q);
-  arguments_.k = upload(k, *inputs_.k);
-  arguments_.v = upload(v, *inputs_.v);
-  Arguments indices;
-  indices_.upload(problem, device_, indices);
-  arguments_.query_starts = indices.query_starts;
-  arguments_.key_starts = indices.key_starts;
-  arguments_.key_mask = indices.key_mask;
-  unwritten_o_ = poison(problem.element_type, elements_of(o));
-  unwritten_lse_ = poison(ElementType::fp32, elements_of(lse));
+  try {
+    q_ = allocate(q, problem.element_type);
+    k_ = allocate(k, problem.element_type);
+    v_ = allocate(v, problem.element_type);
+    o_ = allocate(o, problem.element_type);
+    lse_ = allocate(lse, ElementType::fp32);
+    Arguments indices;
+    indices_.upload(problem, device_, indices);
+    arguments_.query_starts = indices.query_starts;
+    arguments_.key_starts = indices.key_starts;
+    arguments_.key_mask = indices.key_mask;
+    put_values(0);
+    poison_outputs();
+  } catch (...) {
+    release();  // a constructor that throws has no destructor
+    throw;
+  }
+  arguments_.q = q_.data;
+  arguments_.k = k_.data;
+  arguments_.v = v_.data;
+  arguments_.o = o_.data;
 }
 
 ResidentProblem::~ResidentProblem() {
+  release();
+}
+
+void ResidentProblem::release() noexcept {
   indices_.release(device_);
-  for (std::byte* const buffer : buffers_) device_.release(buffer);
-  for (std::byte* const buffer : {o_, lse_, workspace_}) {
+  for (std::byte* const buffer : {q_.data, k_.data, v_.data, o_.data, lse_.data, workspace_}) {
     if (buffer != nullptr) device_.release(buffer);
   }
+}
+
+ResidentProblem::Buffer ResidentProblem::allocate(const Shape& shape, ElementType type) {
+  const std::size_t bytes = elements_of(shape) * format_of(type).size_bytes;
+  return {device_.upload_values(std::vector<std::byte>(bytes)), bytes};
+}
+
+void ResidentProblem::put_values(std::size_t draw) {
+  if (draw == draw_) return;
+  if (!drawn_[draw]) drawn_[draw] = drawn_inputs(problem_, spec_, draw);
+  draw_ = draw;
+  device_.fill(q_.data, q_.bytes, inputs().q->bytes());
+  device_.fill(k_.data, k_.bytes, inputs().k->bytes());
+  device_.fill(v_.data, v_.bytes, inputs().v->bytes());
+}
+
+void ResidentProblem::poison_outputs() {
+  const auto values = poison(problem_.element_type), lse_values = poison(ElementType::fp32);
+  device_.fill(o_.data, o_.bytes,
+               std::span(values).first(format_of(problem_.element_type).size_bytes));
+  device_.fill(lse_.data, lse_.bytes, lse_values);
 }
 
 /// The first and the last query among them: masks and tails go wrong at the ends.
@@ -151,15 +203,15 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
   const std::int64_t kv_head = problem_.kv_head_of(head);
   row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
                 Tensor<float>(value_shape(one))};
-  inputs_.q->copy(arguments_.q_strides.offset(batch, head, place.query_row),
-                  row.inputs[forward::q].values());
+  inputs().q->copy(arguments_.q_strides.offset(batch, head, place.query_row),
+                   row.inputs[forward::q].values());
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const auto to = static_cast<std::int64_t>(j);
     const std::int64_t key = place.first_key + keys[j];
-    inputs_.k->copy(arguments_.k_strides.offset(batch, kv_head, key),
-                    row.inputs[forward::k].row(0, 0, to));
-    inputs_.v->copy(arguments_.v_strides.offset(batch, kv_head, key),
-                    row.inputs[forward::v].row(0, 0, to));
+    inputs().k->copy(arguments_.k_strides.offset(batch, kv_head, key),
+                     row.inputs[forward::k].row(0, 0, to));
+    inputs().v->copy(arguments_.v_strides.offset(batch, kv_head, key),
+                     row.inputs[forward::v].row(0, 0, to));
   }
   return row;
 }
@@ -175,40 +227,36 @@ void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
     workspace_bytes_ = needed;
   }
   arguments_.workspace = workspace_;
-  if (o_ == nullptr) renew_outputs();
+  arguments_.lse = kernel.gives(forward::lse) ? reinterpret_cast<float*>(lse_.data) : nullptr;
 }
 
-void ResidentProblem::renew_outputs() {
-  const auto renew = [&](std::byte*& buffer, const std::vector<std::byte>& unwritten) {
-    if (buffer != nullptr) device_.release(buffer);
-    buffer = nullptr;
-    buffer = device_.upload_values(unwritten);
-  };
-  renew(o_, unwritten_o_);
-  renew(lse_, unwritten_lse_);
-  arguments_.o = o_;
-  arguments_.lse = reinterpret_cast<float*>(lse_);
+std::vector<float> ResidentProblem::downloaded(const Buffer& buffer, ElementType type) const {
+  std::vector<std::byte> bytes(buffer.bytes);
+  device_.download(buffer.data, bytes);
+  return decoded(type, bytes);
 }
 
 SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
                                     std::int64_t count) {
-  renew_outputs();
-  SampledRows sampled;
+  poison_outputs();
   try {
     launch(kernel, plan);
     device_.synchronize();
   } catch (const KernelError& error) {
-    sampled.failure = error.what();
-    return sampled;
+    return {.rows = {}, .failure = error.what()};
   } catch (const MachineError& error) {  // what the device is worth now nobody knows
     throw MachineError(fmt::format("{} {} of {}: {}", kernel.name, to_string(plan),
                                    to_string(problem_), error.what()));
   }
-  std::vector<std::byte> lse_bytes(unwritten_lse_.size());
-  device_.download(lse_, lse_bytes);
-  const std::vector<float> lse = decoded(ElementType::fp32, lse_bytes);
+  return answers(kernel, plan, count);
+}
+
+SampledRows ResidentProblem::answers(const KernelInfo& kernel, const Plan& plan,
+                                     std::int64_t count) {
+  SampledRows sampled{.rows = {}, .has_lse = kernel.gives(forward::lse)};
+  const std::vector<float> lse = downloaded(lse_, ElementType::fp32);
   const auto unwritten = std::ranges::find_if(lse, [](float x) { return std::isnan(x); });
-  if (unwritten != lse.end()) {
+  if (sampled.has_lse && unwritten != lse.end()) {
     sampled.failure =
         fmt::format("LSE of row {} was not written or is NaN", unwritten - lse.begin());
     return sampled;
@@ -219,7 +267,7 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
   std::vector<std::future<SampledRows::Row>> rows;
   for (const Place& place : sampled_places(count)) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(problem_.output_dim()) * size);
-    device_.download(o_ + static_cast<std::size_t>(place.o_offset) * size, bytes);
+    device_.download(o_.data + static_cast<std::size_t>(place.o_offset) * size, bytes);
     const float lse_of_row = lse[static_cast<std::size_t>(place.lse_offset)];
     // A row of a long problem holds all of its keys: few at a time.
     if (rows.size() >= most_rows_at_a_time + sampled.rows.size()) {
@@ -243,6 +291,33 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
     sampled.rows.push_back(rows[sampled.rows.size()].get());
   }
   return sampled;
+}
+
+std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& kernel,
+                                                              const Plan& plan) {
+  const DeviceReference* const reference = find_device_reference(kernel.executor);
+  const double most_work =
+      kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
+  // Packed entries lie otherwise than the tensors that a reference takes.
+  if (reference == nullptr || problem_.length_seed != 0 || !reference->covers(problem_) ||
+      !(reference_work(problem_) <= most_work)) {
+    return std::nullopt;
+  }
+  const Inputs host{tensor_of(query_shape(problem_), *inputs().q),
+                    tensor_of(key_shape(problem_), *inputs().k),
+                    tensor_of(value_shape(problem_), *inputs().v)};
+  Outputs got{Tensor<float>(output_shape(problem_)),
+              Tensor<float>(Shape{problem_.batch, problem_.query_heads, problem_.query_len, 1})};
+  std::ranges::copy(downloaded(o_, problem_.element_type), got[forward::o].values().begin());
+  std::ranges::copy(downloaded(lse_, ElementType::fp32), got[forward::lse].values().begin());
+  const OutputCheck check = reference->check(
+      device_, problem_, host, kernel.precision(problem_, plan).as<PrecisionPlan>(), got);
+  const auto why = [](const char* tensor, const WorstOutput& worst) -> std::optional<std::string> {
+    if (within(1.0, worst.ratio)) return std::nullopt;
+    return sentence(tensor, worst.index, worst.got, worst.want, worst.bound);
+  };
+  if (auto wrong = why("O", check.o)) return wrong;
+  return kernel.gives(forward::lse) ? why("LSE", check.lse) : std::nullopt;
 }
 
 void ResidentProblem::launch(const KernelInfo& kernel, const Plan& plan) {

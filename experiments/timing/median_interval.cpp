@@ -1,4 +1,4 @@
-#include "experiments/tuning/median_interval.hpp"
+#include "experiments/timing/median_interval.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "experiments/study/build_id.hpp"
+#include "experiments/timing/build_id.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>

@@ -19,11 +19,13 @@ class TiledValues {
 
   /// Elements from `first` on.
   void copy(std::int64_t first, std::span<float> to) const;
-  /// The first `elements` as a kernel reads them.
-  [[nodiscard]] std::vector<std::byte> bytes(std::size_t elements) const;
+  /// The numbers, once, as a kernel reads them.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return encoded_; }
+  /// The numbers times `factor`, a power of two or its negative, rounded to the type.
+  [[nodiscard]] TiledValues times(float factor) const;
 
  private:
-  std::size_t element_bytes_;
+  ElementType type_;
   std::vector<float> values_;
   std::vector<std::byte> encoded_;
 };

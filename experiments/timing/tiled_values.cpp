@@ -1,4 +1,4 @@
-#include "experiments/tuning/tiled_values.hpp"
+#include "experiments/timing/tiled_values.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -41,13 +41,19 @@ Shared repeated(ElementType type, const Tensor<float>& head) {
 }  // namespace
 
 TiledValues::TiledValues(ElementType type, std::vector<float> values)
-    : element_bytes_(format_of(type).size_bytes),
-      values_(std::move(values)),
-      encoded_(values_.size() * element_bytes_) {
+    : type_(type), values_(std::move(values)) {
+  const std::size_t size = format_of(type).size_bytes;
+  encoded_.resize(values_.size() * size);
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const std::uint32_t bits = encode(type, values_[i]);
-    std::memcpy(&encoded_[i * element_bytes_], &bits, element_bytes_);
+    std::memcpy(&encoded_[i * size], &bits, size);
   }
+}
+
+TiledValues TiledValues::times(float factor) const {
+  std::vector<float> scaled = values_;
+  for (float& value : scaled) value = static_cast<float>(round_to(type_, factor * value));
+  return {type_, std::move(scaled)};
 }
 
 void TiledValues::copy(std::int64_t first, std::span<float> to) const {
@@ -58,14 +64,6 @@ void TiledValues::copy(std::int64_t first, std::span<float> to) const {
     to = to.subspan(count);
     at = 0;
   }
-}
-
-std::vector<std::byte> TiledValues::bytes(std::size_t elements) const {
-  std::vector<std::byte> all(elements * element_bytes_);
-  for (std::size_t at = 0; at < all.size(); at += encoded_.size()) {
-    std::memcpy(&all[at], encoded_.data(), std::min(encoded_.size(), all.size() - at));
-  }
-  return all;
 }
 
 TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {

@@ -1,8 +1,10 @@
-#include "experiments/tuning/tiled_values.hpp"
+#include "experiments/timing/tiled_values.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <span>
+
+#include "core/run/registry.hpp"
 
 namespace attest {
 namespace {
@@ -10,9 +12,11 @@ namespace {
 TEST(TiledValues, TensorsAndRowsRepeatTheSameNumbers) {
   const TiledValues values(ElementType::fp32, {1, 2, 3, 4, 5});
   std::vector<float> tensor(23);
-  const std::vector<std::byte> bytes = values.bytes(tensor.size());
-  ASSERT_EQ(bytes.size(), tensor.size() * sizeof(float));
-  std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  const auto device = make_device(Executor::cpu);
+  std::byte* const buffer = device->upload_values(std::as_bytes(std::span(tensor)));
+  device->fill(buffer, 4 * tensor.size(), values.bytes());
+  device->download(buffer, std::as_writable_bytes(std::span(tensor)));
+  device->release(buffer);
   for (std::size_t i = 0; i < tensor.size(); ++i) {
     EXPECT_EQ(tensor[i], static_cast<float>(i % 5 + 1));
   }

@@ -1,4 +1,4 @@
-#include "experiments/study/verified_cache.hpp"
+#include "experiments/timing/verified_cache.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

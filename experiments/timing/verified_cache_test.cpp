@@ -1,12 +1,12 @@
-#include "experiments/study/verified_cache.hpp"
+#include "experiments/timing/verified_cache.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "core/base/temporary_folder.hpp"
-#include "experiments/study/build_id.hpp"
 #include "experiments/study/study_test.hpp"
+#include "experiments/timing/build_id.hpp"
 
 namespace attest {
 namespace {

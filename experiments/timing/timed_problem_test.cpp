@@ -1,12 +1,15 @@
-// The bench on the executor, where every kernel runs.
-#include "experiments/tuning/device_bench.hpp"
+#include "experiments/timing/timed_problem.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
+#include "experiments/timing/gate.hpp"
 
 namespace attest {
 namespace {
@@ -15,16 +18,20 @@ const KernelInfo& k3() {
   return *find_kernel("k3_sequence_parallel", Executor::simt);
 }
 
+/// On the executor, where every kernel runs.
 struct OnExecutor {
   std::unique_ptr<Device> device = make_device(Executor::simt);
-  InProcessRunner runner;
-  SmallCases small_cases{runner};
+  Gate gate{[] { return std::make_unique<InProcessRunner>(); }};
   Problem problem = problem_from_string("b2 h4/2 q17 k33 d24 causal_bottom_right fp32");
 
   /// Of the first Plan.
   std::string why_wrong(const KernelInfo& kernel) {
-    DeviceBench bench(kernel, problem, *device, small_cases);
-    return bench.why_wrong(kernel.plans(problem).front()).value_or("");
+    return why_wrong(kernel, kernel.plans(problem).front());
+  }
+  std::string why_wrong(const KernelInfo& kernel, const Plan& plan) {
+    if (auto why = gate.why_wrong({&kernel, problem, plan})) return *why;
+    ResidentProblem resident(problem, {}, *device);
+    return resident.sample(kernel, plan).why_wrong().value_or("");
   }
 };
 
@@ -38,16 +45,14 @@ KernelInfo wrong_in_batches(void (*launch)(const KernelInfo&, ForwardArguments, 
   return kernel;
 }
 
-TEST(DeviceBench, FindsEveryPlanOfARightKernelRight) {
+TEST(VerifiedBeforeTimed, every_plan_of_a_right_kernel_is_found_right) {
   OnExecutor here;
-  DeviceBench bench(k3(), here.problem, *here.device, here.small_cases);
   for (const Plan& plan : k3().plans(here.problem)) {
-    EXPECT_EQ(bench.why_wrong(plan), std::nullopt) << to_string(plan);
+    EXPECT_EQ(here.why_wrong(k3(), plan), "") << to_string(plan);
   }
-  EXPECT_GT(bench.time_ms(k3().plans(here.problem).front()), 0);
 }
 
-TEST(DeviceBench, NamesTheLawThatAPlantedBugBreaks) {
+TEST(VerifiedBeforeTimed, a_planted_bug_is_named_by_the_law_that_it_breaks) {
   for (const char* mutant :
        {"mutant/c05_tail_lanes_in_denominator", "mutant/c17_key_row_out_of_bounds",
         "mutant/c03_tile_pointer_not_advanced"}) {
@@ -59,7 +64,7 @@ TEST(DeviceBench, NamesTheLawThatAPlantedBugBreaks) {
   }
 }
 
-TEST(DeviceBench, FindsWhatIsWrongWithTheWholeProblemAlone) {
+TEST(VerifiedBeforeTimed, what_is_wrong_with_the_whole_problem_alone_is_found) {
   OnExecutor here;
   const KernelInfo silent = wrong_in_batches([](const KernelInfo&, ForwardArguments, Device&) {});
   EXPECT_NE(here.why_wrong(silent).find("was not written"), std::string::npos);
@@ -136,11 +141,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
   return kernel;
 }
 
-TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
-  struct Trusting final : CaseRunner {
-    CaseAnswer run(const KernelInfo&, const CaseTask&) override { return {}; }
-  } runner;
-  SmallCases small_cases(runner);
+TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
   const auto device = make_device(Executor::cpu);
   const KernelInfo right_kernel = by_definition();
   for (const std::string problem :
@@ -150,40 +151,141 @@ TEST(DeviceBench, KnowsWhereRowsAreAndWhichKeysTheySee) {
         "b3 h4/2 n33 d24 softcap2", "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6",
         "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
-    DeviceBench right(right_kernel, p, *device, small_cases);
+    ResidentProblem right(p, {}, *device);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.
-    EXPECT_EQ(right.why_wrong({}), std::nullopt) << problem;
+    EXPECT_EQ(right.sample(right_kernel, {}).why_wrong(), std::nullopt) << problem;
   }
   int found = 0;
   const Problem p = problem_from_string("b9 h4/2 q19 k33 d24 lengths6");
   for (std::int64_t entry = 0; entry < p.batch; ++entry) {
     const KernelInfo wrong_kernel = by_definition(entry);
-    DeviceBench wrong(wrong_kernel, p, *device, small_cases);
-    found += wrong.why_wrong({}).has_value();
+    ResidentProblem wrong(p, {}, *device);
+    found += wrong.sample(wrong_kernel, {}).why_wrong().has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
 }
 
-TEST(SmallCases, AreOfTheSameKindAndJudgedOnceForAllLengths) {
+TEST(TimedProblem, a_timing_has_as_many_launches_as_fill_it) {
+  int launched = 0;
+  KernelInfo kernel = by_definition();
+  kernel.timed_launch = [&](const ForwardArguments&, Device&, int launches) {
+    launched += launches;
+    return 0.5;
+  };
+  const auto device = make_device(Executor::cpu);
+  TimedProblem timed(problem_from_string("n9 d8"), {}, *device, {.shortest_ms = 2});
+  EXPECT_EQ(timed.launches(kernel, {}), 4);
+  EXPECT_EQ(timed.launches(kernel, {}), 4);
+  EXPECT_EQ(launched, 2) << "it is found out once";
+  EXPECT_EQ(timed.time_ms(kernel, {}), 0.5);
+  EXPECT_EQ(launched, 2 + 4);
+}
+
+/// What a kernel could do so that it is fast when it is timed.
+struct Cheat {
+  const char* name;
+  KernelInfo kernel;
+};
+
+/// By definition, but each launch after the first on the same addresses gives what the first gave.
+KernelInfo remembering_by_address() {
+  const KernelInfo right = by_definition();
+  KernelInfo kernel = right;
+  struct Memory {
+    std::map<const void*, std::pair<std::vector<float>, std::vector<float>>> answers;
+  };
+  kernel.launch = [right, memory = std::make_shared<Memory>()](const ForwardArguments& a,
+                                                               Device& device) {
+    const auto rows = static_cast<std::size_t>(a.problem.rows());
+    const std::size_t elements = rows * static_cast<std::size_t>(a.problem.output_dim());
+    float* const o = static_cast<float*>(a.o);
+    const auto known = memory->answers.find(a.q);
+    if (known == memory->answers.end()) {
+      right.launch(a, device);
+      memory->answers[a.q] = {{o, o + elements}, {a.lse, a.lse + rows}};
+    } else {
+      std::ranges::copy(known->second.first, o);
+      std::ranges::copy(known->second.second, a.lse);
+    }
+  };
+  return kernel;
+}
+
+/// By definition, but only the first `honest` launches do anything.
+KernelInfo idle_after(int honest) {
+  const KernelInfo right = by_definition();
+  KernelInfo kernel = right;
+  kernel.launch = [right, honest, launched = std::make_shared<int>(0)](const ForwardArguments& a,
+                                                                       Device& device) {
+    if ((*launched)++ < honest) right.launch(a, device);
+  };
+  return kernel;
+}
+
+TEST(TimedProblem, a_kernel_that_is_right_once_and_remembers_is_caught_by_its_timed_answers) {
+  // Of one_hot_v, V hangs on no seed.
+  for (const char* family : {"normal", "one_hot_v"}) {
+    for (const Cheat& cheat :
+         {Cheat{"remembers what it gave for an address", remembering_by_address()},
+          Cheat{"idles after two launches", idle_after(2)}}) {
+      const auto device = make_device(Executor::cpu);
+      TimedProblem timed(problem_from_string("b2 h2 n19 d24"), {.family = family}, *device);
+      EXPECT_EQ(timed.resident().sample(cheat.kernel, {}).why_wrong(), std::nullopt)
+          << "verification alone does not see that it " << cheat.name;
+      timed.change_values();
+      (void)timed.time_ms(cheat.kernel, {});
+      timed.change_values();
+      (void)timed.time_ms(cheat.kernel, {});
+      EXPECT_TRUE(timed.why_timed_answers_wrong(cheat.kernel, {})) << cheat.name << ", " << family;
+    }
+    const auto device = make_device(Executor::cpu);
+    TimedProblem timed(problem_from_string("b2 h2 n19 d24"), {.family = family}, *device);
+    timed.change_values();
+    EXPECT_EQ(timed.why_timed_answers_wrong(by_definition(), {}), std::nullopt) << family;
+  }
+}
+
+TEST(TimedProblem, one_wrong_row_is_found_where_a_reference_looks_at_every_row) {
+  OnExecutor here;
+  KernelInfo kernel = k3();
+  kernel.launch = [](const ForwardArguments& a, Device& device) {
+    k3().launch(a, device);
+    device.synchronize();
+    const Problem& p = a.problem;
+    static_cast<float*>(a.o)[a.o_strides.offset(p.batch - 1, p.query_heads - 1, 7)] *= 2;
+  };
+  TimedProblem timed(here.problem, {}, *here.device);
+  const Plan plan = kernel.plans(here.problem).front();
+  EXPECT_EQ(timed.resident().sample(kernel, plan, 2).why_wrong(), std::nullopt)
+      << "two rows do not show it";
+  const auto why = timed.why_timed_answers_wrong(kernel, plan);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("O at [1, 3, 7, 0]"), std::string::npos) << *why;
+  EXPECT_EQ(timed.why_timed_answers_wrong(k3(), plan), std::nullopt);
+}
+
+TEST(Gate, small_cases_are_of_the_same_kind_and_judged_once_for_all_lengths) {
   struct CountingRunner final : CaseRunner {
-    int calls = 0;
+    explicit CountingRunner(int& count) : calls(count) {}
+    int& calls;
     CaseAnswer run(const KernelInfo&, const CaseTask& task) override {
       ++calls;
       EXPECT_LE(task.the_case.problem.key_len, 4 * 16 + 1);
       return {};
     }
-  } runner;
-  SmallCases cases(runner);
+  };
+  int calls = 0;
+  Gate gate([&] { return std::make_unique<CountingRunner>(calls); });
   const Plan plan{.query_tile = 16, .key_tile = 16};
   for (const char* text : {"b4 h8/8 n4096 d64", "b2 h8/8 n8192 d64", "b1 h2/2 n70 d64"}) {
-    EXPECT_EQ(cases.why_wrong(k3(), problem_from_string(text), plan), std::nullopt);
+    EXPECT_EQ(gate.why_wrong({&k3(), problem_from_string(text), plan}), std::nullopt);
   }
-  EXPECT_EQ(runner.calls, 1);
+  EXPECT_EQ(calls, 1);
   for (const char* text : {"h8/8 n4096 d64 causal_top_left", "h8/8 n4096 d32", "h8/4 n4096 d64",
                            "h8/8 q1 k4096 d64", "h8/8 n4096 d64 scale2"}) {
-    EXPECT_EQ(cases.why_wrong(k3(), problem_from_string(text), plan), std::nullopt);
+    EXPECT_EQ(gate.why_wrong({&k3(), problem_from_string(text), plan}), std::nullopt);
   }
-  EXPECT_EQ(runner.calls, 6);
+  EXPECT_EQ(calls, 6);
 }
 
 }  // namespace

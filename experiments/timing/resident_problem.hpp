@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +11,7 @@
 #include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
-#include "experiments/tuning/tiled_values.hpp"
+#include "experiments/timing/tiled_values.hpp"
 
 namespace attest {
 
@@ -22,6 +23,7 @@ struct SampledRows {
     Outputs got{};
   };
   std::vector<Row> rows;
+  bool has_lse = true;    ///< the kernel gives LSE
   std::string failure{};  ///< a sentence: the launch failed, or some LSE was not written; no rows
 
   /// The failure, or the row that is out of its bounds; nothing when all is well.
@@ -39,10 +41,26 @@ class ResidentProblem {
   ResidentProblem& operator=(const ResidentProblem&) = delete;
   ~ResidentProblem();
 
-  /// Launches once on outputs that hold NaN; looks at every LSE and at `rows` rows of O and LSE,
-  /// the first and the last query among them. A MachineError names kernel, Plan and problem.
+  /// How many sets of values there are to choose from.
+  static constexpr std::size_t draws = 4;
+  /// Puts values number `draw` where the others were. Number 0 has the seed of the inputs, the next
+  /// ones the next seeds; odd ones have -V or -V / 2 as well, so that no two give one answer even
+  /// where the family does not ask for the seed.
+  void put_values(std::size_t draw);
+  /// Outputs that no launch has written, where they were.
+  void poison_outputs();
+
+  /// Launches once on poisoned outputs; answers() of it. A MachineError names kernel, Plan and
+  /// problem.
   [[nodiscard]] SampledRows sample(const KernelInfo& kernel, const Plan& plan,
                                    std::int64_t rows = 4);
+  /// What launches gave: looks at every LSE and at `rows` rows of O and LSE, the first and the last
+  /// query among them.
+  [[nodiscard]] SampledRows answers(const KernelInfo& kernel, const Plan& plan, std::int64_t rows);
+  /// The worst element of all that launches gave, where it is out of its bound and a reference on
+  /// the device finds it in about a quarter of a second; nothing otherwise.
+  [[nodiscard]] std::optional<std::string> why_any_row_wrong(const KernelInfo& kernel,
+                                                             const Plan& plan);
   void launch(const KernelInfo& kernel, const Plan& plan);
   /// Of one launch, the mean over `launches` in a row.
   [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
@@ -63,24 +81,29 @@ class ResidentProblem {
     Problem problem{};
     Inputs inputs{};
   };
+  struct Buffer {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;
+  };
 
+  [[nodiscard]] const TiledInputs& inputs() const { return *drawn_[draw_]; }
   [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
   [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;
   [[nodiscard]] OneRow row_at(const Place& place) const;
+  void release() noexcept;
+  [[nodiscard]] Buffer allocate(const Shape& shape, ElementType type);
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);
-  /// Outputs that no launch has written.
-  void renew_outputs();
+  [[nodiscard]] std::vector<float> downloaded(const Buffer& buffer, ElementType type) const;
 
   const Problem problem_;
-  const TiledInputs inputs_;
+  const InputSpec spec_;
   Device& device_;
+  std::array<std::optional<TiledInputs>, draws> drawn_;
+  std::size_t draw_ = draws;  ///< none
   IndexArrays indices_;
   ForwardArguments arguments_;
-  std::vector<std::byte> unwritten_o_, unwritten_lse_;
-  std::vector<std::byte*> buffers_;
-  std::byte* o_ = nullptr;
-  std::byte* lse_ = nullptr;
+  Buffer q_, k_, v_, o_, lse_;
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
 };

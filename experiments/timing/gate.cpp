@@ -1,0 +1,79 @@
+#include "experiments/timing/gate.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/run/registry.hpp"
+#include "experiments/timing/on_threads.hpp"
+#include "experiments/timing/small_case.hpp"
+#include "verify/workers/isolated_runner.hpp"
+
+namespace attest {
+namespace {
+
+Case small_case_of(const Gate::Candidate& candidate) {
+  return small_case(*candidate.kernel, candidate.problem, candidate.plan);
+}
+
+std::string key_of(const KernelInfo& kernel, const Case& c) {
+  return fmt::format("{} {}", name_of(kernel.executor), to_string(c));
+}
+
+/// What a library computes changes without our build: its verdicts are not kept.
+bool is_of_library(const KernelInfo& kernel) {
+  return kernel.executor == Executor::gpu && kernel.unavailable &&
+         find_kernel(kernel.name, Executor::simt) == nullptr;
+}
+
+}  // namespace
+
+bool Gate::has_no_small_case(const Candidate& candidate) {
+  return why_unsupported(*candidate.kernel, small_case_of(candidate)).has_value();
+}
+
+std::optional<std::string> Gate::judged_now(CaseRunner& runner, const KernelInfo& kernel,
+                                            const Case& c) {
+  auto why = why_case_fails(runner, kernel, c);
+  if (!why && cache_ != nullptr && !is_of_library(kernel)) cache_->add(kernel, c);
+  return why;
+}
+
+void Gate::judge(const std::vector<Candidate>& candidates, const Options& options) {
+  std::map<std::string, std::pair<const KernelInfo*, Case>> waiting;
+  for (const Candidate& candidate : candidates) {
+    Case c = small_case_of(candidate);
+    const KernelInfo& kernel = *candidate.kernel;
+    if (why_unsupported(kernel, c) || (cache_ != nullptr && cache_->holds(kernel, c))) continue;
+    const std::string key = key_of(kernel, c);
+    if (!answers_.contains(key)) waiting.try_emplace(key, &kernel, std::move(c));
+  }
+  const std::vector cases(waiting.begin(), waiting.end());
+  if (options.on_start) options.on_start(cases.size());
+  on_threads(cases.size(), options.jobs, [&] {
+    return [&, runner = std::shared_ptr<CaseRunner>(make_runner_())](std::size_t i) {
+      if (options.is_interrupted && options.is_interrupted()) throw Interrupted{};
+      const auto& [key, subject] = cases[i];
+      auto why = judged_now(*runner, *subject.first, subject.second);
+      {
+        const std::scoped_lock lock(mutex_);
+        answers_[key] = std::move(why);
+      }
+      if (options.on_case_done) options.on_case_done();
+    };
+  });
+}
+
+std::optional<std::string> Gate::why_wrong(const Candidate& candidate) {
+  const KernelInfo& kernel = *candidate.kernel;
+  const Case c = small_case_of(candidate);
+  const std::string key = key_of(kernel, c);
+  const std::scoped_lock lock(mutex_);
+  const auto found = answers_.find(key);
+  if (found != answers_.end()) return found->second;
+  if (why_unsupported(kernel, c) || (cache_ != nullptr && cache_->holds(kernel, c))) return {};
+  if (runner_ == nullptr) runner_ = make_runner_();
+  return answers_[key] = judged_now(*runner_, kernel, c);
+}
+
+}  // namespace attest

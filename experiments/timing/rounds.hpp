@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "experiments/timing/median_interval.hpp"
+
+namespace attest {
+
+/// How contenders, known by their numbers, are timed.
+struct Timing {
+  std::function<double(std::size_t contender)> time{};  ///< milliseconds of a launch
+  std::function<void()> begin_round{};                  ///< may be empty
+  std::uint64_t seed = 1;                               ///< draws the order within each round
+};
+
+struct RoundsOptions {
+  std::size_t points = 1;  ///< contenders 0 .. points - 1, each timed until it is known well enough
+  std::size_t peers = 0;   ///< the contenders after them, timed in every round
+  std::size_t repeats = 0;       ///< so many rounds for all; 0: as many as are needed
+  double target = 0.01;          ///< relative half width of an interval that is narrow enough
+  std::size_t most_rounds = 60;  ///< when it never is
+  /// Asked between timings: true ends after the round in which everybody was timed often enough for
+  /// an interval.
+  std::function<bool()> is_over{};
+};
+
+/// Times contenders in rounds: in a round everybody that is left is timed once, in an order drawn
+/// anew, so that drifts of clock and temperature meet all of them alike. A point leaves when its
+/// ratio to every peer, or its time where there is no peer, is known well enough. times[c] holds
+/// a time a round, from the first round on.
+[[nodiscard]] std::vector<std::vector<double>> timed_rounds(const RoundsOptions& options,
+                                                            const Timing& timing);
+
+struct RaceOptions {
+  std::size_t finalists = 3;  ///< never halved further
+  std::size_t rounds = 11;    ///< in which each finalist is timed, those of the heats included
+  double keep = 0.5;          ///< share that stays after a heat
+};
+
+/// A contender and its times, one a round that it took part in, from the first round on.
+struct RaceTimes {
+  std::size_t contender = 0;
+  std::vector<double> times;
+};
+
+/// Successive halving: rounds as of timed_rounds, but after rounds 1, 3, 7, ... the slower half
+/// (1 - keep) leaves, judged by the median. All heats cost about alike, and slow contenders are
+/// timed once. Returns all contenders: those that stayed longest first, the faster first among
+/// equals.
+[[nodiscard]] std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
+                                          const RaceOptions& options = {});
+
+/// Of times of the same rounds: how many times as fast `time` is as `peer`.
+[[nodiscard]] MedianInterval speed_over(const std::vector<double>& time,
+                                        const std::vector<double>& peer);
+/// Half the interval's width over its median; infinite where that is no number.
+[[nodiscard]] double relative_half_width(const MedianInterval& interval);
+
+}  // namespace attest
