@@ -72,6 +72,7 @@ void GroupTimer::place(const Contender& contender) {
       contender.subject.problem, contender.subject.inputs, device_,
       TimedProblem::Options{.is_cold = options_.cache == CacheState::cold,
                             .shortest_ms = options_.timing_ms});
+  timed_->resident().draw_values();  // before rounds, which are times
   placed_ = std::move(key);
 }
 

@@ -43,6 +43,8 @@ class ResidentProblem {
 
   /// How many sets of values there are to choose from.
   static constexpr std::size_t draws = 4;
+  /// Draws all values, so that put_values() takes no time of its own.
+  void draw_values();
   /// Puts values number `draw` where the others were. Number 0 has the seed of the inputs, the next
   /// ones the next seeds; odd ones have -V or -V / 2 as well, so that no two give one answer even
   /// where the family does not ask for the seed.
@@ -58,7 +60,7 @@ class ResidentProblem {
   /// query among them.
   [[nodiscard]] SampledRows answers(const KernelInfo& kernel, const Plan& plan, std::int64_t rows);
   /// The worst element of all that launches gave, where it is out of its bound and a reference on
-  /// the device finds it in about a quarter of a second; nothing otherwise.
+  /// the device finds it in about a tenth of a second; nothing otherwise.
   [[nodiscard]] std::optional<std::string> why_any_row_wrong(const KernelInfo& kernel,
                                                              const Plan& plan);
   void launch(const KernelInfo& kernel, const Plan& plan);

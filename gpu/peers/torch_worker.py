@@ -109,7 +109,7 @@ def flash_attention_3(p):
     q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
     # As its own interface calls it (fa3_fwd_interface.py): no window, chunk, softcap; one split, so that a row's bits do not
     # hang on its batch.
-    without = [None] * 19
+    without = [None] * 20
     window, chunk, softcap, interleaved, metadata, splits, pack, margin = (-1, -1), 0, 0.0, True, None, 1, None, 0
 
     def run():
