@@ -1,41 +1,27 @@
-"""The tables of the documents, made of committed records: {name: a function that gives Markdown}. See documents.py."""
+"""The tables of the documents, made of committed records: {name: a function that gives Markdown}. See documents.py.
+
+A table's records are files of results/; LookupError names one that is missing.
+"""
 
 import json
 import pathlib
 import re
 
 import false_alarms
-import forward_grid_tables
 import hardware_check
-import ladder_report
 from records import counters_by_run, geometric_mean, read, values
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-MASKS = ladder_report.MASKS
-LADDER_DIMS = (64, 128, 32)
-POST = "b8 h32 n8192 d128 none fp16"
-# DRAM read in GB and time in ms, as a blog post gives them for an H100 [S0].
-POSTED = {("qt64", "q_slowest"): (129.45, 134.75), ("qt128", "q_slowest"): (64.50, 88.38), ("qt128", "q_fastest"): (1.50, 33.86)}
-ORDERS = {"q_slowest": "heads fastest (G3)", "q_fastest": "query tiles fastest (G2)"}
 INPUTS = {"normal": "N(0, 1)", "outliers": "FlashAttention-3's outliers", "real": "real activations"}
+MASKS = {"none": "full", "causal_top_left": "causal", "causal_bottom_right": "causal"}
+DEFAULT = "h200/verify_no_gpu"  # .jsonl: records of the default campaign; .txt: what the same run printed
+TABLES = {}
 
 
-def found(name, **labels):
-    """Measurements of the one record of results/NAME whose labels are these. LookupError: there is none, or more."""
-    matching = [record for record in read(RESULTS / name) if labels.items() <= record["labels"].items()]
-    if len(matching) != 1:
-        raise LookupError(f"results/{name}: {len(matching)} records of {labels}")
-    return values(matching[0])
-
-
-def timed(name, contender, shape, plan="", whole_end=False):
-    """Measurements of the first record of a contender at a shape whose plan has `plan` in it, or ends with it."""
-    for record in read(RESULTS / name):
-        labels = record["labels"]
-        has_plan = labels["plan"].endswith(plan) if whole_end else plan in labels["plan"]
-        if (labels["contender"], labels["shape"]) == (contender, shape) and has_plan:
-            return values(record)
-    raise LookupError(f"results/{name}: no record of {contender} at {shape}, plan {plan}")
+def table(make):
+    """Makes the table of the function's name."""
+    TABLES[make.__name__] = make
+    return make
 
 
 def markdown(*rows):
@@ -44,79 +30,43 @@ def markdown(*rows):
     return "\n".join(re.sub(r"\|  (?=\|)", "| ", line) for line in lines)
 
 
-def posted_swizzle():
-    """A blog post's swizzle, predicted and measured."""
-    explanations = {(e["kernel"], e["plan"]): e for e in read(RESULTS / "h200/hardware_check.jsonl")}
-    runs = counters_by_run(read(RESULTS / "h200/counters.jsonl"))
-    rows = [("tiles of", "order", "DRAM: predicted, measured", "L2 hits: predicted, measured", "time",
-             "the post (H100): DRAM read, time")]
-    for (tile, order), (read_gb, time_ms) in POSTED.items():
-        plan = next(plan for shape, kernel, plan in runs if shape == POST and plan.startswith(tile) and order in plan)
-        expected = hardware_check.predicted(explanations["fa2_mma", plan])
-        counted = hardware_check.measured(runs[POST, "fa2_mma", plan])
-        time = timed("h200/grid_orders.jsonl", "fa2_mma", POST, plan)["time"]
-        rows.append((f"{tile[2:]} rows", ORDERS[order], f"{expected['dram'] * 1e-9:.3g} GB, {counted['dram'] * 1e-9:.3g} GB",
-                     f"{expected['l2_hit']:.1f} %, {counted['l2_hit']:.1f} %", f"{time:.1f} ms", f"{read_gb:.2f}, {time_ms:.2f} ms"))
-    return markdown(*rows)
+def one(found, what):
+    """The only item. LookupError: there is none, or more."""
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} records of {what}, one is wanted")
+    return found[0]
 
 
-def ladder_at_the_top():
-    """K10 beside PyTorch and cuBLAS, by head dim."""
-    rows = [("H200, B 8, H 12, N 4096", *MASKS.values())]
-    sdpa, sgemm = " PyTorch's fp32 SDPA", " of cuBLAS's fp32 8192³"
-    for dim in LADDER_DIMS:
-        cells = []
-        for mask in MASKS:
-            shape = f"b8 h12 n4096 d{dim} {mask} fp32"
-            own, cublas = (timed("h200/ladder.jsonl", name, shape) for name in ("k10_wide_tiles", "cublas_sgemm_8192"))
-            over = f"{own['speed_over_baseline']:.2f}x"
-            first = not cells and dim == LADDER_DIMS[0]
-            cells.append(f"{own['rate']:.1f}{' TFLOP/s' if first else ''}, {f'**{over}**' if dim == 64 else over}"
-                         f"{sdpa if first else ''}, {100 * own['rate'] / cublas['rate']:.0f} %{sgemm if first else ''}")
-        rows.append((f"K10, D {dim}", *cells))
-    return markdown(*rows)
+def found(name, **labels):
+    """Measurements of the one record of results/NAME whose labels are these."""
+    return values(one([r for r in read(RESULTS / name) if labels.items() <= r["labels"].items()], f"{labels} in results/{name}"))
 
 
-def forward_grid_over_fa2():
-    """Geometric mean, smallest and largest speed over FlashAttention-2, by head dim and mask."""
-    shapes = forward_grid_tables.by_set(read(RESULTS / "h200/forward_grid.jsonl"))["grid"]
-    rows = [("H200, bf16", *MASKS.values())]
-    for dim in forward_grid_tables.DIMS:
-        cells = []
-        for mask in MASKS:
-            ratios = [forward_grid_tables.speeds(shape, contenders)["FA2"] for shape, contenders in shapes.items()
-                      if {f"d{dim}", mask} <= set(shape.split())]
-            first = " FA2" if not cells and len(rows) == 1 else ""
-            cells.append(f"{geometric_mean(ratios):.2f}x{first} ({min(ratios):.2f} to {max(ratios):.2f})")
-        rows.append((f"D {dim}", *cells))
-    return markdown(*rows)
+class Study:
+    """What a study of results/h200/studies measured: contenders that were timed, points and baselines."""
+
+    def __init__(self, name):
+        self.name = name
+        self.rows = [(r["labels"], values(r)) for r in read(RESULTS / f"h200/studies/{name}/records.jsonl")
+                     if r["kind"] == "study" and r["verdict"] == "passed"]
+
+    def all(self, contender, *parts):
+        """[measurements] of a contender at problems, and with Plans, that have all of `parts` as words."""
+        return [row for labels, row in self.rows if labels["contender"] == contender
+                and set(parts) <= set(labels["problem"].split()) | set(labels["plan"].split())]
+
+    def one(self, contender, *parts):
+        return one(self.all(contender, *parts), f"{contender} {' '.join(parts)} in the study {self.name}")
 
 
-def errors_by_precision():
-    rows = [("RMSE of O, N 512, D 64; largest error over bound", *INPUTS.values())]
-    for element_type, kernel in (("fp32", "k7_shuffled_rows"), ("fp16", "fa2_mma"), ("bf16", "fa2_mma")):
-        cells = []
-        for inputs in INPUTS:
-            row = found("h200/errors.jsonl", contender=kernel, element_type=element_type, tensor="O",
-                        inputs=inputs if inputs == "normal" or element_type == "fp32" else inputs_named(inputs, element_type))
-            mantissa, exponent = f"{float(row['rmse']):.1e}".split("e")
-            cells.append(f"{mantissa}e{int(exponent)}; {float(row['error_over_bound_max']):.2f}")
-        rows.append((f"{element_type}, `{kernel}`", *cells))
-    return markdown(*rows)
+# Who notices planted bugs
 
-
-def inputs_named(inputs, element_type):
-    """The label of these inputs in errors.jsonl, where some are called after their type too."""
-    labels = {record["labels"]["inputs"] for record in read(RESULTS / "h200/errors.jsonl")}
-    return next(label for label in (f"{inputs}_{element_type}", inputs) if label in labels)
-
-
+@table
 def kills_by_rule():
     """Who notices the planted bugs: rules of other projects, and ours."""
     matrix = json.loads((RESULTS / "epyc-2core/kill_matrix.json").read_text())
     mutants, correct = matrix["mutants"], matrix["correct"]
     rules, theirs = list(mutants[0]["rules"]), list(mutants[0]["rules_on_normal"])
-
     judged, alarms = false_alarms.totals(read(RESULTS / "h200/false_alarms.jsonl"))
 
     def rejected(rule):
@@ -136,6 +86,299 @@ def kills_by_rule():
         (f"correct kernels rejected, of {cases:,} cases", *map(rejected, rules)))
 
 
+# Speed
+
+PEERS = {"cudnn_sdpa": "cuDNN", "flash_attention_3": "FlashAttention-3", "torch_flash": "FlashAttention-2"}
+
+
+def speeds_on_the_grid(kernel):
+    """{(dim, mask, peer): speeds over it} on the 36 bf16 shapes of FlashAttention-3's grid."""
+    ratios = {}
+    for labels, row in Study("forward_grid").rows:
+        query_heads, key_heads = re.search(r"\bh(\d+)/(\d+)\b", labels["problem"]).groups()
+        if labels["contender"] != kernel or "bf16" not in labels["problem"] or query_heads != key_heads or "lengths" in labels["problem"]:
+            continue
+        for peer in PEERS:
+            place = labels["axis.problem.head_dim"], MASKS[labels["axis.problem.mask"]], peer
+            ratios.setdefault(place, []).append(row[f"speed_over_{peer}"])
+    return ratios
+
+
+def over_peers(kernel):
+    ratios = speeds_on_the_grid(kernel)
+
+    def cell(those):
+        return f"{geometric_mean(those):.3f}x ({min(those):.2f} to {max(those):.2f})"
+
+    rows = [(f"`{kernel}`, bf16, H200", *(f"over {name}" for name in PEERS.values()))]
+    for dim in ("64", "128", "256"):
+        rows += [(f"D {dim}, {mask}", *(cell(ratios[dim, mask, peer]) for peer in PEERS)) for mask in ("full", "causal")]
+    everything = {peer: [x for (_, _, other), those in ratios.items() if other == peer for x in those] for peer in PEERS}
+    rows.append((f"all {len(everything['cudnn_sdpa'])} shapes", *(cell(everything[peer]) for peer in PEERS)))
+    return markdown(*rows)
+
+
+@table
+def fa3_wgmma_over_peers():
+    return over_peers("fa3_wgmma")
+
+
+@table
+def fa2_mma_over_peers():
+    return over_peers("fa2_mma")
+
+
+@table
+def ladder():
+    """Each rung's time and rate, full and causal, beside PyTorch and cuBLAS in the same rounds."""
+    study, rows = Study("ladder"), [("B 8, H 12, N 4096, D 64, fp32, H200", "full: ms", "TFLOP/s", "of PyTorch's SDPA",
+                                     "causal: ms", "TFLOP/s", "of PyTorch's SDPA")]
+    names = sorted({(labels["contender"], labels["plan"] if labels["contender"] == "k2_coalesced" else "") for labels, _ in study.rows},
+                   key=lambda name: (not name[0].startswith("k"), int(re.sub(r"\D.*", "", name[0][1:]) or 0), name))
+    for contender, plan in names:
+        cells = []
+        for mask in ("none", "causal_top_left"):
+            row = one([row for labels, row in study.rows if labels["contender"] == contender and mask in labels["problem"].split()
+                       and (not plan or labels["plan"] == plan)], f"{contender} {mask} in the study ladder")
+            cells += [f"{row['time']:.4g}", f"{row['rate']:.2f}", f"{row['speed_over_torch_efficient']:.3f}"]
+        rows.append((f"`{contender}`{' row_reduce=shuffle' if 'shuffle' in plan else ''}", *cells))
+    return markdown(*rows)
+
+
+@table
+def ffma_shapes():
+    study, rows = Study("ffma_shapes"), [("K10, B 8, H 12, fp32, H200", "full", "causal")]
+    for dim, length in ((32, 4096), (64, 1024), (64, 4096), (64, 16384), (128, 4096)):
+        found_there = [study.one("k10_wide_tiles", f"d{dim}", f"q{length}", mask) for mask in ("none", "causal_top_left")]
+        rows.append((f"D {dim}, N {length}", *(f"{row['rate']:.1f} TFLOP/s, {row['speed_over_torch_efficient']:.2f}x PyTorch" for row in found_there)))
+    return markdown(*rows)
+
+
+def scientific(value):
+    mantissa, exponent = f"{float(value):.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+@table
+def speed_and_error():
+    """By the formats of inputs and of products: rate, speed over PyTorch's memory-efficient SDPA on the same inputs, errors of O."""
+    study = Study("speed_and_error")
+    rows = [("B 2, H 16, N 4096, full, H200", "inputs", "D 64: TFLOP/s", "over PyTorch", "RMSE of O", "D 128: TFLOP/s", "over PyTorch", "RMSE of O")]
+    for kernel, products, element_type in (
+            ("k10_wide_tiles", "", "fp32"), ("tf32_mma", "products=tf32_x3", "fp32"), ("tf32_mma", "products=tf32", "fp32"),
+            ("fp32_wgmma", "products=automatic", "fp32"), ("fp32_wgmma", "products=bf16_x6", "fp32"),
+            ("fa2_mma", "", "fp16"), ("fa2_mma", "", "bf16"), ("fa3_wgmma", "", "fp16"), ("fa3_wgmma", "", "bf16")):
+        cells = []
+        for dim in (64, 128):
+            row = study.one(kernel, f"d{dim}", "none", element_type, *filter(None, [products]))
+            cells += [f"{row['rate']:.0f}", f"{row['speed_over_torch_efficient']:.2f}x", scientific(row["error.rmse"])]
+        rows.append((f"`{kernel}` {products.removeprefix('products=')}".strip(), element_type, *cells))
+    return markdown(*rows)
+
+
+@table
+def choices():
+    """Time with one choice of f_controlled_pairs changed, over that with the usual one, same tiles."""
+    rows = [("`f_controlled_pairs`, fp32, D 64, H200: the time takes", "full", "causal")]
+    for title, plan in (("O normalised at every step", "normalise=every_step"), ("every tile masked", "masked_tiles=all"),
+                        ("expf for __expf", "exp=library"), ("exp2 for __expf", "exp=exp2"), ("Q K^T formed twice", "passes=two")):
+        study, usual = Study("softmax_variants"), ("normalise=at_the_end", "masked_tiles=boundary", "exp=fast", "passes=one")
+        rows.append((title, *(f"{study.one('f_controlled_pairs', mask, plan)['time'] / study.one('f_controlled_pairs', mask, *usual)['time']:.3f}x"
+                              for mask in ("none", "causal_top_left"))))
+    loops = Study("loop_order")
+    times = [loops.one("f_controlled_pairs", "b8", "q2048", order)["time"] for order in ("loop_order=keys_outside", "loop_order=queries_outside")]
+    rows.append(("FA1's loop order, keys outside (B 8, H 8, N 2048)", f"{times[0] / times[1]:.1f}x", ""))
+    return markdown(*rows)
+
+
+@table
+def grid_order():
+    """A blog post's swizzle: DRAM bytes and times by order of blocks."""
+    posted = {("qt64", "q_slowest"): "129.45 GB, 134.75 ms", ("qt128", "q_slowest"): "64.50 GB, 88.38 ms", ("qt128", "q_fastest"): "1.50 GB, 33.86 ms"}
+    orders = {"q_slowest": "heads fastest (G3)", "q_fastest": "query tiles fastest (G2)"}
+    study, rows = Study("grid_order"), [("B 8, H 32, N 8192, D 128, fp16, `fa2_mma`", "order", "DRAM read", "L2 hits", "time", "the post (H100)")]
+    for (tile, order), theirs in posted.items():
+        row = study.one("fa2_mma", tile, f"grid_order={order}")
+        rows.append((f"tiles of {tile[2:]} rows", orders[order], f"{row['counter.dram_read_bytes'] * 1e-9:.2f} GB",
+                     f"{row['counter.l2_hit_rate']:.1f} %", f"{row['time']:.1f} ms", theirs))
+    return markdown(*rows)
+
+
+@table
+def fa3_counters():
+    """fa3_wgmma beside cuDNN's kernel, as CUPTI counted them."""
+    runs = {}
+    for record in read(RESULTS / "h200/counters_fa3_wgmma.jsonl"):
+        if record["labels"]["source"] == "cupti":
+            runs.setdefault(record["labels"]["shape"], {})[record["labels"]["contender"]] = values(record)
+    columns = [("tensor pipe active", "tensor_active", 1, "{:.1f} %"), ("L2 hits", "l2_hit_rate", 1, "{:.1f} %"),
+               ("DRAM read", "dram_read_bytes", 1e-9, "{:.2f} GB"), ("warps at a barrier", "stall_barrier", 1, "{:.1f} %")]
+    rows = [("shape", *(f"{title}: ours, cuDNN's" for title, *_ in columns))]
+    for shape, by_contender in runs.items():
+        pairs = [[pattern.format(by_contender[contender][name] * scale) for contender in ("fa3_wgmma", "torch_sdpa_cudnn")]
+                 for _, name, scale, pattern in columns]
+        rows.append((f"{shape.split()[3]} {'full' if 'none' in shape else 'causal'}", *(", ".join(pair) for pair in pairs)))
+    return markdown(*rows)
+
+
+@table
+def predictions():
+    """How far `attest explain` is from the counters of the launches that were counted."""
+    runs = counters_by_run(read(RESULTS / "h200/counters.jsonl"))
+    explanations = read(RESULTS / "h200/hardware_check.jsonl")
+    rows = [(f"{len(explanations)} launches, H200", "predicted exactly", "median deviation", "largest deviation")]
+    for quantity, title in (("registers", "registers"), ("global_load_sectors", "sectors of global loads"), ("shared_load_passes", "passes of shared loads"),
+                            ("dram", "DRAM bytes"), ("l2_hit", "L2 hits, points")):
+        apart = []
+        for run, explanation in zip(runs.items(), explanations, strict=True):
+            (_, kernel, plan), counters = run
+            expected, counted = hardware_check.predicted(explanation)[quantity], hardware_check.measured(counters)[quantity]
+            if expected and counted is not None:
+                apart.append((abs(counted - expected) if quantity == "l2_hit" else abs(counted / expected - 1) * 100, f"`{kernel}` {plan}".removesuffix(" -")))
+        apart.sort(key=lambda one_of: one_of[0])
+        unit = "" if quantity == "l2_hit" else " %"
+        rows.append((title, f"{sum(deviation == 0 for deviation, _ in apart)} of {len(apart)}", f"{apart[len(apart) // 2][0]:.2g}{unit}",
+                     f"{apart[-1][0]:.3g}{unit} ({apart[-1][1]})" if apart[-1][0] else "none"))
+    return markdown(*rows)
+
+
+@table
+def studies():
+    """The shipped studies as they ran: points, and what became of the expectations."""
+    rows = [("study", "question", "points timed, skipped, left out or refused", "expectations", "commit")]
+    for folder in sorted((RESULTS / "h200/studies").iterdir()):
+        records = [record for path in sorted(folder.glob("records*.jsonl")) for record in read(path)]
+        summary = next(r for r in records if r["kind"] == "study_summary")
+        last = {r["labels"]["point"]: r for r in records if r["kind"] == "study" and r["labels"].get("role") == "point"}
+        timed_points = sum(r["verdict"] == "passed" for r in last.values())
+        skipped = sum(r["labels"].get("skipped_by") in ("kernel", "constraint") for r in last.values())
+        answers = {r["labels"]["that"]: r["labels"]["answer"] for r in records if r["kind"] == "study_answer"}
+        counts = ", ".join(f"{n} {answer}" for answer in ("holds", "refuted", "undecided", "no_results")
+                           if (n := sum(a == answer for a in answers.values())))
+        rows.append((f"[{folder.name}](../studies/{folder.name}.yaml)", summary["labels"]["question"],
+                     f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked", summary["provenance"]["commit"][:7]))
+    return markdown(*rows)
+
+
+# Errors
+
+@table
+def errors_by_precision():
+    labels = {record["labels"]["inputs"] for record in read(RESULTS / "h200/errors.jsonl")}
+    rows = [("RMSE of O, N 512, D 64; largest error over bound", *INPUTS.values())]
+    for element_type, kernel in (("fp32", "k7_shuffled_rows"), ("fp16", "fa2_mma"), ("bf16", "fa2_mma")):
+        cells = []
+        for inputs in INPUTS:
+            of_type = f"{inputs}_{element_type}"  # some are called after their type too
+            name = of_type if element_type != "fp32" and inputs != "normal" and of_type in labels else inputs
+            row = found("h200/errors.jsonl", contender=kernel, element_type=element_type, tensor="O", inputs=name)
+            cells.append(f"{scientific(row['rmse'])}; {float(row['error_over_bound_max']):.2f}")
+        rows.append((f"{element_type}, `{kernel}`", *cells))
+    return markdown(*rows)
+
+
+@table
+def tf32_errors():
+    def cell(name, contender, plan, inputs):
+        row = next(values(r) for r in read(RESULTS / name) if plan in r["labels"]["plan"]
+                   and (r["labels"]["contender"], r["labels"]["inputs"], r["labels"]["tensor"]) == (contender, inputs, "O"))
+        over = float(row["error_over_bound_max"])
+        return f"{scientific(row['rmse'])}, {over:.3f}" if over < 0.1 else f"{scientific(row['rmse'])}, {over:.2f}"
+
+    rows = [("", *INPUTS.values())]
+    for title, name, kernel, plan in (("`tf32_x3`", "h200/errors_tf32.jsonl", "tf32_mma", "tf32_x3"),
+                                      ("`k10_wide_tiles`, FFMA", "h200/errors_tf32.jsonl", "k10_wide_tiles", ""),
+                                      ("`tf32`", "xeon-2core/errors_tf32.jsonl", "tf32_mma", "products=tf32")):
+        rows.append((title, *(cell(name, kernel, plan, inputs) for inputs in INPUTS)))
+    return markdown(*rows)
+
+
+# Campaigns
+
+def verdict_of(record):
+    of, labels = values(record), record["labels"]
+    if record["verdict"] != "passed":
+        return f"**{record['verdict']}** after {of['cases']:.0f} cases, `{labels['law']}`: {labels['what']}"
+    return (f"passed {of['cases']:,.0f} cases; O/bound {of['worst_o_error_over_bound']:.3f}, LSE/bound {of['worst_lse_error_over_bound']:.3f}, "
+            f"{of['vacuous_cases']:.0f} vacuous")
+
+
+@table
+def cudnn_campaigns():
+    runs = ("--cases 2000 --seed 7 --law L", "--cases 2000 --seed 7 --family F", "--cases 300 --max-len 700 --seed 8 --every-law --law L",
+            "--cases 2000 --seed 7", "--cases 300 --max-len 700 --seed 8 --every-law")  # whose records are cudnn.jsonl, in its order
+    return markdown(("`attest verify --kernel cudnn_sdpa --executor gpu` with", "result"),
+                    *((f"`{options}`", verdict_of(record)) for options, record in zip(runs, read(RESULTS / "h200/cudnn.jsonl"))))
+
+
+@table
+def peer_campaigns():
+    of = {record["labels"]["kernel"]: record
+          for name in ("verify_peers", "verify_flash_attention_3") for record in read(RESULTS / f"h200/{name}.jsonl")}
+    kernels = ("torch_flash", "flash_attention_3", "torch_efficient", "torch_cudnn", "triton_flash", "cublas_standard", "cublas_standard_tf32", "torch_math")
+    return markdown(("kernel", "commit", "result"),
+                    *((f"`{kernel}`", of[kernel]["provenance"]["commit"][:7], verdict_of(of[kernel])) for kernel in kernels))
+
+
+def is_alarm(record):
+    return record["verdict"] != "passed" and record["labels"]["expected"] != "yes"
+
+
+@table
+def campaigns():
+    """Campaigns whose records are committed: what was judged, alarms, how long it took."""
+    of = {
+        "every law of all three layers, K1 to K3 natively": ("h200/every_law_22624", "attest verify --kernel '[!c]*' --cases 1500 --seed 7 --every-law --jobs 8"),
+        "cuDNN 9.19, all three layers": ("h200/cudnn_all_layers", "attest verify --kernel cudnn_sdpa --executor gpu --cases 2000 --seed 7 --jobs 12"),
+        "the default run on a GPU": ("h200/verify_default", "attest verify --executor gpu --jobs 14"),
+        "the default run, no GPU": (DEFAULT, "CUDA_VISIBLE_DEVICES= attest verify --jobs 16"),
+        "`fa2_mma`, every mask and shape; tensors beyond 2^31 elements": ("h200/verify_fa2", "attest verify --kernel fa2_mma --executor gpu --cases 5200 --seed 11 "
+                                                                          "--jobs 16 --max-head-dim 256`; `--cases 700 --seed 5 --jobs 4 --far-on-gpu"),
+        "`fa2_mma` on the executor": ("xeon-2core/verify_fa2", "attest verify --kernel fa2_mma --executor simt --cases 2200 --seed 31 --jobs 3"),
+        "GPU against executor, bit for bit": ("h200/executor_bits", "attest verify --executor gpu --kernel 'fa2_mma,k10_wide_tiles' --law executor_matches_bitwise "
+                                              "--every-law --cases 1500 --jobs 16 --seed 21 --max-head-dim 256"),
+        "every law, K0 to K10, `fa2_mma`, `f_controlled_pairs`": ("h200/verify_ladder", "attest verify --kernel 'k*,f2_*,fa2*,f_*' --executor gpu --cases 300 --every-law"),
+    }
+    rows = [("what", "cases, kernels", "alarms", "took", "machine", "command, record")]
+    for what, (name, command) in of.items():
+        records = read(RESULTS / f"{name}.jsonl")
+        seconds = sum({values(r)["campaign_time"] for r in records})
+        device = next((r["provenance"]["device"].split(",")[0] for r in records if r["provenance"]["device"].startswith("NVIDIA")), "")
+        rows.append((what, f"{sum(int(values(r)['cases']) for r in records):,}, {len({r['labels']['kernel'] for r in records})}",
+                     str(sum(map(is_alarm, records))), f"{seconds // 60:.0f} min {seconds % 60:02.0f} s",
+                     device or records[0]["provenance"]["host"], f"`{command}`, `{name}.jsonl`"))
+    return markdown(*rows)
+
+
+@table
+def default_campaign():
+    """A code block of the lines of a campaign that teach, with '...' for those between."""
+    shown = ("emulated_mma_sm90", "fa2_mma", "fa3_wgmma", "k10_wide_tiles", "k1_naive", "m6_every_shape", "o1_unshifted", "o5_deferred")
+    lines = (RESULTS / f"{DEFAULT}.txt").read_text().splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("kernel  "))
+    end = lines.index("", head)
+    printed = {line.split()[0]: line for line in lines[head + 1:end]}
+    require_printed(printed, read(RESULTS / f"{DEFAULT}.jsonl"))
+    failure = [line for line in lines[:head] if line.startswith(("killed", "  law", "  kernel", "  worst", "  replay"))]
+    at = next(i for i, line in enumerate(failure) if line.startswith("  worst"))
+    coverage = next(line for line in lines[end:] if line.startswith("coverage: "))
+    return "\n".join(["```", "$ ./attest verify", *failure[:at], "  ...", *failure[at:], "", lines[head], *(printed[name] for name in shown), "...",
+                      re.sub(r"(\(\d+\)),.*", r"\1, ...", coverage), lines[-1], "```"])
+
+
+def require_printed(printed, records):
+    """LookupError where the printed rows {kernel: line} are of another run than the records."""
+    for record in records:
+        name, of = record["labels"]["kernel"], values(record)
+        cells = printed.get(name, "").split()
+        is_row = len(cells) > 8 and int(cells[2]) == of["cases"] and int(cells[8]) == of["vacuous_cases"]
+        if not is_row or cells[6] not in ("-", f"{of['worst_o_error_over_bound']:.3f}"):
+            raise LookupError(f"results/{DEFAULT}.txt is of another run than its records: {name} has {of['cases']:.0f} cases there; printed: {cells}")
+
+
+# Claims and references
+
+@table
 def claims_by_document():
     """How many claims of each founding document have which verdict, from the table that attest claims writes."""
     verdicts = ("reproduced", "refuted", "not comparable", "open")
@@ -151,39 +394,24 @@ def claims_by_document():
     return markdown(rows[0], *counts, ("all", *(str(sum(int(row[i]) for row in counts)) for i in range(1, len(rows[0])))))
 
 
-def fa3_counters():
-    """fa3_wgmma beside cuDNN's kernel, as CUPTI counted them."""
-    runs = {}
-    for record in read(RESULTS / "h200/counters_fa3_wgmma.jsonl"):
-        if record["labels"]["source"] == "cupti":
-            runs.setdefault(record["labels"]["shape"], {})[record["labels"]["contender"]] = values(record)
-    columns = [("tensor pipe active", "tensor_active", 1, "{:.1f} %"), ("L2 hits", "l2_hit_rate", 1, "{:.1f} %"),
-               ("DRAM read", "dram_read_bytes", 1e-9, "{:.2f} GB"), ("warps at a barrier", "stall_barrier", 1, "{:.1f} %")]
-    rows = [("shape", *(f"{title}: ours, cuDNN's" for title, *_ in columns))]
-    for shape, found in runs.items():
-        pairs = [[pattern.format(found[contender][name] * scale) for contender in ("fa3_wgmma", "torch_sdpa_cudnn")]
-                 for _, name, scale, pattern in columns]
-        rows.append((f"{shape.split()[3]} {'full' if 'none' in shape else 'causal'}", *(", ".join(pair) for pair in pairs)))
+def benchmarks(name):
+    return json.loads((RESULTS / name).read_text())["benchmarks"]
+
+
+@table
+def reference_speed():
+    rows = [("N", "D", "time", "GFLOP/s")]
+    for n, d in ((100, 32), (100, 64), (512, 64), (2048, 64), (2048, 128)):
+        row = next(b for b in benchmarks("epyc-2core/cpu_reference_benchmark.json") if re.fullmatch(f"exact_answer_of/N:{n}/D:{d}_median", b["name"]))
+        rows.append((str(n), str(d), f"{row['real_time']:.3g} ms", f"{row['flop/s'] * 1e-9:.1f}"))
     return markdown(*rows)
 
 
-def studies():
-    """The shipped studies as they ran: points, and what became of the expectations."""
-    rows = [("study", "question", "points timed, skipped, left out or refused", "expectations")]
-    for folder in sorted((RESULTS / "h200/studies").iterdir()):
-        records = [record for path in sorted(folder.glob("records*.jsonl")) for record in read(path)]
-        question = next(r["labels"]["question"] for r in records if r["kind"] == "study_summary")
-        last = {r["labels"]["point"]: r for r in records if r["kind"] == "study" and r["labels"].get("role") == "point"}
-        timed_points = sum(r["verdict"] == "passed" for r in last.values())
-        skipped = sum(r["labels"].get("skipped_by") in ("kernel", "constraint") for r in last.values())
-        answers = {r["labels"]["that"]: r["labels"]["answer"] for r in records if r["kind"] == "study_answer"}
-        counts = ", ".join(f"{n} {answer}" for answer in ("holds", "refuted", "undecided", "no_results")
-                           if (n := sum(a == answer for a in answers.values())))
-        rows.append((f"[{folder.name}](../studies/{folder.name}.yaml)", question,
-                     f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked"))
+@table
+def gpu_reference_speed():
+    rows = [("every element of O and LSE checked, from host memory, H200", "time")]
+    for b in benchmarks("h200/gpu_reference_benchmark.json"):
+        sizes = dict(re.findall(r"(\w+):(\d+)", b["name"]))
+        if b["name"].startswith("check_every_element/") and "causal" in sizes:
+            rows.append((f"N {int(sizes['N']):,}, H {sizes['H']}, D {sizes['D']}, {'causal' if sizes['causal'] == '1' else 'full'}", f"{b['real_time']:,.0f} ms"))
     return markdown(*rows)
-
-
-TABLES = {"studies": studies, "claims_by_document": claims_by_document, "kills_by_rule": kills_by_rule, "ladder_at_the_top": ladder_at_the_top, "posted_swizzle": posted_swizzle,
-          "forward_grid_over_fa2": forward_grid_over_fa2, "errors_by_precision": errors_by_precision,
-          "fa3_counters": fa3_counters}

@@ -2,7 +2,7 @@
 
     python3 experiments/hardware_check.py --attest build/release/bin/attest --counters counters.jsonl --out experiments/results/h200
 
-Reads the records of hardware_counters.py, asks `attest explain --json --device h200` for each of their kernels, and writes
+Reads records of counters, one a launch, as Nsight Compute gave them, asks `attest explain --json --device h200` for each of their kernels, and writes
 hardware_check.md and hardware_check.jsonl (the predictions, one JSON object a line).
 """
 
@@ -85,7 +85,7 @@ def report(counters_path, explanations_path):
     where = records[0]["provenance"]
     text = ["# Predicted and measured\n\n"
             f"In each cell: what `attest explain` says without a GPU, then what ncu read on the GPU. {where['device']}; commit "
-            f"{where['commit']}, {where['date'][:10]}.\nMade by `hardware_counters.py` and `hardware_check.py`. Shared loads are "
+            f"{where['commit']}, {where['date'][:10]}.\nCounted by Nsight Compute, held against predictions by `hardware_check.py`. Shared loads are "
             "predicted as the source has them, one request an access;\nnvcc merges neighbours into 64- and 128-bit loads. L2 hits are "
             "sectors that SMs asked for.\n"]
     for shape, lines in rows.items():

@@ -34,7 +34,7 @@ def geometric_mean(ratios):
 
 
 def counters_by_run(records):
-    """{(shape, kernel, plan): counters}, from the records of hardware_counters.py, one a launch."""
+    """{(shape, kernel, plan): counters}, from records of counters, one a launch."""
     runs, longest = {}, {}
     for record in records:
         labels, found = record["labels"], values(record)

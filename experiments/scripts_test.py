@@ -3,50 +3,13 @@
 import json
 import pathlib
 import re
-import random
 import tempfile
 import unittest
 
-import counters_check
+import document_tables
 import documents
 import errors_report
-import ncu_csv
-from median_interval import FEWEST_VALUES, median_interval
 from records import geometric_mean, read, sizes
-
-WANTED = {"dram__bytes_read.sum", "gpu__time_duration.sum", "launch__registers_per_thread"}
-TABLE = """==PROF== Connected to process 7
-"ID","Process ID","Kernel Name","device__attribute_display_name","dram__bytes_read.sum","gpu__time_duration.sum","launch__registers_per_thread"
-"","","","","byte","ns","register/thread"
-"0","7","void at::native::fill(float)","No-CC","128","1,000","16"
-"1","7","attest::k3(Arguments)","No-CC","1,234,567","2,500,000","32"
-"2","7","attest::zero(int)","No-CC","0","900","8"
-"3","7","void at::native::fill(float)","No-CC","128","1,000","16"
-"4","7","attest::k4(Arguments)","No-CC","5","7","255"
-"""
-
-
-class MedianInterval(unittest.TestCase):
-    def test_holds_the_true_median_at_least_as_often_as_it_says(self):
-        draw = random.Random(1)
-        for n in (FEWEST_VALUES, 7, 20, 51):
-            trials = 2000
-            held = 0
-            for _ in range(trials):
-                _, low, high = median_interval([draw.expovariate(1.0) for _ in range(n)])
-                held += low <= 0.6931471805599453 <= high
-            # Four standard deviations of a binomial below 95 %.
-            self.assertGreater(held, trials * 0.95 - 4 * (trials * 0.95 * 0.05) ** 0.5, n)
-
-    def test_order_does_not_matter_and_the_interval_holds_the_median(self):
-        values = [float(i) for i in range(20)]
-        random.Random(2).shuffle(values)
-        self.assertEqual(median_interval(values), (9.5, 5.0, 14.0))
-
-    def test_too_few_values_are_refused(self):
-        with self.assertRaises(ValueError):
-            median_interval([1.0] * (FEWEST_VALUES - 1))
-
 
 class Records(unittest.TestCase):
     def test_records_of_another_schema_are_refused(self):
@@ -59,55 +22,11 @@ class Records(unittest.TestCase):
             self.assertEqual(read(path), [{"schema": 1}])
 
 
-class NcuCsv(unittest.TestCase):
-    def test_numbers_lose_their_commas_and_keep_their_kernels(self):
-        rows = ncu_csv.kernels(TABLE, WANTED)
-        self.assertEqual([name for name, _ in rows][1], "attest::k3(Arguments)")
-        self.assertEqual(rows[1][1], {"dram__bytes_read.sum": 1234567.0, "gpu__time_duration.sum": 2500000.0,
-                                      "launch__registers_per_thread": 32.0})
-
-    def test_a_launch_is_all_kernels_between_two_of_pytorch(self):
-        groups = ncu_csv.launches_between_markers(ncu_csv.kernels(TABLE, WANTED))
-        self.assertEqual([[name for name, _ in group] for group in groups],
-                         [["attest::k3(Arguments)", "attest::zero(int)"], ["attest::k4(Arguments)"]])
-
-    def test_an_unknown_unit_or_no_table_is_an_error(self):
-        with self.assertRaises(ValueError):
-            ncu_csv.kernels(TABLE.replace('"byte"', '"furlong"'), WANTED)
-        with self.assertRaises(KeyError):
-            ncu_csv.kernels("==ERROR== no counters", WANTED)
-
-
-class CountersCheck(unittest.TestCase):
-    RUN = [("a", {"x.sum": 1.0, "y.sum": 4.0, "z.avg.pct_of_peak_sustained_active": 10.0, counters_check.DURATION: 1.0}),
-           ("b", {"x.sum": 2.0, "y.sum": 8.0, "z.avg.pct_of_peak_sustained_active": 20.0, counters_check.DURATION: 3.0})]
-
-    def of(self, metric, per="", rest="", unit="%"):
-        return counters_check.of_run([{"name": "n", "metric": metric, "per": per, "rest": rest, "unit": unit}], self.RUN)
-
-    def test_sums_add_shares_are_means_by_time_and_quotients_are_of_sums(self):
-        self.assertEqual(self.of("x.sum", unit="B"), [("n", 3.0, "B")])
-        self.assertEqual(self.of("z.avg.pct_of_peak_sustained_active"), [("n", 17.5, "%")])
-        self.assertEqual(self.of("x.sum", per="y.sum"), [("n", 25.0, "%")])
-        self.assertEqual(self.of("x.sum", rest="y.sum"), [("n", 20.0, "%")])
-
-    def test_the_report_says_how_far_the_sources_are_apart(self):
-        records = [{"labels": {"shape": "b1", "contender": "k", "plan": "-", "source": source},
-                    "measurements": [{"name": name, "value": value * factor} for name, *_ in counters_check.COLUMNS]}
-                   for source, value, factor in (("cupti", 50, 1.0), ("ncu", 50, 0.5))]
-        text = counters_check.table(records)
-        self.assertIn("| b1 | k | 50.0 (25.0) |", text)
-        self.assertIn("tensor_active 25.00", text)
-        self.assertIn("dram_read_bytes 100.00", text)
-
-
-def visible_pairs(shape):
-    """Of all heads, from the text of a shape."""
-    parts = shape.split()
-    sizes = {part[0]: int(part[1:]) for part in parts if part[0] in "bhnd" and part[1:].isdigit()}
-    n = sizes["n"]
-    pairs = n * (n + 1) // 2 if any(part.startswith("causal") for part in parts) else n * n
-    return sizes["b"] * sizes["h"] * pairs, sizes["d"]
+def visible_pairs(problem):
+    """(of all heads, head dim), from the text of a problem with as many queries as keys."""
+    batch, heads, queries, dim = (int(re.search(rf"\b{letter}(\d+)", problem)[1]) for letter in "bhqd")
+    pairs = queries * (queries + 1) // 2 if "causal" in problem else queries * queries
+    return batch * heads * pairs, dim
 
 
 class GeometricMean(unittest.TestCase):
@@ -155,18 +74,13 @@ class Records(unittest.TestCase):
 
     def test_every_row_of_the_ladder_counts_the_same_flops(self):
         # C22: the founding document's table counts half of them in some rows.
-        rows = 0
-        for line in pathlib.Path("results/h200/ladder.jsonl").read_text().splitlines():
-            record = json.loads(line)
-            if record["labels"]["contender"].startswith("cublas"):
-                continue
-            values = {m["name"]: m["value"] for m in record["measurements"]}
-            pairs, dim = visible_pairs(record["labels"]["shape"])
-            counted = values["rate"] * values["time"] * 1e9  # TFLOP/s times ms
+        study = document_tables.Study("ladder")
+        for labels, row in study.rows:
+            pairs, dim = visible_pairs(labels["problem"])
+            counted = row["rate"] * row["time"] * 1e9  # TFLOP/s times ms
             # Three roundings of doubles made the rate, two more this product.
-            self.assertLessEqual(abs(counted - 4 * pairs * dim), 5 * 2**-53 * 4 * pairs * dim, record["labels"])
-            rows += 1
-        self.assertGreaterEqual(rows, 30)
+            self.assertLessEqual(abs(counted - 4 * pairs * dim), 5 * 2**-53 * 4 * pairs * dim, labels)
+        self.assertGreaterEqual(len(study.rows), 30)
 
     def test_errors_on_the_h200_are_those_of_the_executor_to_the_last_digit(self):
         def figures(machine):
@@ -217,21 +131,33 @@ class Documents(unittest.TestCase):
             with self.assertRaisesRegex(documents.Wrong, f"here: .*{wrong}"):
                 documents.with_tables(text, "here", {"sizes": str})
 
-    def test_a_figure_is_found_and_set_however_its_sentence_is_broken_into_lines(self):
-        text = "We saw that of 1,000 cases,\n0.7 % failed. So."
-        self.assertEqual(documents.with_figure(text, "here", self.SENTENCE, (1000, 0.7)), text)
-        self.assertEqual(documents.with_figure(text, "here", self.SENTENCE, (2500, 12)),
-                         "We saw that of 2,500 cases,\n12.0 % failed. So.")
 
-    def test_a_sentence_that_ends_with_a_figure_is_refused(self):
-        for sentence in ("of {:.0f}", "{:.0f} of"):
-            with self.assertRaisesRegex(documents.Wrong, "begin and end with words"):
-                documents.with_figure("of 12 of", "here", sentence, (1,))
+class Tables(unittest.TestCase):
+    def test_a_document_that_was_edited_by_hand_is_named_with_its_table_and_the_command(self):
+        text = documents.difference("README.md", Documents.MARKED, Documents.MARKED.replace("1", "2"))
+        self.assertIn("README.md: speeds differs from its records; python3 experiments/documents.py writes it", text)
+        self.assertIn("-| 1 |", text)
 
-    def test_a_sentence_that_is_gone_or_there_twice_is_named(self):
-        for text in ("of many things none failed", "of 1 cases, 2.0 % failed; of 1 cases, 2.0 % failed"):
-            with self.assertRaisesRegex(documents.Wrong, "here: a sentence like"):
-                documents.with_figure(text, "here", self.SENTENCE, (1, 2.0))
+    def test_every_mark_of_a_document_has_a_table_and_every_table_a_mark(self):
+        marks = {match[1] for path in documents.documents() for match in documents.MARK.finditer(path.read_text())}
+        self.assertEqual(marks, set(document_tables.TABLES))
+
+    def test_a_study_names_the_contender_that_it_has_not_or_has_twice(self):
+        study = document_tables.Study("ladder")
+        for parts in (("none", "qt999"), ("none",)):
+            with self.assertRaisesRegex(LookupError, "k2_coalesced .* in the study ladder, one is wanted"):
+                study.one("k2_coalesced", *parts)
+
+    def test_what_a_campaign_printed_is_held_against_its_records(self):
+        printed = (document_tables.RESULTS / f"{document_tables.DEFAULT}.txt").read_text()
+        records = read(document_tables.RESULTS / f"{document_tables.DEFAULT}.jsonl")
+        rows = {line.split()[0]: line for line in printed.splitlines() if line}
+        document_tables.require_printed(rows, records)
+        name = next(record["labels"]["kernel"] for record in records)
+        for other in ({**rows, name: rows[name].replace(rows[name].split()[2], "7")}, {key: row for key, row in rows.items() if key != name}):
+            with self.assertRaisesRegex(LookupError, f"another run than its records: {name} "):
+                document_tables.require_printed(other, records)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -42,6 +42,10 @@ class Study:
             return None
         return max(0, wanted - len(self.points) - int((self.refused["role"] != "baseline").sum()))
 
+    def timed(self):
+        """Points and baselines under each other."""
+        return pandas.concat([self.points, self.baselines], ignore_index=True)
+
     def machines(self):
         """Descriptions of the GPUs that ran its points or, where none did, of the hosts."""
         def of(key):
