@@ -48,7 +48,7 @@ class Notebooks(unittest.TestCase):
             for cell in planted:
                 with self.subTest(cell), self.assertRaisesRegex(NotebookFailed, "read records only"):
                     notebooks.make_html(notebook_of(folder, cell), pathlib.Path(folder))
-            from_records = "from attest_book import records\nassert records.committed('h200/ladder.jsonl')"
+            from_records = "from attest_book import records\nassert records.committed('h200/errors.jsonl')"
             self.assertTrue(notebooks.make_html(notebook_of(folder, from_records), pathlib.Path(folder)).exists())
 
     def test_a_warning_does_not_come_into_a_page(self):

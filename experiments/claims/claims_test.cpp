@@ -89,7 +89,7 @@ TEST(Claims, APointerToNothingIsNoticed) {
       std::array{"mutant", "c01_old_sum_not_restored", ""},
       std::array{"property", "within_bound", ""},
       std::array{"input", "ties", ""},
-      std::array{"record", "h200/ladder.jsonl", ""},
+      std::array{"record", "h200/errors.jsonl", ""},
       std::array{"file", "DESIGN.md", ""}};
   for (const auto& [kind, name, plan] : exist) {
     EXPECT_EQ(why_nowhere({kind, name, plan}, tree), "") << kind;

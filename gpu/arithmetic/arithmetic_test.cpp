@@ -80,7 +80,7 @@ TEST(Exp2, OfTheExecutorIsTheH200sBitForBitOnSubnormalsInfinitiesAndNaN) {
 TEST(ArithmeticRecord, ABrokenOneIsRefusedByName) {
   try {
     (void)read_arithmetic_record(std::string(ATTEST_SOURCE_DIR) +
-                                 "/experiments/results/h200/pairs.jsonl");
+                                 "/experiments/results/h200/calibrate.jsonl");
     FAIL();
   } catch (const InvalidInput& error) {
     EXPECT_NE(std::string(error.what()).find("not 'arithmetic'"), std::string::npos);

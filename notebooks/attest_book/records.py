@@ -32,7 +32,7 @@ class Record:
 
 
 def committed(*paths):
-    """Records of files under experiments/results, the only ones that notebooks read: committed("h200/ladder.jsonl")."""
+    """Records of files under experiments/results, the only ones that notebooks read: committed("h200/errors.jsonl")."""
     return [record for path in paths for record in read(RESULTS / path)]
 
 
