@@ -16,6 +16,7 @@ echo ref >"$tree/.git/HEAD"
 touch "$tree/CMakeLists.txt" "$tree/CMakePresets.json"
 export CALLS=$scratch/calls INSTALLED=$scratch/installed WHO=$scratch/who BROKEN=$scratch/broken
 unset ATTEST_PRESET ATTEST_INSTALL
+export ATTEST_GPU=yes  # whatever this machine has
 
 stub() { { echo '#!/usr/bin/env bash'; cat; } >"$stubs/$1"; chmod +x "$stubs/$1"; }
 stub cmake <<'E2'
@@ -201,6 +202,31 @@ check "another preset has its own build" called "cmake --preset asan"
 ATTEST_PRESET=fast run verify
 check "an unknown preset is bad input" is "$status" 2
 check "an unknown preset is named with the allowed ones" has "$err" "'fast', but must be release, dev, cpu or asan"
+
+# Where there is an nvcc and no GPU.
+stub nvcc </dev/null
+run_without_gpu() { ATTEST_GPU=no run "$@"; }
+rm -rf -- "$tree/build/release"
+run_without_gpu verify
+check "without a GPU, code for one is not built" called "cmake --preset cpu"
+check "nor anything but the program" called "--target attest"
+check "it says so, and how to have it" has "$err" "no GPU here: building without code for one (./attest --gpu verify ... builds it)"
+check "it says how long a build takes" has "$err" "building preset cpu, about 3 min on 2 cores from nothing"
+check "and runs" is "$status" 7
+run_without_gpu verify
+check "it is said once" is "$err" ""
+run_without_gpu explain
+check "explain asks for machine code" called "cmake --preset release"
+run_without_gpu verify
+check "a build with it serves everybody" is "$(<"$CALLS")" ""
+rm -rf -- "$tree/build/release" "$tree/build/cpu"
+run_without_gpu --gpu verify
+check "--gpu asks for it, too" called "cmake --preset release"
+check "and is no argument of the program" is "$out" "<ran><verify>"
+rm -rf -- "$tree/build/release" "$stubs/nvcc"
+ATTEST_GPU=maybe run verify
+check "ATTEST_GPU is yes or no" is "$status-$err" "2-attest: ATTEST_GPU is 'maybe', but must be yes or no"
+run verify
 
 asked after
 check "it is all the same before the first build and after it" cmp "$scratch/said_before" "$scratch/said_after"
