@@ -65,6 +65,18 @@ std::string why_no_file(const fs::path& tree, const std::string& name) {
   return fs::exists(tree / name) ? "" : fmt::format("there is no {}", name);
 }
 
+std::string why_no_mutant(const std::string& name, const fs::path& tree) {
+  std::error_code none;  // a tree without the folder has no mutant
+  for (const fs::directory_entry& file : fs::directory_iterator(tree / "verify/mutants", none)) {
+    if (file.path().extension() != ".mutants") continue;
+    std::ifstream stream(file.path());
+    for (std::string line; std::getline(stream, line);) {
+      if (line == "=== " + name) return "";
+    }
+  }
+  return fmt::format("there is no mutant {} in verify/mutants", name);
+}
+
 /// `FILE: Suite.Name`. Tests in shell scripts and Python have no suite: FILE alone.
 std::string why_no_test(const std::string& name, const fs::path& tree) {
   const std::size_t colon = name.find(": ");
@@ -90,9 +102,7 @@ std::string why_no_test(const std::string& name, const fs::path& tree) {
 std::string why_nowhere(const Pointer& pointer, const fs::path& tree) {
   if (pointer.kind == "kernel") return why_no_kernel(pointer);
   if (pointer.kind == "test") return why_no_test(pointer.name, tree);
-  if (pointer.kind == "mutant") {
-    return why_no_file(tree, fmt::format("verify/mutants/{}.mutant", pointer.name));
-  }
+  if (pointer.kind == "mutant") return why_no_mutant(pointer.name, tree);
   if (pointer.kind == "study") {
     return why_no_file(tree, fmt::format("experiments/studies/{}.yaml", pointer.name));
   }
