@@ -1,5 +1,6 @@
 """Reads record files (core/records/record.hpp) for the scripts that make tables of them."""
 
+import gzip
 import json
 import math
 import pathlib
@@ -12,8 +13,11 @@ SCHEMA = 1  # of core/records/record.hpp; hardware_check.jsonl has rows of its o
 
 
 def read(path):
-    """The records of a file, oldest first. Raises ValueError for a schema that is not SCHEMA: its fields may mean something else."""
-    records = [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line]
+    """The records of a file, or of FILE.gz where a large one is kept so, oldest first. Raises ValueError for a schema that is not SCHEMA: its
+    fields may mean something else."""
+    packed = pathlib.Path(f"{path}.gz")
+    text = gzip.decompress(packed.read_bytes()).decode() if packed.is_file() else pathlib.Path(path).read_text()
+    records = [json.loads(line) for line in text.splitlines() if line]
     for number, record in enumerate(records, 1):
         if record.get("schema", SCHEMA) != SCHEMA:
             raise ValueError(f"{path}:{number}: schema is {record['schema']}; allowed: {SCHEMA}")

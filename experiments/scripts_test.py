@@ -1,6 +1,6 @@
 """Tests of what the scripts of this folder compute without a GPU: python3 -m unittest discover -p '*_test.py'"""
 
-import json
+import gzip
 import pathlib
 import re
 import tempfile
@@ -19,6 +19,12 @@ class Records(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "schema is 2; allowed: 1"):
                 read(path)
             path.write_text('{"schema":1}\n')
+            self.assertEqual(read(path), [{"schema": 1}])
+
+    def test_a_file_that_is_packed_reads_like_one_that_is_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.jsonl"
+            pathlib.Path(f"{path}.gz").write_bytes(gzip.compress(b'{"schema":1}\n'))
             self.assertEqual(read(path), [{"schema": 1}])
 
 
@@ -85,8 +91,7 @@ class Records(unittest.TestCase):
     def test_errors_on_the_h200_are_those_of_the_executor_to_the_last_digit(self):
         def figures(machine):
             found = {}
-            for line in pathlib.Path(f"results/{machine}/errors_precision.jsonl").read_text().splitlines():
-                record = json.loads(line)
+            for record in read(f"results/{machine}/errors_precision.jsonl"):
                 labels = record["labels"]
                 plan = re.sub(r" (grid_order=\w+|g\d+)", "", labels["plan"])  # which changes no bit
                 key = labels["contender"], labels["problem"], plan, labels["inputs"], labels["tensor"]
@@ -98,9 +103,8 @@ class Records(unittest.TestCase):
 
     def test_no_committed_error_passes_its_bound_and_ulp_shares_cover_every_element(self):
         rows, worst_of_mutants = 0, {}
-        for path in pathlib.Path("results").glob("*/errors*.jsonl"):
-            for line in path.read_text().splitlines():
-                record = json.loads(line)
+        for path in pathlib.Path("results").glob("*/errors*.jsonl*"):
+            for record in read(str(path).removesuffix(".gz")):
                 if record["kind"] != "errors":
                     continue
                 found = {m["name"]: float(m["value"]) for m in record["measurements"]}

@@ -1,6 +1,7 @@
 """Reads record files (core/records/record.hpp), one JSON object a line, as strictly as the program that writes them."""
 
 import dataclasses
+import gzip
 import json
 import math
 import pathlib
@@ -57,7 +58,11 @@ def read(path):
 
 
 def text_of(path):
+    """The text of a file, or of FILE.gz where a large one is kept so."""
+    packed = pathlib.Path(f"{path}.gz")
     try:
+        if packed.is_file():
+            return gzip.decompress(packed.read_bytes()).decode("utf-8")
         return pathlib.Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None

@@ -238,7 +238,7 @@ std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
     }
     json["shrunk"].push_back(shrunk);
   }
-  return json.dump(1) + "\n";
+  return json.dump() + "\n";
 }
 
 }  // namespace attest
