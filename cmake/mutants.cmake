@@ -3,8 +3,8 @@
 # as `mutant/NAME`, so a mutant always is today's kernel plus its bug. Text that does not occur exactly once is an error. The copy
 # is in namespace mutant_NAME, for copies of one kernel are compiled together.
 #
-# A kernel in a folder of its own, NAME/NAME.cu, is a family: its headers become part of the copy and may be edited like it. What
-# the edits of verify/mutants/NAME.family leave of it is compiled.
+# A kernel in a folder of its own, NAME/NAME.cu, is a family: its headers and those beside the folder, which families share, become
+# part of the copy and may be edited like it. What the edits of verify/mutants/NAME.family leave of it is compiled.
 function(attest_read_mutant file)
   file(READ ${file} text)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -66,14 +66,15 @@ function(attest_read path)
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 
-# The file with the headers of its own folder in place of their #include lines, each once, in the caller's `flat`.
+# The file with the headers of its own folder and of the one above in place of their #include lines, each once, in the caller's `flat`.
 function(attest_flatten path)
   attest_read(${path})
   get_filename_component(folder ${path} DIRECTORY)
+  get_filename_component(above ${folder} DIRECTORY)
   string(REPLACE "#pragma once\n" "\n" text "${text}")
   set(result "#line 1 \"${path}\"\n")
   set(line 1)
-  while(text MATCHES "#include \"(${folder}/[^\"]+)\"\n")
+  while(text MATCHES "#include \"((${folder}|${above})/[^/\"]+)\"\n")
     set(header ${CMAKE_MATCH_1})
     string(FIND "${text}" "#include \"${header}\"\n" at)
     string(SUBSTRING "${text}" 0 ${at} before)
