@@ -17,8 +17,8 @@ names a kernel and holds its mutants:
     what stands there instead
 
 The kernel's text is copied with that one edit, in namespace mutant_NAME, and registered as `mutant/NAME`: a mutant always is today's kernel plus its
-bug. A kernel in a folder of its own, NAME/NAME.cu, is a family: headers of its folder become part of the copy and may be edited like it, and the pairs of the
-section `=== family` are edits of every mutant.
+bug. A kernel in a folder of its own, NAME/NAME.cu, is a family: headers of its folder, and those beside the folder, which families share, become part of the
+copy and may be edited like it. The pairs of the section `=== family` are edits of every mutant.
 """
 
 import argparse
@@ -100,20 +100,20 @@ class Tree:
         """What mutants of a kernel are copies of."""
         folder, stem = pathlib.PurePosixPath(name).parent, pathlib.PurePosixPath(name).stem
         if folder.name == stem:
-            return self.flattened(name, str(folder), set())
+            return self.flattened(name, rf"(?:{re.escape(str(folder))}|{re.escape(str(folder.parent))})/[^/\"]+", set())
         return f'#line 1 "{name}"\n{self.text(name)}'
 
-    def flattened(self, name, folder, seen):
-        """The file with the headers of its own folder in place of their #include lines, each once."""
+    def flattened(self, name, header, seen):
+        """The file with the headers of that pattern in place of their #include lines, each once."""
         result, line = f'#line 1 "{name}"\n', 1
         rest = self.text(name).replace("#pragma once\n", "\n")
-        while found := re.search(rf'#include "({re.escape(folder)}/[^"]+)"\n', rest):
+        while found := re.search(rf'#include "({header})"\n', rest):
             before, rest = rest[:found.start()], rest[found.end():]
             line += before.count("\n") + 1
             flat = ""
             if found[1] not in seen:
                 seen.add(found[1])
-                flat = self.flattened(found[1], folder, seen)
+                flat = self.flattened(found[1], header, seen)
             result += f'{before}{flat}\n#line {line} "{name}"\n'
         return result + rest
 

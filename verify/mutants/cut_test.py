@@ -70,20 +70,22 @@ class Cut(unittest.TestCase):
 
     def test_of_a_family_the_headers_of_its_folder_are_part_of_the_copy_each_once(self):
         self.put("gpu/f/a.cuh", "#pragma once\nint many;\n")
-        self.put("gpu/f/b.cuh", '#pragma once\n#include "gpu/f/a.cuh"\n#include "gpu/other.cuh"\n')
+        self.put("gpu/f/b.cuh", '#pragma once\n#include "gpu/f/a.cuh"\n#include "gpu/shared.cuh"\n#include "gpu/far/other.cuh"\n')
+        self.put("gpu/shared.cuh", "#pragma once\nint shared;\n")
         self.put("gpu/f/f.cu", '#include "gpu/f/a.cuh"\n#include "gpu/f/b.cuh"\n' + KERNEL)
         self.put("verify/mutants/k.mutants", FAMILY)
         made = self.made()
         self.assertEqual(made.count("int few;"), 1)
         self.assertNotIn("int many;", made)
         self.assertNotIn('#include "gpu/f/', made)
-        self.assertIn('#include "gpu/other.cuh"', made)
+        self.assertEqual(made.count("int shared;"), 1)
+        self.assertIn('#include "gpu/far/other.cuh"', made)
         # What a compiler says of the registration names its line in the family's file.
         before = made[:made.index("int one()")]
         self.assertEqual(int(before.rpartition("#line ")[2].split()[0]) + before.rpartition("#line ")[2].count("\n") - 1,
                          (self.tree / "gpu/f/f.cu").read_text().partition("int one()")[0].count("\n") + 1)
         _, read_files = cut.cut(self.tree, self.out)
-        self.assertEqual({path.name for path in read_files}, {"k.mutants", "f.cu", "a.cuh", "b.cuh"})
+        self.assertEqual({path.name for path in read_files}, {"k.mutants", "f.cu", "a.cuh", "b.cuh", "shared.cuh"})
 
     def test_eight_mutants_of_a_kernel_are_compiled_together_and_only_those_that_are_wanted(self):
         body = MUTANTS.partition("\n\n")[2]

@@ -10,6 +10,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
+#include "gpu/kernels/key_splits.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 
 namespace attest {
@@ -191,7 +192,7 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return plan.key_splits > 1 ? Fa2Partials::bytes(problem, plan)
+  return plan.key_splits > 1 ? partial_result_bytes(problem, plan)
                              : tile_counter_bytes(problem, plan);
 }
 
@@ -206,12 +207,7 @@ void run_general(const Fa2Variant& v, const ForwardArguments& a, Device& device)
            dim3(static_cast<unsigned>(32 * v.warps)), static_cast<std::size_t>(v.shared_bytes),
            device, a, grid, i * blocks.x);
   }
-  if (grid.splits == 1) return;
-  const auto rows = static_cast<unsigned>(ceil_div(a.problem.rows(), 4));
-  const auto combine = with_sixteen_bits(
-      a.problem.element_type,
-      []<typename T>(std::type_identity<T>) { return combine_splits<this_executor, T>; });
-  launch(combine, dim3(rows), dim3(128), 0, device, a);
+  if (grid.splits > 1) launch_combine_splits<this_executor>(a, device);
 }
 
 void run(const ForwardArguments& a, Device& device) {

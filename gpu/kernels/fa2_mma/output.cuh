@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "core/run/kernel.hpp"
-#include "gpu/kernels/fa2_mma/work.cuh"
+#include "gpu/kernels/head_work.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/swizzled_tile.cuh"
 

@@ -5,6 +5,7 @@
 
 #include "core/attention/problem.hpp"
 #include "gpu/kernels/fa2_mma/shape.cuh"
+#include "gpu/kernels/row_fragment.cuh"
 #include "gpu/primitives/softcap.cuh"
 
 namespace attest {
@@ -46,14 +47,7 @@ struct Fa2Scoring {
       for (int h = 0; h < 2; ++h) {
         const int row = first_row + 16 * i + 8 * h;
         const int end = work.past_key(row) - first_key, begin = work.first_key(row) - first_key;
-#pragma unroll
-        for (int j = 0; j < Bc / 8; ++j) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int key = 8 * j + e;
-            if (key >= end || (Work::is_general && key < begin)) s[i][j][2 * h + e] = -INFINITY;
-          }
-        }
+        hide_scores<Work::is_general>(s[i], h, end, begin);
       }
     }
     if constexpr (Work::is_general) {

@@ -2,6 +2,7 @@
 
 #include <cfloat>
 
+#include "gpu/kernels/row_fragment.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 
@@ -24,13 +25,10 @@ struct Fa2Softmax {
   using Scores = typename Shape::Scores;
   using Rows = typename Shape::Rows;
   static constexpr int row_tiles = Shape::row_tiles, columns = Shape::Bc / 8;
-  /// Past it c s - r in one rounding would differ from rounded c s minus r by more than 2^-8, and a
-  /// weight could leave its format: scores are then rounded before.
-  static constexpr float large = 0x1p16F;
 
   Rows r, l;               ///< r is -FLT_MAX before the first key; l: of this lane's keys
   Rows below;              ///< what exponents of this tile are below: r, or 0 where r is large
-  bool has_large = false;  ///< |r| > large in some row of the warp
+  bool has_large = false;  ///< a large reference in some row of the warp
   Rows divisor;            ///< what O was divided by, of shapes that divide at every step
 
   __device__ __forceinline__ Fa2Softmax() {
@@ -45,10 +43,6 @@ struct Fa2Softmax {
     }
   }
 
-  static __device__ bool is_large(float r) {
-    return fabsf(r) > large && r > -FLT_MAX;
-  }
-
   /// Raises the references where the tile's scores ask for it. All lanes of the warp call it.
   __device__ __forceinline__ void see(Scores& s, float c, typename Shape::Outputs& o) {
     Rows largest;
@@ -57,23 +51,16 @@ struct Fa2Softmax {
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float of_even = fmaxf(s[i][0][2 * h], s[i][0][2 * h + 1]);  // two chains: half the latency
-        float of_odd = fmaxf(s[i][1][2 * h], s[i][1][2 * h + 1]);
-#pragma unroll
-        for (int j = 2; j < columns; j += 2) {
-          of_even = fmaxf(of_even, fmaxf(s[i][j][2 * h], s[i][j][2 * h + 1]));
-          of_odd = fmaxf(of_odd, fmaxf(s[i][j + 1][2 * h], s[i][j + 1][2 * h + 1]));
-        }
-        largest[i][h] = fmaxf(of_even, of_odd) * c;
+        largest[i][h] = largest_score(s[i], h) * c;
         has_risen |= largest[i][h] > r[i][h] + reference_lag;
       }
     }
     if (__any_sync(0xffffffffU, has_risen)) raise(largest, o);
-    if (has_large) round_products(s, c);
+    if (has_large) round_large(s, c);
 #pragma unroll
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
-      for (int h = 0; h < 2; ++h) below[i][h] = fabsf(r[i][h]) > large ? 0.0F : r[i][h];
+      for (int h = 0; h < 2; ++h) below[i][h] = subtracted_reference(r[i][h]);
     }
   }
 
@@ -128,17 +115,11 @@ struct Fa2Softmax {
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        divisor[i][h] = over_row(l[i][h]);
+        divisor[i][h] = row_sum(l[i][h]);
         factor[i][h] = 1.0F / divisor_of(divisor[i][h]);
       }
     }
     multiply_rows(o, factor);
-  }
-
-  /// The sum over a row's four lanes, in each of them.
-  static __device__ float over_row(float x) {
-    x += __shfl_xor_sync(0xffffffffU, x, 1);
-    return x + __shfl_xor_sync(0xffffffffU, x, 2);
   }
 
  private:
@@ -163,13 +144,11 @@ struct Fa2Softmax {
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float top = largest[i][h];
-        top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 2));
+        const float top = row_max(largest[i][h]);
         const float risen = top > r[i][h] + reference_lag ? top : r[i][h];
         const float keep = HardwareExp2::of(r[i][h] - risen);  // 1 for a row that stays
         r[i][h] = risen;
-        is_any_large |= is_large(risen);
+        is_any_large |= is_large_reference(risen);
         l[i][h] *= keep;
 #pragma unroll
         for (int n = 0; n < Shape::D / 8; ++n) {
@@ -181,20 +160,13 @@ struct Fa2Softmax {
     has_large = __any_sync(0xffffffffU, is_any_large);
   }
 
-  /// In rows of large scores: s becomes (fl(c s) - r) / c, and nothing is left to subtract. The
-  /// quotient's roundings are small beside that of fl(c s).
-  __device__ __forceinline__ void round_products(Scores& s, float c) const {
+  __device__ __forceinline__ void round_large(Scores& s, float c) const {
     const float per_c = 1.0F / c;
 #pragma unroll
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        if (!is_large(r[i][h])) continue;
-#pragma unroll
-        for (int j = 0; j < columns; ++j) {
-          s[i][j][2 * h] = (s[i][j][2 * h] * c - r[i][h]) * per_c;
-          s[i][j][2 * h + 1] = (s[i][j][2 * h + 1] * c - r[i][h]) * per_c;
-        }
+        if (is_large_reference(r[i][h])) round_large_scores(s[i], h, c, per_c, r[i][h]);
       }
     }
   }

@@ -28,7 +28,7 @@
 //   (2) all have read a tile before the copies of a later step overwrite it: the same barrier
 //   (3) one stage only: V has arrived, and all have read K
 //   (4) without a single step: Q has arrived before O takes its place
-// Two works (work.cuh)
+// Two works (head_work.cuh)
 //   dense    full lengths, no window or a causal one, a positive scale: what must be fast
 //   general  windows, softcap, hidden keys, lengths, any scale, packed rows, splits of the keys
 // Division
@@ -47,12 +47,12 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/output.cuh"
-#include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/shape.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
-#include "gpu/kernels/fa2_mma/work.cuh"
+#include "gpu/kernels/head_work.cuh"
+#include "gpu/kernels/key_splits.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
 namespace attest {
@@ -217,13 +217,23 @@ struct Fa2Tile {
     for (int i = 0; i < row_tiles; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const float sum = softmax.l[i][h] = Softmax::over_row(softmax.l[i][h]);
+        const float sum = softmax.l[i][h] = row_sum(softmax.l[i][h]);
         factor[i][h] = Shape::divides_every_step ? 1.0F : 1.0F / divisor_of(sum);
       }
     }
     if constexpr (Work::is_general) {
       if (a.plan.key_splits > 1) {
-        store_partial<Shape>(Fa2Partials(a), split, work, warp_first, o, softmax.r, softmax.l);
+        const auto partials = PartialResults<>::of(a);
+#pragma unroll
+        for (int i = 0; i < row_tiles; ++i) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const int row = warp_first + 16 * i + 8 * h + g;
+            if (row >= work.rows) continue;
+            partials.store(partials.row(split, work.dense_row_of(row)), t, o[i], h, softmax.r[i][h],
+                           softmax.l[i][h]);
+          }
+        }
         return;
       }
     }

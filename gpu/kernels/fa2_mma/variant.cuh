@@ -31,7 +31,7 @@ struct Fa2Variant {
 template <Executor home, typename Shape, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(Shape::threads) fa2_mma(ForwardArguments a, TileLaunch launch) {
   for_each_tile<scheduling>(a, launch, [&](const TilePosition& at) {
-    Fa2Tile<Shape, Fa2DenseWork>::make(a, static_cast<int>(at.head), static_cast<int>(at.tile), 0);
+    Fa2Tile<Shape, DenseWork>::make(a, static_cast<int>(at.head), static_cast<int>(at.tile), 0);
   });
 }
 
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Shape::threads)
   const std::int64_t block = first_block + std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   const TilePosition at = tile_position(a.plan.grid_order, a.plan.group, grid.tiles, block);
   const auto splits = static_cast<int>(grid.splits), tile = static_cast<int>(at.tile);
-  Fa2Tile<Shape, Fa2GeneralWork>::make(a, static_cast<int>(at.head), tile / splits, tile % splits);
+  Fa2Tile<Shape, GeneralWork>::make(a, static_cast<int>(at.head), tile / splits, tile % splits);
 }
 
 /// What is compiled for a shape besides the dense kernel with one tile a block.

@@ -9,8 +9,8 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/kernels/fa2_mma/partial.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
+#include "gpu/kernels/key_splits.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/grid_order_plan.hpp"
@@ -176,7 +176,7 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return plan.key_splits > 1 ? Fa2Partials::bytes(problem, plan) : 0;
+  return plan.key_splits > 1 ? partial_result_bytes(problem, plan) : 0;
 }
 
 unsigned* next_counters() {
@@ -218,9 +218,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const ForwardArguments& a) {
   p.keys = static_cast<int>(problem.key_len);
   p.columns = static_cast<int>(problem.head_dim);
   p.first_row = static_cast<int>(first_row(problem, a.plan));
-  p.reach = problem.mask == Mask::none              ? p.keys
-            : problem.mask == Mask::causal_top_left ? 1
-                                                    : p.keys - p.queries + 1;
+  p.reach = causal_reach(problem, p.queries, p.keys);
   const float c = problem.scale * log2_e;
   p.scales_first = !(c > 0.0F);
   p.c = p.scales_first ? 1.0F : c;
@@ -244,12 +242,7 @@ void run(const ForwardArguments& a, Device& device) {
     p.counters = next_counters();
   }
   launch(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
-  if (p.splits == 1) return;
-  const auto rows = static_cast<unsigned>(ceil_div(a.problem.rows(), 4));
-  const auto combine = with_sixteen_bits(
-      a.problem.element_type,
-      []<typename T>(std::type_identity<T>) { return combine_splits<this_executor, T>; });
-  launch(combine, dim3(rows), dim3(128), 0, device, a);
+  if (p.splits > 1) launch_combine_splits<this_executor>(a, device);
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {

@@ -4,14 +4,14 @@
 
 #include "core/attention/grid_order.hpp"
 #include "core/attention/layout.hpp"
-#include "core/base/host_device.hpp"
+#include "gpu/kernels/visible_keys.cuh"
 #include "gpu/primitives/tma.cuh"
 
 namespace attest {
 
 /// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
 /// reads the maps in place. Lengths are in 32 bits.
-struct Fa3Parameters {
+struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   TensorMap q, k, v;
   TensorMap o;   ///< boxes of 16 rows
   void* output;  ///< the same tensor
@@ -24,8 +24,7 @@ struct Fa3Parameters {
   /// Of output tile 0, at most 0 and a multiple of a warpgroup's rows: under a causal mask the tile
   /// that the queries do not fill is the one with the fewest keys.
   int first_row;
-  /// Query i sees keys below min(keys, i + reach).
-  int reach;
+  int reach;          ///< query i sees keys below min(keys, i + reach)
   float c;            ///< scale * log2(e), or 1 with factor
   float factor;       ///< scores are multiplied by it first; 1 where c is positive
   bool stores_boxes;  ///< O's rows end where a box's do: columns are a multiple of 8
@@ -36,12 +35,6 @@ struct Fa3Parameters {
   std::int64_t order, order_group;
   unsigned* counters;  ///< {tiles taken, blocks that ended}, 0 and left at 0; null: in turn
   unsigned delay_seed;
-
-  /// Keys that query i sees are those below it.
-  ATTEST_HOST_DEVICE int past_key(int query) const {
-    const int past = query + reach < keys ? query + reach : keys;
-    return past > 0 ? past : 0;
-  }
 };
 
 /// One output tile or its part of a split, a block's or what of it is for a warpgroup. All that

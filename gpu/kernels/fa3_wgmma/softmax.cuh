@@ -3,7 +3,11 @@
 #include <cfloat>
 #include <cmath>
 
+#include "gpu/kernels/row_fragment.cuh"
+#include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/online_softmax.cuh"
+#include "gpu/primitives/shared_address.cuh"
+#include "gpu/primitives/wgmma_descriptor.hpp"
 
 namespace attest {
 
@@ -19,10 +23,8 @@ inline constexpr int fa3_reference_lag = 8;
 /// through, references raised, and O and l rescaled.
 template <int Bc>
 struct Fa3Softmax {
-  static constexpr int scores = Bc / 2, columns = Bc / 8;
+  static constexpr int scores = Bc / 2;
   static constexpr float largest_weight = 1U << fa3_reference_lag;
-  /// Past it c s - r in one rounding would differ from rounded c s minus r by more than 2^-8.
-  static constexpr float large = 0x1p16F;
 
   float r[2] = {-FLT_MAX, -FLT_MAX};
   float l[2] = {0.0F, 0.0F};  ///< of this lane's keys
@@ -39,15 +41,16 @@ struct Fa3Softmax {
     const bool has_risen = see(s, c, may_rise);
     float below[2], sum[2];
 #pragma unroll
-    for (int h = 0; h < 2; ++h) below[h] = fabsf(r[h]) > large ? 0.0F : r[h];
+    for (int h = 0; h < 2; ++h) below[h] = subtracted_reference(r[h]);
     weigh_below(s, c, below, sum);
     l[0] += sum[0];
     l[1] += sum[1];
     return has_risen;
   }
 
-  /// The same for a tile in which no score passes its reference by more than lag. False where one
-  /// does, or is NaN, or a row is special: then l is as before and s is lost.
+  /// Scores become weights below the references as they are. False where a score passes its
+  /// reference by more than the lag or is NaN, or where a row is special. Then l is as before and s
+  /// is lost.
   __device__ __forceinline__ bool weigh_unseen(float (&s)[scores], float c) {
     if (is_special) return false;
     float sum[2];
@@ -59,12 +62,6 @@ struct Fa3Softmax {
     return true;
   }
 
-  /// The sum over a row's four lanes, in each of them.
-  static __device__ float over_row(float x) {
-    x += __shfl_xor_sync(0xffffffffU, x, 1);
-    return x + __shfl_xor_sync(0xffffffffU, x, 2);
-  }
-
  private:
   static __device__ __forceinline__ void weigh_below(float (&s)[scores], float c,
                                                      const float (&below)[2], float (&sum)[2]) {
@@ -72,7 +69,7 @@ struct Fa3Softmax {
     for (int i = 0; i < scores; ++i) s[i] = HardwareExp2::of(fmaf(s[i], c, -below[i / 2 % 2]));
     sum[0] = sum[1] = 0.0F;
 #pragma unroll
-    for (int j = 0; j < columns; ++j) {
+    for (int j = 0; j < column_groups<float[scores]>; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         sum[h] += s[4 * j + 2 * h];
@@ -91,7 +88,7 @@ struct Fa3Softmax {
     weigh_below(weights, c, r, sum);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const bool fits = fabsf(r[h]) <= large && sum[h] <= largest_weight;
+      const bool fits = fabsf(r[h]) <= large_reference && sum[h] <= largest_weight;
       const unsigned misfits = __ballot_sync(0xffffffffU, !fits);
       misfit[h] = (misfits >> (threadIdx.x % 32 & ~3U) & 0xfU) != 0;
     }
@@ -102,19 +99,12 @@ struct Fa3Softmax {
     bool has_risen = false;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float even = fmaxf(s[2 * h], s[2 * h + 1]);  // two chains: half the latency
-      float odd = fmaxf(s[4 + 2 * h], s[4 + 2 * h + 1]);
-#pragma unroll
-      for (int j = 2; j < columns; j += 2) {
-        even = fmaxf(even, fmaxf(s[4 * j + 2 * h], s[4 * j + 2 * h + 1]));
-        odd = fmaxf(odd, fmaxf(s[4 * j + 4 + 2 * h], s[4 * j + 4 + 2 * h + 1]));
-      }
-      largest[h] = fmaxf(even, odd) * c;
+      largest[h] = largest_score(s, h) * c;
       has_risen |= may_rise[h] && largest[h] > r[h];
     }
     const bool any = __any_sync(0xffffffffU, has_risen);
     if (any) raise(largest, may_rise);
-    if (is_special) round_products(s, c);
+    if (is_special) round_large(s, c);
     return any;
   }
 
@@ -122,31 +112,52 @@ struct Fa3Softmax {
     bool special = false;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float top = largest[h];
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 2));
+      const float top = row_max(largest[h]);
       const float risen = may_rise[h] && top > r[h] ? top : r[h];
       keep[h] = HardwareExp2::of(r[h] - risen);  // 1 for a row that stays
       r[h] = risen;
       l[h] *= keep[h];
-      special |= !(fabsf(risen) <= large);
+      special |= !(fabsf(risen) <= large_reference);
     }
     is_special = __any_sync(0xffffffffU, special);
   }
 
-  /// In rows of large scores: s becomes (fl(c s) - r) / c, and nothing is left to subtract.
-  __device__ __forceinline__ void round_products(float (&s)[scores], float c) const {
+  __device__ __forceinline__ void round_large(float (&s)[scores], float c) const {
     const float per_c = 1.0F / c;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (!(fabsf(r[h]) > large && r[h] > -FLT_MAX)) continue;
-#pragma unroll
-      for (int j = 0; j < columns; ++j) {
-        s[4 * j + 2 * h] = (s[4 * j + 2 * h] * c - r[h]) * per_c;
-        s[4 * j + 2 * h + 1] = (s[4 * j + 2 * h + 1] * c - r[h]) * per_c;
-      }
+      if (!(fabsf(r[h]) > large_reference && r[h] > -FLT_MAX)) continue;
+      round_large_scores(s, h, c, per_c, r[h]);
     }
   }
 };
+
+/// A warp forms its 16 rows of S = Q K^T once more, by mma.sync. Its bits are those of wgmma, since
+/// both add in steps of 16. `q` is the warp's rows of a tile with `q_rows` rows, `k` a tile of Bc
+/// rows, both as in wgmma_descriptor.hpp. Bc is a multiple of 16.
+template <typename T, int D, int Bc, int q_rows>
+__device__ __forceinline__ void form_scores_again(float (&s)[Bc / 2], SharedAddress q,
+                                                  SharedAddress k) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (float& x : s) x = 0.0F;
+#pragma unroll 1
+  for (int step = 0; step < D / 16; ++step) {
+    const int panel = step / 4, chunk = step % 4 * 2;
+    unsigned a[4];
+    load_matrices(
+        a, q + (panel * q_rows * panel_row_bytes + swizzled_chunk(lane % 16, chunk + lane / 16)));
+#pragma unroll
+    for (int j = 0; j < Bc / 8; ++j) {
+      unsigned b[2];  // keys 8 j to 8 j + 7, both halves of the step
+      load_matrices(b, k + (panel * Bc * panel_row_bytes +
+                            swizzled_chunk(8 * j + lane % 8, chunk + lane / 8 % 2)));
+      float d[4] = {s[4 * j], s[4 * j + 1], s[4 * j + 2], s[4 * j + 3]};
+      mma_16x8x16<T>(d, a, b);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[4 * j + i] = d[i];
+    }
+  }
+}
 
 }  // namespace attest

@@ -2,9 +2,31 @@
 
 #include <span>
 
-#include "gpu/kernels/fa3_wgmma/kernel.cuh"
+#include "gpu/kernels/fa3_wgmma/consumer.cuh"
+#include "gpu/kernels/fa3_wgmma/loader.cuh"
+#include "gpu/primitives/launch.cuh"
 
 namespace attest {
+
+/// One block: a warpgroup that loads, and those that multiply. The home is part of the name, since
+/// both homes have this template.
+template <Executor home, typename Shape>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    fa3_wgmma(const __grid_constant__ Fa3Parameters p) {
+  const Fa3Rings<Shape> rings(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) rings.init();
+  __syncthreads();
+  // Uniform over the warp, and known to be.
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::consumers) {
+    release_registers<Shape::loader_registers>();
+    if (threadIdx.x % warpgroup_threads < 32 && is_elected()) Fa3Loader<Shape>{p, rings}.run();
+  } else {
+    take_registers<Shape::consumer_registers>();
+    Fa3Consumer<Shape> c(p, rings, group);
+    c.run();
+  }
+}
 
 /// A compiled kernel, and the Plans that it is for.
 struct Fa3Variant {

@@ -24,9 +24,7 @@
 
 #include "gpu/kernels/fp32_wgmma/output.cuh"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
-#include "gpu/kernels/fp32_wgmma/powers.cuh"
 #include "gpu/kernels/fp32_wgmma/products.cuh"
-#include "gpu/kernels/fp32_wgmma/refusal.cuh"
 #include "gpu/kernels/fp32_wgmma/shared.cuh"
 #include "gpu/kernels/fp32_wgmma/softmax.cuh"
 
@@ -255,7 +253,7 @@ class SplitConsumer {
     bool writes[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      l[h] = SplitSoftmax<Shape>::over_row(softmax_.l[h]);
+      l[h] = row_sum(softmax_.l[h]);
       writes[h] = row_of(h) < p_.queries;
     }
     if (warp_row_ < p_.queries) {

@@ -5,6 +5,7 @@
 #include "core/attention/grid_order.hpp"
 #include "core/attention/layout.hpp"
 #include "core/base/host_device.hpp"
+#include "gpu/kernels/visible_keys.cuh"
 #include "gpu/primitives/tma.cuh"
 
 namespace attest {
@@ -34,7 +35,7 @@ struct RowFlags {
 };
 
 /// What a launch tells its blocks. Lengths are in 32 bits.
-struct SplitProblem {
+struct SplitProblem : CausalKeys<SplitProblem> {
   TensorMap q, k, v;  ///< parts, [parts, heads, rows, D]
   const float *q_in, *k_in, *v_in;
   float *o, *lse;  ///< lse: [heads, queries]
@@ -54,10 +55,6 @@ struct SplitProblem {
   TileGrid grid;
   std::int64_t order, order_group;
 
-  ATTEST_HOST_DEVICE int past_key(int query) const {
-    const int past = query + reach < keys ? query + reach : keys;
-    return past > 0 ? past : 0;
-  }
   ATTEST_HOST_DEVICE int key_blocks() const { return (keys + split_rows - 1) / split_rows; }
   ATTEST_HOST_DEVICE int flags_of_head() const { return (queries + flag_rows - 1) / flag_rows; }
   ATTEST_HOST_DEVICE RowFlags& flags_of(int head, int row) const {

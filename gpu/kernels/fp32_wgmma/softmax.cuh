@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "gpu/kernels/fp32_wgmma/scaling.hpp"
+#include "gpu/kernels/fp32_wgmma/scaling.cuh"
+#include "gpu/kernels/row_fragment.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 
 namespace attest {
@@ -31,12 +32,7 @@ struct SplitSoftmax {
   /// Hides keys of a tile that begins at the lane's first key + `past`.
   static __device__ __forceinline__ void hide(float (&s)[Shape::Bc / 2], const int (&past)[2]) {
 #pragma unroll
-    for (int j = 0; j < columns; ++j)
-#pragma unroll
-      for (int h = 0; h < 2; ++h)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          if (8 * j + e >= past[h]) s[4 * j + 2 * h + e] = -INFINITY;
+    for (int h = 0; h < 2; ++h) hide_scores(s, h, past[h]);
   }
 
   /// s becomes the weights. c: what to multiply s by, of each row and 64 keys.
@@ -56,8 +52,7 @@ struct SplitSoftmax {
         }
         top = fmaxf(top, fmaxf(even, odd) * c[h][b]);
       }
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, 2));
+      top = row_max(top);
       const float risen = fmaxf(r[h], top - lead);
       const float below = risen == -INFINITY ? 0.0F : risen;
       keep[h] = HardwareExp2::of(r[h] - below);
@@ -74,12 +69,6 @@ struct SplitSoftmax {
       }
       l[h] = fmaf(l[h], keep[h], sum_even + sum_odd);
     }
-  }
-
-  /// The sum over a row's four lanes, in each of them.
-  static __device__ float over_row(float x) {
-    x += __shfl_xor_sync(0xffffffffU, x, 1);
-    return x + __shfl_xor_sync(0xffffffffU, x, 2);
   }
 };
 

@@ -6,8 +6,7 @@
 
 #include "gpu/kernels/fp32_wgmma/parameters.cuh"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
-#include "gpu/kernels/fp32_wgmma/powers.cuh"
-#include "gpu/kernels/fp32_wgmma/scaling.hpp"
+#include "gpu/kernels/fp32_wgmma/scaling.cuh"
 
 namespace attest {
 

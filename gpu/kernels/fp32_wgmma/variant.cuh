@@ -3,9 +3,56 @@
 #include <cstdint>
 #include <span>
 
-#include "gpu/kernels/fp32_wgmma/kernel.cuh"
+#include "gpu/kernels/fp32_wgmma/consumer.cuh"
+#include "gpu/kernels/fp32_wgmma/split.cuh"
+#include "gpu/primitives/launch.cuh"
 
 namespace attest {
+
+/// One past the last row of the tile that is this kernel's. Keys that only later rows see need not
+/// have parts.
+template <typename Shape>
+__device__ int end_of_rows(const SplitProblem& p, int head, int first_row) {
+  const int end = min(first_row + Shape::Br, p.queries);
+  if (Shape::Parts::is_scaled || p.refuses_all) return end;
+  int found = first_row;
+#pragma unroll 1
+  for (int row = first_row; row < end; row += flag_rows) {
+    const RowFlags flags = p.flags_of(head, row);
+    if ((flags.low | flags.high) != 0) found = min(row + flag_rows, end);
+  }
+  return found;
+}
+
+/// One tile of O: a warp that loads, warpgroups that multiply. The home is part of its name: both
+/// have this template.
+template <Executor home, typename Shape>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    fp32_wgmma(const __grid_constant__ SplitProblem p, std::int64_t first_block) {
+  const std::int64_t block = first_block + std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+  const TilePosition at = tile_position(p.order, p.order_group, p.grid, block);
+  const int head = static_cast<int>(at.head), first_row = static_cast<int>(at.tile) * Shape::Br;
+  const int end_row = end_of_rows<Shape>(p, head, first_row);
+  if (end_row == first_row) return;
+  const int key_tiles = (p.past_key(end_row - 1) + Shape::Bc - 1) / Shape::Bc;
+
+  const SplitShared<Shape> shared(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();
+  // Uniform over the warp, and known to be.
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::consumers) {
+    release_registers<Shape::loader_registers>();
+    if (threadIdx.x % warpgroup_threads < 32 && is_elected())
+      shared.load(p, head, first_row, key_tiles);
+  } else {
+    take_registers<Shape::consumer_registers>();
+    // The first turn is that of group 0.
+    if (Shape::choice.ping_pong && group == Shape::consumers - 1)
+      arrive_named(1, 2 * warpgroup_threads);
+    SplitConsumer<Shape>(p, shared, head, group, first_row).run(key_tiles);
+  }
+}
 
 /// A compiled attention kernel.
 struct SplitKernel {

@@ -5,47 +5,19 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
+#include "gpu/kernels/visible_keys.cuh"
 #include "gpu/primitives/async_copy.cuh"
 #include "gpu/primitives/head_rows.cuh"
 
 namespace attest {
 
-// What a block of the family works on: rows that share K and V, and which keys each of them sees.
+// What a block works on: rows that share K and V, and which keys each of them sees.
 // Rows are numbered from the first that there is for these keys; rows past the end see what the
 // last one does.
 
-/// visible_range() in 32 bits, without asking for the mask again at every row: query i sees keys
-/// [max(0, i + begin), min(keys, i + end)).
-struct KeyReach {
-  int begin = 0, end = 0, keys = 0;
-
-  KeyReach() = default;
-  __device__ KeyReach(const Problem& problem, int queries, int keys_)
-      : begin(-far), end(far), keys(keys_) {
-    if (problem.mask == Mask::none) return;
-    const bool is_bottom_right =
-        problem.mask == Mask::causal_bottom_right || problem.mask == Mask::window_bottom_right;
-    const int diagonal = is_bottom_right ? keys - queries : 0;
-    if (!is_window(problem.mask)) {
-      end = diagonal + 1;
-      return;
-    }
-    if (problem.window.left >= 0) begin = diagonal - clipped(problem.window.left);
-    if (problem.window.right >= 0) end = diagonal + clipped(problem.window.right) + 1;
-  }
-  __device__ int first(int query) const { return max(0, min(query + begin, keys)); }
-  __device__ int past(int query) const { return max(0, min(query + end, keys)); }
-
- private:
-  static constexpr int far = 1 << 30;  ///< past any length
-  static __device__ int clipped(std::int64_t side) {
-    return side < far ? static_cast<int>(side) : far;
-  }
-};
-
 /// Dense problems under a mask without windows: the rows of one query head.
 template <typename T>
-struct Fa2DenseWork {
+struct DenseWork {
   static constexpr bool is_general = false;
   RowView<const T> q, k, v;
   RowView<T> o;
@@ -54,7 +26,7 @@ struct Fa2DenseWork {
   KeyReach reach;
 
   /// `head` counts the batch and the query heads.
-  __device__ __forceinline__ Fa2DenseWork(const ForwardArguments& a, int head)
+  __device__ __forceinline__ DenseWork(const ForwardArguments& a, int head)
       : rows(static_cast<int>(a.problem.query_len)),
         reach(a.problem, rows, static_cast<int>(a.problem.key_len)) {
     const Problem& problem = a.problem;
@@ -74,7 +46,7 @@ struct Fa2DenseWork {
 
   static constexpr __device__ bool has_padding() { return false; }
   __device__ int first_key(int) const { return 0; }
-  __device__ int past_key(int row) const { return reach.past(min(row, rows - 1)); }
+  __device__ int past_key(int row) const { return reach.past_key(min(row, rows - 1)); }
   __device__ float& lse_of(int row) const { return lse[row]; }
 };
 
@@ -99,7 +71,7 @@ struct PackedRows {
 /// Everything that Problem has: windows, entries with lengths of their own, hidden keys; and rows
 /// packed by kv head where the Plan says so.
 template <typename T>
-struct Fa2GeneralWork {
+struct GeneralWork {
   static constexpr bool is_general = true;
   PackedRows<const T> q;
   RowView<const T> k, v;
@@ -113,7 +85,7 @@ struct Fa2GeneralWork {
   KeyReach reach{};
 
   /// `head` counts the batch and the query heads, or with packed rows the kv heads.
-  __device__ __forceinline__ Fa2GeneralWork(const ForwardArguments& a, int head) {
+  __device__ __forceinline__ GeneralWork(const ForwardArguments& a, int head) {
     const Problem& problem = a.problem;
     const int group = group_of(a);
     const int heads = static_cast<int>(problem.query_heads) / group;
@@ -153,8 +125,8 @@ struct Fa2GeneralWork {
   }
   __device__ bool has_padding() const { return key_mask != nullptr; }
   __device__ int query_of(int row) const { return q.group == 1 ? row : row / q.group; }
-  __device__ int first_key(int row) const { return reach.first(query_of(min(row, rows - 1))); }
-  __device__ int past_key(int row) const { return reach.past(query_of(min(row, rows - 1))); }
+  __device__ int first_key(int row) const { return reach.first_key(query_of(min(row, rows - 1))); }
+  __device__ int past_key(int row) const { return reach.past_key(query_of(min(row, rows - 1))); }
   __device__ float& lse_of(int row) const {
     return q.group == 1 ? lse[row] : lse[row % q.group * lse_stride + row / q.group];
   }

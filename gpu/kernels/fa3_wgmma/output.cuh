@@ -1,0 +1,190 @@
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
+#include "gpu/kernels/fa3_wgmma/softmax.cuh"
+#include "gpu/kernels/key_splits.cuh"
+#include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/tma.cuh"
+#include "gpu/primitives/warpgroup.cuh"
+
+namespace attest {
+
+/// Writes O and LSE of one warpgroup's 64 rows, or their partial results with key splits. O is put
+/// in order in shared memory first: in panels of its own, or where a finished Q lies.
+template <typename Shape>
+struct Fa3Output : Fa3Thread {
+  using T = typename Shape::T;
+  using Softmax = Fa3Softmax<Shape::Bc>;
+  static constexpr int D = Shape::D;
+  static constexpr bool has_panels = Shape::choice.o_panels > 0;
+  static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
+  static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::panels;
+  static_assert(!orders_in_q || Shape::q_stages > 1);
+
+  const Fa3Parameters& p;
+  const Fa3RingCursor<Shape>& cursor;
+
+  __device__ __forceinline__ Fa3Output(const Fa3Parameters& p_, const Fa3RingCursor<Shape>& cursor_)
+      : p(p_), cursor(cursor_) {}
+
+  /// The calling lane's first row; its other row is 8 below.
+  static __device__ __forceinline__ int row_of(const Fa3Work& work) {
+    return work.row + 16 * warp() + lane() / 4;
+  }
+
+  /// Writes O and LSE of the Q that came last.
+  __device__ __forceinline__ void store(const float (&o)[D / 2], const Softmax& softmax) const {
+    const Fa3Work work = cursor.last_work();  // again, instead of keeping it in registers
+    const int row = row_of(work), t = lane() % 4;
+    const float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
+    if constexpr (Shape::choice.splits) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (row + 8 * h >= p.queries) continue;
+        partials().store(partial_row(work, row + 8 * h), t, o, h, softmax.r[h], sum[h]);
+      }
+      return;
+    }
+    const float factor[2] = {1.0F / divisor_of(sum[0]), 1.0F / divisor_of(sum[1])};
+    store_output(o, work, factor);
+    if (t == 0) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (row + 8 * h < p.queries) lse_of(work, row + 8 * h) = log_sum_exp2(softmax.r[h], sum[h]);
+      }
+    }
+  }
+
+  /// Writes the results of rows that see no key, of this split at least.
+  __device__ __forceinline__ void store_nothing(const Fa3Work& work) const {
+#pragma unroll 1
+    for (int h = 0; h < 2; ++h) {
+      const int row = row_of(work) + 8 * h;
+      if (!has_row(row)) continue;
+      const int t = lane() % 4;
+      if constexpr (Shape::choice.splits) {
+        partials().store_nothing(partial_row(work, row), t);
+      } else {
+        T* const to = output_row(work, row);
+        for (int column = t; column < p.columns; column += 4) to[column] = T(0.0F);
+        if (t == 0) lse_of(work, row) = -INFINITY;
+      }
+    }
+  }
+
+  /// Gives back the memory of the Q that came last, once the copy engine has read O from it. It is
+  /// called once for each Q, when the next one is being worked on.
+  __device__ __forceinline__ void release_last_q() const {
+    if (!orders_in_q || cursor.q_tiles == 0) return;
+    __syncwarp();
+    if (lane() == 0) {
+      wait_until_stores_have_read();
+      cursor.last_empty_q().arrive();
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ bool has_row(int row) const {
+    return static_cast<unsigned>(row) < static_cast<unsigned>(p.queries);
+  }
+  static __device__ __forceinline__ unsigned output_pair(const float (&o)[D / 2], int i, int h,
+                                                         float factor) {
+    return packed<T>(o[4 * i + 2 * h] * factor, o[4 * i + 2 * h + 1] * factor);
+  }
+
+  /// Each warp puts its own 16 rows in order in shared memory, some panels at a time; from there
+  /// whole lines are written.
+  __device__ __forceinline__ void store_output(const float (&o)[D / 2], const Fa3Work& work,
+                                               const float (&factor)[2]) const {
+    const SharedAddress ordered =
+        has_panels ? cursor.rings.output(cursor.group) : cursor.last_q_tile();
+#pragma unroll
+    for (int first = 0; first < Shape::panels; first += ordered_panels) {
+      __syncwarp();  // everybody has read what was there
+#pragma unroll
+      for (int i = 8 * first; i < min(8 * (first + ordered_panels), D / 8); i += 2) {
+        const unsigned pairs[4] = {output_pair(o, i, 0, factor[0]), output_pair(o, i, 1, factor[1]),
+                                   output_pair(o, i + 1, 0, factor[0]),
+                                   output_pair(o, i + 1, 1, factor[1])};
+        store_matrices(ordered + ((i / 8 - first) * Shape::q_panel_bytes +
+                                  swizzled_chunk(16 * warp() + lane() % 16, i % 8 + lane() / 16)),
+                       pairs);
+      }
+      if (orders_in_q && p.stores_boxes) {
+        store_boxes(work, ordered);
+      } else {
+        store_lines(work, ordered, first);
+      }
+    }
+  }
+  /// The copy engine writes O, which it reads while this warp goes on.
+  __device__ __forceinline__ void store_boxes(const Fa3Work& work, SharedAddress ordered) const {
+    fence_async_shared();
+    __syncwarp();
+    if (lane() != 0) return;
+    const int row = 16 * warp();
+#pragma unroll
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      store_box(p.o, {panel * panel_columns, work.row + row, work.head, work.entry},
+                ordered + (panel * Shape::q_panel_bytes + row * panel_row_bytes));
+    }
+    commit_stores();
+  }
+  /// The warp itself writes the ordered panels, of which `first` is the first. Memory that is
+  /// wanted back at once must not wait for the copy engine, which first loads the key tiles that it
+  /// was asked for before.
+  __device__ __forceinline__ void store_lines(const Fa3Work& work, SharedAddress ordered,
+                                              int first) const {
+    __syncwarp();
+    // A row's 128 bytes of a panel are for 8 lanes.
+    const int row = 16 * warp() + lane() / 8, column = first * panel_columns + 8 * (lane() % 8);
+#pragma unroll
+    for (int panel = 0; panel < ordered_panels; ++panel) {
+#pragma unroll
+      for (int i = 0; i < 16; i += 4) {
+        const uint4 chunk = load_16_bytes(
+            ordered + (panel * Shape::q_panel_bytes + swizzled_chunk(row + i, lane() % 8)));
+        const int query = work.row + row + i;
+        if (query < p.queries && column + panel * panel_columns < p.columns)
+          store_columns(output_row(work, query), column + panel * panel_columns, chunk);
+      }
+    }
+  }
+  /// Writes 8 columns from `column` on, as far as there are.
+  __device__ __forceinline__ void store_columns(T* row, int column, const uint4& chunk) const {
+    if (column + 8 <= p.columns) {
+      *reinterpret_cast<uint4*>(row + column) = chunk;
+      return;
+    }
+    const std::uint64_t low = chunk.x | std::uint64_t{chunk.y} << 32;
+    const std::uint64_t high = chunk.z | std::uint64_t{chunk.w} << 32;
+    auto* const bits = reinterpret_cast<unsigned short*>(row);
+#pragma unroll 1
+    for (int i = 0; column + i < p.columns; ++i) {
+      bits[column + i] = static_cast<unsigned short>((i < 4 ? low : high) >> 16 * (i % 4));
+    }
+  }
+
+  __device__ __forceinline__ T* output_row(const Fa3Work& work, int row) const {
+    return static_cast<T*>(p.output) + p.o_strides.offset(work.entry, work.head, row);
+  }
+  __device__ __forceinline__ std::int64_t plane_of(const Fa3Work& work) const {
+    return static_cast<std::int64_t>(work.entry) * p.heads + work.head;
+  }
+  __device__ __forceinline__ float& lse_of(const Fa3Work& work, int row) const {
+    return p.lse[plane_of(work) * p.queries + row];
+  }
+  __device__ __forceinline__ auto partials() const {
+    return PartialResults<int>{p.partial, p.grid.heads * p.queries, p.columns};
+  }
+  __device__ __forceinline__ float* partial_row(const Fa3Work& work, int row) const {
+    return partials().row(work.part, plane_of(work) * p.queries + row);
+  }
+};
+
+}  // namespace attest
