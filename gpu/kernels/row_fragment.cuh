@@ -51,6 +51,22 @@ __device__ __forceinline__ void hide_scores(Fragment& s, int h, int past, int fi
   }
 }
 
+/// Scores of both rows become -inf from the lane's key past[h] on. Column by column: row by row,
+/// ptxas orders the instructions of fp32_wgmma otherwise.
+template <typename Fragment>
+__device__ __forceinline__ void hide_scores(Fragment& s, const int (&past)[2]) {
+#pragma unroll
+  for (int j = 0; j < column_groups<Fragment>; ++j) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        if (8 * j + e >= past[h]) element(s, j, h, e) = -INFINITY;
+      }
+    }
+  }
+}
+
 /// The lane's largest score of row h, NaN left out.
 template <typename Fragment>
 __device__ __forceinline__ float largest_score(const Fragment& s, int h) {

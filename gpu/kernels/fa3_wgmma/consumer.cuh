@@ -15,10 +15,9 @@
 //             wait for both                              wait for O: rescale it, P = weights
 //                                            O += P V_last
 // Resident
-//   shared     Q [q_stages, 64, D] of each warpgroup, K [k_stages, Bc, D], V [v_stages, Bc, D],
-//   which
-//              the loading thread fills (loader.cuh); O on its way out, in panels of its own or
-//              where a finished Q lies (output.cuh)
+//   shared     Q [q_stages, 64, D] of each warpgroup, K [k_stages, Bc, D], V [v_stages, Bc, D];
+//              the loading thread fills them (loader.cuh). O on its way out, in panels of its own
+//              or where a finished Q lies (output.cuh)
 //   registers  S [64, Bc], O [64, D] and P of the warpgroup; r, l of the rows
 // Legend
 //   Br, Bc query_tile, key_tile; D head_dim rounded up to a size that is compiled; P weights
@@ -28,12 +27,10 @@
 //   Key tiles that no row of the warpgroup sees are given back unread (skip). Only tiles that hold
 //   a key some row does not see compare keys with rows; there S becomes -inf.
 // Waits
-//   full       a tile is read after its bytes have arrived; empty: it is released when all warps
-//   have
-//              read it (ring_cursor.cuh)
-//   turns      ping_pong: a named barrier for each warpgroup, which issues products only in its
-//   turn products   registers of a product are touched after wait_for_products(), and hold() keeps
-//   the
+//   full       a tile is read after its bytes have arrived (ring_cursor.cuh)
+//   empty      a tile is released when all warps have read it (ring_cursor.cuh)
+//   turns      ping_pong: a named barrier for each warpgroup, which issues products in its turn
+//   products   registers of a product are touched after wait_for_products(); hold() keeps the
 //              compiler from moving uses across it
 // Uniform control flow
 //   What all lanes of a warp have in common must be known to ptxas as such: ring positions and

@@ -31,8 +31,7 @@ struct SplitSoftmax {
 
   /// Hides keys of a tile that begins at the lane's first key + `past`.
   static __device__ __forceinline__ void hide(float (&s)[Shape::Bc / 2], const int (&past)[2]) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) hide_scores(s, h, past[h]);
+    hide_scores(s, past);
   }
 
   /// s becomes the weights. c: what to multiply s by, of each row and 64 keys.
