@@ -14,11 +14,13 @@ function(attest_optimise_little target)
     $<$<COMPILE_LANGUAGE:CXX>:-Og> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 endfunction()
 
-# Eight sources at a time, as one: most of what compiling a small file costs are its headers. Their names, those in anonymous
-# namespaces too, must differ, and a name of one file may be a local name of another: -Wshadow is for targets compiled apart. Files
-# that register a kernel or a law, all under one name, stay apart.
+# CMAKE_UNITY_BUILD asks for sources compiled together, and only targets that say so are: files that register a kernel or a
+# law, all under one name, stay apart. -Wshadow is for sources compiled apart, since a name of one may be a local name of another.
+set(ATTEST_UNITY_BUILD ${CMAKE_UNITY_BUILD})
+set(CMAKE_UNITY_BUILD OFF)
+# attest_compile_together(target): most of what compiling a small file costs are its headers.
 function(attest_compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD "${ATTEST_UNITY_BUILD}" UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 if(ATTEST_SANITIZE)

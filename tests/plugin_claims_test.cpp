@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"lengths", "within_bound"}, Claim{"padding", "within_bound"},
                     Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"},
                     Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"}),
-    [](const testing::TestParamInfo<Claim>& info) { return info.param.name; });
+    [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
 
 /// A stride of a drawn tensor with elements.
 struct DrawnStride {
