@@ -25,7 +25,7 @@ case "$*" in
   *causal*) echo 'attest: no selected kernel can run the problem; mine: has no causal mask' >&2; exit {causal} ;;
 esac
 while [ "$1" != --out ]; do shift; done
-mkdir -p "$2" && head -n 2 "{records}" >"$2/errors.jsonl"
+mkdir -p "$2" && zcat "{records}.gz" | head -n 2 >"$2/errors.jsonl"
 """
 
 

@@ -179,8 +179,8 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
   }
   p = with_length_multiples(kernel, p);
   // Gaps that put a few rows 2^31 elements apart would put a hundred thousand nowhere.
-  for_each_tensor(*p.operation, [&](const TensorSpec& /*tensor*/, auto index) {
-    c->layouts[index].plane_gap = c->layouts[index].outer_gap = 0;
+  for_each_tensor(*p.operation, [&](const TensorSpec& /*tensor*/, auto which) {
+    c->layouts[which].plane_gap = c->layouts[which].outer_gap = 0;
   });
   const InputFamily& family = input_family(c->inputs.family);
   if (family.unsupported && family.unsupported(p)) return std::nullopt;

@@ -131,7 +131,9 @@ TEST(HeavyTail, LimitsOfTheUserHoldForEveryCase) {
     EXPECT_LE(p.key_len, 400) << to_string(c);
     EXPECT_LE(p.batch, 2) << to_string(c);
     EXPECT_LE(p.query_heads, 3) << to_string(c);
-    if (input_family(c.inputs.family).head_dims.empty()) EXPECT_LE(p.head_dim, 48) << to_string(c);
+    if (input_family(c.inputs.family).head_dims.empty()) {
+      EXPECT_LE(p.head_dim, 48) << to_string(c);
+    }
   }
 }
 

@@ -84,7 +84,7 @@ std::int64_t tiles(std::int64_t length, std::int64_t tile) {
 class MutantsOf : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernel, MutantsOf, testing::ValuesIn(hosts()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& kernel) { return kernel.param; });
 
 TEST_P(MutantsOf, EachIsKilledByTheLawItNames) {
   CampaignOptions options;
