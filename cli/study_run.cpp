@@ -19,9 +19,9 @@
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/run/registry.hpp"
-#include "experiments/timing/build_id.hpp"
 #include "experiments/study/ranks.hpp"
 #include "experiments/study/run.hpp"
+#include "experiments/timing/build_id.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
