@@ -24,7 +24,7 @@ class Notebooks(unittest.TestCase):
             for name in made:
                 text = (pathlib.Path(folder) / f"{name}.html").read_text(encoding="utf-8").replace(page.vega(), "")
                 with self.subTest(name):
-                    self.assertIn("vegaEmbed(", text)
+                    self.assertIn("draw(\"#chart", text)
                     self.assertNotRegex(text, r"src=|@import|url\(|<link")
 
     def test_no_notebook_is_committed_with_outputs(self):

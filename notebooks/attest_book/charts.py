@@ -4,6 +4,7 @@ import math
 import re
 
 import altair
+import pandas
 import vl_convert
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, without their yellow, which is too light for lines.
@@ -88,11 +89,11 @@ def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", i
     # A domain, as layers would each sort on their own.
     at_x = altair.X(field(x, "N"), scale=altair.Scale(domain=sorted_by_number(frame[x])), title=title_of(x), axis=altair.Axis(labelAngle=0))
     at_y = altair.Y(field(y, "N"), scale=altair.Scale(domain=sorted_by_number(frame[y])), title=title_of(y))
-    ends = frame[value].min(), frame[value].max()
-    middle = math.sqrt(ends[0] * ends[1]) if scale == "log" else (ends[0] + ends[1]) / 2
+    ends = float(frame[value].min()), float(frame[value].max())
+    middle = float(math.sqrt(ends[0] * ends[1]) if scale == "log" else (ends[0] + ends[1]) / 2)
     base = altair.Chart(frame).encode(x=at_x, y=at_y)
     cells = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=altair.Color(field(value, "Q"), title=value_title or title_of(value), legend=altair.Legend(format=".3~g"),
+        color=altair.Color(field(value, "Q"), title=value_title or title_of(value), legend=altair.Legend(format=".3~g", values=[ends[0], middle, ends[1]]),
                             scale=altair.Scale(scheme="viridis", type=scale)),
         tooltip=[tip(name) for name in (x, y, value)])
     texts = base.mark_text(fontSize=11).encode(
@@ -113,20 +114,23 @@ def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y
     if is_numeric:
         scale = altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False)
         ticks = sorted(frame[x].dropna().unique().tolist())
-        x_axis = altair.X(field(x, "Q"), title=x_name, scale=scale, axis=altair.Axis(values=ticks, format="~d" if max(ticks) >= 1 else "~g"))
+        x_axis = altair.X(field(x, "Q"), title=x_name, scale=scale, axis=altair.Axis(values=ticks, format=",d" if max(ticks) >= 1 else "~g", labelOverlap="greedy"))
     else:
         x_axis = altair.X(field(x, "N"), title=x_name, sort=list(dict.fromkeys(frame[x])), axis=altair.Axis(labelAngle=0))
     y_scale = altair.Scale(type="log") if y_log else altair.Scale(zero=zero)
+    y_axis = altair.Axis(labelOverlap="greedy", format="~g") if y_log else altair.Axis()
     y_name = y_title or title_of(value, units)
     colour = altair.Color(field(color, "N"), title=(title_of(color) if colour_title is None else colour_title) or None,
                           scale=altair.Scale(domain=order or sorted_by_number(frame[color]), range=COLOURS))
     base = altair.Chart(frame).encode(x=x_axis, color=colour)
     layers = []
     if low and high:
-        layers.append(base.mark_area(opacity=0.25).encode(y=altair.Y(field(low, "Q"), scale=y_scale, title=y_name), y2=altair.Y2(escaped(high))))
+        layers.append(base.mark_area(opacity=0.25).encode(y=altair.Y(field(low, "Q"), scale=y_scale, axis=y_axis, title=y_name), y2=altair.Y2(escaped(high))))
     layers.append(base.mark_line(point={"filled": True, "size": 35}).encode(
-        y=altair.Y(field(value, "Q"), scale=y_scale, title=y_name),
+        y=altair.Y(field(value, "Q"), scale=y_scale, axis=y_axis, title=y_name),
         tooltip=[tip(name) for name in (color, x, value, low, high) if name]))
+    if is_ratio(value):
+        layers.append(altair.Chart(pandas.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3], color="#888888").encode(y="one:Q"))
     return altair.layer(*layers).properties(title=title or "", width=560, height=300)
 
 
@@ -149,21 +153,48 @@ def bars(frame, value, name, color=None, title=None, units=None, log=False, row_
     return (drawn + around + labels).properties(title=title or "", height=row_height * len(names))
 
 
-def grouped_bars(frame, value, category, color=None, title=None, units=None):
-    """A group of bars for each category, one for each colour, each with its number."""
-    frame = frame.assign(**{name: frame[name].astype(str) for name in (category, color) if name})
-    base = altair.Chart(frame[list(dict.fromkeys(name for name in (category, color, value) if name))]).encode(
-        y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=title_of(category)),
-        x=altair.X(field(value, "Q"), scale=altair.Scale(domainMax=frame[value].max() * 1.2), title=title_of(value, units),
-                   axis=altair.Axis(format="~s") if frame[value].max() >= 1e6 else altair.Axis()))
-    drawn = base.mark_bar(color=COLOURS[0])
+def is_ratio(name):
+    """A value of 1 says that two are alike."""
+    return name.startswith("speed_over_")
+
+
+def at_one():
+    """A dashed line where two are alike."""
+    return altair.Chart(pandas.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3], color="#888888").encode(x="one:Q")
+
+
+def with_finite_ends(frame, value, low, high):
+    """Medians of few rounds have no interval: theirs is a point."""
+    ends = {end: frame[end].where(frame[end].map(math.isfinite) & (frame[low] > 0), frame[value]) for end in (low, high)}
+    return frame.assign(**ends)
+
+
+def grouped_bars(frame, value, category, color=None, title=None, units=None, low=None, high=None):
+    """A group of bars for each category, one for each colour, each with its number, its interval where `low` and `high` are given, and a line at 1
+    where the value is a ratio."""
+    frame = frame.assign(**{name: frame[name].map(number_text) for name in (category, color) if name})
+    if low and high:
+        frame = with_finite_ends(frame, value, low, high)
+    largest, is_large = frame[high or value].max(), frame[value].max() >= 1e6
+    base = altair.Chart(frame[list(dict.fromkeys(name for name in (category, color, value, low, high) if name))]).encode(
+        y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=title_of(category)))
     if color:
         order = sorted_by_number(frame[color])
         base = base.encode(yOffset=altair.YOffset(field(color, "N"), scale=altair.Scale(domain=order)))
-        drawn = base.mark_bar().encode(color=altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(domain=order, range=COLOURS[:len(order)])))
-    labels = base.mark_text(align="left", dx=4, fontSize=11).encode(text=altair.Text(field(value, "Q"), format=".4~s" if frame[value].max() >= 1e6 else ".4~g"))
+    along = altair.X(field(value, "Q"), scale=altair.Scale(domainMax=largest * 1.2), title=title_of(value, units),
+                     axis=altair.Axis(format="~s") if is_large else altair.Axis())
+    drawn = base.mark_bar(color=COLOURS[0]).encode(x=along, tooltip=[tip(name) for name in (category, color, value, low, high) if name])
+    if color:
+        drawn = drawn.encode(color=altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(domain=order, range=COLOURS[:len(order)])))
+    layers = [drawn]
+    if low and high:
+        layers.append(base.mark_rule(strokeWidth=1.5, color="#444444").encode(x=altair.X(field(low, "Q")), x2=altair.X2(escaped(high))))
+    layers.append(base.mark_text(align="left", dx=4, fontSize=11).encode(x=altair.X(field(high or value, "Q")),
+                                                                        text=altair.Text(field(value, "Q"), format=".4~s" if is_large else ".4~g")))
+    if is_ratio(value):
+        layers.append(at_one())
     rows = frame[category].nunique() * (frame[color].nunique() if color else 1)
-    return (drawn.encode(tooltip=[tip(name) for name in (category, color, value) if name]) + labels).properties(title=title or "", width=360, height=max(40, 24 * rows))
+    return altair.layer(*layers).properties(title=title or "", width=WIDTH, height=max(40, 24 * rows))
 
 
 def sorted_by_number(values):

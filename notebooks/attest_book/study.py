@@ -53,7 +53,9 @@ class Study:
         return of("device") or of("host")
 
     def title(self):
-        """Its name and that of its machine, which tells it from the same study elsewhere."""
+        """Its name and that of the machine that it is about: the one that was timed or, where nothing was timed, the one that was modelled."""
+        if "time" not in self.points and self.settings.get("device"):
+            return f"{self.name}, modelled for {self.settings['device'].upper()}"
         names = sorted({machine.partition(",")[0].replace("(R)", "") for machine in self.machines()})
         return f"{self.name} on {' and '.join(names)}"
 

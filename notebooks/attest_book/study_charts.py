@@ -169,12 +169,15 @@ def bar_plot(study, value, colour=None, category=None):
         return (f"{charts.title_of(value)} of each point", charts.bars(best[columns], value, "series", color=colour, units=study.units),
                 f"{charts.title_of(value, study.units)}, the best first; at most {MOST_BARS} bars.")
     choices = []
+    low, high = (f"{value}_{end}" for end in ("low", "high")) if {f"{value}_low", f"{value}_high"} <= set(table) else (None, None)
 
     def draw(rows, title, _):
         best, is_choice = best_of(rows, value, [name for name in (category, colour) if name])
         choices.append(is_choice)
-        return charts.grouped_bars(best, value, category, colour, title=title, units=study.units)
+        return charts.grouped_bars(best, value, category, colour, title=title, units=study.units, low=low, high=high)
 
     chart, left_out = panels(study, table, [category, colour], draw)
     return (f"{charts.title_of(value)} by {charts.title_of(category)}", chart,
-            f"{charts.title_of(value, study.units)} by {charts.title_of(category)}." + note(any(choices), left_out))
+            f"{charts.title_of(value, study.units)} by {charts.title_of(category)}"
+            + ("; thin lines are 95 % intervals of the medians." if low else ".") + (" At the dashed line both are as fast." if charts.is_ratio(value) else "")
+            + note(any(choices), left_out))
