@@ -8,10 +8,10 @@
 
 // What kernels for sm_90 ask of the executor: barriers in shared memory, named barriers, copies of
 // boxes, products of a warpgroup. On a GPU a copy or a product is done at some time between its
-// start and the wait that guarantees it; here it is done at that wait, copies in half of the blocks
-// at once, and until then its target holds NaN: who reads too early is found out. So are threads
-// that wait for each other for ever, wrong phases and byte counts, wrong addresses, races of
-// ordinary accesses.
+// start and the wait that guarantees it; here it is done at that wait (in half of the
+// blocks copies are done at their start, the other extreme), and until then its target holds NaN,
+// so that reading too early shows in the answer. Also found: threads that wait for each other for
+// ever, wrong phases and byte counts, wrong addresses, races of ordinary accesses.
 namespace attest::simt {
 
 // Barriers that count arrivals and bytes [PTX ISA, mbarrier], by their address.
@@ -32,7 +32,7 @@ struct BoxCopy {
   BoxedTensor tensor;  ///< not the map, which may end with the thread that asked
   int at[4];
   const void* barrier;
-  std::uint32_t point;  ///< of the program
+  std::uint32_t point;  ///< in the program where it was asked for, as races are reported
 };
 /// Lets it arrive.
 void deliver(const BoxCopy& copy);
