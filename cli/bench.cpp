@@ -24,25 +24,21 @@ struct BenchOptions : ProblemSelection {
   std::vector<std::string> flags;
 };
 
-/// A GPU's kernels where there is one. The time of a simulated GPU is nobody's answer unless it is
-/// asked for.
-std::string executor_here(const BenchOptions& options) {
-  if (options.executor != "auto") return options.executor;
-  const std::string reason = why_unavailable(Executor::gpu);
-  if (reason.empty()) return "gpu";
-  fmt::print(stderr, "attest: no usable GPU ({}): kernels of the CPU, by the host's time\n",
-             reason);
-  return "cpu";
-}
-
 ExitCode run_bench(const BenchOptions& options) {
   require_benchmark_flags(options.flags);
   std::vector<Problem> problems = problems_of(options);
   if (problems.empty()) problems = problems_of_suite("quick");
-  const std::string glob = options.kernel_glob();
-  const auto kernels = select_kernels(glob, executor_here(options), &forward_operation);
+  // The time of a simulated GPU is nobody's answer unless it is asked for.
+  const bool chooses = options.executor == "auto";
+  const std::string no_gpu = chooses ? why_unavailable(Executor::gpu) : "";
+  const std::string executor = !chooses ? options.executor : no_gpu.empty() ? "gpu" : "cpu";
+  const auto kernels = select_kernels(options.kernel_glob(), executor, &forward_operation);
   const Provenance build = current_provenance("");
   if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
+  if (!no_gpu.empty()) {
+    fmt::print(stderr, "attest: no usable GPU ({}): kernels of the CPU, by the host's time\n",
+               no_gpu);
+  }
 
   std::map<Executor, std::unique_ptr<Device>> devices;
   const auto device_of = [&](Executor executor) -> Device& {

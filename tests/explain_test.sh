@@ -19,7 +19,7 @@ check "K3 fills two thirds of an A6000" has k3_a6000 "1 block an SM, 66.7 % of i
 "$attest" explain k1_naive --problem "$ladder" --plan qt32,kt32 >k1 2>&1
 check "K1 has a block a head, and 36 SMs have none" has k1 "96 of 96 blocks; 36 SMs stay idle"
 check "so an SM has one warp of K1 and not seven" has k1 "the grid fills 1.6 % of an SM's warps"
-"$attest" explain k0_standard --problem 'n1024 d64' --plan qt64 --json >k0.json 2>&1
+"$attest" explain k0_standard --problem 'n1024 d64' --plan qt64 --json >k0.json
 check "the softmax of K0 reads S three times" has k0.json '"s_written":4194304.0,"s_read":12582912.0,"p_written":4194304.0,"p_read":4194304.0'
 check "each thread of K1 reads its own row" has k1 "12 %"
 
@@ -47,7 +47,7 @@ check "its Q is still read 4 ways apart" grep -qE 'shared 0-8192 .* 4-way' k5_a6
 check "K6 takes 20,736 bytes" has k6_a6000 "64 threads, 20736 B of shared memory"
 check "and 16.7 % of an A6000" has k6_a6000 "4 blocks an SM, 16.7 % of its warps, limited by shared memory"
 
-"$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 --json >k3.json 2>&1
+"$attest" explain k3_sequence_parallel --problem "$ladder" --plan qt32,kt32 --json >k3.json
 check "one JSON object" [ "$(wc -l <k3.json)" -eq 1 ]
 check "with numbers" has k3.json '"visited_tile_pairs_of_a_head":8256,"tile_pairs_of_a_head":16384'
 check "and counters" has k3.json '"worst_ways":32'
@@ -83,7 +83,7 @@ for line in "301.3 x 150.7      45398" "289 x 157      45373     167930" "256 x 
             "208 x 208" "256 x 128      32768     131072" "64 x 328"; do
   check "tiles for 164 KiB: $line" has fit "$line"
 done
-"$attest" explain --fit 227KiB --head-dim 128 --json >fit.json 2>&1
+"$attest" explain --fit 227KiB --head-dim 128 --json >fit.json
 check "as JSON" has fit.json '"powers_of_two":{"query_tile":256,"key_tile":128'
 
 "$attest" explain fa2_mma --problem 'h2 n256 d64' >typed 2>&1
