@@ -46,8 +46,8 @@ struct PrecisionPlan {
   /// the problem has one.
   double softcap_error = 0;
   ExpMethod exp = library_expf();
-  /// How far below the largest score of its row, in units of log2, the number may lie that a
-  /// weight's exponent is taken from: weights are then up to 2^reference_lag.
+  /// Weights are 2^(score - reference). The reference follows the row's largest score, at most this
+  /// far below it, in units of log2: no weight is above 2^reference_lag. 0: it is the maximum.
   double reference_lag = 0;
   bool shifts_by_maximum =
       true;  ///< false: the unshifted form, which overflows; its bound is that of an ideal kernel

@@ -57,7 +57,7 @@ struct Problem {
   ATTEST_HOST_DEVICE constexpr std::int64_t query_len_of(std::int64_t entry) const {
     return drawn_length(length_seed, 2 * static_cast<std::uint64_t>(entry), query_len);
   }
-  /// Where the largest lengths agree, every second seed gives an entry as many keys as queries:
+  /// Where query_len equals key_len, odd seeds give each entry as many keys as queries:
   /// self-attention.
   ATTEST_HOST_DEVICE constexpr std::int64_t key_len_of(std::int64_t entry) const {
     const bool like_queries = query_len == key_len && length_seed % 2 == 1;
@@ -99,8 +99,8 @@ struct Problem {
                                          std::int64_t key) const {
     return visible_range(entry, query).holds(key) && !is_padded(entry, key);
   }
-  /// Number of keys that a query sees, the first ones: of problems without window, lengths or
-  /// padding.
+  /// How many keys a query sees, for problems without window, lengths or padding: then they are the
+  /// first ones.
   ATTEST_HOST_DEVICE constexpr std::int64_t visible_keys(std::int64_t query) const {
     return visible_key_count(mask, query_len, key_len, query);
   }

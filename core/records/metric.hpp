@@ -16,16 +16,16 @@ namespace attest {
 /// What a metric found.
 struct MetricValue {
   double value;
-  std::optional<Shape>
-      at;  ///< [batch, head, row, dim] where a maximum (or the NaN) is; metrics over all have none
+  /// [batch, head, row, dim] of a maximum or of the NaN; metrics over all elements have none.
+  std::optional<Shape> at;
 };
 
 /// A figure that says how far `got` is from `want`, two tensors of one shape. The rules are the
 /// same for all of them:
 /// - NaN where a number is due, or a number where NaN is due, makes the metric NaN, whatever the
-/// rest is;
+///   rest is;
 /// - NaN where NaN is due, and equal infinities (the LSE of empty rows), are no error and do not
-/// count in a norm;
+///   count in a norm;
 /// - an infinity where something else is due is an infinite error;
 /// - empty tensors give NaN: nothing was measured.
 struct Metric {

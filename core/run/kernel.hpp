@@ -73,8 +73,8 @@ struct KernelInfo {
   bool is_batch_invariant = true;
   /// Addresses and strides change bits: another path for vectors, which sums in another order.
   bool depends_on_alignment = false;
-  /// Rows decide together when the numbers that their weights' exponents are taken from move, so
-  /// that a row's bits depend on its neighbours' scores.
+  /// Rows of a tile raise their references (PrecisionPlan::reference_lag) at the same time, so that
+  /// a row's bits depend on its neighbours' scores.
   bool shares_reference = false;
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
@@ -101,8 +101,8 @@ struct KernelInfo {
   /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
   /// runs everything.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
-  /// Query that query tile 0 begins with, above -query_tile and at most 0: the rows before query 0
-  /// are missing ones. May be empty: 0, and the last tile is the short one.
+  /// Query that tile 0 begins with, in (-query_tile, 0]. Below 0 the first tile is the short one:
+  /// its rows before query 0 do not exist. May be empty: 0, and the last tile is the short one.
   std::function<std::int64_t(const Problem&, const Plan&)> first_row{};
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};

@@ -25,8 +25,7 @@ namespace attest {
 /// the kernel that made them is not the merge's.
 ///
 /// 1. Weights. The maximum M is one of the lse_p, so it is exact. With D_p = M - lse_p, a_p =
-/// e^-D_p
-///    is computed as e^(-D_p + h_p), |h_p| <= H_p = eps + (u + argument_error) D_p
+///    e^-D_p is computed as e^(-D_p + h_p), |h_p| <= H_p = eps + (u + argument_error) D_p
 ///    (ExponentialError), and H_p = 0 where D_p = 0 and exp(0) is 1. Underflow takes at most lambda
 ///    = 2^-126 from a weight. Flushed, a subnormal lse_p, M or difference moves D_p by as much
 ///    again, and the sum loses it too: 5 times 2^-126.
@@ -37,10 +36,9 @@ namespace attest {
 ///    |O'| <= |O| + E1 and |O'| <= W' = sum_p a_p e^H_p |o_p| / F.
 ///
 /// 3. Sums. L_hat = (1 + z) sum_p a_p e^h_p with |z| <= Z = (1 + g(n - 1)) (1 + n lambda / F) - 1,
-/// in
-///    any order. A term of the numerator passes through at most n roundings, its product and n - 1
-///    sums: 1 + y with |y| <= Y = g(n), times 1 + d where the weights are divided, d the error of a
-///    quotient. So
+///    in any order. A term of the numerator passes through at most n roundings, its product and n -
+///    1 sums: 1 + y with |y| <= Y = g(n), times 1 + d where the weights are divided, d the error of
+///    a quotient. So
 ///      |N_hat / L_hat - O'| <= (Y W' + V + Z |O'|) / (1 - Z),
 ///    and a division at the end multiplies by 1 + d and adds d |O'|. V is what underflow loses:
 ///    lambda (1 + Y) sum_p |o_p| and the products, each 2^-150 or, flushed with their o_p and their

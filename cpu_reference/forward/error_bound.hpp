@@ -96,14 +96,13 @@ namespace attest {
 ///    unlike others, at sums: two a term (and one where V itself is flushed).
 ///
 /// 10. Factors in parts (Parts). With rest rho_k |x| + phi of a factor x after its k parts, a
-/// product
-///    of the parts' sums errs by (2 rho + rho^2) |x y| + phi_x |y| (1 + rho) + phi_y (1 + rho) |x|
-///    + phi_x phi_y, and a part is at most m_0 = 1 + rho_1, m_i = rho_i + rho_i+1 times |x|, up to
-///    phi. Pairs i + j >= k are dropped: the sum of their m_i m_j is added to 2 rho + rho^2. What a
-///    dropped pair and the roundings of a chain take of phi is covered by a factor 1 + 4 rho_1 on
-///    it. phi is what lies below the last bit of the format: for a tensor scaled to at least M,
-///    that over M, of its largest element. In the weights phi counts like underflow (step 5), in V
-///    it is an error of O, as the weights of a row sum to the normaliser.
+///    product of the parts' sums errs by (2 rho + rho^2) |x y| + phi_x |y| (1 + rho) + phi_y
+///    (1 + rho) |x| + phi_x phi_y, and a part is at most m_0 = 1 + rho_1, m_i = rho_i + rho_i+1
+///    times |x|, up to phi. Pairs i + j >= k are dropped: the sum of their m_i m_j is added to 2
+///    rho + rho^2. What a dropped pair and the roundings of a chain take of phi is covered by a
+///    factor 1 + 4 rho_1 on it. phi is what lies below the last bit of the format: for a tensor
+///    scaled to at least M, that over M, of its largest element. In the weights phi counts like
+///    underflow (step 5), in V it is an error of O, as the weights of a row sum to the normaliser.
 ///    Chains: the largest product has its steps at an absolute sum of m_0^2 A; the small ones
 ///    theirs at sigma A, sigma the sum of m_i m_j over the pairs kept but for (0, 0), as they are
 ///    summed before or apart, with one more rounding where they meet. One chain of P V over all
@@ -117,9 +116,8 @@ namespace attest {
 ///    be by as much; step 5 holds a fortiori. Sums of P V overflow as much earlier.
 ///
 /// 12. A subnormal factor of the exponent, scale log2(e), is rounded to a multiple of 2^-149, or
-/// flushed
-///    to 0: a relative error e_s (subnormal_scale_error) far above u that all scores of all rows
-///    share. H_j grows by e_s D_j, as the part of it that the keys share cancels; a maximum in
+///    flushed to 0: a relative error e_s (subnormal_scale_error) far above u that all scores of all
+///    rows share. H_j grows by e_s D_j, as the part of it that the keys share cancels; a maximum in
 ///    units of log2 carries e_s into the LSE, and so does step 7.
 ///
 /// 13. lse_absolute is the one constant no test can isolate where nothing is flushed: m + ln l is

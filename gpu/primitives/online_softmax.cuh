@@ -38,8 +38,7 @@ struct FoldedExp2 {
 };
 
 /// exp(value - maximum) for value <= maximum: the weight of a score, and the factor that moves sums
-/// from an old maximum
-/// (`value`) to a new one.
+/// from an old maximum (`value`) to a new one.
 ///
 /// A maximum of -inf says that nothing was seen yet, and -inf minus -inf would be NaN. Then 0 is
 /// subtracted instead: the factor becomes exp(-inf) = 0, right for sums that hold nothing. A NaN

@@ -66,7 +66,8 @@ struct Law {
 struct LawRegistration {
   explicit LawRegistration(Law law);
 };
-/// Laws that exist once for each output of all operations but the first ones, by its name.
+/// One law for each output of each operation, but not for an operation's first output. The law's
+/// name holds the output's.
 struct OutputLawRegistration {
   explicit OutputLawRegistration(Law (*law_of)(const TensorSpec& output));
 };

@@ -1,6 +1,6 @@
 // The family as a kernel under test: which Plans it offers, what it cannot run, which roundings it
-// performs. The algorithm is in tile.cuh; what is compiled, in a file for each element type and
-// head dim; the README names the Plans of T1 to T4.
+// performs. The algorithm is in tile.cuh; what is compiled, in a file for each head dim; the README
+// names the Plans of T1 to T4.
 #include <algorithm>
 #include <cstdint>
 #include <numbers>

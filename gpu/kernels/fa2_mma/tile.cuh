@@ -20,9 +20,9 @@
 // Masking
 //   Tiles that no row of the block sees are not read. Only tiles that hold a key some row does not
 //   see compare keys with rows; there S becomes -inf. A warp leaves out tiles that none of its rows
-//   sees. Rows and keys past the end are zeros. P of
-//   a hidden key is 0 and multiplies V: a hidden NaN in a tile that another row of the warp sees
-//   does reach the row (ignores_hidden_nan is false).
+//   sees. Rows and keys past the end are zeros.
+//   P of a hidden key is 0 and multiplies V: a hidden NaN in a tile that another row of the warp
+//   sees does reach the row (ignores_hidden_nan is false).
 // Barriers, besides those between the tiles of a persistent block (for_each_tile)
 //   (1) K of this step has arrived, for all threads, and V with it where there are stages for it
 //   (2) all have read a tile before the copies of a later step overwrite it: the same barrier

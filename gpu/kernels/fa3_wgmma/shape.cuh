@@ -57,7 +57,8 @@ struct Fa3Shape {
   static constexpr int barriers_at = o_at + consumers * choice.o_panels * q_panel_bytes;
   /// Full and empty, of K and V stages and of Q of each warpgroup.
   static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
-  /// What to do with a Q is read until its output is written, when Q is long released: one more.
+  /// A Q stage is released before the output of its work is written, and that needs the work's
+  /// description still: one description more than stages.
   static constexpr int works = q_stages + 1, work_bytes = 32;
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + work_bytes * works * consumers;

@@ -17,10 +17,10 @@ inline constexpr int fa3_reference_lag = 8;
 /// Online softmax of a warp's 16 rows, whose scores lie in a wgmma accumulator: a lane has keys 8 j
 /// + 2 t and 8 j + 2 t + 1 of rows g and g + 8, at s[4 j], s[4 j + 1] and s[4 j + 2], s[4 j + 3].
 ///
-/// Weights are 2^(c s - r), r a reference at most fa3_reference_lag below the row's largest c s so
-/// far, in units of log2. A tile can so be weighed before anyone knows its maximum: if the sum of a
-/// lane's weights is at most 2^lag, no weight was larger. Only where it is not are scores looked
-/// through, references raised, and O and l rescaled.
+/// Weights are 2^(c s - r). The reference r of a row lies at most lag = fa3_reference_lag below its
+/// largest c s so far. So a tile is weighed before its maximum is known: where the sum of a lane's
+/// weights is at most 2^lag, each of them is. Only elsewhere are the scores searched, references
+/// raised, and O and l rescaled.
 template <int Bc>
 struct Fa3Softmax {
   static constexpr int scores = Bc / 2;
