@@ -33,8 +33,10 @@ endif()
 
 find_program(ATTEST_CCACHE ccache)
 if(ATTEST_CCACHE)
-  # What ccache asks for before it keeps what was compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ATTEST_CCACHE})
-  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  # What ccache asks for before it keeps what was compiled with a precompiled header. Depend mode compares whole files: by its
+  # default, preprocessed text, a header in which only a comment changed brings the old precompiled header back, whose
+  # `#pragma once` does not know the new file.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+    ${ATTEST_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${ATTEST_CCACHE})
 endif()
