@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/json_limits.hpp"
+#include "core/base/json.hpp"
 #include "core/base/text.hpp"
 
 namespace attest {

@@ -1,21 +1,18 @@
 #include "core/records/case.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <initializer_list>
-#include <span>
 #include <variant>
 #include <vector>
 
 #include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "core/base/json_limits.hpp"
 #include "core/base/text.hpp"
+#include "core/records/case_json.hpp"
 
 namespace attest {
 namespace {
@@ -46,81 +43,6 @@ Json layouts_json(const Case& c) {
   return json;
 }
 
-/// One JSON object with every access checked; `path` names it in messages.
-class Object {
- public:
-  Object(const Json& json, std::string path, std::string_view where,
-         std::span<const std::string_view> keys)
-      : json_(json), path_(std::move(path)), where_(where) {
-    if (!json.is_object()) fail(path_, "an object", json);
-    for (const auto& [key, value] : json.items()) {
-      if (std::ranges::find(keys, key) == keys.end()) {
-        throw InvalidInput(fmt::format("{}: key '{}' is unknown in {}; allowed: {}", where_,
-                                       printable(key), path_, fmt::join(keys, ", ")));
-      }
-    }
-  }
-
-  Object(const Json& json, std::string path, std::string_view where,
-         std::initializer_list<std::string_view> keys)
-      : Object(json, std::move(path), where, std::span(keys.begin(), keys.size())) {}
-
-  [[nodiscard]] const Json& at(const std::string& key) const {
-    if (!json_.contains(key)) {
-      throw InvalidInput(fmt::format("{}: key '{}' is missing in {}", where_, key, path_));
-    }
-    return json_.at(key);
-  }
-  [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t low,
-                                     std::int64_t high) const {
-    const Json& value = at(key);
-    if (!value.is_number_integer() || value.get<std::int64_t>() < low ||
-        value.get<std::int64_t>() > high) {
-      fail(key, fmt::format("an integer from {} to {}", low, high), value);
-    }
-    return value.get<std::int64_t>();
-  }
-  [[nodiscard]] std::uint64_t seed(const std::string& key) const {
-    const Json& value = at(key);
-    if (!value.is_number_unsigned()) fail(key, "an integer from 0 to 2^64 - 1", value);
-    return value.get<std::uint64_t>();
-  }
-  [[nodiscard]] double number(const std::string& key) const {
-    const Json& value = at(key);
-    if (!value.is_number() || !std::isfinite(value.get<double>())) {
-      fail(key, "a finite number", value);
-    }
-    return value.get<double>();
-  }
-  [[nodiscard]] const std::string& text(const std::string& key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) fail(key, "a string", value);
-    return value.get_ref<const std::string&>();
-  }
-  /// 1 for the first of the names, and so on.
-  [[nodiscard]] std::int64_t choice(const std::string& key,
-                                    std::span<const std::string_view> names) const {
-    const auto found = std::ranges::find(names, text(key));
-    if (found == names.end()) fail(key, fmt::format("{}", fmt::join(names, ", ")), at(key));
-    return found - names.begin() + 1;
-  }
-  [[nodiscard]] bool boolean(const std::string& key) const {
-    const Json& value = at(key);
-    if (!value.is_boolean()) fail(key, "true or false", value);
-    return value.get<bool>();
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& key, std::string_view allowed, const Json& got) const {
-    throw InvalidInput(fmt::format("{}: '{}' is {}; allowed: {}", where_, key,
-                                   printable(got.dump(-1, ' ', true)), allowed));
-  }
-
-  const Json& json_;
-  std::string path_;
-  std::string_view where_;
-};
-
 /// Puts the file's name before a message that does not know it.
 template <typename Call>
 auto with_place(std::string_view where, const Call& call) {
@@ -133,84 +55,81 @@ auto with_place(std::string_view where, const Call& call) {
   }
 }
 
-TensorLayout layout_from(const Json& json, const std::string& path, std::string_view where) {
-  const Object object(json, path, where,
-                      {"order", "row_gap", "base_offset", "plane_gap", "outer_gap", "lone_stride"});
+TensorLayout layout_from(const Json& json, const std::string& where) {
+  JsonObject object(json, where);
   constexpr std::int64_t near = 1 << 20;
   constexpr std::int64_t far = std::int64_t{1} << 34;
-  return {.order = with_place(where, [&] { return dim_order_from_name(object.text("order")); }),
-          .row_gap = object.integer("row_gap", 0, near),
-          .base_offset = object.integer("base_offset", 0, near),
-          .plane_gap = object.integer("plane_gap", 0, near),
-          .outer_gap = object.integer("outer_gap", 0, far),
-          .lone_stride = object.integer("lone_stride", 0, far)};
+  const TensorLayout layout{
+      .order = with_place(where, [&] { return dim_order_from_name(object.text("order")); }),
+      .row_gap = object.integer("row_gap", 0, near),
+      .base_offset = object.integer("base_offset", 0, near),
+      .plane_gap = object.integer("plane_gap", 0, near),
+      .outer_gap = object.integer("outer_gap", 0, far),
+      .lone_stride = object.integer("lone_stride", 0, far)};
+  object.finish();
+  return layout;
 }
 
-Layouts layouts_from(const Json& json, const Operation& operation, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const TensorSpec& tensor : operation.tensors) {
-    if (tensor.is_strided) names.push_back(tensor.name);
-  }
-  const Object object(json, "layouts", where, names);
+Layouts layouts_from(const Json& json, const Operation& operation, const std::string& where) {
+  JsonObject object(json, where);
   Layouts layouts;
   for_each_tensor(operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;
-    const std::string name(tensor.name);
-    layouts[index] = layout_from(object.at(name), "layouts." + name, where);
+    layouts[index] = layout_from(object.at(tensor.name), fmt::format("{}.{}", where, tensor.name));
   });
+  object.finish();
   return layouts;
 }
 
-FieldValue value_from(const Object& object, const ProblemField& field, const std::string& key) {
+FieldValue value_from(JsonObject& object, const ProblemField& field) {
   constexpr std::int64_t any = std::int64_t{1} << 40;  // validate() knows the real limits
   switch (field.kind()) {
     case FieldKind::size:
-      return object.integer(key, std::min<std::int64_t>(0, std::llround(field.low)), any);
+      return object.integer(field.name, std::min<std::int64_t>(0, std::llround(field.low)), any);
     case FieldKind::seed:
-      return object.seed(key);
+      return object.seed(field.name);
     case FieldKind::real:
-      return static_cast<float>(object.number(key));
+      return static_cast<float>(object.finite(field.name));
     case FieldKind::choice:
       break;
   }
-  return object.text(key);
+  return object.text(field.name);
 }
 
 Problem problem_from(const Json& json, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const ProblemField& field : problem_fields()) names.push_back(field.name);
-  const Object object(json, "problem", where, names);
+  JsonObject object(json, fmt::format("{}: problem", where));
   Problem problem;
   for (const ProblemField& field : problem_fields()) {
-    const std::string key(field.name);
-    if (!field.is_required() && !json.contains(key)) continue;
-    const FieldValue value = value_from(object, field, key);
+    if (!object.has(field.name) && !field.is_required()) continue;
+    const FieldValue value = value_from(object, field);
     with_place(where, [&] { set_value(field, problem, value); });
   }
+  object.finish();
   with_place(where, [&] { validate(problem); });
   return problem;
 }
 
 Plan plan_from(const Json& json, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const PlanField& field : plan_fields()) names.push_back(field.name);
-  const Object object(json, "plan", where, names);
+  JsonObject object(json, fmt::format("{}: plan", where));
   Plan plan;
   for (const PlanField& field : plan_fields()) {
-    const std::string name(field.name);
-    if (!json.contains(name)) continue;
+    if (!object.has(field.name)) continue;
     plan.*field.member =
-        field.is_choice() ? object.choice(name, field.values) : object.integer(name, 0, 1 << 20);
+        field.is_choice() ? static_cast<std::int64_t>(object.choice(field.name, field.values)) + 1
+                          : object.integer(field.name, 0, 1 << 20);
   }
+  object.finish();
   return plan;
 }
 
 InputSpec inputs_from(const Json& json, std::string_view where) {
-  const Object object(json, "inputs", where, {"family", "seed", "magnitude", "round_to_integers"});
-  return {.family = object.text("family"),
-          .seed = object.seed("seed"),
-          .magnitude = object.number("magnitude"),
-          .round_to_integers = object.boolean("round_to_integers")};
+  JsonObject object(json, fmt::format("{}: inputs", where));
+  const InputSpec inputs{.family = object.text("family"),
+                         .seed = object.seed("seed"),
+                         .magnitude = object.finite("magnitude"),
+                         .round_to_integers = object.boolean("round_to_integers")};
+  object.finish();
+  return inputs;
 }
 
 }  // namespace
@@ -231,7 +150,7 @@ std::string file_key(const Case& c) {
   return key;
 }
 
-std::string to_json(const Case& c) {
+Json case_json(const Case& c) {
   Json plan = Json::object();
   for (const PlanField& field : plan_fields()) {
     const std::int64_t value = c.plan.*field.member;
@@ -242,41 +161,38 @@ std::string to_json(const Case& c) {
       plan[field.name] = value;
     }
   }
-  const Json json = {{"kernel", c.kernel},
-                     {"problem", problem_json(c.problem)},
-                     {"plan", plan},
-                     {"layouts", layouts_json(c)},
-                     {"inputs",
-                      {{"family", c.inputs.family},
-                       {"seed", c.inputs.seed},
-                       {"magnitude", c.inputs.magnitude},
-                       {"round_to_integers", c.inputs.round_to_integers}}},
-                     {"schedule_seed", c.schedule_seed}};
-  return json.dump(2);
+  return {{"kernel", c.kernel},
+          {"problem", problem_json(c.problem)},
+          {"plan", plan},
+          {"layouts", layouts_json(c)},
+          {"inputs",
+           {{"family", c.inputs.family},
+            {"seed", c.inputs.seed},
+            {"magnitude", c.inputs.magnitude},
+            {"round_to_integers", c.inputs.round_to_integers}}},
+          {"schedule_seed", c.schedule_seed}};
+}
+
+Case case_from(const Json& json, std::string_view where) {
+  JsonObject object(json, std::string(where));
+  Case c{.kernel = object.text("kernel"),
+         .problem = problem_from(object.at("problem"), where),
+         .plan = plan_from(object.at("plan"), where),
+         .layouts = {},
+         .inputs = inputs_from(object.at("inputs"), where),
+         .schedule_seed = object.seed("schedule_seed")};
+  c.layouts =
+      layouts_from(object.at("layouts"), *c.problem.operation, fmt::format("{}: layouts", where));
+  object.finish();
+  return c;
+}
+
+std::string to_json(const Case& c) {
+  return case_json(c).dump(2);
 }
 
 Case case_from_json(std::string_view text, std::string_view where) {
-  Json json;
-  require_shallow_json(text, where);
-  require_distinct_keys(text, where);
-  try {
-    json = parse_json(text);
-  } catch (const Json::parse_error& error) {
-    throw InvalidInput(fmt::format("{}: not JSON at byte {}; a case written by attest is expected",
-                                   where, error.byte));
-  } catch (const Json::exception&) {
-    throw InvalidInput(fmt::format("{}: it holds a number that is too large for a double", where));
-  }
-  const Object object(json, "the case", where,
-                      {"kernel", "problem", "plan", "layouts", "inputs", "schedule_seed"});
-  const std::string kernel = object.text("kernel");
-  const Problem problem = problem_from(object.at("problem"), where);
-  return {.kernel = kernel,
-          .problem = problem,
-          .plan = plan_from(object.at("plan"), where),
-          .layouts = layouts_from(object.at("layouts"), *problem.operation, where),
-          .inputs = inputs_from(object.at("inputs"), where),
-          .schedule_seed = object.seed("schedule_seed")};
+  return case_from(read_json(text, where, "a case written by attest"), where);
 }
 
 }  // namespace attest

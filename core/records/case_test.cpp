@@ -95,7 +95,11 @@ TEST(Case, JsonReadsBackAsTheSameCase) {
 TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
   EXPECT_EQ(message_of("{"), "file.json: not JSON at byte 2; a case written by attest is expected");
   EXPECT_EQ(message_of(with("\"batch\": 2", "\"batch\": \"two\"")),
-            "file.json: 'batch' is \"two\"; allowed: an integer from 0 to 1099511627776");
+            "file.json: problem: 'batch' is \"two\"; allowed: an integer from 0 to 1099511627776");
+  // Converted unseen it becomes -1, which is allowed: an open side of a window.
+  EXPECT_EQ(message_of(with("\"mask\"", "\"window_left\": 18446744073709551615, \"mask\"")),
+            "file.json: problem: 'window_left' is 18446744073709551615; allowed: an integer from "
+            "-1 to 1099511627776");
   EXPECT_EQ(message_of(with("\"batch\": 2", "\"batch\": 0")),
             "file.json: problem field 'batch' is 0; allowed: 1 to 65536");
   EXPECT_EQ(message_of(with("\"kv_heads\": 2", "\"kv_heads\": 4")),
@@ -104,22 +108,29 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
       message_of(with("causal_bottom_right", "causal")),
       "file.json: mask 'causal' is unknown; allowed: none, causal_top_left, causal_bottom_right, "
       "window_top_left, window_bottom_right");
-  EXPECT_EQ(message_of(with("\"head_dim\"", "\"headdim\"")),
-            "file.json: key 'headdim' is unknown in problem; allowed: operation, batch, "
+  EXPECT_EQ(
+      message_of(with("\"head_dim\"", "\"headdim\"")),
+      "file.json: problem: key 'head_dim' is missing; keys that are there: batch, query_heads, "
+      "kv_heads, query_len, key_len, headdim, mask, element_type, scale");
+  EXPECT_EQ(message_of(with("\"head_dim\"", "\"headdim\": 8, \"head_dim\"")),
+            "file.json: problem: key 'headdim' is unknown; allowed: operation, batch, "
             "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, "
             "window_right, element_type, scale, softcap, length_seed, padding_seed, parts, "
             "partial_type");
-  EXPECT_EQ(message_of(with("\"nhbd\"", "\"dhnb\"")),
-            "file.json: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");
+  EXPECT_EQ(
+      message_of(with("\"nhbd\"", "\"dhnb\"")),
+      "file.json: layouts.k: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");
   EXPECT_EQ(message_of(with("\"outer_gap\": 2147483648", "\"outer_gap\": -1")),
-            "file.json: 'outer_gap' is -1; allowed: an integer from 0 to 17179869184");
-  EXPECT_EQ(message_of(with("\"outer_gap\"", "\"batch_gap\"")),
-            "file.json: key 'batch_gap' is unknown in layouts.q; allowed: order, row_gap, "
+            "file.json: layouts.v: 'outer_gap' is -1; allowed: an integer from 0 to 17179869184");
+  EXPECT_EQ(message_of(with("\"order\"", "\"batch_gap\": 1, \"order\"")),
+            "file.json: layouts.q: key 'batch_gap' is unknown; allowed: order, row_gap, "
             "base_offset, plane_gap, outer_gap, lone_stride");
-  EXPECT_EQ(message_of(with("\"kernel\": \"k3\",", "")),
-            "file.json: key 'kernel' is missing in the case");
+  EXPECT_EQ(
+      message_of(with("\"kernel\": \"k3\",", "")),
+      "file.json: key 'kernel' is missing; keys that are there: problem, plan, layouts, inputs, "
+      "schedule_seed");
   EXPECT_EQ(message_of(with("\"seed\": 18446744073709551615", "\"seed\": -1")),
-            "file.json: 'seed' is -1; allowed: an integer from 0 to 2^64 - 1");
+            "file.json: inputs: 'seed' is -1; allowed: an integer from 0 to 2^64 - 1");
 }
 
 TEST(Case, TheFileKeyIsSafeInAnyFileSystem) {

@@ -2,78 +2,17 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
 #include <fstream>
-#include <limits>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/records/case_json.hpp"
 
 namespace attest {
 namespace {
-
-Json number_to_json(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-/// Reads one JSON object and insists that every key is expected and present.
-class ObjectReader {
- public:
-  ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) fail("an object", object);
-  }
-
-  const Json& get(const char* key) {
-    const auto found = object_.find(key);
-    if (found == object_.end())
-      throw InvalidInput(fmt::format("{}: the key '{}' is missing", where_, key));
-    used_.insert(key);
-    return *found;
-  }
-  std::string text(const char* key) {
-    const Json& value = get(key);
-    if (!value.is_string()) fail_at(key, "a string", value);
-    return value.get<std::string>();
-  }
-  bool boolean(const char* key) {
-    const Json& value = get(key);
-    if (!value.is_boolean()) fail_at(key, "true or false", value);
-    return value.get<bool>();
-  }
-  double number(const char* key) {
-    const Json& value = get(key);
-    if (value.is_number()) return value.get<double>();
-    if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
-    if (value == "inf") return std::numeric_limits<double>::infinity();
-    if (value == "-inf") return -std::numeric_limits<double>::infinity();
-    fail_at(key, R"(a number, "nan", "inf" or "-inf")", value);
-  }
-  /// Call last: throws for a key that nothing asked for.
-  void finish() const {
-    for (const auto& [key, value] : object_.items())
-      if (!used_.contains(key))
-        throw InvalidInput(fmt::format("{}: the key '{}' is unknown", where_, key));
-  }
-  [[noreturn]] void fail_at(const char* key, const char* wanted, const Json& got) const {
-    throw InvalidInput(
-        fmt::format("{}: '{}' must be {}, but is {}", where_, key, wanted, got.dump()));
-  }
-
- private:
-  [[noreturn]] void fail(const char* wanted, const Json& got) const {
-    throw InvalidInput(fmt::format("{}: must be {}, but is {}", where_, wanted, got.dump()));
-  }
-
-  const Json& object_;
-  std::string where_;
-  std::set<std::string> used_;
-};
 
 Json to_json(const Provenance& p) {
   return {{"commit", p.commit},
@@ -88,7 +27,7 @@ Json to_json(const Provenance& p) {
 }
 
 Provenance provenance_from_json(const Json& json, const std::string& where) {
-  ObjectReader reader(json, where);
+  JsonObject reader(json, where);
   Provenance p{.commit = reader.text("commit"),
                .dirty = reader.boolean("dirty"),
                .compiler = reader.text("compiler"),
@@ -107,7 +46,7 @@ std::vector<Measurement> measurements_from_json(const Json& json, const std::str
     throw InvalidInput(fmt::format("{}: must be an array, but is {}", where, json.dump()));
   std::vector<Measurement> measurements;
   for (const Json& element : json) {
-    ObjectReader reader(element, fmt::format("{}[{}]", where, measurements.size()));
+    JsonObject reader(element, fmt::format("{}[{}]", where, measurements.size()));
     measurements.push_back({.name = reader.text("name"),
                             .value = reader.number("value"),
                             .unit = reader.text("unit")});
@@ -117,9 +56,9 @@ std::vector<Measurement> measurements_from_json(const Json& json, const std::str
 }
 
 std::map<std::string, std::string> labels_from_json(const Json& json, const std::string& where) {
-  ObjectReader reader(json, where);
+  JsonObject reader(json, where);
   std::map<std::string, std::string> labels;
-  for (const auto& [key, value] : json.items()) labels[key] = reader.text(key.c_str());
+  for (const auto& [key, value] : json.items()) labels[key] = reader.text(key);
   return labels;
 }
 
@@ -128,12 +67,11 @@ std::map<std::string, std::string> labels_from_json(const Json& json, const std:
 std::string to_json(const Record& record) {
   Json measurements = Json::array();
   for (const Measurement& m : record.measurements)
-    measurements.push_back(
-        {{"name", m.name}, {"value", number_to_json(m.value)}, {"unit", m.unit}});
+    measurements.push_back({{"name", m.name}, {"value", number_json(m.value)}, {"unit", m.unit}});
   Json json;
   json["schema"] = record_schema_version;
   json["kind"] = record.kind;
-  json["case"] = record.subject ? parse_json(to_json(*record.subject)) : Json(nullptr);
+  json["case"] = record.subject ? case_json(*record.subject) : Json(nullptr);
   json["verdict"] = record.verdict;
   json["labels"] = Json(record.labels);
   json["measurements"] = std::move(measurements);
@@ -142,29 +80,23 @@ std::string to_json(const Record& record) {
 }
 
 Record record_from_json(std::string_view line, std::string_view where) {
-  Json json;
-  try {
-    json = parse_json(line);
-  } catch (const Json::parse_error& error) {
-    throw InvalidInput(fmt::format("{}: not JSON (stopped at character {} of {})", where,
-                                   error.byte, line.size()));
-  }
+  const Json json = read_json(line, where, "a record");
   const std::string at(where);
-  ObjectReader reader(json, at);
+  JsonObject reader(json, at);
   // The version comes first: with another one the other keys may well differ, and that is not the
   // news.
-  const Json& schema = reader.get("schema");
+  const Json& schema = reader.at("schema");
   if (schema != record_schema_version)
     throw InvalidInput(fmt::format("{}: schema version {}, but this program reads version {}", at,
                                    schema.dump(), record_schema_version));
   Record record;
   record.kind = reader.text("kind");
-  if (const Json& subject = reader.get("case"); !subject.is_null())
-    record.subject = case_from_json(subject.dump(), at + ": case");
+  if (const Json& subject = reader.at("case"); !subject.is_null())
+    record.subject = case_from(subject, at + ": case");
   record.verdict = reader.text("verdict");
-  record.labels = labels_from_json(reader.get("labels"), at + ": labels");
-  record.measurements = measurements_from_json(reader.get("measurements"), at + ": measurements");
-  record.provenance = provenance_from_json(reader.get("provenance"), at + ": provenance");
+  record.labels = labels_from_json(reader.at("labels"), at + ": labels");
+  record.measurements = measurements_from_json(reader.at("measurements"), at + ": measurements");
+  record.provenance = provenance_from_json(reader.at("provenance"), at + ": provenance");
   reader.finish();
   return record;
 }

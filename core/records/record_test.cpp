@@ -104,15 +104,19 @@ TEST(Record, a_record_that_is_not_exactly_one_is_refused_with_place_and_key) {
   };
   EXPECT_EQ(refusal("\"schema\":1", "\"schema\":2"),
             "r.jsonl:3: schema version 2, but this program reads version 1");
-  EXPECT_EQ(refusal("\"kind\"", "\"kinds\""), "r.jsonl:3: the key 'kind' is missing");
-  EXPECT_EQ(refusal("\"kind\"", "\"colour\":1,\"kind\""), "r.jsonl:3: the key 'colour' is unknown");
-  EXPECT_EQ(refusal("\"passed\"", "5"), "r.jsonl:3: 'verdict' must be a string, but is 5");
+  EXPECT_EQ(refusal("\"kind\"", "\"kinds\""),
+            "r.jsonl:3: key 'kind' is missing; keys that are there: schema, kinds, case, verdict, "
+            "labels, measurements, provenance");
+  EXPECT_EQ(refusal("\"kind\"", "\"colour\":1,\"kind\""),
+            "r.jsonl:3: key 'colour' is unknown; allowed: schema, kind, case, verdict, labels, "
+            "measurements, provenance");
+  EXPECT_EQ(refusal("\"passed\"", "5"), "r.jsonl:3: 'verdict' is 5; allowed: a string");
   EXPECT_EQ(refusal("0.25", "\"much\""),
-            "r.jsonl:3: measurements[0]: 'value' must be a number, \"nan\", \"inf\" or \"-inf\", "
-            "but is \"much\"");
+            "r.jsonl:3: measurements[0]: 'value' is \"much\"; allowed: a number, \"nan\", "
+            "\"inf\" or \"-inf\"");
   EXPECT_NE(refusal("\"naive_rows\"", "5").find("r.jsonl:3: case"), std::string::npos);
   EXPECT_EQ(message_of<InvalidInput>([] { (void)record_from_json("[1]", "r.jsonl:3"); }),
-            "r.jsonl:3: must be an object, but is [1]");
+            "r.jsonl:3: is [1]; allowed: an object");
   EXPECT_NE(message_of<InvalidInput>([] {
               (void)record_from_json("{", "r.jsonl:3");
             }).find("r.jsonl:3: not JSON"),

@@ -12,7 +12,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "core/base/json_limits.hpp"
 #include "core/base/text.hpp"
 
 namespace attest {
@@ -43,71 +42,25 @@ void for_each_field(Row& row, const Visit& field) {
   field("date", row.date);
 }
 
-/// Reads the fields of one object and complains with its name.
-struct RowReader {
-  const Json& object;
-  std::string where;
-  std::size_t used = 0;
-
-  [[noreturn]] void reject(std::string_view field, std::string_view allowed,
-                           const Json& got) const {
-    throw InvalidInput(
-        fmt::format("{}: field '{}' is {}; allowed: {}", where, field,
-                    printable(got.dump(-1, ' ', false, Json::error_handler_t::replace)), allowed));
-  }
-  const Json& get(std::string_view field) {
-    const auto found = object.find(field);
-    if (found == object.end()) {
-      throw InvalidInput(fmt::format("{}: field '{}' is missing", where, field));
-    }
-    ++used;
-    return *found;
-  }
-  void operator()(std::string_view field, std::string& text) {
-    const Json& value = get(field);
-    if (!value.is_string()) reject(field, "text", value);
-    text = value.get<std::string>();
-  }
-  void operator()(std::string_view field, bool& flag) {
-    const Json& value = get(field);
-    if (!value.is_boolean()) reject(field, "true, false", value);
-    flag = value.get<bool>();
-  }
-  void operator()(std::string_view field, std::int64_t& size) {
-    constexpr std::int64_t largest = std::int64_t{1} << 60;
-    const Json& value = get(field);
-    if (!value.is_number_integer() || value < -1 || value > largest) {
-      reject(field, "a whole number from -1", value);
-    }
-    size = value.get<std::int64_t>();
-  }
-  void operator()(std::string_view field, double& number) {
-    const Json& value = get(field);
-    if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>())) {
-      reject(field, "a number from 0", value);
-    }
-    number = value.get<double>();
-  }
-  /// Call last.
-  void finish(const TunedPlan& row) const {
-    if (used == object.size()) return;
-    for (const auto& item : object.items()) {
-      const std::string& name = item.key();
-      bool is_known = false;
-      for_each_field(row, [&](std::string_view field, const auto&) { is_known |= name == field; });
-      if (!is_known) {
-        throw InvalidInput(fmt::format("{}: field '{}' is unknown", where, printable(name)));
-      }
-    }
-  }
-};
+void read(JsonObject& row, std::string_view field, std::string& text) {
+  text = row.text(field);
+}
+void read(JsonObject& row, std::string_view field, bool& flag) {
+  flag = row.boolean(field);
+}
+void read(JsonObject& row, std::string_view field, std::int64_t& size) {
+  size = row.integer(field, -1, std::int64_t{1} << 60);
+}
+void read(JsonObject& row, std::string_view field, double& number) {
+  number = row.finite(field);
+  if (number < 0) row.reject(field, "a number from 0");
+}
 
 TunedPlan row_from(const Json& json, const std::string& where) {
-  if (!json.is_object()) throw InvalidInput(fmt::format("{}: must be an object", where));
   TunedPlan row{.key = tuning_key("", {}, "")};  // which parts a key has, and of what type
-  RowReader reader{json, where};
-  for_each_field(row, [&](std::string_view field, auto& member) { reader(field, member); });
-  reader.finish(row);
+  JsonObject object(json, where);
+  for_each_field(row, [&](std::string_view field, auto& member) { read(object, field, member); });
+  object.finish();
   return row;
 }
 
@@ -140,26 +93,16 @@ std::string to_json(const TuningTable& table) {
 }
 
 TuningTable tuning_table_from_json(std::string_view text, std::string_view where) {
-  require_shallow_json(text, where);
-  require_distinct_keys(text, where);
-  Json json;
-  try {
-    json = parse_json(text);
-  } catch (const Json::exception&) {
-    throw InvalidInput(fmt::format("{}: not JSON", where));
+  const Json json = read_json(text, where, "a table of tuned Plans");
+  JsonObject object(json, std::string(where));
+  if (const Json& schema = object.at("schema"); schema != schema_version) {
+    object.reject("schema", fmt::format("{}, which this program reads", schema_version));
   }
-  if (!json.is_object() || json.size() != 2 || !json.contains("schema") || !json.contains("rows") ||
-      !json["rows"].is_array()) {
-    throw InvalidInput(fmt::format(
-        "{}: is no table of tuned Plans; allowed: an object with 'schema' and a list 'rows'",
-        where));
-  }
-  if (json["schema"] != schema_version) {
-    throw InvalidInput(fmt::format("{}: field 'schema' is {}; this program reads {}", where,
-                                   printable(json["schema"].dump(-1, ' ', true)), schema_version));
-  }
+  const Json& rows = object.at("rows");
+  if (!rows.is_array()) object.reject("rows", "a list");
+  object.finish();
   TuningTable table;
-  for (const Json& element : json["rows"]) {
+  for (const Json& element : rows) {
     const std::size_t number = table.rows.size() + 1;
     const std::string row_at = fmt::format("{}: row {}", where, number);
     TunedPlan row = row_from(element, row_at);

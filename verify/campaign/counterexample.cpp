@@ -6,37 +6,21 @@
 #include <array>
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/json_limits.hpp"
-#include "core/base/text.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/whole_file.hpp"
+#include "core/records/case_json.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"
 
 namespace attest {
 namespace {
 
-std::string text_at(const Json& json, const std::string& key, const std::string& where) {
-  if (!json.contains(key) || !json.at(key).is_string()) {
-    throw InvalidInput(fmt::format("{}: key '{}' must be a string", where, key));
-  }
-  return json.at(key).get<std::string>();
-}
-
-Executor executor_at(const Json& json, const std::string& where) {
-  const std::string name = text_at(json, "executor", where);
-  if (const auto executor = executor_from_name(name)) return *executor;
-  throw InvalidInput(
-      fmt::format("{}: 'executor' is '{}'; allowed: cpu, simt, gpu", where, printable(name)));
-}
-
-Verdict verdict_from_name(const std::string& name, const std::string& where) {
-  for (const Verdict verdict : {Verdict::failed, Verdict::crashed, Verdict::timed_out}) {
-    if (name_of(verdict) == name) return verdict;
-  }
-  throw InvalidInput(fmt::format("{}: 'verdict' is '{}'; allowed: failed, crashed, timed_out",
-                                 where, printable(name)));
+/// The value that the text of the key names.
+template <typename Value, std::size_t count>
+Value one_of(JsonObject& object, std::string_view key, const std::array<Value, count>& values) {
+  std::array<std::string_view, count> names;
+  std::ranges::transform(values, names.begin(), [](Value value) { return name_of(value); });
+  return values[object.choice(key, names)];
 }
 
 std::string plugin_of(const std::string& kernel, Executor executor) {
@@ -64,7 +48,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                      {"inputs_file", inputs_file},
                      {"plugin", plugin_of(failure.the_case.kernel, executor)},
                      {"evidence", evidence},
-                     {"case", parse_json(to_json(failure.the_case))}};
+                     {"case", case_json(failure.the_case)}};
   const std::filesystem::path path = folder / (file_key(failure.the_case) + ".json");
   write_whole_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   return path;
@@ -82,37 +66,19 @@ Counterexample read_counterexample(const std::filesystem::path& path) {
 }
 
 Counterexample counterexample_from_json(std::string_view text, const std::string& where) {
-  require_shallow_json(text, where);
-  require_distinct_keys(text, where);
-  Json json;
-  try {
-    json = parse_json(text);
-  } catch (const Json::parse_error& parse_error) {
-    throw InvalidInput(fmt::format("{}: not JSON at byte {}; a counterexample is expected", where,
-                                   parse_error.byte));
-  } catch (const Json::exception&) {
-    throw InvalidInput(fmt::format("{}: it holds a number that is too large for a double", where));
-  }
-  constexpr std::array<std::string_view, 7> keys{"law",    "verdict",  "executor", "inputs_file",
-                                                 "plugin", "evidence", "case"};
-  if (!json.is_object() || !json.contains("case")) {
-    throw InvalidInput(
-        fmt::format("{}: not a counterexample; expected keys: {}", where, fmt::join(keys, ", ")));
-  }
-  for (const auto& [key, value] : json.items()) {
-    if (std::ranges::find(keys, key) == keys.end()) {
-      throw InvalidInput(fmt::format("{}: key '{}' is unknown; allowed: {}", where, printable(key),
-                                     fmt::join(keys, ", ")));
-    }
-  }
-  return {.law = text_at(json, "law", where),
-          .executor = executor_at(json, where),
-          .inputs_file = text_at(json, "inputs_file", where),
-          .the_case = case_from_json(json.at("case").dump(), where),
-          .kind = json.contains("verdict")
-                      ? verdict_from_name(text_at(json, "verdict", where), where)
-                      : Verdict::failed,
-          .plugin = json.contains("plugin") ? text_at(json, "plugin", where) : ""};
+  constexpr std::array executors{Executor::cpu, Executor::simt, Executor::gpu};
+  constexpr std::array verdicts{Verdict::failed, Verdict::crashed, Verdict::timed_out};
+  const Json json = read_json(text, where, "a counterexample");
+  JsonObject object(json, where);
+  Counterexample read{.law = object.text("law"),
+                      .executor = one_of(object, "executor", executors),
+                      .inputs_file = object.text("inputs_file"),
+                      .the_case = case_from(object.at("case"), where + ": case")};
+  if (object.has("verdict")) read.kind = one_of(object, "verdict", verdicts);
+  if (object.has("plugin")) read.plugin = object.text("plugin");
+  static_cast<void>(object.has("evidence"));  // for a human reader
+  object.finish();
+  return read;
 }
 
 }  // namespace attest

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/records/case_json.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/claimed.hpp"
 #include "verify/workers/worker_protocol.hpp"
@@ -112,7 +112,7 @@ Json to_json(const KernelResult& result) {
                {"facts", result.facts},
                {"example_index", result.example_index},
                {"never_judged", result.never_judged}};
-  if (result.example) json["example"] = parse_json(to_json(*result.example));
+  if (result.example) json["example"] = case_json(*result.example);
   if (result.failure) json["failure"] = failure_json(*result.failure);
   return json;
 }
@@ -151,7 +151,7 @@ KernelResult kernel_result_from_json(const Json& json) {
   result.example_index = json.at("example_index");
   json.at("never_judged").get_to(result.never_judged);
   if (json.contains("example")) {
-    result.example = case_from_json(json.at("example").dump(), "an example");
+    result.example = case_from(json.at("example"), "an example");
   }
   if (json.contains("failure")) result.failure = failure_from_json(json.at("failure"));
   return result;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/base/json.hpp"
+#include "core/records/case_json.hpp"
 #include "verify/campaign/kill_matrix.hpp"
 #include "verify/judge/peer_rules.hpp"
 
@@ -234,7 +234,7 @@ std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
     Json shrunk = {{"kernel", result.kernel->name}, {"as_expected", result.is_as_expected()}};
     if (result.failure) {
       shrunk["law"] = result.failure->law;
-      shrunk["case"] = parse_json(to_json(result.failure->the_case));
+      shrunk["case"] = case_json(result.failure->the_case);
     }
     json["shrunk"].push_back(shrunk);
   }

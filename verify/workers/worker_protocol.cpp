@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <stdexcept>
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/records/case_json.hpp"
 
 namespace attest {
 namespace {
@@ -81,26 +80,17 @@ WorstOverBound worst_from_json(const Json& json) {
   return worst;
 }
 
-Json number_json(double value) {
-  if (std::isfinite(value)) return value;
-  return fmt::format("{}", value);
-}
-
-double number_from_json(const Json& json) {
-  return json.is_string() ? std::stod(json.get<std::string>()) : json.get<double>();
-}
-
 Json failure_json(const Failure& failure) {
   return {{"law", failure.law},
           {"kind", enum_json(failure.kind)},
           {"repetition", failure.repetition},
-          {"case", parse_json(to_json(failure.the_case))},
+          {"case", case_json(failure.the_case)},
           {"check", check_json(failure.check)}};
 }
 
 Failure failure_from_json(const Json& json) {
   return {.law = json.at("law"),
-          .the_case = case_from_json(json.at("case").dump(), "a failure"),
+          .the_case = case_from(json.at("case"), "a failure"),
           .check = check_from(json.at("check")),
           .kind = enum_from<Verdict>(json.at("kind"), 6),
           .repetition = json.at("repetition")};
@@ -118,7 +108,7 @@ WorkerSetup setup_from_line(std::string_view line) {
 
 std::string encode(const CaseTask& task) {
   Json json = {{"executor", enum_json(task.executor)},
-               {"case", parse_json(to_json(task.the_case))},
+               {"case", case_json(task.the_case)},
                {"laws", laws_json(task.laws)},
                {"judges", enum_json(task.judges)}};
   if (task.certify) json["certify"] = *task.certify;
@@ -128,7 +118,7 @@ std::string encode(const CaseTask& task) {
 CaseTask task_from_line(std::string_view line) {
   const Json json = parse_json(line);
   CaseTask task{.executor = enum_from<Executor>(json.at("executor"), 3),
-                .the_case = case_from_json(json.at("case").dump(), "a task"),
+                .the_case = case_from(json.at("case"), "a task"),
                 .laws = laws_from(json.at("laws")),
                 .judges = enum_from<Judges>(json.at("judges"), 3)};
   if (json.contains("certify")) task.certify = json.at("certify").get<std::uint64_t>();

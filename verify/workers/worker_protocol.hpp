@@ -43,8 +43,5 @@ void rethrow(const WorkerError& error);
 /// By name of the output.
 [[nodiscard]] Json worst_json(const WorstOverBound& worst);
 [[nodiscard]] WorstOverBound worst_from_json(const Json& json);
-/// JSON has no NaN and no infinity: they become strings.
-[[nodiscard]] Json number_json(double value);
-[[nodiscard]] double number_from_json(const Json& json);
 
 }  // namespace attest
