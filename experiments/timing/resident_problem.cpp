@@ -57,7 +57,8 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
   spec.seed += draw;
   TiledInputs inputs = tiled_inputs(problem, spec);
   if (factors[draw] != 1) {
-    inputs.v = std::make_shared<const TiledValues>(inputs.v->times(factors[draw]));
+    auto& v = inputs[forward::v.number];
+    v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
 }
@@ -91,35 +92,26 @@ std::optional<std::string> SampledRows::why_wrong() const {
 ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device)
     : problem_(problem), spec_(inputs), device_(device) {
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
-  const Shape q = stored_shape(problem, forward::q), k = stored_shape(problem, forward::k),
-              v = stored_shape(problem, forward::v), o = stored_shape(problem, forward::o),
-              lse = stored_shape(problem, forward::lse);
   arguments_.problem = problem;
-  arguments_.q_strides = strides_of(q, {});
-  arguments_.k_strides = strides_of(k, {});
-  arguments_.v_strides = strides_of(v, {});
-  arguments_.o_strides = strides_of(o, {});
   try {
-    q_ = allocate(q, problem.element_type);
-    k_ = allocate(k, problem.element_type);
-    v_ = allocate(v, problem.element_type);
-    o_ = allocate(o, problem.element_type);
-    lse_ = allocate(lse, ElementType::fp32);
-    Arguments indices;
-    indices_.upload(problem, device_, indices);
-    arguments_.query_starts = indices.query_starts;
-    arguments_.key_starts = indices.key_starts;
-    arguments_.key_mask = indices.key_mask;
+    const Operation& operation = *problem.operation;
+    for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
+      const TensorSpec& tensor = operation[InputIndex{i}];
+      inputs_.push_back(allocate(tensor));
+      arguments_.inputs[i] = {inputs_[i].data, strides_of(stored_shape(tensor, problem), {})};
+    }
+    for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+      const TensorSpec& tensor = operation[OutputIndex{i}];
+      outputs_.push_back(allocate(tensor));
+      arguments_.outputs[i] = {outputs_[i].data, strides_of(stored_shape(tensor, problem), {})};
+    }
+    indices_.upload(problem, device_, arguments_);
     put_values(0);
     poison_outputs();
   } catch (...) {
     release();  // a constructor that throws has no destructor
     throw;
   }
-  arguments_.q = q_.data;
-  arguments_.k = k_.data;
-  arguments_.v = v_.data;
-  arguments_.o = o_.data;
 }
 
 ResidentProblem::~ResidentProblem() {
@@ -128,14 +120,17 @@ ResidentProblem::~ResidentProblem() {
 
 void ResidentProblem::release() noexcept {
   indices_.release(device_);
-  for (std::byte* const buffer : {q_.data, k_.data, v_.data, o_.data, lse_.data, workspace_}) {
-    if (buffer != nullptr) device_.release(buffer);
+  for (const auto* buffers : {&inputs_, &outputs_}) {
+    for (const Buffer& buffer : *buffers) device_.release(buffer.data);
   }
+  if (workspace_ != nullptr) device_.release(workspace_);
 }
 
-ResidentProblem::Buffer ResidentProblem::allocate(const Shape& shape, ElementType type) {
-  const std::size_t bytes = elements_of(shape) * format_of(type).size_bytes;
-  return {device_.upload_values(std::vector<std::byte>(bytes)), bytes};
+ResidentProblem::Buffer ResidentProblem::allocate(const TensorSpec& tensor) {
+  const ElementType type = tensor.format(problem_);
+  const std::size_t bytes =
+      elements_of(stored_shape(tensor, problem_)) * format_of(type).size_bytes;
+  return {device_.upload_values(std::vector<std::byte>(bytes)), bytes, type};
 }
 
 void ResidentProblem::draw_values() {
@@ -148,16 +143,17 @@ void ResidentProblem::put_values(std::size_t draw) {
   if (draw == draw_) return;
   if (!drawn_[draw]) drawn_[draw] = drawn_inputs(problem_, spec_, draw);
   draw_ = draw;
-  device_.fill(q_.data, q_.bytes, inputs().q->bytes());
-  device_.fill(k_.data, k_.bytes, inputs().k->bytes());
-  device_.fill(v_.data, v_.bytes, inputs().v->bytes());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    device_.fill(inputs_[i].data, inputs_[i].bytes, values({i}).bytes());
+  }
 }
 
 void ResidentProblem::poison_outputs() {
-  const auto values = poison(problem_.element_type), lse_values = poison(ElementType::fp32);
-  device_.fill(o_.data, o_.bytes,
-               std::span(values).first(format_of(problem_.element_type).size_bytes));
-  device_.fill(lse_.data, lse_.bytes, lse_values);
+  for (const Buffer& output : outputs_) {
+    const auto bits = poison(output.type);
+    device_.fill(output.data, output.bytes,
+                 std::span(bits).first(format_of(output.type).size_bytes));
+  }
 }
 
 /// The first and the last query among them: masks and tails go wrong at the ends.
@@ -189,7 +185,8 @@ ResidentProblem::Place ResidentProblem::place_of(std::int64_t entry, std::int64_
   Place place{.at = {entry, head, query, 0},
               .query_row = start(query_starts) + query,
               .first_key = start(key_starts)};
-  place.o_offset = arguments_.o_strides.offset(is_packed ? 0 : entry, head, place.query_row);
+  place.o_offset =
+      arguments_[forward::o].strides.offset(is_packed ? 0 : entry, head, place.query_row);
   // Of tensors alike but for the last dimension.
   place.lse_offset = place.o_offset / problem_.output_dim();
   return place;
@@ -209,15 +206,18 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
   const std::int64_t kv_head = problem_.kv_head_of(head);
   row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
                 Tensor<float>(value_shape(one))};
-  inputs().q->copy(arguments_.q_strides.offset(batch, head, place.query_row),
-                   row.inputs[forward::q].values());
+  values(forward::q)
+      .copy(arguments_[forward::q].strides.offset(batch, head, place.query_row),
+            row.inputs[forward::q].values());
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const auto to = static_cast<std::int64_t>(j);
     const std::int64_t key = place.first_key + keys[j];
-    inputs().k->copy(arguments_.k_strides.offset(batch, kv_head, key),
-                     row.inputs[forward::k].row(0, 0, to));
-    inputs().v->copy(arguments_.v_strides.offset(batch, kv_head, key),
-                     row.inputs[forward::v].row(0, 0, to));
+    values(forward::k)
+        .copy(arguments_[forward::k].strides.offset(batch, kv_head, key),
+              row.inputs[forward::k].row(0, 0, to));
+    values(forward::v)
+        .copy(arguments_[forward::v].strides.offset(batch, kv_head, key),
+              row.inputs[forward::v].row(0, 0, to));
   }
   return row;
 }
@@ -233,13 +233,16 @@ void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
     workspace_bytes_ = needed;
   }
   arguments_.workspace = workspace_;
-  arguments_.lse = kernel.gives(forward::lse) ? reinterpret_cast<float*>(lse_.data) : nullptr;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    arguments_.outputs[i].data = kernel.gives(OutputIndex{i}) ? outputs_[i].data : nullptr;
+  }
 }
 
-std::vector<float> ResidentProblem::downloaded(const Buffer& buffer, ElementType type) const {
+std::vector<float> ResidentProblem::downloaded(OutputIndex output) const {
+  const Buffer& buffer = outputs_[output.number];
   std::vector<std::byte> bytes(buffer.bytes);
   device_.download(buffer.data, bytes);
-  return decoded(type, bytes);
+  return decoded(buffer.type, bytes);
 }
 
 SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
@@ -260,7 +263,7 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
 SampledRows ResidentProblem::answers(const KernelInfo& kernel, const Plan& plan,
                                      std::int64_t count) {
   SampledRows sampled{.rows = {}, .has_lse = kernel.gives(forward::lse)};
-  const std::vector<float> lse = downloaded(lse_, ElementType::fp32);
+  const std::vector<float> lse = downloaded(forward::lse);
   const auto unwritten = std::ranges::find_if(lse, [](float x) { return std::isnan(x); });
   if (sampled.has_lse && unwritten != lse.end()) {
     sampled.failure =
@@ -268,12 +271,13 @@ SampledRows ResidentProblem::answers(const KernelInfo& kernel, const Plan& plan,
     return sampled;
   }
   const PrecisionPlan precision = kernel.precision(problem_, plan).as<PrecisionPlan>();
-  const ElementType type = problem_.element_type;
+  const ElementType type = outputs_[forward::o.number].type;
   const std::size_t size = format_of(type).size_bytes;
   std::vector<std::future<SampledRows::Row>> rows;
   for (const Place& place : sampled_places(count)) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(problem_.output_dim()) * size);
-    device_.download(o_.data + static_cast<std::size_t>(place.o_offset) * size, bytes);
+    device_.download(
+        outputs_[forward::o.number].data + static_cast<std::size_t>(place.o_offset) * size, bytes);
     const float lse_of_row = lse[static_cast<std::size_t>(place.lse_offset)];
     // A row of a long problem holds all of its keys: few at a time.
     if (rows.size() >= most_rows_at_a_time + sampled.rows.size()) {
@@ -309,13 +313,13 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
       !(reference_work(problem_) <= most_work)) {
     return std::nullopt;
   }
-  const Inputs host{tensor_of(query_shape(problem_), *inputs().q),
-                    tensor_of(key_shape(problem_), *inputs().k),
-                    tensor_of(value_shape(problem_), *inputs().v)};
+  const Inputs host{tensor_of(query_shape(problem_), values(forward::q)),
+                    tensor_of(key_shape(problem_), values(forward::k)),
+                    tensor_of(value_shape(problem_), values(forward::v))};
   Outputs got{Tensor<float>(output_shape(problem_)),
               Tensor<float>(Shape{problem_.batch, problem_.query_heads, problem_.query_len, 1})};
-  std::ranges::copy(downloaded(o_, problem_.element_type), got[forward::o].values().begin());
-  std::ranges::copy(downloaded(lse_, ElementType::fp32), got[forward::lse].values().begin());
+  std::ranges::copy(downloaded(forward::o), got[forward::o].values().begin());
+  std::ranges::copy(downloaded(forward::lse), got[forward::lse].values().begin());
   const OutputCheck check = reference->check(
       device_, problem_, host, kernel.precision(problem_, plan).as<PrecisionPlan>(), got);
   const auto why = [](const char* tensor, const WorstOutput& worst) -> std::optional<std::string> {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/attention/tensor_list.hpp"
-#include "core/operations/forward_arguments.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
@@ -86,17 +86,21 @@ class ResidentProblem {
   struct Buffer {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
+    ElementType type = ElementType::fp32;
   };
 
-  [[nodiscard]] const TiledInputs& inputs() const { return *drawn_[draw_]; }
+  [[nodiscard]] const TiledValues& values(InputIndex input) const {
+    return *(*drawn_[draw_])[input.number];
+  }
   [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
   [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;
   [[nodiscard]] OneRow row_at(const Place& place) const;
   void release() noexcept;
-  [[nodiscard]] Buffer allocate(const Shape& shape, ElementType type);
+  /// Memory for a tensor without gaps, uninitialised.
+  [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);
-  [[nodiscard]] std::vector<float> downloaded(const Buffer& buffer, ElementType type) const;
+  [[nodiscard]] std::vector<float> downloaded(OutputIndex output) const;
 
   const Problem problem_;
   const InputSpec spec_;
@@ -104,8 +108,8 @@ class ResidentProblem {
   std::array<std::optional<TiledInputs>, draws> drawn_;
   std::size_t draw_ = draws;  ///< none
   IndexArrays indices_;
-  ForwardArguments arguments_;
-  Buffer q_, k_, v_, o_, lse_;
+  Arguments arguments_;
+  std::vector<Buffer> inputs_, outputs_;  ///< by number in the operation
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
 };

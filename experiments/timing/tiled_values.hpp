@@ -30,10 +30,8 @@ class TiledValues {
   std::vector<std::byte> encoded_;
 };
 
-/// Q, K and V of a problem, as they lie in memory.
-struct TiledInputs {
-  std::shared_ptr<const TiledValues> q, k, v;
-};
+/// The inputs of a problem as they lie in memory, by number in the operation.
+using TiledInputs = std::vector<std::shared_ptr<const TiledValues>>;
 /// Of the family `normal` a drawn million of numbers is repeated; the period is a prime, so that
 /// rows and heads do not repeat with it. Of any other family the values of one KV head and the
 /// query heads that use it are drawn, and all heads of all entries of the batch get these. Drawn

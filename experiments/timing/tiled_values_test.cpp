@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -37,12 +38,12 @@ TEST(TiledInputs, OfAFamilyGiveEveryHeadTheSameValues) {
       tiled_inputs(problem, {.family = "outliers", .seed = 3, .magnitude = 2});
   constexpr std::size_t of_a_kv_head = 7 * 8, of_its_queries = 2 * 3 * 8;
   std::vector<float> first(of_a_kv_head), third(of_a_kv_head);
-  inputs.k->copy(0, first);
-  inputs.k->copy(2 * of_a_kv_head, third);
+  inputs[forward::k.number]->copy(0, first);
+  inputs[forward::k.number]->copy(2 * of_a_kv_head, third);
   EXPECT_EQ(first, third);
   std::vector<float> queries(of_its_queries), others(of_its_queries);
-  inputs.q->copy(0, queries);
-  inputs.q->copy(of_its_queries, others);
+  inputs[forward::q.number]->copy(0, queries);
+  inputs[forward::q.number]->copy(of_its_queries, others);
   EXPECT_EQ(queries, others);
   EXPECT_NE(std::vector<float>(queries.begin(), queries.begin() + 24),
             std::vector<float>(queries.begin() + 24, queries.end()))
@@ -53,7 +54,7 @@ TEST(TiledInputs, DependOnSeedAndMagnitude) {
   const Problem problem = problem_from_string("n4 d8");
   const auto first_query = [&](const InputSpec& spec) {
     std::vector<float> values(8);
-    tiled_inputs(problem, spec).q->copy(0, values);
+    tiled_inputs(problem, spec)[forward::q.number]->copy(0, values);
     return values;
   };
   EXPECT_EQ(first_query({.seed = 1}), first_query({.seed = 1}));
