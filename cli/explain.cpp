@@ -1,25 +1,20 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/explain_fit.hpp"
-#include "cli/explanation.hpp"
 #include "cli/plugin_option.hpp"
 #include "cli/problem_selection.hpp"
 #include "cli/quantities.hpp"
 #include "cli/selection.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"
-#include "core/run/default_plan.hpp"
 #include "core/run/registry.hpp"
+#include "experiments/explain/explanation.hpp"
+#include "experiments/explain/largest_tiles.hpp"
+#include "experiments/explain/plan_to_explain.hpp"
 
 namespace attest {
 namespace {
@@ -51,93 +46,12 @@ const KernelInfo& kernel_named(const std::string& name) {
       fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));
 }
 
-/// Of fields that are set in `given`, how many `plan` has alike; then, how few others it sets.
-std::pair<int, int> likeness(const Plan& plan, const Plan& given) {
-  int alike = 0, others = 0;
-  for (const PlanField& field : plan_fields()) {
-    const bool is_given = given.*field.member != 0;
-    alike += is_given && plan.*field.member == given.*field.member;
-    others += !is_given && plan.*field.member != 0;
-  }
-  return {alike, -others};
-}
-
-/// Throws InvalidInput for a field that none of the kernel's own Plans sets.
-void require_known_fields(const KernelInfo& kernel, const std::vector<Plan>& offered,
-                          const Plan& given) {
-  std::vector<std::string_view> known;
-  for (const PlanField& field : plan_fields()) {
-    const bool is_set =
-        std::ranges::any_of(offered, [&](const Plan& plan) { return plan.*field.member != 0; });
-    if (is_set) known.push_back(field.name);
-  }
-  for (const PlanField& field : plan_fields()) {
-    if (given.*field.member == 0 || std::ranges::find(known, field.name) != known.end()) continue;
-    throw InvalidInput(
-        fmt::format("plan field '{}' is set; kernel {} offers {}", field.name, kernel.name,
-                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-  }
-}
-
-/// `given` with what it leaves open taken from the kernel's own Plan that is most like it, the
-/// first of several.
-Plan completed(const std::vector<Plan>& offered, const Plan& given) {
-  if (given == Plan{}) return offered.front();
-  Plan plan = *std::ranges::max_element(
-      offered, {}, [&](const Plan& candidate) { return likeness(candidate, given); });
-  for (const PlanField& field : plan_fields()) {
-    if (given.*field.member != 0) plan.*field.member = given.*field.member;
-  }
-  return plan;
-}
-
-struct ChosenPlan {
-  Plan plan;
-  std::string origin{};  ///< empty: given
-};
-
-ChosenPlan plan_for(const KernelInfo& kernel, const Problem& problem, const GpuModel& gpu,
-                    const std::string& text) {
-  const Plan given = plan_from_string(text);
-  std::vector<Plan> offered = kernel.plans(problem);
-  if (offered.empty()) {
-    // So that the kernel's sentence is about the problem and not about a Plan without tiles.
-    offered = kernel.plans(
-        {.head_dim = problem.head_dim, .mask = problem.mask, .element_type = problem.element_type});
-  }
-  ChosenPlan chosen{given};
-  if (const auto choice = default_plan(kernel, problem, gpu.driver_name);
-      choice && given == Plan{}) {
-    chosen = {choice->plan, to_string(*choice)};
-  } else if (!offered.empty()) {
-    require_known_fields(kernel, offered, given);
-    chosen.plan = completed(offered, given);
-  }
-  if (const auto reason = why_unsupported(kernel, problem, chosen.plan)) {
-    throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
-                                   kernel.name, to_string(chosen.plan), to_string(problem),
-                                   *reason));
-  }
-  return chosen;
-}
-
-/// Of a type that the kernel has, unless the text names another.
-Problem problem_for(const KernelInfo& kernel, const std::string& text) {
-  Problem problem = problem_from_string(text);
-  const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
-  const auto& types = kernel.element_types;
-  if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {
-    problem.element_type = types.front();
-  }
-  return problem;
-}
-
 ExitCode explain_kernel(const ExplainOptions& options) {
   (void)load_plugins(options.plugins);
   const KernelInfo& kernel = kernel_named(options.kernel);
   const GpuModel& gpu = gpu_model_from_name(options.device);
-  const Problem problem = problem_for(kernel, options.problem);
-  const ChosenPlan chosen = plan_for(kernel, problem, gpu, options.plan);
+  const Problem problem = problem_to_explain(kernel, options.problem);
+  const ChosenPlan chosen = plan_to_explain(kernel, problem, gpu, plan_from_string(options.plan));
   const SlowNotice notice("attest: counting the accesses of one block after the other");
   Explanation explanation = explain(kernel, problem, chosen.plan, gpu);
   if (!explanation.why_not_run.empty()) {
@@ -145,7 +59,8 @@ ExitCode explain_kernel(const ExplainOptions& options) {
                                    to_string(chosen.plan), gpu.name, explanation.why_not_run));
   }
   explanation.plan_origin = chosen.origin;
-  options.json ? print_explanation_json(explanation) : print_explanation(explanation);
+  options.json ? fmt::print("{}\n", explanation_json(explanation).dump())
+               : fmt::print("{}", explanation_text(explanation));
   return ExitCode::passed;
 }
 
@@ -162,7 +77,8 @@ ExitCode explain_fit(const ExplainOptions& options) {
   const FitQuestion question{.budget_bytes = budget,
                              .head_dim = options.head_dim,
                              .element_type = element_type_from_name(options.element)};
-  options.json ? print_fit_json(question) : print_fit(question);
+  options.json ? fmt::print("{}\n", largest_tiles_json(question).dump())
+               : fmt::print("{}", largest_tiles_text(question));
   return ExitCode::passed;
 }
 

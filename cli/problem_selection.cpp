@@ -34,13 +34,6 @@ std::string ProblemSelection::kernel_glob() const {
   return of_plugins.empty() || names_kernels ? kernels : glob_of_runnable(of_plugins);
 }
 
-std::optional<ElementType> named_element_type(std::string_view problem) {
-  for (const ElementType type : all_element_types()) {
-    if (problem.find(format_of(type).name) != std::string_view::npos) return type;
-  }
-  return std::nullopt;
-}
-
 std::vector<Problem> problems_of(const ProblemSelection& selection) {
   std::vector<Problem> problems;
   for (const std::string& text : selection.problems) problems.push_back(problem_from_string(text));

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/attention/problem.hpp"
@@ -27,9 +25,6 @@ struct ProblemSelection {
 /// nothing. `selection` outlives the command.
 void add_problem_options(CLI::App& command, ProblemSelection& selection,
                          const std::string& without_any = "");
-
-/// The element type that a problem's text names; nothing where it leaves the choice to the kernel.
-[[nodiscard]] std::optional<ElementType> named_element_type(std::string_view problem);
 
 /// Those named first, then those of the suites. Throws InvalidInput for a text that is none, and an
 /// unknown suite.

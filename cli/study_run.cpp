@@ -11,7 +11,6 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/json_output.hpp"
-#include "cli/launch_counts.hpp"
 #include "cli/out_option.hpp"
 #include "cli/plugin_option.hpp"
 #include "cli/quantities.hpp"
@@ -19,6 +18,7 @@
 #include "cli/selection.hpp"
 #include "cli/study_file.hpp"
 #include "core/run/registry.hpp"
+#include "experiments/explain/launch_counts.hpp"
 #include "experiments/study/ranks.hpp"
 #include "experiments/study/run.hpp"
 #include "experiments/timing/build_id.hpp"

@@ -47,6 +47,8 @@ const std::vector<Layer>& layers() {
       {"verify", {"core", "cpu_reference"}, {}},
       // The fuzz targets link it without the runner.
       {"experiments/study/language", {"core", "gpu/model"}, {"experiments"}},
+      // Counts what the executor sees of a kernel.
+      {"experiments/explain", {"core", "gpu/model", "gpu/simt", "experiments/study"}, {}},
       {"experiments", {"core", "cpu_reference", "gpu/model", "verify"}, {}},
       {"plugin", {"core", "include"}, {}},
       {"fuzz", {"core", "plugin", "verify", "experiments", "include"}, {}},

@@ -59,6 +59,8 @@ TEST(Layering, each_row_of_the_table_forbids_what_it_should) {
            {"verify/a_test.cpp", "\"gpu/simt/launch.hpp\""},
            {"experiments/a.cpp", "\"gpu/runtime/stream.hpp\""},
            {"experiments/a.cpp", "\"cli/verify.hpp\""},
+           {"experiments/a.cpp", "\"gpu/simt/launch.hpp\""},
+           {"experiments/explain/a.cpp", "\"gpu/runtime/stream.hpp\""},
            {"nowhere/a.cpp", "\"core/attention/problem.hpp\""},
            {"core/a.cpp", "\"problem.hpp\""},
            {"core/a.hpp", "<cuda_runtime.h>"},
@@ -84,6 +86,7 @@ TEST(Layering, each_row_of_the_table_allows_what_it_should) {
            {"gpu/kernels/a.cu", "\"core/run/registry.hpp\""},
            {"verify/mutants/a.cpp", "\"cpu_reference/forward/oracle.hpp\""},
            {"experiments/a.cpp", "\"verify/campaign/campaign.hpp\""},
+           {"experiments/explain/a.cpp", "\"gpu/simt/trace_kernel.hpp\""},
            {"cli/verify.cpp", "\"gpu/runtime/device_info.hpp\""},
        })
     EXPECT_TRUE(is_allowed(file, include)) << file << " includes " << include;

@@ -207,6 +207,13 @@ Problem problem_from_string(std::string_view text) {
   return given.problem;
 }
 
+std::optional<ElementType> named_element_type(std::string_view problem) {
+  for (const ElementType type : all_element_types()) {
+    if (problem.find(format_of(type).name) != std::string_view::npos) return type;
+  }
+  return std::nullopt;
+}
+
 void validate(const Problem& problem) {
   for (const ProblemField& field : problem_fields()) require_in_range(field, problem);
   // What fields ask of each other.

@@ -164,6 +164,9 @@ using Shape = std::array<std::int64_t, 4>;
 /// allowed.
 [[nodiscard]] Problem problem_from_string(std::string_view text);
 
+/// The element type that the text of a problem names; nothing where it names none.
+[[nodiscard]] std::optional<ElementType> named_element_type(std::string_view problem);
+
 /// Throws InvalidInput naming the field, the value and the allowed range.
 void validate(const Problem& problem);
 

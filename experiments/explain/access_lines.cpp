@@ -1,4 +1,4 @@
-#include "cli/access_lines.hpp"
+#include "experiments/explain/access_lines.hpp"
 
 #include <fmt/format.h>
 

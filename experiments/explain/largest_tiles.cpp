@@ -1,4 +1,4 @@
-#include "cli/explain_fit.hpp"
+#include "experiments/explain/largest_tiles.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/json.hpp"
+#include "core/base/text.hpp"
 #include "gpu/model/block_size.hpp"
 
 namespace attest {
@@ -52,42 +52,45 @@ BlockSize paper_rule(const FitQuestion& q) {
       q.head_dim, static_cast<std::int64_t>(format_of(q.element_type).size_bytes), q.budget_bytes);
 }
 
-void print_row(std::string_view rule, std::string_view tiles, std::string_view product,
-               std::string_view bytes) {
-  fmt::print("  {:<24} {:>15} {:>10} {:>10}\n", rule, tiles, product, bytes);
+void print_row(std::string& to, std::string_view rule, std::string_view tiles,
+               std::string_view product, std::string_view bytes) {
+  append(to, "  {:<24} {:>15} {:>10} {:>10}\n", rule, tiles, product, bytes);
 }
 
 }  // namespace
 
-void print_fit(const FitQuestion& q) {
-  fmt::print("largest Br x Bc for {} bytes of shared memory, head_dim {}, {}\n", q.budget_bytes,
-             q.head_dim, format_of(q.element_type).name);
+std::string largest_tiles_text(const FitQuestion& q) {
+  std::string to;
+  append(to, "largest Br x Bc for {} bytes of shared memory, head_dim {}, {}\n", q.budget_bytes,
+         q.head_dim, format_of(q.element_type).name);
   for (const NamedLayout& layout : layouts_of(q)) {
-    fmt::print("\n{}\n", layout.name);
-    print_row("", "Br x Bc", "product", "bytes");
+    append(to, "\n{}\n", layout.name);
+    print_row(to, "", "Br x Bc", "product", "bytes");
     if (layout.key == "document") {
       const ContinuousBlock c = continuous_of(q);
-      print_row("real numbers, Br = 2 Bc", fmt::format("{:.1f} x {:.1f}", c.query_tile, c.key_tile),
+      print_row(to, "real numbers, Br = 2 Bc",
+                fmt::format("{:.1f} x {:.1f}", c.query_tile, c.key_tile),
                 fmt::format("{:.0f}", c.query_tile * c.key_tile), std::to_string(q.budget_bytes));
     }
     for (const NamedRule& rule : rules) {
       const auto best = largest_block(layout.layout, q.budget_bytes, rule.rule);
       if (!best) {
-        print_row(rule.name, "none fits", "", "");
+        print_row(to, rule.name, "none fits", "", "");
         continue;
       }
-      print_row(rule.name, fmt::format("{} x {}", best->query_tile, best->key_tile),
+      print_row(to, rule.name, fmt::format("{} x {}", best->query_tile, best->key_tile),
                 std::to_string(best->query_tile * best->key_tile),
                 std::to_string(shared_bytes(layout.layout, *best)));
     }
   }
   const BlockSize paper = paper_rule(q);
-  fmt::print("\nFlashAttention's rule, Bc = ceil(M / 4 D), Br = min(Bc, D): {} x {}\n",
-             paper.query_tile, paper.key_tile);
-  fmt::print("Of equal products the one with fewest bytes wins, then the most square one.\n");
+  append(to, "\nFlashAttention's rule, Bc = ceil(M / 4 D), Br = min(Bc, D): {} x {}\n",
+         paper.query_tile, paper.key_tile);
+  append(to, "Of equal products the one with fewest bytes wins, then the most square one.\n");
+  return to;
 }
 
-void print_fit_json(const FitQuestion& q) {
+Json largest_tiles_json(const FitQuestion& q) {
   const ContinuousBlock c = continuous_of(q);
   const BlockSize paper = paper_rule(q);
   Json json{
@@ -106,7 +109,7 @@ void print_fit_json(const FitQuestion& q) {
               {"bytes", shared_bytes(layout.layout, *best)}};
     }
   }
-  fmt::print("{}\n", json.dump());
+  return json;
 }
 
 }  // namespace attest

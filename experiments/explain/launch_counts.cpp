@@ -1,12 +1,12 @@
-#include "cli/launch_counts.hpp"
+#include "experiments/explain/launch_counts.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
 
-#include "cli/access_lines.hpp"
-#include "cli/explanation.hpp"
+#include "experiments/explain/access_lines.hpp"
+#include "experiments/explain/explanation.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.hpp"
 #include "core/run/launch_trace.hpp"
 #include "gpu/model/compiled_kernels.hpp"
 #include "gpu/model/cost_model.hpp"
@@ -62,9 +63,9 @@ struct Explanation {
 [[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
                                   const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr);
 
-/// For people, and as one JSON object.
-void print_explanation(const Explanation& explanation);
-void print_explanation_json(const Explanation& explanation);
+/// The explanation for people, and as a JSON object.
+[[nodiscard]] std::string explanation_text(const Explanation& explanation);
+[[nodiscard]] Json explanation_json(const Explanation& explanation);
 
 /// The floor that is largest, in words.
 [[nodiscard]] std::string_view largest_floor(const TimeFloors& floors);

@@ -1,15 +1,12 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/access_lines.hpp"
-#include "cli/explanation.hpp"
+#include "experiments/explain/access_lines.hpp"
+#include "experiments/explain/explanation.hpp"
 
 namespace attest {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json device_json(const GpuModel& gpu, ElementType type) {
   return {{"name", gpu.name},
@@ -138,7 +135,7 @@ Json work_json(const Explanation& e) {
 
 }  // namespace
 
-void print_explanation_json(const Explanation& e) {
+Json explanation_json(const Explanation& e) {
   Json json{{"kernel", e.kernel->name},
             {"problem", to_string(e.problem)},
             {"plan", to_string(e.plan)},
@@ -161,7 +158,7 @@ void print_explanation_json(const Explanation& e) {
                            {"shared_memory", e.floors.shared},
                            {"shared_memory_as_written", e.shared_as_written_s},
                            {"largest", largest_floor(e.floors)}};
-  fmt::print("{}\n", json.dump());
+  return json;
 }
 
 }  // namespace attest

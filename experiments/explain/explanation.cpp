@@ -1,11 +1,11 @@
-#include "cli/explanation.hpp"
+#include "experiments/explain/explanation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/access_lines.hpp"
 #include "core/base/error.hpp"
+#include "experiments/explain/access_lines.hpp"
 #include "gpu/model/product_rate.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 

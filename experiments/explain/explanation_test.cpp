@@ -1,0 +1,156 @@
+#include "experiments/explain/explanation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
+#include "experiments/explain/access_lines.hpp"
+#include "experiments/explain/largest_tiles.hpp"
+#include "experiments/explain/launch_counts.hpp"
+#include "experiments/explain/plan_to_explain.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& simulated(const char* name) {
+  return *find_kernel(name, Executor::simt);
+}
+
+/// With the kernel's first Plan, unless one is named.
+Explanation explained(const char* kernel, const char* problem, const char* plan = nullptr,
+                      const char* device = "h200") {
+  const Problem asked = problem_from_string(problem);
+  return explain(simulated(kernel), asked,
+                 plan == nullptr ? simulated(kernel).plans(asked).front() : plan_from_string(plan),
+                 gpu_model_from_name(device));
+}
+
+double measured(const std::vector<Measurement>& measurements, std::string_view name) {
+  const auto found = std::ranges::find(measurements, name, &Measurement::name);
+  return found == measurements.end() ? -1 : found->value;
+}
+
+TEST(Explanation, CountsTheWorkOfVisiblePairs) {
+  const Explanation full = explained("k3_sequence_parallel", "b2 h3 n64 d32", "qt32 kt32");
+  // Two products of n x n x d multiply-adds for every head.
+  EXPECT_EQ(full.flops_visible, 4.0 * 2 * 3 * 64 * 64 * 32);
+  EXPECT_EQ(full.flops_full, full.flops_visible);
+  const Explanation causal =
+      explained("k3_sequence_parallel", "b2 h3 n64 d32 causal_top_left", "qt32 kt32");
+  EXPECT_EQ(causal.flops_visible, 4.0 * 2 * 3 * (64 * 65 / 2) * 32);
+  EXPECT_EQ(causal.flops_full, full.flops_full);
+}
+
+TEST(Explanation, NothingCanMoveLessThanEveryTensorOnce) {
+  for (const char* kernel : {"k1_naive", "k3_sequence_parallel", "k8_padded_queries"}) {
+    const Explanation e = explained(kernel, "b2 h3 n128 d64");
+    ASSERT_TRUE(e.law && e.l2) << kernel;
+    const auto from_memory = static_cast<double>(e.l2->counts.dram_read);
+    EXPECT_GE(from_memory, e.compulsory.read()) << kernel;
+    EXPECT_GE(e.law->read(), from_memory) << kernel;
+  }
+}
+
+TEST(Explanation, TheLinesOfAKernelAreAllThatItCountedAndNoneIsMoreThanCoalesced) {
+  const Explanation e = explained("k3_sequence_parallel", "b1 h1 n96 d64", "qt32 kt32");
+  ASSERT_TRUE(e.counters.has_value());
+  for (const KernelTrace& trace : e.counters->kernels) {
+    AccessCounts shared, global;
+    for (const AccessLine& line : access_lines(trace)) {
+      (line.space == MemorySpace::shared ? shared : global) += line.counts;
+      EXPECT_LE(line.counts.coalescing_efficiency(), 1.0) << line.line;
+      EXPECT_GE(line.counts.passes, line.counts.ideal_passes) << line.line;
+    }
+    EXPECT_EQ(shared.passes, trace.total(MemorySpace::shared).passes);
+    EXPECT_EQ(global.sectors, trace.total(MemorySpace::global).sectors);
+    EXPECT_EQ(shared.requests, trace.total(MemorySpace::shared).requests);
+  }
+}
+
+TEST(Explanation, SaysWhyADeviceCannotRunAKernelAndGivesNoTimesOfIt) {
+  const Explanation too_old = explained("fa3_wgmma", "b1 h1 n128 d64 bf16", nullptr, "a100");
+  EXPECT_NE(too_old.why_not_run.find("it takes instructions of sm_90"), std::string::npos)
+      << too_old.why_not_run;
+  EXPECT_FALSE(too_old.counters.has_value());
+  EXPECT_EQ(too_old.floors.largest(), 0);
+}
+
+TEST(Explanation, TextAndJsonTellTheSameNumbers) {
+  const Explanation e = explained("k3_sequence_parallel", "b8 h12 n4096 d64", "qt32 kt32");
+  const Json json = explanation_json(e);
+  EXPECT_EQ(json["work"]["flops_visible"], e.flops_visible);
+  EXPECT_EQ(json["launches"].size(), e.launches.size());
+  EXPECT_EQ(json["launches"][0]["grid"][0], e.launches[0].configuration.grid.x);
+  EXPECT_EQ(json["counters"]["kernels"].size(), e.counters->kernels.size());
+  EXPECT_EQ(json["time_floors_s"]["shared_memory"], e.floors.shared);
+  const std::string text = explanation_text(e);
+  for (const char* part : {"kernel   k3_sequence_parallel", "\nwork\n", "\nlaunches\n",
+                           "\ncounters of ", "\ntime at best\n", "<- the largest"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  }
+}
+
+TEST(PlanToExplain, TakesWhatIsLeftOpenFromThePlanThatIsMostAlike) {
+  const KernelInfo& kernel = simulated("k8_padded_queries");
+  const Problem problem = problem_from_string("b1 h1 n256 d64");
+  const GpuModel& gpu = gpu_model_from_name("h200");
+  const std::vector<Plan> offered = kernel.plans(problem);
+  for (const Plan& plan : offered)
+    EXPECT_EQ(plan_to_explain(kernel, problem, gpu, plan).plan, plan);
+  const Plan open = plan_from_string("kt32");
+  const ChosenPlan chosen = plan_to_explain(kernel, problem, gpu, open);
+  EXPECT_EQ(chosen.plan.key_tile, 32);
+  EXPECT_NE(std::ranges::find(offered, chosen.plan), offered.end()) << to_string(chosen.plan);
+  EXPECT_EQ(chosen.origin, "");
+}
+
+TEST(PlanToExplain, RefusesAFieldThatNoPlanOfTheKernelSets) {
+  const KernelInfo& kernel = simulated("k3_sequence_parallel");
+  const GpuModel& gpu = gpu_model_from_name("h200");
+  EXPECT_THROW((void)plan_to_explain(kernel, problem_from_string("b1 h1 n64 d64"), gpu,
+                                     plan_from_string("ping_pong=yes")),
+               InvalidInput);
+}
+
+TEST(PlanToExplain, TakesAnElementTypeThatTheKernelHasUnlessOneIsNamed) {
+  const KernelInfo& kernel = simulated("fa2_mma");
+  EXPECT_EQ(problem_to_explain(kernel, "n64 d64").element_type, kernel.element_types.front());
+  EXPECT_EQ(problem_to_explain(kernel, "n64 d64 fp32").element_type, ElementType::fp32);
+  EXPECT_EQ(problem_to_explain(kernel, "n64 d64 bf16").element_type, ElementType::bf16);
+}
+
+TEST(LaunchCounts, OfAKernelOnTheExecutorAreThoseOfItsExplanation) {
+  const KernelInfo& kernel = simulated("k3_sequence_parallel");
+  const Problem problem = problem_from_string("b1 h2 n64 d64");
+  const Plan plan = plan_from_string("qt32 kt32");
+  const GpuModel& gpu = gpu_model_from_name("h200");
+  const std::vector<Measurement> counts = launch_counts(gpu)(kernel, problem, plan);
+  const Explanation e = explain(kernel, problem, plan, gpu);
+  EXPECT_EQ(measured(counts, "exponentials"), e.exponentials);
+  EXPECT_EQ(measured(counts, "uncached_bytes"), e.law->total());
+  EXPECT_EQ(measured(counts, "time_floor"), 1e3 * e.floors.largest());
+  EXPECT_EQ(measured(counts, "shared_passes_merged"), shared_passes(*e.counters).merged);
+  EXPECT_EQ(measured(counts, "peak_bandwidth"), gpu.dram_bytes_per_s);
+}
+
+TEST(LargestTiles, FitTheBudgetAndNoneIsNamedWhereNoneDoes) {
+  const FitQuestion question{.budget_bytes = 164 << 10, .head_dim = 64};
+  const Json json = largest_tiles_json(question);
+  std::size_t cells = 0;
+  for (const auto& [layout, rules] : json["layouts"].items()) {
+    for (const auto& [rule, cell] : rules.items()) {
+      ++cells;
+      EXPECT_LE(cell["bytes"], question.budget_bytes) << layout << ' ' << rule;
+    }
+  }
+  EXPECT_EQ(cells, 12U);
+  EXPECT_NE(largest_tiles_text(question).find("FlashAttention's rule"), std::string::npos);
+  const FitQuestion tiny{.budget_bytes = 64, .head_dim = 1024};
+  EXPECT_TRUE(largest_tiles_json(tiny)["layouts"]["everything"]["powers_of_two"].is_null());
+  EXPECT_NE(largest_tiles_text(tiny).find("none fits"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,93 @@
+#include "experiments/explain/plan_to_explain.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/run/default_plan.hpp"
+
+namespace attest {
+namespace {
+
+/// Of fields that are set in `given`, how many `plan` has alike; then, how few others it sets.
+std::pair<int, int> likeness(const Plan& plan, const Plan& given) {
+  int alike = 0, others = 0;
+  for (const PlanField& field : plan_fields()) {
+    const bool is_given = given.*field.member != 0;
+    alike += is_given && plan.*field.member == given.*field.member;
+    others += !is_given && plan.*field.member != 0;
+  }
+  return {alike, -others};
+}
+
+/// Throws InvalidInput for a field that none of the kernel's own Plans sets.
+void require_known_fields(const KernelInfo& kernel, const std::vector<Plan>& offered,
+                          const Plan& given) {
+  std::vector<std::string_view> known;
+  for (const PlanField& field : plan_fields()) {
+    const bool is_set =
+        std::ranges::any_of(offered, [&](const Plan& plan) { return plan.*field.member != 0; });
+    if (is_set) known.push_back(field.name);
+  }
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member == 0 || std::ranges::find(known, field.name) != known.end()) continue;
+    throw InvalidInput(
+        fmt::format("plan field '{}' is set; kernel {} offers {}", field.name, kernel.name,
+                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+}
+
+/// `given` with what it leaves open taken from the kernel's own Plan that is most like it, the
+/// first of several.
+Plan completed(const std::vector<Plan>& offered, const Plan& given) {
+  if (given == Plan{}) return offered.front();
+  Plan plan = *std::ranges::max_element(
+      offered, {}, [&](const Plan& candidate) { return likeness(candidate, given); });
+  for (const PlanField& field : plan_fields()) {
+    if (given.*field.member != 0) plan.*field.member = given.*field.member;
+  }
+  return plan;
+}
+
+}  // namespace
+
+ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, const GpuModel& gpu,
+                           const Plan& given) {
+  std::vector<Plan> offered = kernel.plans(problem);
+  if (offered.empty()) {
+    // So that the kernel's sentence is about the problem and not about a Plan without tiles.
+    offered = kernel.plans(
+        {.head_dim = problem.head_dim, .mask = problem.mask, .element_type = problem.element_type});
+  }
+  ChosenPlan chosen{given};
+  if (const auto choice = default_plan(kernel, problem, gpu.driver_name);
+      choice && given == Plan{}) {
+    chosen = {choice->plan, to_string(*choice)};
+  } else if (!offered.empty()) {
+    require_known_fields(kernel, offered, given);
+    chosen.plan = completed(offered, given);
+  }
+  if (const auto reason = why_unsupported(kernel, problem, chosen.plan)) {
+    throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
+                                   kernel.name, to_string(chosen.plan), to_string(problem),
+                                   *reason));
+  }
+  return chosen;
+}
+
+Problem problem_to_explain(const KernelInfo& kernel, const std::string& text) {
+  Problem problem = problem_from_string(text);
+  const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
+  const auto& types = kernel.element_types;
+  if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {
+    problem.element_type = types.front();
+  }
+  return problem;
+}
+
+}  // namespace attest
