@@ -9,9 +9,6 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/errors_axes.hpp"
-#include "cli/errors_of_file.hpp"
-#include "cli/errors_report.hpp"
 #include "cli/json_output.hpp"
 #include "cli/out_option.hpp"
 #include "cli/seed_option.hpp"
@@ -22,7 +19,8 @@
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/precision_choices.hpp"
-#include "verify/judge/error_study.hpp"
+#include "experiments/errors/error_axes.hpp"
+#include "experiments/errors/errors_of_file.hpp"
 
 namespace attest {
 namespace {
@@ -56,16 +54,6 @@ std::string kernel_glob(const ErrorsOptions& options) {
   return fmt::format("{}", fmt::join(options.kernels, ","));
 }
 
-void measure(ErrorsRow& row, Device& device, const ErrorsOptions& options) {
-  device.seed_schedule(options.axes.seed);
-  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
-                                        {.key_order = row.key_order,
-                                         .detail = options.detail(),
-                                         .of_unrounded_inputs = row.of_unrounded_inputs});
-  row.outputs = study.outputs;
-  row.certified_rows = study.certified_rows;
-}
-
 /// Records each row when it is done, so that an interrupted run keeps what it has.
 std::vector<ErrorsRow> measured_rows(
     ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
@@ -88,7 +76,7 @@ std::vector<ErrorsRow> measured_rows(
     progress.set_label(row.contender);
     if (row.left_out.empty()) {
       Device& device = devices.of(*row.kernel);
-      measure(row, device, options);
+      measure(row, device, options.axes.seed, options.detail());
       done(row, device.description());
     }
     progress.advance();
@@ -108,8 +96,7 @@ ExitCode report_errors(const ErrorsOptions& options) {
         }
       });
   if (!options.prints_json) {
-    print_errors(rows);
-    fmt::print("\nrecords appended to {}\n", records->path().string());
+    fmt::print("{}\nrecords appended to {}\n", errors_table(rows), records->path().string());
   }
   return ExitCode::passed;
 }

@@ -1,4 +1,4 @@
-#include "cli/errors_of_file.hpp"
+#include "experiments/errors/errors_of_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/errors_report.hpp"
 #include "core/run/device.hpp"
 #include "core/run/kernel.hpp"
+#include "experiments/errors/error_rows.hpp"
 
 namespace attest {
 

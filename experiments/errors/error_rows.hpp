@@ -33,7 +33,11 @@ struct ErrorsRow {
 /// kind `error_map` where there is a map. `device` ran the kernel; empty: none did here.
 [[nodiscard]] std::vector<Record> records_of(const ErrorsRow& row, const std::string& device);
 
+/// Runs the row's kernel on its data sets and fills in the errors of its outputs. `seed` orders the
+/// blocks of an executor. Throws what study_errors throws.
+void measure(ErrorsRow& row, Device& device, std::uint64_t seed, const ErrorDetail& detail);
+
 /// A table for each problem and kind of inputs; parts are in the records alone.
-void print_errors(const std::vector<ErrorsRow>& rows);
+[[nodiscard]] std::string errors_table(const std::vector<ErrorsRow>& rows);
 
 }  // namespace attest

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "cli/errors_report.hpp"
 #include "core/attention/mask.hpp"
+#include "experiments/errors/error_rows.hpp"
 
 namespace attest {
 

@@ -1,4 +1,4 @@
-#include "cli/errors_report.hpp"
+#include "experiments/errors/error_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/text.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -77,42 +78,43 @@ void add_records(const ErrorsRow& row, std::string_view tensor, const TensorErro
   if (errors.map) records.push_back(record_of_map(row, tensor, *errors.map));
 }
 
-void print_heading(const ErrorsRow& row) {
+void append_heading(std::string& to, const ErrorsRow& row) {
   Problem problem = row.the_case.problem;
   problem.element_type = ElementType::fp32;  // named by the rows
   std::string text = to_string(problem);
   text.erase(text.rfind(" fp32"), 5);
   const std::string order =
       row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
-  fmt::print("\n{}, inputs {}{}, {} data set{}\n", text, inputs_of(row), order, row.sets,
-             row.sets == 1 ? "" : "s");
-  fmt::print(
-      "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
-      "", "", "", "", "", "relative", "largest", "", "ulp from the correctly rounded result, %  ",
-      "bias,", "outward", "error", "/ bound", "");
-  fmt::print(
+  append(to, "\n{}, inputs {}{}, {} data set{}\n", text, inputs_of(row), order, row.sets,
+         row.sets == 1 ? "" : "s");
+  append(to,
+         "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
+         "", "", "", "", "", "relative", "largest", "",
+         "ulp from the correctly rounded result, %  ", "bias,", "outward", "error", "/ bound", "");
+  append(
+      to,
       "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} "
       "{:>7} {:>6} {:>6} {:>6}\n",
       "kernel", "on", "type", "of", "RMSE", "L2", "error", "at", "0", "1", "2", "3-4", "5-8",
       "more", "t", "bias, t", "max", "p99", "median");
 }
 
-void print_line(const ErrorsRow& row, std::string_view tensor, const ErrorProfile& profile,
-                bool shows_plan) {
-  fmt::print("{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender,
-             row.executor, format_of(row.the_case.problem.element_type).name, tensor,
-             profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
-             to_string(profile.largest_at));
+void append_line(std::string& to, const ErrorsRow& row, std::string_view tensor,
+                 const ErrorProfile& profile, bool shows_plan) {
+  append(to, "{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender,
+         row.executor, format_of(row.the_case.problem.element_type).name, tensor,
+         profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
+         to_string(profile.largest_at));
   for (const UlpShare& share : ulp_shares())
-    fmt::print(" {:>6.2f}", 100 * profile.value(share.name));
-  fmt::print(" {:>7.1f} {:>7.1f}", profile.value("bias"), profile.value("outward_bias"));
+    append(to, " {:>6.2f}", 100 * profile.value(share.name));
+  append(to, " {:>7.1f} {:>7.1f}", profile.value("bias"), profile.value("outward_bias"));
   if (profile.has("error_over_bound_max")) {
-    fmt::print(" {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("error_over_bound_max"),
-               profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
-    if (profile.value("vacuous") > 0) fmt::print("  {} vacuous", profile.value("vacuous"));
+    append(to, " {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("error_over_bound_max"),
+           profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
+    if (profile.value("vacuous") > 0) append(to, "  {} vacuous", profile.value("vacuous"));
   }
-  if (shows_plan) fmt::print("  {}", to_string(row.the_case.plan));
-  fmt::print("\n");
+  if (shows_plan) append(to, "  {}", to_string(row.the_case.plan));
+  append(to, "\n");
 }
 
 /// Do rows of one contender, problem and inputs differ in their Plans?
@@ -137,7 +139,18 @@ std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) 
   return records;
 }
 
-void print_errors(const std::vector<ErrorsRow>& rows) {
+void measure(ErrorsRow& row, Device& device, std::uint64_t seed, const ErrorDetail& detail) {
+  device.seed_schedule(seed);
+  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
+                                        {.key_order = row.key_order,
+                                         .detail = detail,
+                                         .of_unrounded_inputs = row.of_unrounded_inputs});
+  row.outputs = study.outputs;
+  row.certified_rows = study.certified_rows;
+}
+
+std::string errors_table(const std::vector<ErrorsRow>& rows) {
+  std::string to;
   const ErrorsRow* last = nullptr;
   const auto same_table = [](const ErrorsRow& a, const ErrorsRow& b) {
     Problem problem = a.the_case.problem;
@@ -147,15 +160,16 @@ void print_errors(const std::vector<ErrorsRow>& rows) {
   };
   const bool shows_plan = has_several_plans(rows);
   for (const ErrorsRow& row : rows) {
-    if (last == nullptr || !same_table(*last, row)) print_heading(row);
+    if (last == nullptr || !same_table(*last, row)) append_heading(to, row);
     last = &row;
     if (row.outputs.empty()) {
-      fmt::print("{:<20} {:<4} {:<4} left out: {}\n", row.contender, row.executor,
-                 format_of(row.the_case.problem.element_type).name, row.left_out);
+      append(to, "{:<20} {:<4} {:<4} left out: {}\n", row.contender, row.executor,
+             format_of(row.the_case.problem.element_type).name, row.left_out);
       continue;
     }
-    for (const auto& [label, errors] : row.outputs) print_line(row, label, errors, shows_plan);
+    for (const auto& [label, errors] : row.outputs) append_line(to, row, label, errors, shows_plan);
   }
+  return to;
 }
 
 }  // namespace attest

@@ -1,0 +1,108 @@
+#include "experiments/errors/error_axes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/run/registry.hpp"
+#include "verify/judge/compare.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& cpu_kernel(const char* name) {
+  return *find_kernel(name, Executor::cpu);
+}
+
+std::vector<ErrorsRow> rows(const ErrorsAxes& axes, std::vector<const KernelInfo*> kernels) {
+  Devices devices;
+  return rows_of(axes, kernels, devices);
+}
+
+std::string complaint(const ErrorsAxes& axes) {
+  try {
+    (void)rows(axes, {&cpu_kernel("o5_deferred")});
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ErrorAxes, EveryCombinationOfWhatIsVariedIsARow) {
+  const ErrorsAxes axes{.problems = {"h2 n{16,32} d{8,16}"},
+                        .families = {"normal:{1,8}", "zero_q"},
+                        .plans = {"kt{8,16}"},
+                        .key_orders = {"drawn", "reversed"}};
+  const KernelInfo& kernel = cpu_kernel("o5_deferred");
+  const std::vector<ErrorsRow> found = rows(axes, {&kernel});
+  EXPECT_EQ(found.size(), 4 * 3 * 2 * 2 * kernel.element_types.size());
+  for (const ErrorsRow& row : found) {
+    EXPECT_EQ(row.left_out, "");
+    EXPECT_TRUE(row.the_case.plan.key_tile == 8 || row.the_case.plan.key_tile == 16);
+  }
+}
+
+TEST(ErrorAxes, AnElementTypeInTheProblemLeavesOutTheOthers) {
+  const ErrorsAxes axes{.problems = {"n16 d8 bf16"}, .families = {"normal"}};
+  const std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].the_case.problem.element_type, ElementType::bf16);
+}
+
+TEST(ErrorAxes, AFamilyThatNoSeedChangesIsMeasuredOnce) {
+  const ErrorsAxes axes{.problems = {"n16 d8 fp32"},
+                        .families = {"normal", "zero_q"},
+                        .sets = 3,
+                        .fixed_families = {"zero_q"}};
+  const std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].sets, 3);
+  EXPECT_EQ(found[1].sets, 1);
+}
+
+TEST(ErrorAxes, WhatCannotBeMeasuredIsRefusedInOneLine) {
+  EXPECT_NE(complaint({.problems = {"n{16 d8"}}).find("a brace without its partner"),
+            std::string::npos);
+  EXPECT_NE(complaint({.families = {"normal:-1"}}).find("allowed: a number above 0"),
+            std::string::npos);
+  EXPECT_NE(complaint({.families = {"nothing*"}}).find("matches no family"), std::string::npos);
+  EXPECT_NE(complaint({.problems = {"q0 k8 d8"}}).find("has no rows"), std::string::npos);
+  EXPECT_NE(complaint({.key_orders = {"sideways"}}), "");
+  EXPECT_NE(
+      complaint({.problems = {"n16 d8 fp32"}, .families = {"normal"}, .of_unrounded_inputs = true})
+          .find("no selected kernel takes its element type"),
+      std::string::npos);
+}
+
+TEST(ErrorRows, AMeasuredRowHasRecordsOfItsOutputsAndPartsAndALineInTheTable) {
+  ErrorsRow row = rows({.problems = {"h2 n16 d8 fp32"}, .families = {"normal"}, .sets = 2},
+                       {&cpu_kernel("o5_deferred")})
+                      .at(0);
+  Devices devices;
+  measure(row, devices.of(*row.kernel), 0, {.axes = {ErrorAxis::head}, .map = true});
+  ASSERT_EQ(row.outputs.size(), 2U);
+  EXPECT_GT(row.certified_rows, 0);
+  for (const auto& [name, errors] : row.outputs) {
+    EXPECT_TRUE(within(1.0, errors.value("error_over_bound_max"))) << name;
+    EXPECT_GT(errors.value("rmse"), 0) << name;
+  }
+  const std::vector<Record> records = records_of(row, "");
+  const auto count = [&](auto is) { return std::ranges::count_if(records, is); };
+  // O and LSE as wholes, each of two heads, and one map of O.
+  EXPECT_EQ(records.size(), 2U + 2 * 2 + 1);
+  EXPECT_EQ(count([](const Record& r) { return r.kind == "error_map"; }), 1);
+  EXPECT_EQ(count([](const Record& r) { return r.labels.contains("by"); }), 4);
+  const std::string table = errors_table({row});
+  EXPECT_NE(table.find("inputs normal, 2 data sets"), std::string::npos) << table;
+  EXPECT_NE(table.find("o5_deferred"), std::string::npos) << table;
+}
+
+TEST(ErrorRows, OneThatWasLeftOutSaysWhy) {
+  ErrorsRow row{.contender = "somebody", .executor = "cpu"};
+  row.left_out = "no plan for this problem";
+  EXPECT_NE(errors_table({row}).find("left out: no plan for this problem"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace attest
