@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/problem_selection.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/registry.hpp"

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "cli/out_option.hpp"
-#include "cli/seed_option.hpp"
+#include "cli/options.hpp"
 #include "cli/selection.hpp"
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/json_output.hpp"
-#include "cli/out_option.hpp"
-#include "cli/seed_option.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"

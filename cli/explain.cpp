@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/plugin_option.hpp"
-#include "cli/problem_selection.hpp"
-#include "cli/quantities.hpp"
+#include "cli/options.hpp"
 #include "cli/selection.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"

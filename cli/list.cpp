@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
-#include "cli/verdict_colour.hpp"
 #include "core/attention/operation.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/replay.hpp"
 #include "plugin/loader.hpp"
 #include "verify/campaign/counterexample.hpp"

@@ -7,10 +7,9 @@
 #include <thread>
 
 #include "cli/commands.hpp"
-#include "cli/out_option.hpp"
-#include "cli/seed_option.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
-#include "cli/verdict_colour.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/whole_file.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "cli/quantities.hpp"
+#include "cli/options.hpp"
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/text.hpp"

@@ -14,13 +14,9 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/json_output.hpp"
 #include "cli/ledger_here.hpp"
-#include "cli/out_option.hpp"
-#include "cli/plugin_option.hpp"
-#include "cli/quantities.hpp"
-#include "cli/seed_option.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/out_option.hpp"
-#include "cli/problem_selection.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"

@@ -7,13 +7,10 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/json_output.hpp"
 #include "cli/minimize.hpp"
-#include "cli/quantities.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "cli/selection.hpp"
-#include "cli/trouble.hpp"
-#include "cli/verdict_colour.hpp"
 #include "cli/verify_large.hpp"
 #include "cli/verify_options.hpp"
 #include "cli/verify_report.hpp"

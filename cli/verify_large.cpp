@@ -4,8 +4,7 @@
 
 #include <chrono>
 
-#include "cli/trouble.hpp"
-#include "cli/verdict_colour.hpp"
+#include "cli/output.hpp"
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"

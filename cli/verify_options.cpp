@@ -6,10 +6,8 @@
 #include <array>
 #include <thread>
 
-#include "cli/interrupt.hpp"
-#include "cli/out_option.hpp"
-#include "cli/quantities.hpp"
-#include "cli/seed_option.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "core/base/error.hpp"
 
 namespace attest {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <string>
 
-#include "cli/verdict_colour.hpp"
+#include "cli/output.hpp"
 #include "core/base/progress.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/shortfall.hpp"

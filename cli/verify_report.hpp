@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cli/trouble.hpp"
+#include "cli/output.hpp"
 #include "cli/verify_options.hpp"
 #include "core/records/record.hpp"
 #include "verify/campaign/kernel_result.hpp"

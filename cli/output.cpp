@@ -1,11 +1,13 @@
-#include "cli/json_output.hpp"
+#include "cli/output.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string_view>
@@ -19,6 +21,21 @@ void flush_all() {
   std::cout.flush();
   (void)std::fflush(stdout);
 }
+
+bool has_colours() {
+  const char* const refused = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') &&
+         terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+/// `code`: of ANSI's select graphic rendition.
+std::string coloured(int code, std::string_view text) {
+  static const bool is_wanted = has_colours();
+  return is_wanted ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+volatile std::sig_atomic_t is_set = 0;
 
 }  // namespace
 
@@ -47,6 +64,30 @@ void JsonOutput::print(const std::string& object) {
     if (written < 0) throw MachineError(fmt::format("cannot write to stdout: {}", strerror(errno)));
     left.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+std::string as_good(std::string_view text) {
+  return coloured(32, text);
+}
+
+std::string as_bad(std::string_view text) {
+  return coloured(31, text);
+}
+
+std::string as_open(std::string_view text) {
+  return coloured(33, text);
+}
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { is_set = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool was_interrupted() {
+  return is_set != 0;
 }
 
 }  // namespace attest

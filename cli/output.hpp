@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/error.hpp"
+
+namespace attest {
+
+/// What `--json` prints: JSON and nothing else. While one lives that is wanted, it alone has
+/// stdout; what kernels and plugins in this process print there goes to stderr.
+class JsonOutput {
+ public:
+  /// Throws MachineError if stdout cannot be taken.
+  explicit JsonOutput(bool is_wanted);
+  JsonOutput(const JsonOutput&) = delete;
+  JsonOutput& operator=(const JsonOutput&) = delete;
+  ~JsonOutput();
+  /// One object, as a line; nothing if it is not wanted.
+  void print(const std::string& object);
+
+ private:
+  int stdout_ = -1;  ///< what was stdout; -1: not wanted
+};
+
+/// Text that says how something ended, for stdout: green, red or yellow on a terminal, plain in a
+/// pipe or a file and where NO_COLOR is set (no-color.org).
+[[nodiscard]] std::string as_good(std::string_view text);
+[[nodiscard]] std::string as_bad(std::string_view text);
+[[nodiscard]] std::string as_open(std::string_view text);
+
+/// Trouble of the machine that may wait: a full disk must not take along the results that are not
+/// on it. The first is told at the end.
+class Trouble {
+ public:
+  /// Did it succeed?
+  template <typename Work>
+  bool tries(const Work& work) {
+    try {
+      work();
+      return true;
+    } catch (const MachineError& error) {
+      if (first_.empty()) first_ = error.what();
+      return false;
+    }
+  }
+  /// Throws MachineError with the first.
+  void tell() const {
+    if (!first_.empty()) throw MachineError(first_);
+  }
+
+ private:
+  std::string first_;
+};
+
+/// From now on Ctrl-C and SIGTERM only set a flag, once: the second one ends the program as usual.
+void catch_interrupts();
+[[nodiscard]] bool was_interrupted();
+
+}  // namespace attest
