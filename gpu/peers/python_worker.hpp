@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <span>
 #include <string>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "core/base/json.hpp"
+#include "core/base/subprocess.hpp"
 
 namespace attest {
 
@@ -27,16 +26,12 @@ class PythonWorker {
   /// Starts scripts[0] with this process's id and the paths of the other scripts as arguments, and
   /// waits for its first line, which has no `error` if all is well. Throws MachineError.
   PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
-  PythonWorker(const PythonWorker&) = delete;
-  PythonWorker& operator=(const PythonWorker&) = delete;
-  /// Kills it.
-  ~PythonWorker();
 
   /// Throws KernelError for an answer with `error`; MachineError where it says `fatal` or
   /// `machine`, where it is no JSON, where none comes in time and where the process died. After
   /// all but `machine` the worker is gone.
   Json ask(const Json& request);
-  [[nodiscard]] bool is_alive() const { return pid_ > 0; }
+  [[nodiscard]] bool is_alive() const { return process_.is_started(); }
   /// What it said when it was ready.
   [[nodiscard]] const Json& greeting() const { return greeting_; }
 
@@ -45,15 +40,12 @@ class PythonWorker {
   [[nodiscard]] Json receive(std::chrono::milliseconds limit);
   /// Ends the process; one line about how, for an error.
   [[nodiscard]] std::string bury(const std::string& why);
-  void end() noexcept;
 
   std::string name_;
   Limits limits_;
   Json greeting_;
-  pid_t pid_ = -1;
-  int channel_ = -1;
-  int errors_ = -1;  ///< a file in memory
-  std::string unread_;
+  Subprocess process_;
+  OwnedFd errors_;  ///< a file in memory
 };
 
 }  // namespace attest

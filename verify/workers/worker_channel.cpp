@@ -9,6 +9,8 @@
 #include <charconv>
 #include <utility>
 
+#include "core/base/subprocess.hpp"
+
 namespace attest {
 namespace {
 
@@ -33,16 +35,6 @@ std::optional<Letter> opened(std::string_view line) {
   const auto process = question ? take_number<pid_t>(line) : std::nullopt;
   if (!process) return std::nullopt;
   return Letter{.question = *question, .process = *process, .text = std::string(line)};
-}
-
-bool send_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-  return true;
 }
 
 LineChannel::LineChannel(int fd) : fd_(fd), process_(getpid()) {}

@@ -43,7 +43,4 @@ class LineChannel {
   std::string unread_;
 };
 
-/// Sends all bytes; false if the other end is gone. Never raises SIGPIPE.
-[[nodiscard]] bool send_all(int fd, std::string_view bytes);
-
 }  // namespace attest

@@ -3,21 +3,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "verify/workers/processor_time.hpp"
@@ -46,29 +42,6 @@ constexpr double start_seconds = 120;
   throw MachineError(fmt::format("cannot start a worker process: {}: {}", what, strerror(error)));
 }
 
-/// `SIGSEGV`, or its number where it has no name.
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return "was killed by " + signal_name(WTERMSIG(status));
-  return fmt::format("called exit({})", WEXITSTATUS(status));
-}
-
-/// This process's environment, in which a worker's memory is perturbed unless the user decides.
-std::vector<char*> worker_environment() {
-  std::vector<char*> variables{const_cast<char*>(perturbed_memory)};
-  const std::string_view name = std::string_view(perturbed_memory).substr(0, 16);
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (std::string_view(*variable).starts_with(name)) variables.erase(variables.begin());
-    variables.push_back(*variable);
-  }
-  variables.push_back(nullptr);
-  return variables;
-}
-
 /// Linux says of the process that it is not on its way out. A process that ends is marked so before
 /// its files are closed [proc(5), flags of stat; PF_EXITING]. Where the system has no flags, false.
 bool lives_on(pid_t process) {
@@ -84,11 +57,6 @@ bool lives_on(pid_t process) {
 }
 
 }  // namespace
-
-void OwnedFd::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
 
 WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
   try {
@@ -109,17 +77,12 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::clean_up() {
-  if (pid_ > 0) (void)bury(WorkerReply::Kind::interrupted, "");
+  if (process_.is_started()) (void)bury(WorkerReply::Kind::interrupted, "");
   if (note_ != nullptr) munmap(note_, sizeof(ActivityNote));
 }
 
 void WorkerProcess::spawn() {
-  std::array<int, 2> channel{}, errors{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel.data()) != 0) {
-    fail("socketpair", errno);
-  }
-  channel_.reset(channel[0]);
-  const OwnedFd its_channel(channel[1]);
+  std::array<int, 2> errors{};
   if (pipe2(errors.data(), O_CLOEXEC) != 0) fail("pipe2", errno);
   errors_.reset(errors[0]);
   const OwnedFd its_errors(errors[1]);
@@ -134,36 +97,16 @@ void WorkerProcess::spawn() {
   if (page == MAP_FAILED) fail("mmap", errno);
   note_ = static_cast<ActivityNote*>(page);
 
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, its_channel.get(), worker_channel_fd);
-  posix_spawn_file_actions_adddup2(&files, its_errors.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, its_errors.get(), STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&files, note.get(), worker_note_fd);
-  posix_spawn_file_actions_addclosefrom_np(&files, worker_note_fd + 1);
-  // A group of its own: Ctrl-C on the terminal is for the parent, and what a kernel starts can be
-  // killed with it. Signals that the parent catches or blocks are as usual again.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = "attest";
-  std::string argument(worker_argument);
-  const std::array<char*, 3> arguments{name.data(), argument.data(), nullptr};
-  const std::vector<char*> environment = worker_environment();
-  const int error = posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, arguments.data(),
-                                environment.data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
-    pid_ = -1;
-    fail("posix_spawn", error);
+  try {
+    process_ = Subprocess({.program = "/proc/self/exe",
+                           .arguments = {"attest", std::string(worker_argument)},
+                           .channel_there = {worker_channel_fd},
+                           .descriptors = {{its_errors.get(), STDOUT_FILENO},
+                                           {its_errors.get(), STDERR_FILENO},
+                                           {note.get(), worker_note_fd}},
+                           .environment = {perturbed_memory}});
+  } catch (const std::system_error& error) {
+    throw MachineError(fmt::format("cannot start a worker process: {}", error.what()));
   }
 }
 
@@ -173,9 +116,8 @@ WorkerReply WorkerProcess::ask(std::string_view question, const WorkerLimits& li
   words_.clear();
   ++question_;
   // Failing to send means that it died since its last answer; waiting finds out how.
-  (void)send_all(
-      channel_.get(),
-      sealed({.question = question_, .process = getpid(), .text = std::string(question)}) + '\n');
+  (void)process_.send_line(
+      sealed({.question = question_, .process = getpid(), .text = std::string(question)}));
   return wait_for_answer(limits, is_interrupted);
 }
 
@@ -183,11 +125,11 @@ WorkerReply WorkerProcess::reply_of(std::string_view line) {
   const auto no_answer = [this](const char* what) { return bury(WorkerReply::Kind::died, what); };
   std::optional<Letter> letter = opened(line);
   if (!letter) return no_answer("wrote something else than an answer to its parent");
-  if (letter->process != pid_) {
+  if (letter->process != process_.pid()) {
     return no_answer("did not answer, but another process did: the kernel forked");
   }
   if (letter->question != question_) return no_answer("answered a question that it was not asked");
-  if (!unread_.empty()) return no_answer("wrote more than its answer to its parent");
+  if (process_.unread_bytes() > 0) return no_answer("wrote more than its answer to its parent");
   read_all_errors();
   return {.text = std::move(letter->text), .last_words = last_words()};
 }
@@ -196,15 +138,11 @@ WorkerReply WorkerProcess::wait_for_answer(const WorkerLimits& limits,
                                            const std::function<bool()>& is_interrupted) {
   // On a busy machine a correct kernel takes long; what counts is how long it could have run.
   const auto start = Clock::now();
-  const ProcessorTime before = processor_time(pid_);
+  const ProcessorTime before = processor_time(process_.pid());
   bool has_errors = true, is_late = false, is_gone = false;
   while (true) {
-    if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
-      const std::string line = unread_.substr(0, end);
-      unread_.erase(0, end + 1);
-      return reply_of(line);
-    }
-    if (unread_.size() > longest_line) {
+    if (const auto line = process_.take_line()) return reply_of(*line);
+    if (process_.unread_bytes() > longest_line) {
       return bury(WorkerReply::Kind::died, "wrote something else than an answer to its parent");
     }
     if (is_interrupted && is_interrupted()) return bury(WorkerReply::Kind::interrupted, "");
@@ -222,36 +160,23 @@ WorkerReply WorkerProcess::wait_for_answer(const WorkerLimits& limits,
                                 static_cast<double>(limits.memory_bytes) / (1 << 30)));
       }
     }
-    std::array<pollfd, 2> waits{{{.fd = channel_.get(), .events = POLLIN, .revents = 0},
+    std::array<pollfd, 2> waits{{{.fd = process_.channel(), .events = POLLIN, .revents = 0},
                                  {.fd = errors_.get(), .events = POLLIN, .revents = 0}}};
-    const Seconds left = Seconds(limits.seconds) - used(before, processor_time(pid_), now - start);
+    const Seconds left =
+        Seconds(limits.seconds) - used(before, processor_time(process_.pid()), now - start);
     is_late = !(left > Seconds(0));
     const auto pause =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Seconds>(left, look_every));
     (void)poll(waits.data(), has_errors ? 2 : 1, is_late ? 0 : static_cast<int>(pause.count()) + 1);
     if (has_errors && waits[1].revents != 0) has_errors = read_errors();
     if (waits[0].revents != 0) {
-      if (!read_channel()) return bury(WorkerReply::Kind::died, "");
+      if (!process_.receive()) return bury(WorkerReply::Kind::died, "");
     } else if (is_gone) {  // and a process that its kernel started holds the channel open
       return bury(WorkerReply::Kind::died, "");
     } else {
-      is_gone = has_ended();  // what it sent before is read first
+      is_gone = process_.has_ended();  // what it sent before is read first
     }
   }
-}
-
-bool WorkerProcess::has_ended() const {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid_;
-}
-
-bool WorkerProcess::read_channel() {
-  std::array<char, 16384> buffer{};
-  const ssize_t size = recv(channel_.get(), buffer.data(), buffer.size(), 0);
-  if (size < 0) return errno == EINTR;
-  unread_.append(buffer.data(), static_cast<std::size_t>(size));
-  return size > 0;
 }
 
 bool WorkerProcess::read_errors() {
@@ -264,20 +189,16 @@ bool WorkerProcess::read_errors() {
 }
 
 WorkerReply WorkerProcess::bury(WorkerReply::Kind kind, std::string why) {
-  int status = 0;
-  pid_t ended = 0;
   if (kind == WorkerReply::Kind::died && why.empty()) {
     // Its end of the channel is closed: it is dead or dying, unless the kernel closed it.
-    for (int i = 0; i < 200 && ended == 0 && !lives_on(pid_); ++i) {
-      ended = waitpid(pid_, &status, WNOHANG);
-      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::optional<int> status;
+    for (int i = 0; i < 200 && !status && !lives_on(process_.pid()); ++i) {
+      status = process_.status();
+      if (!status) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    why = ended == pid_ ? how_it_ended(status) : "closed the channel to its parent";
+    why = status ? how_it_ended(*status) : "closed the channel to its parent";
   }
-  kill(-pid_, SIGKILL);
-  kill(pid_, SIGKILL);  // should the kernel have changed its group
-  while (ended == 0 || (ended < 0 && errno == EINTR)) ended = waitpid(pid_, &status, 0);
-  pid_ = -1;
+  process_.end();
   read_all_errors();
   return {.kind = kind, .text = why + last_words()};
 }
@@ -306,7 +227,7 @@ std::string WorkerProcess::last_words() const {
 }
 
 std::uint64_t WorkerProcess::resident_bytes() const {
-  std::ifstream file(fmt::format("/proc/{}/statm", pid_));
+  std::ifstream file(fmt::format("/proc/{}/statm", process_.pid()));
   std::uint64_t size = 0, resident = 0;
   file >> size >> resident;
   return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,24 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/subprocess.hpp"
 #include "verify/judge/phase.hpp"
 #include "verify/workers/worker_protocol.hpp"
 
 namespace attest {
-
-/// A file descriptor that is closed in the end.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(const OwnedFd&) = delete;
-  OwnedFd& operator=(const OwnedFd&) = delete;
-  ~OwnedFd() { reset(); }
-  [[nodiscard]] int get() const { return fd_; }
-  void reset(int fd = -1);
-
- private:
-  int fd_;
-};
 
 /// How long and how large a worker may get while it answers.
 struct WorkerLimits {
@@ -81,9 +66,7 @@ class WorkerProcess {
                                             const std::function<bool()>& is_interrupted);
   /// Of a line that arrived.
   [[nodiscard]] WorkerReply reply_of(std::string_view line);
-  [[nodiscard]] bool has_ended() const;
   /// Reads what is there; false at the end of the stream.
-  [[nodiscard]] bool read_channel();
   [[nodiscard]] bool read_errors();
   void read_all_errors();
   /// Ends the process and says how it ended.
@@ -91,10 +74,9 @@ class WorkerProcess {
   [[nodiscard]] std::string last_words() const;
   [[nodiscard]] std::uint64_t resident_bytes() const;
 
-  pid_t pid_ = -1;
-  OwnedFd channel_, errors_;
+  Subprocess process_;
+  OwnedFd errors_;
   ActivityNote* note_ = nullptr;
-  std::string unread_;
   std::uint64_t question_ = 0;  ///< number of the last one
   std::string words_;           ///< the end of what it printed since
   std::chrono::steady_clock::time_point memory_checked_{};
