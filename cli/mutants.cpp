@@ -12,7 +12,7 @@
 #include "cli/selection.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/text_file.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/kill_matrix.hpp"

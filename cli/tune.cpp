@@ -16,7 +16,7 @@
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/text.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/text_file.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_table.hpp"
 #include "verify/workers/isolated_runner.hpp"

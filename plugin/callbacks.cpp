@@ -9,10 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
+#include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
 #include "plugin/loader.hpp"
-#include "plugin/problem.hpp"
-#include "plugin/tensors.hpp"
 
 namespace attest {
 namespace {

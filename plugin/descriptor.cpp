@@ -14,8 +14,8 @@
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
+#include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
-#include "plugin/format.hpp"
 
 namespace attest {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/attention/merge_roundings.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/combine.hpp"
+#include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
-#include "plugin/format.hpp"
 
 namespace attest {
 namespace {

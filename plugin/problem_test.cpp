@@ -1,11 +1,9 @@
-#include "plugin/problem.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "core/attention/problem_field_test.hpp"
-#include "plugin/format.hpp"
+#include "plugin/arguments.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "plugin/tensors.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
+#include "plugin/arguments.hpp"
 
 namespace attest {
 namespace {

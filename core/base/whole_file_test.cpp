@@ -1,5 +1,3 @@
-#include "core/base/whole_file.hpp"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -10,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/temporary_folder.hpp"
+#include "core/base/text_file.hpp"
 
 namespace attest {
 namespace {

@@ -7,9 +7,7 @@
 
 #include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
-#include "core/inputs/logit_families.hpp"
-#include "core/inputs/partial_families.hpp"
-#include "core/inputs/value_families.hpp"
+#include "core/inputs/families.hpp"
 #include "core/operations/combine.hpp"
 
 namespace attest {

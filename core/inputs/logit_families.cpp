@@ -1,8 +1,7 @@
-#include "core/inputs/logit_families.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/inputs/families.hpp"
 #include "core/inputs/input_fill.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"

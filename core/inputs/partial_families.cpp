@@ -1,7 +1,6 @@
-#include "core/inputs/partial_families.hpp"
-
 #include <limits>
 
+#include "core/inputs/families.hpp"
 #include "core/inputs/input_fill.hpp"
 #include "core/operations/combine.hpp"
 

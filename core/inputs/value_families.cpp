@@ -1,7 +1,6 @@
-#include "core/inputs/value_families.hpp"
-
 #include <cmath>
 
+#include "core/inputs/families.hpp"
 #include "core/inputs/input_fill.hpp"
 #include "core/operations/forward.hpp"
 

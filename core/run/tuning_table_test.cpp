@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/temporary_folder.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/text_file.hpp"
 
 namespace attest {
 namespace {

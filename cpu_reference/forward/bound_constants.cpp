@@ -8,8 +8,6 @@
 #include "core/operations/forward.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
-#include "cpu_reference/rounding/log_sum_error.hpp"
-#include "cpu_reference/rounding/parts_error.hpp"
 #include "cpu_reference/rounding/product_error.hpp"
 #include "cpu_reference/rounding/relative_error.hpp"
 #include "cpu_reference/rounding/stored_rounding.hpp"

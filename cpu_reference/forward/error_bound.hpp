@@ -7,7 +7,7 @@
 
 #include "core/base/host_device.hpp"
 #include "cpu_reference/forward/bound_constants.hpp"
-#include "cpu_reference/rounding/evaluation_slack.hpp"
+#include "cpu_reference/rounding/relative_error.hpp"
 #include "cpu_reference/rounding/stored_rounding.hpp"
 
 namespace attest {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/operations/forward.hpp"
-#include "cpu_reference/forward/bound_test_row.hpp"
+#include "cpu_reference/forward/bound_test_kernels.hpp"
 #include "cpu_reference/forward/emulation.hpp"
 
 namespace attest {

@@ -14,7 +14,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
-#include "cpu_reference/forward/bound_test_row.hpp"
+#include "cpu_reference/forward/bound_test_kernels.hpp"
 #include "cpu_reference/forward/emulation.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/oracle.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/run/registry.hpp"
 #include "cpu_reference/forward/emulation.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 
@@ -54,4 +55,21 @@ KernelInfo emulated_kernel(std::string name, std::string summary, const Accumula
   return kernel;
 }
 
+namespace {
+
+// FlashAttention-2 style kernels, replayed: on CUDA cores and on the tensor cores of sm_80 (A100)
+// and sm_90 (H100, H200). How a tensor core sums is in core/attention/tensor_core_product.hpp.
+
+const KernelRegistration fma(
+    emulated_kernel("emulated_fma", "emulation: fp32 FMA products, P in the input's format",
+                    {.kind = Accumulation::Kind::fp32_fma},
+                    {ElementType::fp32, ElementType::fp16, ElementType::bf16}));
+const KernelRegistration sm80(emulated_kernel(
+    "emulated_mma_sm80", "emulation: tensor cores of sm_80 (8 terms a step, 24 fraction bits)",
+    ampere(), {ElementType::fp16, ElementType::bf16}));
+const KernelRegistration sm90(emulated_kernel(
+    "emulated_mma_sm90", "emulation: tensor cores of sm_90 (16 terms a step, 25 fraction bits)",
+    hopper(), {ElementType::fp16, ElementType::bf16}));
+
+}  // namespace
 }  // namespace attest

@@ -10,7 +10,7 @@
 
 #include "core/attention/tensor_core_product.hpp"
 #include "core/inputs/random.hpp"
-#include "cpu_reference/rounding/matrix_product.hpp"
+#include "cpu_reference/rounding/split_product.hpp"
 
 // Sums of fp32 and 16-bit numbers against the same in double, which holds them exactly: the last
 // bits of all terms lie within 2^40 of the sum.

@@ -1,5 +1,3 @@
-#include "cpu_reference/rounding/log_sum_error.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "core/inputs/random.hpp"
 #include "cpu_reference/forward/oracle.hpp"
+#include "cpu_reference/rounding/exponential_error.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "cpu_reference/rounding/matrix_product.hpp"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
+#include "cpu_reference/rounding/split_product.hpp"
 
 namespace attest {
 namespace {

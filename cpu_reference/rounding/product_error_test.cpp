@@ -12,7 +12,6 @@
 #include "core/inputs/random.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
-#include "cpu_reference/rounding/parts_error.hpp"
 #include "cpu_reference/rounding/split_product.hpp"
 
 namespace attest {

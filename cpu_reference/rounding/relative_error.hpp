@@ -7,7 +7,6 @@
 #include "cpu_reference/rounding/arithmetic.hpp"
 
 namespace attest {
-
 /// Relative errors of factors compose in the logarithm. -ln(1 - e): the logarithm of a factor
 /// within 1 +- e lies within this of 0; infinite from e = 1 on.
 ///
@@ -23,5 +22,11 @@ namespace attest {
 [[nodiscard]] inline double declared_error(double declared, const Arithmetic& arithmetic) {
   return std::max(declared, arithmetic.unit_roundoff);
 }
+
+// A bound is evaluated with computed weights and sums. Their error is that of double arithmetic, at
+// most 1e-8 of what the bound allows the kernel in the exponent and (n + d) 2^-50 in the sums;
+// these factors absorb it.
+inline constexpr double exponent_slack = 1 + 0x1p-20;
+inline constexpr double evaluation_slack = 1 + 0x1p-10;
 
 }  // namespace attest

@@ -8,7 +8,6 @@
 #include "core/attention/tensor_core_product.hpp"
 
 namespace attest {
-
 /// The power of two that brings the largest finite |value| times `factor` to at least
 /// how.scaled_to, below twice that; 0, that is a factor of 1, where nothing is scaled.
 [[nodiscard]] int scaling_exponent(const Parts& how, std::span<const float> values,
@@ -37,5 +36,14 @@ struct SplitOperand {
 void accumulate_split_product(const Accumulation& accumulation, std::span<const float> left,
                               ElementType left_type, int left_exponent, const SplitOperand& right,
                               std::int64_t first, std::span<float> sum);
+
+/// sum[i] += sum_t left[t] * right[first + t][i], t ascending, for i in [0, sum.size()), sum.size()
+/// <= right.lanes(), by the declared arithmetic: fp32_fma is one fused multiply-add a term, rounded
+/// to nearest; tensor_core is accumulate_tensor_core(). Keys outside the range are not read. Values
+/// of `left` are representable in `left_type`. Throws InvalidInput as accumulate_tensor_core()
+/// does.
+void accumulate_product(const Accumulation& accumulation, std::span<const float> left,
+                        ElementType left_type, const ProductOperand& right, std::int64_t first,
+                        std::span<float> sum);
 
 }  // namespace attest

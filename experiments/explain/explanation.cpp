@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/explain/access_lines.hpp"
-#include "gpu/model/product_rate.hpp"
+#include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {

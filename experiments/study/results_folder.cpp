@@ -12,7 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/text_file.hpp"
 
 namespace attest {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/run/registry.hpp"
 #include "experiments/timing/on_threads.hpp"
-#include "experiments/timing/small_case.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -24,6 +24,12 @@ std::string key_of(const KernelInfo& kernel, const Case& c) {
 bool is_of_library(const KernelInfo& kernel) {
   return kernel.executor == Executor::gpu && kernel.unavailable &&
          find_kernel(kernel.name, Executor::simt) == nullptr;
+}
+
+/// One past `tiles` tiles, and no longer than the problem.
+std::int64_t short_length(std::int64_t tile, std::int64_t tiles, std::int64_t length) {
+  constexpr std::int64_t usual_tile = 64;  // of Plans that name none
+  return std::min(length, tiles * (tile > 0 ? tile : usual_tile) + 1);
 }
 
 }  // namespace
@@ -74,6 +80,34 @@ std::optional<std::string> Gate::why_wrong(const Candidate& candidate) {
   if (why_unsupported(kernel, c) || (cache_ != nullptr && cache_->holds(kernel, c))) return {};
   if (runner_ == nullptr) runner_ = make_runner_();
   return answers_[key] = judged_now(*runner_, kernel, c);
+}
+
+Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+  constexpr std::int64_t most_heads = 8;
+  const std::int64_t group = problem.query_heads / problem.kv_heads;
+  Case c{.kernel = kernel.name, .problem = problem, .plan = plan, .inputs = {.seed = 1}};
+  Problem& small = c.problem;
+  small.batch = problem.length_seed == 0 ? 1 : std::min<std::int64_t>(problem.batch, 4);
+  small.kv_heads = std::min<std::int64_t>(problem.kv_heads, group == 1 ? 2 : 1);
+  small.query_heads = small.kv_heads * group;
+  // Rings of stages wrap within four key tiles; many heads need fewer rows.
+  small.query_len = short_length(plan.query_tile, group > most_heads ? 1 : 2, problem.query_len);
+  small.key_len = short_length(plan.key_tile, 4, problem.key_len);
+  small.window = {short_length(plan.key_tile, 1, problem.window.left),
+                  short_length(plan.key_tile, 1, problem.window.right)};
+  return c;
+}
+
+std::optional<std::string> why_case_fails(CaseRunner& runner, const KernelInfo& kernel,
+                                          const Case& c) {
+  const CaseVerdict verdict =
+      runner.run(kernel, {.executor = kernel.executor, .the_case = c}).verdict;
+  if (verdict.verdict == Verdict::passed || verdict.verdict == Verdict::unsupported) return {};
+  std::string why = fmt::format("{} on {}", name_of(verdict.verdict), to_string(c.problem));
+  if (verdict.failure) {
+    why += fmt::format(": {}: {}", verdict.failure->law, verdict.failure->check.detail);
+  }
+  return why;
 }
 
 }  // namespace attest

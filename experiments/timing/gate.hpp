@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "core/run/kernel.hpp"
 #include "experiments/timing/verified_cache.hpp"
 #include "verify/workers/case_runner.hpp"
 
 namespace attest {
-
 /// Nothing passes that does not fulfil all laws on a small problem of its kind (small_case).
 class Gate {
  public:
@@ -57,5 +57,13 @@ class Gate {
   std::map<std::string, std::optional<std::string>> answers_;  ///< by executor and case
   std::unique_ptr<CaseRunner> runner_;                         ///< for questions that come late
 };
+
+/// A problem of the same kind, with few heads and with lengths that end one past a tile of the
+/// Plan: small enough for all laws, the same for all lengths of a suite.
+[[nodiscard]] Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
+
+/// The law that the case breaks and how; nothing when it passes. The kernel supports it.
+[[nodiscard]] std::optional<std::string> why_case_fails(CaseRunner& runner,
+                                                        const KernelInfo& kernel, const Case& c);
 
 }  // namespace attest

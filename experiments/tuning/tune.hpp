@@ -14,7 +14,6 @@
 #include "experiments/timing/timed_problem.hpp"
 
 namespace attest {
-
 struct RefusedPlan {
   Plan plan;
   std::string reason;
@@ -42,5 +41,12 @@ struct TuneOptions {
 /// Every GPU kernel among `kernels` that runs the problem and has a choice of Plans.
 [[nodiscard]] std::vector<const KernelInfo*> tunable(const std::vector<const KernelInfo*>& kernels,
                                                      const Problem& problem);
+
+/// A kernel tries its orders, splits and packings with one of its tiles. This puts the tiles of the
+/// two fastest Plans with different tiles together with the order, group, scheduling, splits and
+/// packing of every offered Plan: the mixtures that the kernel takes and does not offer itself.
+[[nodiscard]] std::vector<Plan> mixed_plans(const KernelInfo& kernel, const Problem& problem,
+                                            const std::vector<Plan>& offered,
+                                            const std::vector<Plan>& fastest_first);
 
 }  // namespace attest

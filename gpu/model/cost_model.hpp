@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
+#include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/model/device_table.hpp"
 
 namespace attest {
-
 // What an attention forward pass costs, as arithmetic on its shape. Bytes and operations are
 // doubles: exact below 2^53.
 
@@ -112,5 +112,12 @@ struct Work {
 [[nodiscard]] inline double ridge(const GpuModel& gpu, ElementType type) {
   return gpu.peak_flops(type) / gpu.dram_bytes_per_s;
 }
+
+/// FLOP/s at which a GPU can do the two products of attention as a kernel that declares `precision`
+/// does them: on CUDA cores, or on tensor cores in the format of its parts, where a product of
+/// numbers in `count` parts is 1, 3 or 6 products. FLOP are those of the problem, so this is what
+/// times are held against. 0 where the GPU has no such unit.
+[[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
+                                         const PrecisionPlan& precision);
 
 }  // namespace attest

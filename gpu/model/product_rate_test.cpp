@@ -1,6 +1,6 @@
-#include "gpu/model/product_rate.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gpu/model/cost_model.hpp"
 
 namespace attest {
 namespace {

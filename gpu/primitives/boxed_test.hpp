@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/attention/layout.hpp"
-#include "gpu/primitives/tma_test.hpp"
+#include "gpu/primitives/test_kernels.hpp"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 #include "gpu/runtime/tensor_map.hpp"

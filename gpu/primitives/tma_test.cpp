@@ -1,5 +1,3 @@
-#include "gpu/primitives/tma_test.hpp"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +10,8 @@
 #include <vector>
 
 #include "gpu/primitives/boxed_test.hpp"
-#include "gpu/runtime/test_hopper.hpp"
+#include "gpu/primitives/test_kernels.hpp"
+#include "gpu/runtime/test_device.hpp"
 
 namespace attest {
 namespace {

@@ -1,7 +1,7 @@
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/mbarrier.cuh"
+#include "gpu/primitives/test_kernels.hpp"
 #include "gpu/primitives/tma.cuh"
-#include "gpu/primitives/tma_test.hpp"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 

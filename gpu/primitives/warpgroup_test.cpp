@@ -1,5 +1,3 @@
-#include "gpu/primitives/warpgroup_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +5,8 @@
 #include <vector>
 
 #include "gpu/model/compiled_kernels.hpp"
-#include "gpu/runtime/test_hopper.hpp"
+#include "gpu/primitives/test_kernels.hpp"
+#include "gpu/runtime/test_device.hpp"
 
 namespace attest {
 namespace {

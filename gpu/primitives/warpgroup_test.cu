@@ -1,6 +1,6 @@
 #include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/test_kernels.hpp"
 #include "gpu/primitives/warpgroup.cuh"
-#include "gpu/primitives/warpgroup_test.hpp"
 
 namespace attest {
 namespace {

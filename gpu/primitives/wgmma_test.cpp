@@ -1,5 +1,3 @@
-#include "gpu/primitives/wgmma_test.hpp"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +16,9 @@
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/tensor_core_product.hpp"
 #include "core/inputs/random.hpp"
+#include "gpu/primitives/test_kernels.hpp"
 #include "gpu/primitives/wgmma_descriptor.hpp"
-#include "gpu/runtime/test_hopper.hpp"
+#include "gpu/runtime/test_device.hpp"
 
 namespace attest {
 namespace {

@@ -2,10 +2,10 @@
 
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/shared_address.cuh"
+#include "gpu/primitives/test_kernels.hpp"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma.cuh"
 #include "gpu/primitives/wgmma_descriptor.hpp"
-#include "gpu/primitives/wgmma_test.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "gpu/runtime/test_hopper.hpp"
+#include "gpu/runtime/test_device.hpp"
 
 // What a map does is tested with the copies that use it: gpu/primitives/tma_test.cpp.
 namespace attest {

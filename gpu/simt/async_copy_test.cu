@@ -1,5 +1,5 @@
 #include "gpu/primitives/async_copy.cuh"
-#include "gpu/simt/async_copy_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,11 +1,10 @@
-#include "gpu/simt/barrier_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

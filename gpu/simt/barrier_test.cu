@@ -1,5 +1,5 @@
 #include "gpu/primitives/launch.cuh"
-#include "gpu/simt/barrier_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

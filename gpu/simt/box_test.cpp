@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/simt/finding_text.hpp"
-#include "gpu/simt/hopper_test.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

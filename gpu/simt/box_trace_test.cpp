@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/attention/tensor.hpp"
-#include "gpu/simt/hopper_test.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

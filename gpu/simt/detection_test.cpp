@@ -1,13 +1,11 @@
-#include "gpu/simt/detection_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <string>
 
-#include "gpu/simt/finding_text.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "gpu/simt/elementary_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,7 +1,7 @@
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/natural_log.cuh"
 #include "gpu/primitives/softcap.cuh"
-#include "gpu/simt/elementary_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

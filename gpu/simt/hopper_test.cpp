@@ -1,5 +1,3 @@
-#include "gpu/simt/hopper_test.hpp"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,8 +12,8 @@
 #include "core/attention/tensor_core_product.hpp"
 #include "core/inputs/random.hpp"
 #include "gpu/simt/cuda_half.hpp"
-#include "gpu/simt/finding_text.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -4,7 +4,7 @@
 #include "gpu/primitives/tensor_map.cuh"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma.cuh"
-#include "gpu/simt/hopper_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "gpu/simt/mma_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "gpu/simt/cuda_half.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 #include "gpu/simt/warp_matrix.hpp"
 
 namespace attest {

@@ -1,5 +1,5 @@
 #include "gpu/primitives/mma.cuh"
-#include "gpu/simt/mma_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

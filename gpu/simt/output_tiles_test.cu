@@ -1,6 +1,6 @@
 #include "core/operations/forward_arguments.hpp"
 #include "gpu/primitives/grid_order.cuh"
-#include "gpu/simt/output_tiles_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "gpu/simt/random_program_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "core/inputs/random.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 // Races are defined by pairs of accesses; the detector keeps one write and one read a word. Random
 // programs show that it finds a race whenever there is a pair, and none when there is no pair.

@@ -1,7 +1,7 @@
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/row_shuffle.cuh"
 #include "gpu/primitives/shared_tile.cuh"
-#include "gpu/simt/register_tile_test.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

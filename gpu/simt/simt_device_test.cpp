@@ -6,9 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/simt/barrier_test.hpp"
-#include "gpu/simt/detection_test.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

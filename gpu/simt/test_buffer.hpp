@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -7,9 +9,9 @@
 #include <vector>
 
 #include "core/run/device.hpp"
+#include "gpu/simt/simt_device.hpp"
 
 namespace attest {
-
 /// Values on a device between guards of 64 bytes, for tests of the executor.
 template <typename T>
 class TestBuffer {
@@ -44,5 +46,22 @@ class TestBuffer {
   std::size_t count_;
   std::byte* start_ = nullptr;
 };
+
+inline std::string text_of(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& f : findings) text += f.kind + ": " + f.message + "\n";
+  return text;
+}
+
+/// The device has one finding, of this kind and with all of the parts in its text.
+inline void expect_one(simt::SimtDevice& device, const std::string& kind,
+                       const std::vector<std::string>& parts) {
+  const std::vector<Finding> findings = device.take_findings();
+  ASSERT_EQ(findings.size(), 1U) << text_of(findings);
+  EXPECT_EQ(findings[0].kind, kind);
+  for (const std::string& part : parts)
+    EXPECT_NE(findings[0].message.find(part), std::string::npos)
+        << findings[0].message << "\nlacks " << part;
+}
 
 }  // namespace attest

@@ -1,5 +1,3 @@
-#include "gpu/simt/trace_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "core/run/launch_trace.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

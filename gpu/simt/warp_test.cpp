@@ -1,5 +1,3 @@
-#include "gpu/simt/warp_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "core/inputs/random.hpp"
 #include "gpu/simt/simt_device.hpp"
 #include "gpu/simt/test_buffer.hpp"
+#include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
 namespace {

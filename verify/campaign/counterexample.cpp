@@ -7,7 +7,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text_file.hpp"
-#include "core/base/whole_file.hpp"
 #include "core/records/case_json.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"

@@ -3,10 +3,10 @@
 #include <functional>
 #include <string_view>
 
+#include "verify/judge/phase.hpp"
 #include "verify/workers/worker_protocol.hpp"
 
 namespace attest {
-
 /// First argument of a program that was started as a worker (WorkerProcess starts its own
 /// executable again, because CUDA does not survive a fork).
 inline constexpr std::string_view worker_argument = "worker";
@@ -16,5 +16,10 @@ inline constexpr std::string_view worker_argument = "worker";
 /// which shows it with their failures. A kernel whose launch fails is reported as crashed,
 /// and the process ends: after a sticky CUDA error it could not go on. Returns the exit code.
 [[nodiscard]] int run_worker(const std::function<void(const WorkerSetup&)>& load);
+
+/// From now on an access that the processor refuses (SIGSEGV, SIGBUS) leaves a sentence in the note
+/// before it kills this process as ever: which buffer of the kernel it was about (describe_fault).
+/// For main programs of worker processes; the note outlives the process.
+void note_faults_in(ActivityNote& note);
 
 }  // namespace attest

@@ -2,12 +2,15 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string>
 
+#include "core/attention/element_type.hpp"
+#include "core/attention/problem.hpp"
 #include "core/run/arguments.hpp"
 #include "include/attest/plugin.h"
 
 namespace attest {
-
 /// The tensors of one launch as plugin.h lists them: those of the operation, then the arrays that
 /// say how they are packed and what padding hides. AttestRun points into it.
 class PluginTensors {
@@ -27,5 +30,19 @@ class PluginTensors {
   std::array<const AttestTensor*, 2 * most_tensors + most_indices> pointers_{};
   std::size_t count_ = 0;
 };
+
+/// A Problem as plugin.h tells a kernel of it. Throws std::logic_error if the table of fields has
+/// one that has no place there.
+[[nodiscard]] AttestProblem to_c(const Problem& problem, void* user_data);
+
+/// A format of elements as plugin.h writes it.
+[[nodiscard]] AttestFormat to_c(ElementType type);
+/// Inverse; nothing for a format that no tensor has.
+[[nodiscard]] std::optional<ElementType> element_type_of(const AttestFormat& format);
+
+/// Are code, bits and lanes the same?
+[[nodiscard]] bool is_same(const AttestFormat& a, const AttestFormat& b);
+/// For complaints: `{code 2, 64 bits, 1 lanes}`.
+[[nodiscard]] std::string to_string(const AttestFormat& format);
 
 }  // namespace attest

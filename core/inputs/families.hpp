@@ -3,9 +3,26 @@
 #include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 
+namespace attest {
+
+// Input families whose point is V; Q and K are N(0, 1). V differs between KV heads in all of them,
+// or an error of the index map would not show.
+
+/// One number for all keys of a head.
+[[nodiscard]] Inputs constant_v(const Problem& problem, const InputSpec& spec);
+/// 1 in one column, which moves with the key; another power of two for every head.
+[[nodiscard]] Inputs one_hot_v(const Problem& problem, const InputSpec& spec);
+/// Near `magnitude`.
+[[nodiscard]] Inputs positive_v(const Problem& problem, const InputSpec& spec);
+/// The number of the key, moved by a quarter for every head.
+[[nodiscard]] Inputs key_index_v(const Problem& problem, const InputSpec& spec);
+/// +magnitude for even keys and -magnitude for odd ones, halved from head to head.
+[[nodiscard]] Inputs alternating_v(const Problem& problem, const InputSpec& spec);
+/// N(0, 1) times a power of two of the head's own.
+[[nodiscard]] Inputs scaled_v(const Problem& problem, const InputSpec& spec);
+
 // Input families whose point is Q and K, and what their products come to. V is N(0, 1), or like
 // them.
-namespace attest {
 
 /// N(0, 1) queries, keys and values; logits of standard deviation `magnitude`.
 [[nodiscard]] Inputs normal(const Problem& problem, const InputSpec& spec);
@@ -41,5 +58,23 @@ namespace attest {
 /// Mostly zeros, otherwise whole numbers in [-2, 2]: sums are exact, so that only the softmax
 /// rounds.
 [[nodiscard]] Inputs sparse_integers(const Problem& problem, const InputSpec& spec);
+
+// Partial results to be merged (core/operations/combine.hpp). O_p is N(0, 1) unless said otherwise;
+// that of an empty part is 0.
+
+/// LSE_p N(0, magnitude).
+[[nodiscard]] Inputs partial_normal(const Problem& problem, const InputSpec& spec);
+/// Every part a multiple of `magnitude` above or below the others, in drawn order.
+[[nodiscard]] Inputs partial_far_apart(const Problem& problem, const InputSpec& spec);
+/// One part of each row lies `magnitude` above the others.
+[[nodiscard]] Inputs partial_dominant(const Problem& problem, const InputSpec& spec);
+/// A third of the parts are empty, the first and the last more often; LSE_p N(0, magnitude).
+[[nodiscard]] Inputs partial_some_empty(const Problem& problem, const InputSpec& spec);
+/// No part has seen a key.
+[[nodiscard]] Inputs partial_all_empty(const Problem& problem, const InputSpec& spec);
+/// All parts of a row are the same.
+[[nodiscard]] Inputs partial_copies(const Problem& problem, const InputSpec& spec);
+/// All LSE_p are `magnitude`, and O_p is near 1: errors of the weights' sum do not average out.
+[[nodiscard]] Inputs partial_ties(const Problem& problem, const InputSpec& spec);
 
 }  // namespace attest

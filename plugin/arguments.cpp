@@ -1,0 +1,170 @@
+#include "plugin/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "core/attention/operation.hpp"
+#include "core/attention/problem_field.hpp"
+#include "core/attention/storage.hpp"
+
+// Where plugin.h keeps the fields of a Problem: the only place that says so.
+
+namespace attest {
+namespace {
+
+/// Where the tensor is packed; null where it is not.
+const std::int32_t* starts_of(const TensorSpec& tensor, const Arguments& arguments) {
+  return tensor.rows == Rows::keys ? arguments.key_starts : arguments.query_starts;
+}
+
+/// `name` is a literal, so 0 follows it.
+AttestTensor described(std::string_view name, std::uint32_t role, AttestFormat format,
+                       const Shape& shape, const Strides& strides) {
+  AttestTensor tensor{};
+  tensor.size = sizeof tensor;
+  tensor.role = role;
+  tensor.name = name.data();
+  tensor.format = format;
+  std::ranges::copy(shape, tensor.shape);
+  std::ranges::copy(std::array{strides.batch, strides.head, strides.row, std::int64_t{1}},
+                    tensor.strides);
+  return tensor;
+}
+
+/// A contiguous array of so many rows an entry.
+AttestTensor index_array(std::string_view name, const void* data, unsigned code, unsigned bits,
+                         std::int64_t entries, std::int64_t rows) {
+  const AttestFormat format{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
+  AttestTensor tensor =
+      described(name, ATTEST_INDEX, format, {entries, 1, rows, 1}, {rows, rows, 1});
+  tensor.data = const_cast<void*>(data);
+  return tensor;
+}
+
+using Value = decltype(FieldForKernels::value);
+
+template <auto member>
+void number(AttestProblem& problem, const Value& value) {
+  using Member = std::remove_reference_t<decltype(problem.*member)>;
+  problem.*member = std::visit([](auto x) { return static_cast<Member>(x); }, value);
+}
+
+/// A choice of which kernels claim sets.
+template <auto member>
+void bit(AttestProblem& problem, const Value& value) {
+  problem.*member = 1U << static_cast<unsigned>(std::get<std::int64_t>(value));
+}
+static_assert(1U << static_cast<unsigned>(Mask::window_bottom_right) == ATTEST_WINDOW_BOTTOM_RIGHT);
+
+template <auto member>
+void format(AttestProblem& problem, const Value& value) {
+  problem.*member = to_c(static_cast<ElementType>(std::get<std::int64_t>(value)));
+}
+
+/// AttestKernel says it.
+void nowhere(AttestProblem& /*problem*/, const Value& /*value*/) {}
+
+struct Place {
+  std::string_view field;  ///< FieldForKernels::name
+  void (*put)(AttestProblem&, const Value&);
+};
+using P = AttestProblem;
+constexpr std::array<Place, 18> places{{{"operation", nowhere},
+                                        {"batch", number<&P::batch>},
+                                        {"query_heads", number<&P::query_heads>},
+                                        {"kv_heads", number<&P::kv_heads>},
+                                        {"query_len", number<&P::query_len>},
+                                        {"key_len", number<&P::key_len>},
+                                        {"head_dim", number<&P::head_dim>},
+                                        {"value_dim", number<&P::value_dim>},
+                                        {"mask", bit<&P::mask>},
+                                        {"window_left", number<&P::window_left>},
+                                        {"window_right", number<&P::window_right>},
+                                        {"element_type", format<&P::element_type>},
+                                        {"scale", number<&P::scale>},
+                                        {"softcap", number<&P::softcap>},
+                                        {"lengths", number<&P::has_lengths>},
+                                        {"padding", number<&P::has_padding>},
+                                        {"parts", number<&P::parts>},
+                                        {"partial_type", format<&P::partial_type>}}};
+
+}  // namespace
+
+PluginTensors::PluginTensors(const Arguments& arguments) {
+  const Problem& p = arguments.problem;
+  for_each_tensor(*p.operation, [&](const TensorSpec& spec, auto index) {
+    const auto& given = arguments[index];
+    AttestTensor tensor =
+        described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
+                  to_c(spec.format(p)), stored_shape(spec, p), given.strides);
+    tensor.data = const_cast<void*>(static_cast<const void*>(given.data));
+    tensor.starts = starts_of(spec, arguments);
+    tensor.storage = tensor.starts == nullptr ? ATTEST_STRIDED : ATTEST_PACKED;
+    add(tensor);
+  });
+  const auto add_starts = [&](std::string_view name, const std::int32_t* starts) {
+    if (starts != nullptr) add(index_array(name, starts, ATTEST_INT, 32, 1, p.batch + 1));
+  };
+  add_starts("query_starts", arguments.query_starts);
+  add_starts("key_starts", arguments.key_starts);
+  if (arguments.key_mask != nullptr) {
+    add(index_array("key_mask", arguments.key_mask, ATTEST_UINT, 8, p.batch, p.key_len));
+  }
+}
+
+void PluginTensors::add(const AttestTensor& tensor) {
+  tensors_.at(count_) = tensor;
+  pointers_.at(count_) = &tensors_.at(count_);
+  ++count_;
+}
+
+AttestProblem to_c(const Problem& problem, void* user_data) {
+  AttestProblem result{};
+  result.size = sizeof result;
+  result.user_data = user_data;
+  for (const ProblemField& field : problem_fields()) {
+    const FieldForKernels told = for_kernels(field, problem);
+    const auto* const place = std::ranges::find(places, told.name, &Place::field);
+    if (place == places.end()) {
+      throw std::logic_error("plugin.h has no place for the field " + std::string(told.name));
+    }
+    place->put(result, told.value);
+  }
+  return result;
+}
+
+AttestFormat to_c(ElementType type) {
+  switch (type) {
+    case ElementType::fp32:
+      return ATTEST_FP32;
+    case ElementType::fp16:
+      return ATTEST_FP16;
+    case ElementType::bf16:
+      return ATTEST_BF16;
+  }
+  throw std::logic_error("a format without a code in plugin.h");
+}
+
+std::optional<ElementType> element_type_of(const AttestFormat& format) {
+  for (const ElementType type : all_element_types()) {
+    if (is_same(to_c(type), format)) return type;
+  }
+  return std::nullopt;
+}
+
+bool is_same(const AttestFormat& a, const AttestFormat& b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+std::string to_string(const AttestFormat& format) {
+  return fmt::format("{{code {}, {} bits, {} lanes}}", format.code, format.bits, format.lanes);
+}
+
+}  // namespace attest
