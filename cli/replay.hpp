@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/verify.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
-
 /// A counterexample and the kernel it is about.
 struct Subject {
   Counterexample example;
@@ -28,5 +28,10 @@ struct Subject {
 [[nodiscard]] Subject read_subject(const std::filesystem::path& path);
 [[nodiscard]] std::unique_ptr<CaseRunner> runner_for(const Isolation& isolation, bool in_process);
 void print_not_reproduced(const Subject& subject, const CaseVerdict& verdict);
+
+/// Shrinks the counterexample that `options.minimize` names until no simpler case fails, and writes
+/// the result beside the others. Exit code 1: it still fails (and is smaller, if it says so); 0: it
+/// does not fail any more.
+[[nodiscard]] ExitCode minimize(VerifyOptions options);
 
 }  // namespace attest

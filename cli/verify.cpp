@@ -1,3 +1,5 @@
+#include "cli/verify.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +9,10 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "cli/minimize.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/replay.hpp"
 #include "cli/selection.hpp"
-#include "cli/verify_large.hpp"
-#include "cli/verify_options.hpp"
-#include "cli/verify_report.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/inputs/input_family.hpp"

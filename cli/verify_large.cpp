@@ -1,10 +1,9 @@
-#include "cli/verify_large.hpp"
-
 #include <fmt/format.h>
 
 #include <chrono>
 
 #include "cli/output.hpp"
+#include "cli/verify.hpp"
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"

@@ -1,5 +1,3 @@
-#include "cli/verify_options.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/verify.hpp"
 #include "core/base/error.hpp"
 
 namespace attest {

@@ -1,5 +1,3 @@
-#include "cli/verify_report.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,9 +7,10 @@
 #include <string>
 
 #include "cli/output.hpp"
+#include "cli/verify.hpp"
 #include "core/base/progress.hpp"
 #include "verify/campaign/counterexample.hpp"
-#include "verify/campaign/shortfall.hpp"
+#include "verify/campaign/kernel_result.hpp"
 
 namespace attest {
 namespace {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/attention/problem_field.hpp"
 
@@ -37,6 +38,8 @@ std::optional<std::string> why_lengths_do_not_fit(const KernelInfo& kernel,
   }
   return std::nullopt;
 }
+
+thread_local std::string last_note;
 
 }  // namespace
 
@@ -89,6 +92,14 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case&
   const auto reason = why_layouts_do_not_fit(kernel.layout_needs, c.problem, c.layouts);
   if (!reason) return std::nullopt;
   return fmt::format("{}: {}", kernel.name, *reason);
+}
+
+void note_library(std::string_view note) {
+  last_note = note;
+}
+
+std::string take_library_note() {
+  return std::exchange(last_note, {});
 }
 
 }  // namespace attest

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/attention/element_type.hpp"
@@ -22,7 +23,6 @@
 #include "core/run/device.hpp"
 
 namespace attest {
-
 enum class KernelRole {
   kernel,            ///< must pass
   negative_control,  ///< wrong by design: verify must fail it
@@ -132,5 +132,13 @@ struct KernelInfo {
 /// The problem with its lengths rounded up to multiples that the kernel takes. Lengths of single
 /// entries follow from those and from their seed, and may still be others.
 [[nodiscard]] Problem with_length_multiples(const KernelInfo& kernel, Problem problem);
+
+/// A kernel that calls a library of others says at each launch who computed, for the records of
+/// what is timed: `cuDNN 9.19.0`, `PyTorch 2.11.0 ran flash_fwd_kernel`. Kept for the calling
+/// thread.
+void note_library(std::string_view note);
+
+/// The thread's last note; empty: none since it was taken.
+[[nodiscard]] std::string take_library_note();
 
 }  // namespace attest

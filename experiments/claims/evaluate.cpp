@@ -4,8 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/claims/formula.hpp"
-#include "experiments/claims/model_functions.hpp"
-#include "experiments/claims/record_functions.hpp"
+#include "experiments/claims/functions.hpp"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "experiments/claims/model_functions.hpp"
+#include "experiments/claims/functions.hpp"
 
 namespace attest {
 namespace {

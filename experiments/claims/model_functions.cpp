@@ -1,5 +1,3 @@
-#include "experiments/claims/model_functions.hpp"
-
 #include <fmt/format.h>
 
 #include <map>
@@ -9,6 +7,7 @@
 #include "core/attention/grid_order.hpp"
 #include "core/attention/problem.hpp"
 #include "core/base/error.hpp"
+#include "experiments/claims/functions.hpp"
 #include "gpu/model/block_size.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/model/device_table.hpp"

@@ -1,5 +1,3 @@
-#include "experiments/claims/record_functions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/records/record.hpp"
+#include "experiments/claims/functions.hpp"
 
 namespace attest {
 namespace {

@@ -16,12 +16,12 @@ namespace attest {
 struct ErrorsAxes {
   std::vector<std::string> problems{"b1 h4 n512 d64"};
   std::vector<std::string> families{"normal", "outliers", "real"};  ///< NAME or NAME:MAGNITUDE
-  std::vector<std::string> plans;  ///< empty: each kernel's default
+  std::vector<std::string> plans{};  ///< empty: each kernel's default
   std::vector<std::string> key_orders{"drawn"};
   bool of_unrounded_inputs = false;  ///< of 16-bit kernels alone
   std::int64_t sets = 4;
   std::uint64_t seed = 0;
-  std::vector<std::string> fixed_families;  ///< those that a seed does not change: one set
+  std::vector<std::string> fixed_families{};  ///< those that a seed does not change: one set
 };
 
 /// One device an executor, made when it is first needed.

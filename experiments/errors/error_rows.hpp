@@ -18,7 +18,7 @@ namespace attest {
 struct ErrorsRow {
   std::string contender;  ///< name of a kernel, or of whoever made the outputs in a file
   std::string executor;   ///< or `file`
-  Case the_case;          ///< of the first data set
+  Case the_case{};        ///< of the first data set
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;

@@ -10,7 +10,7 @@
 #include "gpu/model/cost_model.hpp"
 #include "gpu/model/l2_model.hpp"
 #include "gpu/model/occupancy.hpp"
-#include "gpu/simt/trace_memo.hpp"
+#include "gpu/simt/trace_kernel.hpp"
 
 namespace attest {
 

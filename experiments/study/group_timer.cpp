@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/run/library_note.hpp"
-#include "experiments/study/row_errors.hpp"
+#include "core/run/kernel.hpp"
+#include "experiments/study/on_executor.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {

@@ -1,9 +1,43 @@
 #include "experiments/study/on_executor.hpp"
 
-#include "experiments/study/row_errors.hpp"
+#include <algorithm>
+#include <string>
+
+#include "core/operations/forward.hpp"
+#include "cpu_reference/forward/error_profile.hpp"
 #include "experiments/timing/resident_problem.hpp"
 
 namespace attest {
+namespace {
+
+/// Rows of one output tensor under each other.
+struct Stacked {
+  Tensor<double> want, bound;
+  Tensor<float> got;
+  std::int64_t filled = 0;
+
+  explicit Stacked(const Shape& shape) : want(shape), bound(shape), got(shape) {}
+  void add(const Tensor<double>& w, const Tensor<double>& b, const Tensor<float>& g) {
+    std::ranges::copy(w.values(), want.values().begin() + filled);
+    std::ranges::copy(b.values(), bound.values().begin() + filled);
+    std::ranges::copy(g.values(), got.values().begin() + filled);
+    filled += g.size();
+  }
+};
+
+void add_errors(const Stacked& rows, ElementType type, const std::string& prefix,
+                const std::vector<ErrorMetric>& metrics, std::vector<Measurement>& errors) {
+  const ErrorProfile profile = error_profile(rows.want, rows.got, type, &rows.bound);
+  for (const ErrorMetric& metric : metrics) {
+    const auto found =
+        std::ranges::find(profile.measurements, metric.of_profile, &Measurement::name);
+    if (found == profile.measurements.end()) continue;
+    std::string name = metric.name;
+    errors.push_back({name.insert(name.find('.') + 1, prefix), found->value, found->unit});
+  }
+}
+
+}  // namespace
 
 OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
                                const std::vector<ErrorMetric>& errors, DevicesOfThread& devices) {
@@ -26,6 +60,39 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
   result.measured.errors = row_errors(sampled, small.element_type, errors);
   result.error_problem = to_string(small);
   return result;
+}
+
+std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
+                                    const std::vector<ErrorMetric>& metrics) {
+  if (rows.rows.empty()) return {};
+  const auto count = static_cast<std::int64_t>(rows.rows.size());
+  const Shape one = rows.rows.front().got[forward::o].shape();
+  Stacked o({1, 1, count, one[3]}), lse({1, 1, count, 1});
+  for (const SampledRows::Row& row : rows.rows) {
+    o.add(row.answer[forward::o].value, row.answer[forward::o].bound, row.got[forward::o]);
+    lse.add(row.answer[forward::lse].value, row.answer[forward::lse].bound, row.got[forward::lse]);
+  }
+  std::vector<Measurement> errors;
+  add_errors(o, type, "", metrics, errors);
+  add_errors(lse, ElementType::fp32, "lse_", metrics, errors);
+  return errors;
+}
+
+Problem problem_for_errors(const Problem& problem) {
+  constexpr std::int64_t most_pairs = std::int64_t{1} << 16, most_len = 256;
+  const auto pairs = [](const Problem& p) {
+    return static_cast<double>(p.batch * p.query_heads) * static_cast<double>(p.query_len) *
+           static_cast<double>(p.key_len);
+  };
+  Problem small = problem;
+  if (pairs(small) <= most_pairs) return small;
+  if (small.length_seed == 0 && small.padding_seed == 0) small.batch = 1;
+  small.query_heads /= small.kv_heads;
+  small.kv_heads = 1;
+  if (pairs(small) <= most_pairs) return small;
+  small.query_len = std::min(small.query_len, most_len);
+  small.key_len = std::min(small.key_len, most_len);
+  return small;
 }
 
 }  // namespace attest

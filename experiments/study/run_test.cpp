@@ -7,7 +7,7 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/records/metric.hpp"
-#include "core/run/library_note.hpp"
+#include "core/run/kernel.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/timing/median_interval.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "gpu/arithmetic/wgmma_arithmetic.hpp"
+#include "gpu/arithmetic/arithmetic_kernels.hpp"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/shared_address.cuh"
 #include "gpu/primitives/warpgroup.cuh"

@@ -1,5 +1,3 @@
-#include "gpu/arithmetic/wgmma_arithmetic.hpp"
-
 #include <array>
 #include <bit>
 #include <span>

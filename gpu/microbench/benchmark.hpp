@@ -6,9 +6,18 @@
 #include <vector>
 
 #include "core/records/record.hpp"
-#include "gpu/microbench/reading.hpp"
 
 namespace attest::microbench {
+
+/// One number: the median over `launches` of a kernel, and the lowest and the highest of them.
+struct Reading {
+  std::string name;  ///< within its benchmark
+  double median = 0;
+  std::string unit;
+  double lowest = 0, highest = 0;
+  int launches = 0;
+  double sm_clock_mhz = 0;  ///< clock64 over globaltimer inside the kernels, median of the launches
+};
 
 /// A question about the hardware, and the program that answers it on device 0.
 struct Benchmark {
@@ -30,5 +39,15 @@ struct Benchmark {
 /// One of our records for a person: `| benchmark | reading | median unit | sm_clock MHz |` with
 /// four digits. Throws InvalidInput for another kind of record.
 [[nodiscard]] std::string table_row(const Record& record);
+
+// The benchmarks of microbench.cpp, each in the file of its name.
+
+std::vector<Reading> instruction_rates();
+std::vector<Reading> softmax_rates();
+std::vector<Reading> lazy_rescale();
+std::vector<Reading> wgmma_peak();
+std::vector<Reading> wgmma_beside();
+std::vector<Reading> mainloop_orders();
+std::vector<Reading> l2_bandwidth();
 
 }  // namespace attest::microbench

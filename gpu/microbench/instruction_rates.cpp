@@ -1,4 +1,4 @@
-#include "gpu/microbench/benchmarks.hpp"
+#include "gpu/microbench/benchmark.hpp"
 #include "gpu/microbench/kernels.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "gpu/microbench/benchmarks.hpp"
+#include "gpu/microbench/benchmark.hpp"
 #include "gpu/microbench/bf16_values.hpp"
 #include "gpu/microbench/kernels.hpp"
 #include "gpu/runtime/tensor_map.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "gpu/microbench/benchmarks.hpp"
+#include "gpu/microbench/benchmark.hpp"
 #include "gpu/microbench/bf16_values.hpp"
 #include "gpu/microbench/kernels.hpp"
 

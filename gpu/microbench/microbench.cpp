@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "gpu/microbench/benchmark.hpp"
-#include "gpu/microbench/benchmarks.hpp"
 #include "gpu/runtime/device_info.hpp"
 
 namespace attest::microbench {

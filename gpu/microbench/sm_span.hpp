@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/microbench/reading.hpp"
+#include "gpu/microbench/benchmark.hpp"
 
 namespace attest::microbench {
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "gpu/microbench/benchmarks.hpp"
+#include "gpu/microbench/benchmark.hpp"
 #include "gpu/microbench/kernels.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 

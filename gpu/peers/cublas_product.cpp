@@ -1,12 +1,11 @@
-#include "gpu/peers/cublas_product.hpp"
-
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/run/library_note.hpp"
+#include "core/run/kernel.hpp"
+#include "gpu/peers/cublas_standard.hpp"
 #include "gpu/runtime/shared_library.hpp"
 
 namespace attest {

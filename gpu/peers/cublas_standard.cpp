@@ -14,6 +14,8 @@
 //                 odd sizes, by fused multiply-adds; 4 products a step at F = 25 cost more than any
 //                 of the three.
 //   softmax       ours: expf, one IEEE division a weight.
+#include "gpu/peers/cublas_standard.hpp"
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -23,8 +25,6 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/peers/cublas_product.hpp"
-#include "gpu/peers/standard_softmax.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {

@@ -8,9 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
-#include "core/run/library_note.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/peers/cudnn_library.hpp"
 #include "gpu/peers/cudnn_sdpa_plan.hpp"
 #include "gpu/peers/fused_precision.hpp"
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 
 namespace attest {
-
 /// One plan of cuDNN's scaled dot product attention, built for a problem and the strides of its
 /// tensors. Nothing of cuDNN shows through: its headers cost 20 s to compile and stay in one file.
 class CudnnSdpaPlan {
@@ -19,5 +19,13 @@ class CudnnSdpaPlan {
   /// Enqueues O and LSE in `stream` (a cudaStream_t). Throws KernelError.
   virtual void run(const ForwardArguments& arguments, void* stream) = 0;
 };
+
+/// Empty when the cuDNN library could be opened; otherwise one line that says where it was looked
+/// for. Opens it on the first call: $ATTEST_CUDNN (a file), then the loader's path, the CUDA
+/// toolkit and the site-packages of Python, where PyTorch brings it along.
+[[nodiscard]] const std::string& why_no_cudnn();
+
+/// `cuDNN 9.19.0`. Throws MachineError where it is missing.
+[[nodiscard]] const std::string& cudnn_version();
 
 }  // namespace attest

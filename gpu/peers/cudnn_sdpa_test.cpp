@@ -7,7 +7,7 @@
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "gpu/peers/cudnn_library.hpp"
+#include "gpu/peers/cudnn_sdpa_plan.hpp"
 
 namespace attest {
 namespace {

@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "core/operations/forward_arguments.hpp"
-#include "gpu/peers/standard_softmax.hpp"
+#include "gpu/peers/cublas_standard.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 

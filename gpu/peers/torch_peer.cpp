@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/operations/forward_arguments.hpp"
-#include "core/run/library_note.hpp"
+#include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/runtime/compiled_kernels_test.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/test_device.hpp"
+#include "gpu/runtime/test_kernels.hpp"
 
 // This program has the machine code of the runtime's kernels; no GPU is needed to read it.
 namespace attest {

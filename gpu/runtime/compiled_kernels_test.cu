@@ -1,4 +1,4 @@
-#include "gpu/runtime/compiled_kernels_test.hpp"
+#include "gpu/runtime/test_kernels.hpp"
 
 namespace attest {
 namespace {

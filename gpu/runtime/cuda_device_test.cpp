@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/runtime/launch.hpp"
-#include "gpu/runtime/launch_test.hpp"
 #include "gpu/runtime/test_device.hpp"
+#include "gpu/runtime/test_kernels.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "gpu/runtime/launch_test.hpp"
-
 #include <gtest/gtest.h>
 
 #include <exception>
@@ -9,6 +7,7 @@
 
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/test_device.hpp"
+#include "gpu/runtime/test_kernels.hpp"
 
 namespace attest {
 namespace {

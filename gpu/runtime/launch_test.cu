@@ -1,5 +1,5 @@
 #include "gpu/runtime/launch.hpp"
-#include "gpu/runtime/launch_test.hpp"
+#include "gpu/runtime/test_kernels.hpp"
 
 namespace attest {
 namespace {

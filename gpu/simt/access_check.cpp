@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/launch_tracer.hpp"
-#include "gpu/simt/report.hpp"
 
 namespace attest::simt {
 namespace {

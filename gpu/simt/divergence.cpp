@@ -4,7 +4,6 @@
 
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
-#include "gpu/simt/report.hpp"
 #include "gpu/simt/symbols.hpp"
 
 namespace attest::simt {

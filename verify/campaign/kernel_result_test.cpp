@@ -6,7 +6,6 @@
 
 #include "core/base/json.hpp"
 #include "core/run/registry.hpp"
-#include "verify/campaign/shortfall.hpp"
 #include "verify/cases/claimed.hpp"
 #include "verify/cases/generators.hpp"
 

@@ -2,7 +2,7 @@
 #include <rapidcheck.h>
 
 #include "core/operations/combine.hpp"
-#include "verify/cases/own_fields.hpp"
+#include "verify/cases/plain.hpp"
 
 namespace attest {
 namespace {

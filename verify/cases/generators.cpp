@@ -17,7 +17,7 @@
 #include "core/run/registry.hpp"
 #include "verify/cases/extras.hpp"
 #include "verify/cases/heavy_tail.hpp"
-#include "verify/cases/own_fields.hpp"
+#include "verify/cases/plain.hpp"
 #include "verify/cases/rounding.hpp"
 #include "verify/cases/shrinking.hpp"
 

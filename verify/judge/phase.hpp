@@ -5,8 +5,9 @@
 #include <chrono>
 #include <string_view>
 
-namespace attest {
+#include "core/run/kernel.hpp"
 
+namespace attest {
 /// What is being done about a case.
 enum class Phase {
   draw,       ///< Problem, Plan, layouts and seeds
@@ -84,5 +85,11 @@ class InPhase {
   PhaseClock& clock_;
   Phase before_;
 };
+
+/// The same kernel, whose answers about itself (what it supports, its plans, roundings and scratch
+/// memory) count as Phase::ask of `clock`: whoever reads the clock's note after a crash knows which
+/// function it was. They leave the floating-point mode of the caller as it was. The clock outlives
+/// the kernel.
+[[nodiscard]] KernelInfo watched_kernel(KernelInfo kernel, PhaseClock& clock);
 
 }  // namespace attest

@@ -14,7 +14,6 @@
 #include "cpu_reference/forward/reference_f64.hpp"
 #include "verify/judge/phase.hpp"
 #include "verify/judge/statistics.hpp"
-#include "verify/judge/watched_kernel.hpp"
 
 namespace attest {
 

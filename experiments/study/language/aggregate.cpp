@@ -1,5 +1,3 @@
-#include "experiments/study/language/aggregate.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "experiments/study/language/evaluate.hpp"
 #include "experiments/study/language/vocabulary.hpp"
 
 namespace attest {

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "experiments/study/language/aggregate.hpp"
-
 namespace attest {
 namespace {
 

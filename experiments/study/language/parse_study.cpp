@@ -8,7 +8,6 @@
 #include "core/run/registry.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/read_axes.hpp"
-#include "experiments/study/language/read_parts.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/spec.hpp"
 #include "experiments/study/language/study_names.hpp"

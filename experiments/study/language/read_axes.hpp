@@ -1,14 +1,15 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/study_axes.hpp"
 #include "experiments/study/language/vocabulary.hpp"
 #include "experiments/study/language/yaml_tree.hpp"
 
 namespace attest {
-
 // Values of the keys `problem`, `plan` and `inputs`, whose shapes were checked.
 
 /// One grid for a map, several for a list of maps. Values are put into one form: `064` is `64`, the
@@ -22,5 +23,24 @@ namespace attest {
                                                        const Vocabulary& vocabulary, Scope scope,
                                                        bool wants_truth,
                                                        std::vector<StudyError>& errors);
+
+// Values of keys that have parts, whose shapes were checked. What is wrong is left out.
+
+/// A value, or each of a list.
+[[nodiscard]] std::vector<const YamlNode*> items_of(const YamlNode& node);
+/// Number of a value whose form was checked; times in milliseconds.
+[[nodiscard]] double number_of(const YamlNode& node);
+
+[[nodiscard]] std::vector<Baseline> read_baselines(const YamlNode& node,
+                                                   std::vector<StudyError>& errors);
+[[nodiscard]] Sampling read_sampling(const YamlNode& node, bool has_time_budget,
+                                     std::vector<StudyError>& errors);
+[[nodiscard]] std::vector<Expectation> read_expectations(const YamlNode& node,
+                                                         const std::vector<Baseline>& baselines,
+                                                         const StudyAxes& axes,
+                                                         std::vector<StudyError>& errors);
+/// `spec`: as far as it is read; plots need some of its measurements.
+[[nodiscard]] std::vector<Plot> read_plots(const YamlNode& node, const StudySpec& spec,
+                                           const StudyAxes& axes, std::vector<StudyError>& errors);
 
 }  // namespace attest

@@ -1,5 +1,3 @@
-#include "experiments/study/language/read_parts.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

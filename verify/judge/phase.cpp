@@ -1,4 +1,4 @@
-#include "verify/judge/watched_kernel.hpp"
+#include "verify/judge/phase.hpp"
 
 #include <functional>
 #include <utility>
