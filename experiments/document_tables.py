@@ -6,10 +6,14 @@ A table's records are files of results/; LookupError names one that is missing.
 import json
 import pathlib
 import re
+import sys
 
 import false_alarms
 import hardware_check
-from records import counters_by_run, geometric_mean, read, values
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "notebooks"))
+from attest_book.records import json_lines, read, sizes  # noqa: E402
+from attest_book.statistics import geometric_mean  # noqa: E402
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 INPUTS = {"normal": "N(0, 1)", "outliers": "FlashAttention-3's outliers", "real": "real activations"}
@@ -39,7 +43,7 @@ def one(found, what):
 
 def found(name, **labels):
     """Measurements of the one record of results/NAME whose labels are these."""
-    return values(one([r for r in read(RESULTS / name) if labels.items() <= r["labels"].items()], f"{labels} in results/{name}"))
+    return one([r for r in read(RESULTS / name) if labels.items() <= r.labels.items()], f"{labels} in results/{name}").values
 
 
 class Study:
@@ -47,8 +51,8 @@ class Study:
 
     def __init__(self, name):
         self.name = name
-        self.rows = [(r["labels"], values(r)) for r in read(RESULTS / f"h200/studies/{name}/records.jsonl")
-                     if r["kind"] == "study" and r["verdict"] == "passed"]
+        self.rows = [(r.labels, r.values) for r in read(RESULTS / f"h200/studies/{name}/records.jsonl")
+                     if r.kind == "study" and r.verdict == "passed"]
 
     def all(self, contender, *parts):
         """[measurements] of a contender at problems, and with Plans, that have all of `parts` as words."""
@@ -95,8 +99,8 @@ def speeds_on_the_grid(kernel):
     """{(dim, mask, peer): speeds over it} on the 36 bf16 shapes of FlashAttention-3's grid."""
     ratios = {}
     for labels, row in Study("forward_grid").rows:
-        query_heads, key_heads = re.search(r"\bh(\d+)/(\d+)\b", labels["problem"]).groups()
-        if labels["contender"] != kernel or "bf16" not in labels["problem"] or query_heads != key_heads or "lengths" in labels["problem"]:
+        has_groups = sizes(labels["problem"])["h"] != sizes(labels["problem"])["kv"]
+        if labels["contender"] != kernel or "bf16" not in labels["problem"] or has_groups or "lengths" in labels["problem"]:
             continue
         for peer in PEERS:
             place = labels["axis.problem.head_dim"], MASKS[labels["axis.problem.mask"]], peer
@@ -209,8 +213,8 @@ def fa3_counters():
     """fa3_wgmma beside cuDNN's kernel, as CUPTI counted them."""
     runs = {}
     for record in read(RESULTS / "h200/counters_fa3_wgmma.jsonl"):
-        if record["labels"]["source"] == "cupti":
-            runs.setdefault(record["labels"]["shape"], {})[record["labels"]["contender"]] = values(record)
+        if record.labels["source"] == "cupti":
+            runs.setdefault(record.labels["shape"], {})[record.labels["contender"]] = record.values
     columns = [("tensor pipe active", "tensor_active", 1, "{:.1f} %"), ("L2 hits", "l2_hit_rate", 1, "{:.1f} %"),
                ("DRAM read", "dram_read_bytes", 1e-9, "{:.2f} GB"), ("warps at a barrier", "stall_barrier", 1, "{:.1f} %")]
     rows = [("shape", *(f"{title}: ours, cuDNN's" for title, *_ in columns))]
@@ -224,8 +228,8 @@ def fa3_counters():
 @table
 def predictions():
     """How far `attest explain` is from the counters of the launches that were counted."""
-    runs = counters_by_run(read(RESULTS / "h200/counters.jsonl"))
-    explanations = read(RESULTS / "h200/hardware_check.jsonl")
+    runs = hardware_check.counters_by_run(read(RESULTS / "h200/counters.jsonl"))
+    explanations = json_lines(RESULTS / "h200/hardware_check.jsonl")
     rows = [(f"{len(explanations)} launches, H200", "predicted exactly", "median deviation", "largest deviation")]
     for quantity, title in (("registers", "registers"), ("global_load_sectors", "sectors of global loads"), ("shared_load_passes", "passes of shared loads"),
                             ("dram", "DRAM bytes"), ("l2_hit", "L2 hits, points")):
@@ -248,15 +252,15 @@ def studies():
     rows = [("study", "question", "points timed, skipped, left out or refused", "expectations", "commit")]
     for folder in sorted((RESULTS / "h200/studies").iterdir()):
         records = [record for path in sorted(folder.glob("records*.jsonl")) for record in read(path)]
-        summary = next(r for r in records if r["kind"] == "study_summary")
-        last = {r["labels"]["point"]: r for r in records if r["kind"] == "study" and r["labels"].get("role") == "point"}
-        timed_points = sum(r["verdict"] == "passed" for r in last.values())
-        skipped = sum(r["labels"].get("skipped_by") in ("kernel", "constraint") for r in last.values())
-        answers = {r["labels"]["that"]: r["labels"]["answer"] for r in records if r["kind"] == "study_answer"}
+        summary = next(r for r in records if r.kind == "study_summary")
+        last = {r.labels["point"]: r for r in records if r.kind == "study" and r.labels.get("role") == "point"}
+        timed_points = sum(r.verdict == "passed" for r in last.values())
+        skipped = sum(r.labels.get("skipped_by") in ("kernel", "constraint") for r in last.values())
+        answers = {r.labels["that"]: r.labels["answer"] for r in records if r.kind == "study_answer"}
         counts = ", ".join(f"{n} {answer}" for answer in ("holds", "refuted", "undecided", "no_results")
                            if (n := sum(a == answer for a in answers.values())))
-        rows.append((f"[{folder.name}](../studies/{folder.name}.yaml)", summary["labels"]["question"],
-                     f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked", summary["provenance"]["commit"][:7]))
+        rows.append((f"[{folder.name}](../studies/{folder.name}.yaml)", summary.labels["question"],
+                     f"{timed_points}, {skipped}, {len(last) - timed_points - skipped}", counts or "none asked", summary.provenance["commit"][:7]))
     return markdown(*rows)
 
 
@@ -264,7 +268,7 @@ def studies():
 
 @table
 def errors_by_precision():
-    labels = {record["labels"]["inputs"] for record in read(RESULTS / "h200/errors.jsonl")}
+    labels = {record.labels["inputs"] for record in read(RESULTS / "h200/errors.jsonl")}
     rows = [("RMSE of O, N 512, D 64; largest error over bound", *INPUTS.values())]
     for element_type, kernel in (("fp32", "k7_shuffled_rows"), ("fp16", "fa2_mma"), ("bf16", "fa2_mma")):
         cells = []
@@ -280,8 +284,8 @@ def errors_by_precision():
 @table
 def tf32_errors():
     def cell(name, contender, plan, inputs):
-        row = next(values(r) for r in read(RESULTS / name) if plan in r["labels"]["plan"]
-                   and (r["labels"]["contender"], r["labels"]["inputs"], r["labels"]["tensor"]) == (contender, inputs, "O"))
+        row = next(r.values for r in read(RESULTS / name) if plan in r.labels["plan"]
+                   and (r.labels["contender"], r.labels["inputs"], r.labels["tensor"]) == (contender, inputs, "O"))
         over = float(row["error_over_bound_max"])
         return f"{scientific(row['rmse'])}, {over:.3f}" if over < 0.1 else f"{scientific(row['rmse'])}, {over:.2f}"
 
@@ -296,9 +300,9 @@ def tf32_errors():
 # Campaigns
 
 def verdict_of(record):
-    of, labels = values(record), record["labels"]
-    if record["verdict"] != "passed":
-        return f"**{record['verdict']}** after {of['cases']:.0f} cases, `{labels['law']}`: {labels['what']}"
+    of, labels = record.values, record.labels
+    if record.verdict != "passed":
+        return f"**{record.verdict}** after {of['cases']:.0f} cases, `{labels['law']}`: {labels['what']}"
     return (f"passed {of['cases']:,.0f} cases; O/bound {of['worst_o_error_over_bound']:.3f}, LSE/bound {of['worst_lse_error_over_bound']:.3f}, "
             f"{of['vacuous_cases']:.0f} vacuous")
 
@@ -313,15 +317,15 @@ def cudnn_campaigns():
 
 @table
 def peer_campaigns():
-    of = {record["labels"]["kernel"]: record
+    of = {record.labels["kernel"]: record
           for name in ("verify_peers", "verify_flash_attention_3") for record in read(RESULTS / f"h200/{name}.jsonl")}
     kernels = ("torch_flash", "flash_attention_3", "torch_efficient", "torch_cudnn", "triton_flash", "cublas_standard", "cublas_standard_tf32", "torch_math")
     return markdown(("kernel", "commit", "result"),
-                    *((f"`{kernel}`", of[kernel]["provenance"]["commit"][:7], verdict_of(of[kernel])) for kernel in kernels))
+                    *((f"`{kernel}`", of[kernel].provenance["commit"][:7], verdict_of(of[kernel])) for kernel in kernels))
 
 
 def is_alarm(record):
-    return record["verdict"] != "passed" and record["labels"]["expected"] != "yes"
+    return record.verdict != "passed" and record.labels["expected"] != "yes"
 
 
 @table
@@ -342,11 +346,11 @@ def campaigns():
     rows = [("what", "cases, kernels", "alarms", "took", "machine", "command, record")]
     for what, (name, command) in of.items():
         records = read(RESULTS / f"{name}.jsonl")
-        seconds = sum({values(r)["campaign_time"] for r in records})
-        device = next((r["provenance"]["device"].split(",")[0] for r in records if r["provenance"]["device"].startswith("NVIDIA")), "")
-        rows.append((what, f"{sum(int(values(r)['cases']) for r in records):,}, {len({r['labels']['kernel'] for r in records})}",
+        seconds = sum({r.values["campaign_time"] for r in records})
+        device = next((r.provenance["device"].split(",")[0] for r in records if r.provenance["device"].startswith("NVIDIA")), "")
+        rows.append((what, f"{sum(int(r.values['cases']) for r in records):,}, {len({r.labels['kernel'] for r in records})}",
                      str(sum(map(is_alarm, records))), f"{seconds // 60:.0f} min {seconds % 60:02.0f} s",
-                     device or records[0]["provenance"]["host"], f"`{command}`, `{name}.jsonl`"))
+                     device or records[0].provenance["host"], f"`{command}`, `{name}.jsonl`"))
     return markdown(*rows)
 
 
@@ -369,7 +373,7 @@ def default_campaign():
 def require_printed(printed, records):
     """LookupError where the printed rows {kernel: line} are of another run than the records."""
     for record in records:
-        name, of = record["labels"]["kernel"], values(record)
+        name, of = record.labels["kernel"], record.values
         cells = printed.get(name, "").split()
         is_row = len(cells) > 8 and int(cells[2]) == of["cases"] and int(cells[8]) == of["vacuous_cases"]
         if not is_row or cells[6] not in ("-", f"{of['worst_o_error_over_bound']:.3f}"):

@@ -19,20 +19,20 @@ import pathlib
 import re
 import sys
 
-import errors_report
-import fp32_errors_report
 import hardware_check
-from document_tables import RESULTS, TABLES
+from document_tables import RESULTS, TABLES  # finds attest_book too
+
+from attest_book import error_tables
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("*.md", "*/README.md", "*/*/README.md", "*/*/*/README.md", "experiments/results/*.md")
 MARK = re.compile(r"^<!-- table: (\S+) -->\n(.*?)<!-- end of table -->$", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- table:", re.MULTILINE)
 REPORTS = {
-    "h200/errors.md": lambda: errors_report.report([RESULTS / "h200/errors.jsonl"]),
-    "h200/errors_torch.md": lambda: errors_report.report([RESULTS / "h200/errors_torch.jsonl"]),
-    "h200/errors_fp32.md": lambda: fp32_errors_report.report([RESULTS / "h200/errors_fp32.jsonl"]),
-    "xeon-2core/errors.md": lambda: errors_report.report([RESULTS / "xeon-2core/errors.jsonl"]),
+    "h200/errors.md": lambda: error_tables.report([RESULTS / "h200/errors.jsonl"]),
+    "h200/errors_torch.md": lambda: error_tables.report([RESULTS / "h200/errors_torch.jsonl"]),
+    "h200/errors_fp32.md": lambda: error_tables.fp32_report([RESULTS / "h200/errors_fp32.jsonl"]),
+    "xeon-2core/errors.md": lambda: error_tables.report([RESULTS / "xeon-2core/errors.jsonl"]),
     "h200/hardware_check.md": lambda: hardware_check.report(RESULTS / "h200/counters.jsonl", RESULTS / "h200/hardware_check.jsonl"),
 }
 

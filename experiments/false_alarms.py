@@ -14,7 +14,8 @@ import pathlib
 import subprocess
 import sys
 
-from records import read, values
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "notebooks"))
+from attest_book.records import read, record_of  # noqa: E402
 
 LAYERS = ("exact", "bound", "statistics", "no answer")  # no answer: crashed or timed out
 
@@ -40,25 +41,25 @@ def upper_rate(alarms, cases):
 
 
 def is_negative_control(record):
-    return record["verdict"] != "passed" and record["labels"]["expected"] == "yes"
+    return record.verdict != "passed" and record.labels["expected"] == "yes"
 
 
 def layer_of(record):
-    return record["labels"].get("layer", "no answer") if record["verdict"] == "failed" else "no answer"
+    return record.labels.get("layer", "no answer") if record.verdict == "failed" else "no answer"
 
 
 def summed(records, seeds):
-    """Records of many campaigns as one a kernel and executor."""
+    """Records of many campaigns as one a kernel and executor, as JSON objects."""
     sums = {}
     for record in records:
-        if record["kind"] != "verify" or is_negative_control(record):
+        if record.kind != "verify" or is_negative_control(record):
             continue
-        of, key = values(record), (record["labels"]["kernel"], record["labels"]["executor"])
+        of, key = record.values, (record.labels["kernel"], record.labels["executor"])
         row = sums.setdefault(key, {"cases": 0.0, "vacuous_cases": 0.0, **{f"alarms.{layer}": 0.0 for layer in LAYERS},
-                                    "provenance": record["provenance"]})
+                                    "provenance": record.provenance})
         row["cases"] += of["cases"]
         row["vacuous_cases"] += of["vacuous_cases"]
-        if record["verdict"] in ("failed", "crashed", "timed_out"):
+        if record.verdict in ("failed", "crashed", "timed_out"):
             row[f"alarms.{layer_of(record)}"] += 1
     return [{"schema": 1, "kind": "false_alarms", "case": None, "verdict": "",
              "labels": {"kernel": kernel, "executor": executor, "seeds": seeds},
@@ -68,7 +69,7 @@ def summed(records, seeds):
 
 def totals(records):
     """Judged cases in which something was decided, and alarms by layer."""
-    of = [values(record) for record in records]
+    of = [record.values for record in records]
     return (int(sum(row["cases"] - row["vacuous_cases"] for row in of)),
             {layer: int(sum(row[f"alarms.{layer}"] for row in of)) for layer in LAYERS})
 
@@ -98,7 +99,7 @@ def main():
         records += read(out / "verify.jsonl")
         lines = summed(records, f"{options.seeds.partition('-')[0]}-{seed}")
         options.record.write_text("".join(json.dumps(line) + "\n" for line in lines))  # so far: it may be stopped
-        cases, alarms = totals(lines)
+        cases, alarms = totals(record_of(line, "a sum") for line in lines)
         print(f"seed {seed}: {cases} cases so far, alarms {alarms}", flush=True)
     for layer, count in alarms.items():
         print(f"{layer}: {count} alarms in {cases} cases, rate at most {upper_rate(count, cases):.2g}")

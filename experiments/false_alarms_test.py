@@ -4,12 +4,17 @@ import unittest
 
 import false_alarms
 
+from attest_book.records import PROVENANCE_KEYS, Record, record_of
+
+PROVENANCE = {name: kind() for name, kind in PROVENANCE_KEYS.items()}
+
 
 def record(kernel, verdict="passed", cases=10.0, vacuous=1.0, expected=None, **labels):
     """One of attest verify."""
     expected = expected or ("yes" if verdict == "passed" else "no")
-    return {"kind": "verify", "verdict": verdict, "labels": {"kernel": kernel, "executor": "cpu", "expected": expected, **labels},
-            "measurements": [{"name": "cases", "value": cases}, {"name": "vacuous_cases", "value": vacuous}], "provenance": {}}
+    values = {"cases": cases, "vacuous_cases": vacuous}
+    return Record("verify", None, verdict, {"kernel": kernel, "executor": "cpu", "expected": expected, **labels}, values,
+                  dict.fromkeys(values, "1"), PROVENANCE, "here")
 
 
 class FalseAlarms(unittest.TestCase):
@@ -24,7 +29,7 @@ class FalseAlarms(unittest.TestCase):
         rows = false_alarms.summed([record("a"), record("a", "failed", 4.0, 0.0, layer="bound"), record("b", "crashed"),
                                     record("b", "inconclusive")], "1-2")
         self.assertEqual([row["labels"]["kernel"] for row in rows], ["a", "b"])
-        self.assertEqual(false_alarms.totals(rows),
+        self.assertEqual(false_alarms.totals(record_of(row, "here") for row in rows),
                          (9 + 4 + 9 + 9, {"exact": 0, "bound": 1, "statistics": 0, "no answer": 1}))
 
     def test_a_negative_control_that_is_killed_is_neither_a_case_nor_an_alarm(self):

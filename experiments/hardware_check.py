@@ -12,7 +12,27 @@ import pathlib
 import subprocess
 import sys
 
-from records import counters_by_run, read
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "notebooks"))
+from attest_book.records import json_lines, read  # noqa: E402
+
+# Of a run of several launches these are those of the longest one; other counters are sums.
+OF_LONGEST = ("achieved_occupancy", "occupancy_limit", "registers", "shared_per_block", "blocks", "threads")
+
+
+def counters_by_run(records):
+    """{(shape, kernel, plan): counters}, from records of counters, one a launch."""
+    runs, longest = {}, {}
+    for record in records:
+        labels, found = record.labels, record.values
+        key = (labels["shape"], labels["contender"], labels["plan"])
+        run = runs.setdefault(key, {})
+        for name, value in found.items():
+            if name not in OF_LONGEST:
+                run[name] = run.get(name, 0.0) + value
+        if found["duration_under_profiler"] > longest.get(key, -1.0):
+            longest[key] = found["duration_under_profiler"]
+            run.update({name: found[name] for name in OF_LONGEST if name in found})
+    return runs
 
 
 def explained(attest, shape, kernel, plan):
@@ -74,7 +94,7 @@ def cell(values, name, scale, pattern):
 def report(counters_path, explanations_path):
     """The table of two record files, as Markdown: what was counted, and what was said of each of its runs, in the same order."""
     records = read(counters_path)
-    explanations = read(explanations_path)
+    explanations = json_lines(explanations_path)
     rows = {}
     for ((shape, kernel, plan), run), explanation in zip(counters_by_run(records).items(), explanations, strict=True):
         if explanation["kernel"] != kernel:
@@ -82,7 +102,7 @@ def report(counters_path, explanations_path):
         expected, found = predicted(explanation), measured(run)
         row = [f"`{kernel}` {plan}"] + [f"{cell(expected, n, s, p)} \\| {cell(found, n, s, p)}" for n, _, s, p in COLUMNS]
         rows.setdefault(shape, []).append("| " + " | ".join(row) + " |")
-    where = records[0]["provenance"]
+    where = records[0].provenance
     text = ["# Predicted and measured\n\n"
             f"In each cell: what `attest explain` says without a GPU, then what ncu read on the GPU. {where['device']}; commit "
             f"{where['commit']}, {where['date'][:10]}.\nCounted by Nsight Compute, held against predictions by `hardware_check.py`. Shared loads are "

@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

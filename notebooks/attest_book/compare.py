@@ -7,7 +7,7 @@ import pandas
 
 from attest_book import charts
 from attest_book.charts import number_text
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 from attest_book.page import Page
 from attest_book.records import provenance_line
 from attest_book.statistics import geometric_mean, ratio_interval, side

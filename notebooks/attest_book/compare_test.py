@@ -4,7 +4,7 @@ import math
 import unittest
 
 from attest_book import compare, made_up_study, statistics
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 from attest_book.study_test import InFolder
 
 
@@ -93,6 +93,12 @@ class Statistics(unittest.TestCase):
     def test_what_is_not_a_number_is_on_no_side(self):
         self.assertEqual([statistics.side(*ends) for ends in ((1.1, 1.2), (0.8, 0.9), (0.9, 1.1), (1.0, 1.0), (math.nan, math.nan))],
                          [1, -1, 0, 0, 0])
+
+
+class GeometricMean(unittest.TestCase):
+    def test_a_ratio_and_its_inverse_cancel(self):
+        self.assertEqual(statistics.geometric_mean([2.0, 0.5]), 1.0)
+        self.assertEqual(statistics.geometric_mean([4.0]), 4.0)
 
 
 if __name__ == "__main__":

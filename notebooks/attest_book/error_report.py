@@ -4,7 +4,7 @@ import math
 
 import altair
 
-from attest_book import error_grid, errors, records
+from attest_book import errors, records
 from attest_book.charts import small_text
 from attest_book.page import Page
 from attest_book.tables import in_one_line
@@ -162,7 +162,7 @@ def page(measured, left_out, title):
                        "RMSE by row and column of O, all heads and data sets together.")
     if axes := grid_axes(tables):
         made.heading("Every measure along every axis")
-        made.chart(error_grid.grid(axes), "A row a measure, a column an axis. Bias: the mean error over its standard error; outward: counted away from zero. Error / bound above 1 is a violation.")
+        made.chart(errors.measures_grid(axes), "A row a measure, a column an axis. Bias: the mean error over its standard error; outward: counted away from zero. Error / bound above 1 is a violation.")
     made.heading("All figures")
     add_table(made, measured)
     for axis, reason in left_out.items():

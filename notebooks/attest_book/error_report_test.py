@@ -14,8 +14,8 @@ from unittest import mock
 import pandas
 
 from attest_book import __main__ as command_line
-from attest_book import charts, error_grid, error_report, errors, measured_errors, records, tables
-from attest_book.error import BadInput
+from attest_book import charts, error_report, errors, measured_errors, records, tables
+from attest_book.records import BadInput
 
 FAMILY = "xeon-2core/errors_family.jsonl"
 # Stands for the program: notes its arguments, leaves out what is causal, writes a record otherwise.
@@ -75,9 +75,9 @@ class Looks(unittest.TestCase):
 
     def test_the_grid_of_measures_draws_each_measure_along_each_axis(self):
         table = errors.committed("xeon-2core/errors_length.jsonl")
-        spec = error_grid.grid({"length": ("length", table), "head dim": ("head_dim", errors.committed("xeon-2core/errors_head_dim.jsonl"))}).to_dict()
-        self.assertEqual([len(row["hconcat"]) for row in spec["vconcat"]], [2] * len(error_grid.MEASURES))
-        asked = {name.removeprefix("lse_") for name in error_grid.MEASURES}
+        spec = errors.measures_grid({"length": ("length", table), "head dim": ("head_dim", errors.committed("xeon-2core/errors_head_dim.jsonl"))}).to_dict()
+        self.assertEqual([len(row["hconcat"]) for row in spec["vconcat"]], [2] * len(errors.MEASURES))
+        asked = {name.removeprefix("lse_") for name in errors.MEASURES}
         self.assertLessEqual(asked, set(table.columns))
 
 

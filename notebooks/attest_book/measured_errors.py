@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from attest_book import records
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 
 PROBLEM = "h2 n512 d64"
 FAMILIES = ("normal", "outliers", "sink:8", "ties:1", "all_negative:200", "real")

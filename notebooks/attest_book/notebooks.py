@@ -12,7 +12,7 @@ from nbconvert import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
 
 from attest_book.charts import VEGA_LITE
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 from attest_book.page import chart_html, document
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1]

@@ -2,20 +2,21 @@
 
 import altair
 
-from attest_book import charts, study
+from attest_book import charts, errors, records, study
 from attest_book.records import RESULTS
 
 GRID = {"fa3_wgmma": "fa3_wgmma (ours)", "fa2_mma": "fa2_mma (ours)", "cudnn_sdpa": "cuDNN 9.19", "flash_attention_3": "FlashAttention-3",
         "torch_flash": "FlashAttention-2"}
+WIDE = 3  # maps side by side
 
 
 def grid(name="h200/studies/forward_grid"):
     """TFLOP/s by length, a panel for each head dim and mask: bf16, as many key heads as query heads."""
     rows = study.committed(name).timed()
-    heads = rows.problem.str.extract(r" h(\d+)/(\d+) ")
-    rows = rows[rows.problem.str.endswith("bf16") & (heads[0] == heads[1])].copy()
-    rows["length"] = rows.problem.str.extract(r" q(\d+) ")[0].astype(int)
-    rows["panel"] = "D " + rows.problem.str.extract(r" d(\d+) ")[0] + rows.problem.map(lambda text: ", causal" if "causal" in text else ", full")
+    sizes = rows.problem.map(records.sizes)
+    rows = rows[rows.problem.str.endswith("bf16") & sizes.map(lambda size: size["h"] == size["kv"])].copy()
+    rows["length"] = sizes.map(lambda size: size["q"])
+    rows["panel"] = sizes.map(lambda size: f"D {size['d']}") + rows.problem.map(lambda text: ", causal" if "causal" in text else ", full")
     rows["kernel"] = rows.contender.map(GRID)
     names, lengths = list(GRID.values()), sorted(rows.length.unique())
     base = altair.Chart().encode(
@@ -39,9 +40,23 @@ def ladder(name="h200/studies/ladder"):
     return (bars + base.mark_text(align="left", dx=3, fontSize=9).encode(text=altair.Text("rate:Q", format=".3g"))).properties(width=480, height=altair.Step(13))
 
 
+def map_title(labels):
+    mask = labels["problem"].split()[-2]
+    return f"{errors.precision_of(labels)}: {labels['inputs']}, {'no mask' if mask == 'none' else mask.replace('_', ' ')}"
+
+
+def error_maps(name="xeon-2core/errors_map.jsonl"):
+    """RMSE of O by row and column, of the records of `attest errors --map`."""
+    found = records.committed(name)
+    maps = [errors.map_chart(record, map_title(record.labels)) for record in found if record.kind == "error_map"]
+    rows = [altair.hconcat(*maps[first:first + WIDE]).resolve_scale(color="independent") for first in range(0, len(maps), WIDE)]
+    return altair.vconcat(*rows).properties(title="RMSE of O by row and column, each map with its own colours")
+
+
 def main():
     for name, picture in (("forward_grid", grid()), ("ladder", ladder())):
         picture.save(RESULTS / "h200/studies" / name / f"{name}.png", scale_factor=1.5)
+    error_maps().save(RESULTS / "xeon-2core/errors_map.png", scale_factor=1)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """What `attest explain` says without a GPU, beside what ncu counted on one."""
 
-import json
 import sys
 
 import pandas
 
-from attest_book.records import RESULTS, text_of
+from attest_book.records import RESULTS, json_lines, read
 
 sys.path.append(str(RESULTS.parent))  # the scripts that made these files know how to read them
 import hardware_check  # noqa: E402
-from records import counters_by_run  # noqa: E402
 
 UNITS = {"dram": "GB", "l2_hit": "%", "global_load_sectors": "M", "global_store_sectors": "M", "shared_load_requests": "M",
          "shared_load_passes": "M", "occupancy": "%", "registers": ""}
@@ -17,13 +15,12 @@ UNITS = {"dram": "GB", "l2_hit": "%", "global_load_sectors": "M", "global_store_
 
 def explanations(path="h200/hardware_check.jsonl"):
     """One a run, as `attest explain --json` printed them."""
-    return [json.loads(line) for line in text_of(RESULTS / path).splitlines()]
+    return json_lines(RESULTS / path)
 
 
 def runs(path="h200/counters.jsonl"):
     """[(shape, kernel, plan, counters)]: of a run of several launches the sums, in the order of explanations()."""
-    records = [json.loads(line) for line in text_of(RESULTS / path).splitlines()]
-    return [(*key, counters) for key, counters in counters_by_run(records).items()]
+    return [(*key, counters) for key, counters in hardware_check.counters_by_run(read(RESULTS / path)).items()]
 
 
 def table():

@@ -5,10 +5,7 @@ import gzip
 import json
 import math
 import pathlib
-
-import pandas
-
-from attest_book.error import BadInput
+import re
 
 SCHEMA = 1  # readers refuse any other: older code would misunderstand newer records
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "experiments" / "results"
@@ -18,6 +15,10 @@ MEASUREMENT_KEYS = {"name": str, "value": (int, float, str), "unit": str}
 PROVENANCE_KEYS = {"commit": str, "dirty": bool, "compiler": str, "cuda_compiler": str, "build_type": str, "sanitizers": str,
                    "host": str, "device": str, "date": str}
 NOT_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}  # JSON has none of them
+
+
+class BadInput(ValueError):
+    """The one exception that a user may see. One line: what is wrong, what was found, what is allowed, where. The command line ends with exit code 2."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +58,11 @@ def read(path):
     return records
 
 
+def json_lines(path):
+    """The JSON objects of a file that holds one a line and no records: what `attest explain --json` printed."""
+    return [json.loads(line) for line in text_of(path).splitlines()]
+
+
 def text_of(path):
     """The text of a file, or of FILE.gz where a large one is kept so."""
     packed = pathlib.Path(f"{path}.gz")
@@ -89,6 +95,16 @@ def record_of(found, where):
     return Record(found["kind"], found["case"], found["verdict"], found["labels"], values, units, found["provenance"], where)
 
 
+def sizes(problem):
+    """{"b": 4, "h": 16, "kv": 2, "q": 512, "k": 1024, "d": 128} of a problem's text: entries, query heads, key heads, queries, keys, head dim."""
+    found = {}
+    for letter, number, key_heads in re.findall(r"\b([bhnqkd])(\d+)(?:/(\d+))?\b", problem):
+        found |= {name: int(number) for name in {"n": "qk", "h": ("h", "kv")}.get(letter, letter)}
+        if key_heads:
+            found["kv"] = int(key_heads)
+    return found
+
+
 def number_of(value, where):
     if isinstance(value, str):
         if value not in NOT_NUMBERS:
@@ -114,6 +130,7 @@ def check_keys(found, wanted, where):
 def frame(records):
     """A table, one row a record: kind, verdict, labels and measurements by their names, `provenance.commit` and the like. A
     name that a record lacks is missing there. `frame.attrs["units"]` gives the unit of each measurement."""
+    import pandas  # the tools that make documents run without it
     rows, units = [], {}
     for record in records:
         for name, unit in record.units.items():

@@ -1,5 +1,6 @@
 """Records are read as strictly as core/records/record.cpp reads them."""
 
+import gzip
 import json
 import math
 import pathlib
@@ -7,7 +8,7 @@ import tempfile
 import unittest
 
 from attest_book import records
-from attest_book.error import BadInput
+from attest_book.records import BadInput
 
 PROVENANCE = {"commit": "abc", "dirty": False, "compiler": "c", "cuda_compiler": "", "build_type": "Release", "sanitizers": "",
               "host": "h", "device": "d", "date": "2026-11-22T00:00:00Z"}
@@ -64,9 +65,21 @@ class Read(unittest.TestCase):
             with self.subTest(text), self.assertRaisesRegex(BadInput, message):
                 read(text)
 
+    def test_a_file_that_is_packed_reads_like_one_that_is_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.jsonl"
+            pathlib.Path(f"{path}.gz").write_bytes(gzip.compress((line() + "\n").encode()))
+            self.assertEqual([record.values for record in records.read(path)], [{"time": 1.5}])
+
     def test_a_file_that_cannot_be_read_is_named(self):
         with self.assertRaisesRegex(BadInput, "nowhere.jsonl: cannot be read"):
             records.read("nowhere.jsonl")
+
+
+class Sizes(unittest.TestCase):
+    def test_sizes_are_those_of_the_text_and_of_no_other_word(self):
+        self.assertEqual(records.sizes("b8 h12 n4096 d64 none bf16 lengths1"), {"b": 8, "h": 12, "kv": 12, "q": 4096, "k": 4096, "d": 64})
+        self.assertEqual(records.sizes("b1 h4/2 q512 k1024 d128 causal_top_left fp32"), {"b": 1, "h": 4, "kv": 2, "q": 512, "k": 1024, "d": 128})
 
 
 class Frame(unittest.TestCase):

@@ -4,9 +4,8 @@ import altair
 import pandas
 
 from attest_book import charts
-from attest_book.study import is_better_high
 from attest_book.study_frontiers import floors, pareto, roofline
-from attest_book.study_points import TELLING, best_of, of_problem, others, said, with_series, with_values
+from attest_book.study import TELLING, best_of, is_better_high, of_problem, others, said, with_series, with_values
 
 MOST_PANELS, MOST_SERIES, MOST_BARS = 6, 8, 40
 NEEDS = {"heat_map": "two axes and a value", "lines": "an axis and a value", "bars": "a value", "pareto": "times, or floors of them by models, and errors, such as metrics: [error.rmse]",

@@ -4,7 +4,7 @@ import altair
 import pandas
 
 from attest_book import charts
-from attest_book.study_points import of_problem, others, with_series
+from attest_book.study import of_problem, others, with_series
 
 MOST_COLOURS, MOST_PANELS, MOST_ROWS = 8, 4, 40
 COUNTED, MODELLED = ("counter.dram_read_bytes", "counter.dram_write_bytes"), "model.dram_bytes"

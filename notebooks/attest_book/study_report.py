@@ -4,8 +4,7 @@ from attest_book import study_charts
 from attest_book.charts import number_text, title_of
 from attest_book.page import Page
 from attest_book.records import provenance_line
-from attest_book.study import is_better_high
-from attest_book.study_points import of_problem
+from attest_book.study import is_better_high, of_problem
 
 MOST_ROWS = 40  # in a terminal; the page has all rows, and all values of models and counters
 MODELLED = ("model.time_floor", "model.occupancy", "model.registers", "model.bank_conflict_ways", "model.l2_hit_rate", "model.dram_bytes")
