@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/ledger_here.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
-#include "experiments/claims/evaluate.hpp"
+#include "experiments/claims/formula.hpp"
 #include "experiments/claims/ledger.hpp"
 #include "experiments/claims/table.hpp"
 

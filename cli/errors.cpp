@@ -14,7 +14,7 @@
 #include "cli/selection.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"
-#include "core/inputs/captured_layer_family.hpp"
+#include "core/inputs/captured_layers.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/precision_choices.hpp"

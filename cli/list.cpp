@@ -8,7 +8,7 @@
 #include "core/attention/operation.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "experiments/study/shipped_studies.hpp"
 #include "verify/judge/law.hpp"
 

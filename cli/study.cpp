@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/ledger_here.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
@@ -23,6 +22,7 @@
 #include "core/base/progress.hpp"
 #include "core/base/text.hpp"
 #include "core/base/text_file.hpp"
+#include "experiments/claims/ledger.hpp"
 #include "experiments/explain/launch_counts.hpp"
 #include "experiments/study/job.hpp"
 #include "experiments/study/language/schema.hpp"

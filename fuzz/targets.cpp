@@ -8,7 +8,7 @@
 #include "core/inputs/safetensors.hpp"
 #include "core/records/case.hpp"
 #include "core/run/tuning_table.hpp"
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "fuzz/contract.hpp"
 #include "verify/campaign/counterexample.hpp"
 

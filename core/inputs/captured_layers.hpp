@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/attention/tensor.hpp"
+#include "core/inputs/input_family.hpp"
 #include "core/inputs/safetensors.hpp"
 
 namespace attest {
-
 /// Q, K and V that one attention layer of a real model received.
 /// q [batch, query_heads, query_len, head_dim], k and v [batch, kv_heads, key_len, head_dim];
 /// all values finite, no extent 0, kv_heads divides query_heads.
@@ -27,5 +28,16 @@ struct CapturedLayer {
 /// Sorted, each once.
 [[nodiscard]] std::vector<std::int64_t> captured_head_dims(
     const std::vector<CapturedLayer>& layers);
+
+/// A family that fills Q, K and V with the first rows of one captured layer, every head in its
+/// place, bit for bit: what `NAME` of a report about a layer means. InputSpec::seed and ::magnitude
+/// have no effect. Problems need the captured batch, heads and head_dim, and as many queries as
+/// keys of those that were captured, or all of both.
+[[nodiscard]] InputFamily captured_layer_family(CapturedLayer layer, std::string name);
+
+/// Adds one for each layer that is shipped with the program and, if `file` is not empty, for each
+/// of the user's; named after the layer, or `layer` if it has no name. Returns their names. Throws
+/// InvalidInput when the file is bad or a name is taken.
+std::vector<std::string> add_captured_layer_families(const std::filesystem::path& file);
 
 }  // namespace attest

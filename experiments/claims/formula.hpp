@@ -1,14 +1,18 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
+
+#include "experiments/claims/ledger.hpp"
 
 namespace attest {
-
 /// What a function of a formula is given.
 using FormulaValue = std::variant<double, std::string>;
 using FormulaFunction = std::function<double(std::span<const FormulaValue>)>;
@@ -41,5 +45,22 @@ void add_arithmetic(FormulaScope& scope);
 /// `text` with `{name}` or `{name:FORMAT}`, a format of fmt for doubles, replaced by the values.
 /// Throws InvalidInput for a name that is none, a format that is none.
 [[nodiscard]] std::string filled(std::string_view text, const FormulaScope& scope);
+
+/// What this machine finds of a row.
+struct Evaluation {
+  const LedgerRow* row = nullptr;
+  std::string ours{};               ///< the row's texts with their figures
+  std::string because{};            ///< both empty where there are no records
+  std::optional<Standing> found{};  ///< reproduced or refuted; nothing: not asked, or no records
+  std::string trouble{};            ///< why there is no figure, such as a record that is not there
+
+  /// The verdict that the figures give is not the one that is written down.
+  [[nodiscard]] bool is_regression() const { return found && *found != row->verdict; }
+};
+
+/// Evaluates the figures of rows that have any. A record file that is not there is trouble of the
+/// row; InvalidInput names the row whose formula is wrong.
+[[nodiscard]] std::vector<Evaluation> evaluate(const std::vector<const LedgerRow*>& rows,
+                                               const std::filesystem::path& results);
 
 }  // namespace attest

@@ -2,13 +2,13 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace attest {
-
 /// A document that the project began with, or that a claim is from.
 struct ClaimSource {
   std::string id;       ///< S0
@@ -61,5 +61,15 @@ struct Ledger {
 /// Ids of the series without a row, then ids of rows that are in no series.
 [[nodiscard]] std::vector<std::string> missing_ids(const Ledger& ledger);
 [[nodiscard]] std::vector<std::string> unlisted_ids(const Ledger& ledger);
+
+/// The repository: the nearest folder above the program, or above the current one, with a ledger.
+/// Nothing where a program stands alone.
+[[nodiscard]] std::optional<std::filesystem::path> find_tree();
+
+/// Where a repository keeps its ledger.
+[[nodiscard]] std::filesystem::path ledger_folder(const std::filesystem::path& tree);
+
+/// Ids of the ledger's rows, and those that several rows belong to.
+[[nodiscard]] std::vector<std::string> ids_of(const Ledger& ledger);
 
 }  // namespace attest

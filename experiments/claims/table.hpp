@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/claims/evaluate.hpp"
+#include "experiments/claims/formula.hpp"
 
 namespace attest {
 

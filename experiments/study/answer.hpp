@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/records/record.hpp"
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
 

@@ -7,11 +7,10 @@
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "experiments/study/grid.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/point.hpp"
-#include "experiments/study/plan_choice.hpp"
-#include "experiments/study/problem_grid.hpp"
 
 namespace attest {
 namespace {

@@ -1,5 +1,3 @@
-#include "experiments/study/problem_grid.hpp"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "core/attention/problem_field_test.hpp"
+#include "experiments/study/grid.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {

@@ -10,8 +10,8 @@
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"
 #include "experiments/study/group_timer.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "experiments/study/language/point.hpp"
-#include "experiments/study/language/spec.hpp"
 #include "experiments/study/results_folder.hpp"
 
 namespace attest {

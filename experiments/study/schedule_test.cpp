@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "experiments/study/study_test.hpp"
+#include "experiments/study/run_test.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "core/base/temporary_folder.hpp"
-#include "experiments/study/study_test.hpp"
+#include "experiments/study/run_test.hpp"
 #include "experiments/timing/build_id.hpp"
 
 namespace attest {

@@ -3,7 +3,7 @@
 #include <nvrtc.h>
 
 #include "core/base/error.hpp"
-#include "gpu/peers/cudnn_sdpa_plan.hpp"
+#include "gpu/peers/cudnn_sdpa.hpp"
 #include "gpu/runtime/shared_library.hpp"
 
 // cuDNN is opened at run time, so that the program starts where it is missing. The frontend's

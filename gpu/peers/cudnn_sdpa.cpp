@@ -1,18 +1,158 @@
-// cuDNN's scaled dot product attention as a kernel under test.
-// Its PrecisionPlan is that of any fused kernel (fused_precision.hpp): cuDNN does not publish its
-// roundings, only its interface, fp32 compute and intermediate types, 16-bit inputs and outputs.
+#include <cudnn_frontend.h>
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
 
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/peers/cudnn_sdpa_plan.hpp"
 #include "gpu/peers/fused_precision.hpp"
+#include "gpu/runtime/device_buffer.hpp"
+
+// cuDNN's scaled dot product attention as a kernel under test.
+// Its PrecisionPlan is that of any fused kernel (fused_precision.hpp): cuDNN does not publish its
+// roundings, only its interface, fp32 compute and intermediate types, 16-bit inputs and outputs.
+
+// The whole of the frontend: nothing else includes it.
 
 namespace attest {
+namespace {
+
+namespace fe = cudnn_frontend;
+
+enum TensorId : std::int64_t { q_id = 1, k_id, v_id, o_id, lse_id };
+
+void check(const fe::error_t& error, const char* step) {
+  if (!error.is_good()) {
+    throw KernelError(fmt::format("cuDNN, {}: {}", step, error.err_msg));
+  }
+}
+
+/// One a host thread: a handle is not for several.
+class Handle {
+ public:
+  Handle() {
+    const cudnnStatus_t status = cudnnCreate(&handle_);
+    if (status != CUDNN_STATUS_SUCCESS) {
+      throw MachineError(fmt::format("cudnnCreate failed: {}", cudnnGetErrorString(status)));
+    }
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { (void)cudnnDestroy(handle_); }
+
+  [[nodiscard]] cudnnHandle_t get() const { return handle_; }
+  void use(void* stream) const {
+    const cudnnStatus_t status = cudnnSetStream(handle_, static_cast<cudaStream_t>(stream));
+    if (status != CUDNN_STATUS_SUCCESS) {
+      throw MachineError(fmt::format("cudnnSetStream failed: {}", cudnnGetErrorString(status)));
+    }
+  }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
+
+fe::DataType_t data_type(ElementType type) {
+  switch (type) {
+    case ElementType::fp16:
+      return fe::DataType_t::HALF;
+    case ElementType::bf16:
+      return fe::DataType_t::BFLOAT16;
+    case ElementType::fp32:
+      break;
+  }
+  no_version_for(type);
+}
+
+std::vector<std::int64_t> dims(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+
+std::vector<std::int64_t> dims(const Strides& strides) {
+  return {strides.batch, strides.head, strides.row, 1};
+}
+
+std::shared_ptr<fe::graph::Tensor_attributes> input(fe::graph::Graph& graph, const char* name,
+                                                    TensorId id, const Shape& shape,
+                                                    const Strides& strides) {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_name(name)
+                          .set_uid(id)
+                          .set_dim(dims(shape))
+                          .set_stride(dims(strides)));
+}
+
+class BuiltPlan final : public CudnnSdpaPlan {
+ public:
+  BuiltPlan(const ForwardArguments& a, const Handle& handle) : handle_(handle) {
+    const Problem& p = a.problem;
+    graph_.set_io_data_type(data_type(p.element_type))
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    auto options =
+        fe::graph::SDPA_attributes().set_name("sdpa").set_generate_stats(true).set_attn_scale(
+            p.scale);
+    if (p.mask != Mask::none) {
+      options
+          .set_diagonal_alignment(p.mask == Mask::causal_top_left
+                                      ? fe::DiagonalAlignment_t::TOP_LEFT
+                                      : fe::DiagonalAlignment_t::BOTTOM_RIGHT)
+          .set_diagonal_band_right_bound(0);
+    }
+    const auto q = input(graph_, "q", q_id, query_shape(p), a.q_strides);
+    const auto k = input(graph_, "k", k_id, key_shape(p), a.k_strides);
+    const auto v = input(graph_, "v", v_id, key_shape(p), a.v_strides);
+    auto [o, lse] = graph_.sdpa(q, k, v, options);
+    o->set_output(true).set_uid(o_id).set_dim(dims(query_shape(p))).set_stride(dims(a.o_strides));
+    lse->set_output(true)
+        .set_uid(lse_id)
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim({p.batch, p.query_heads, p.query_len, 1})
+        .set_stride({p.query_heads * p.query_len, p.query_len, 1, 1});
+    check(graph_.build(handle_.get(), {fe::HeurMode_t::A}), "building a plan");
+    std::int64_t bytes = 0;
+    check(graph_.get_workspace_size(bytes), "asking for the workspace's size");
+    workspace_ = DeviceBuffer<std::byte>(static_cast<std::size_t>(bytes));
+  }
+
+  void run(const ForwardArguments& a, void* stream) override {
+    handle_.use(stream);
+    std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*> addresses{
+        {q_id, const_cast<void*>(a.q)},
+        {k_id, const_cast<void*>(a.k)},
+        {v_id, const_cast<void*>(a.v)},
+        {o_id, a.o},
+        {lse_id, a.lse}};
+    check(graph_.execute(handle_.get(), addresses, workspace_.data()), "running a plan");
+  }
+
+ private:
+  const Handle& handle_;
+  fe::graph::Graph graph_;
+  DeviceBuffer<std::byte> workspace_;
+};
+
+/// Everything that the plan is built from. The scale is part of it: a plan holds it as a constant,
+/// and a key without it would replay another problem's scale.
+auto key_of(const ForwardArguments& a) {
+  const Problem& p = a.problem;
+  const auto strides = [](const Strides& s) { return std::tuple(s.batch, s.head, s.row); };
+  return std::tuple(std::tuple(p.batch, p.query_heads, p.kv_heads, p.query_len, p.key_len,
+                               p.head_dim, p.mask, p.element_type, p.scale),
+                    strides(a.q_strides), strides(a.k_strides), strides(a.v_strides),
+                    strides(a.o_strides));
+}
+
+/// A random campaign hardly ever comes back to an old plan, its laws come back to the last few.
+constexpr std::size_t kept_plans = 32;
+
+}  // namespace
+
 namespace {
 
 /// What cuDNN's documentation and the frontend's checks exclude.
@@ -63,4 +203,16 @@ const KernelRegistration registration{
      .launch = run}};
 
 }  // namespace
+
+CudnnSdpaPlan& CudnnSdpaPlan::of(const ForwardArguments& arguments) {
+  // Destroyed in reverse order: plans before their handle.
+  thread_local const Handle handle;
+  thread_local std::map<decltype(key_of(arguments)), std::unique_ptr<BuiltPlan>> plans;
+  const auto key = key_of(arguments);
+  if (const auto found = plans.find(key); found != plans.end()) return *found->second;
+  if (plans.size() >= kept_plans) plans.clear();
+  auto plan = std::make_unique<BuiltPlan>(arguments, handle);  // throws: nothing is kept
+  return *(plans[key] = std::move(plan));
+}
+
 }  // namespace attest

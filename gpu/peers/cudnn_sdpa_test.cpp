@@ -1,3 +1,5 @@
+#include "gpu/peers/cudnn_sdpa.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "gpu/peers/cudnn_sdpa_plan.hpp"
 
 namespace attest {
 namespace {

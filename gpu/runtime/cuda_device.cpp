@@ -6,10 +6,9 @@
 
 #include "core/records/hardware_counters.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/runtime/cache_flush.hpp"
+#include "gpu/runtime/fill.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/nvml.hpp"
-#include "gpu/runtime/poison.hpp"
 
 namespace attest {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gpu/runtime/cache_flush.hpp"
 #include "gpu/runtime/cuda_device.hpp"
+#include "gpu/runtime/fill.hpp"
 #include "gpu/runtime/test_device.hpp"
 
 namespace attest {

@@ -10,16 +10,6 @@
 namespace attest {
 namespace {
 
-/// `gpu/simt/detection_test.cu:N` for the line that carries the mark.
-std::string marked_line(const std::string& mark) {
-  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/gpu/simt/detection_test.cu");
-  int number = 1;
-  for (std::string line; std::getline(file, line); ++number)
-    if (line.ends_with("mark: " + mark))
-      return "gpu/simt/detection_test.cu:" + std::to_string(number);
-  return "mark not found";
-}
-
 std::vector<Finding> run_case(simt::SimtDevice& device, const DetectionCase& c, bool planted,
                               std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(2 * c.blocks * c.threads);
@@ -40,8 +30,8 @@ TEST_P(Detection, plantedBugIsFoundUnderEverySchedule) {
     for (const Finding& f : findings) {
       EXPECT_EQ(f.kind, GetParam().kind) << f.message;
       for (const std::string& mark : GetParam().lines)
-        EXPECT_NE(f.message.find(marked_line(mark)), std::string::npos)
-            << f.message << "\nlacks " << marked_line(mark);
+        EXPECT_NE(f.message.find(marked_line("detection_test.cu", mark)), std::string::npos)
+            << f.message << "\nlacks " << marked_line("detection_test.cu", mark);
     }
   }
 }
@@ -81,8 +71,12 @@ TEST(RaceReport, namesKernelBothLinesBothThreadsAndThePlace) {
     // Which of the two lines comes second depends on the schedule; both are named.
     for (const Finding& f : findings) {
       EXPECT_NE(f.message.find(name + ", block ("), std::string::npos) << f.message;
-      EXPECT_NE(f.message.find(marked_line(name + "_reads")), std::string::npos) << f.message;
-      EXPECT_NE(f.message.find(marked_line(name + "_writes")), std::string::npos) << f.message;
+      EXPECT_NE(f.message.find(marked_line("detection_test.cu", name + "_reads")),
+                std::string::npos)
+          << f.message;
+      EXPECT_NE(f.message.find(marked_line("detection_test.cu", name + "_writes")),
+                std::string::npos)
+          << f.message;
       EXPECT_NE(f.message.find("shared memory, byte "), std::string::npos) << f.message;
       const std::size_t first = f.message.find("thread (");
       EXPECT_NE(f.message.find("thread (", first + 1), std::string::npos) << f.message;

@@ -20,15 +20,6 @@ namespace {
 
 constexpr int schedules = 30;
 
-/// `gpu/simt/hopper_test.cu:N` for the line that carries the mark.
-std::string marked_line(const std::string& mark) {
-  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/gpu/simt/hopper_test.cu");
-  int number = 1;
-  for (std::string line; std::getline(file, line); ++number)
-    if (line.ends_with("mark: " + mark)) return fmt::format("gpu/simt/hopper_test.cu:{}", number);
-  return "mark not found";
-}
-
 /// Every word of what passes through is another.
 struct Ring {
   static constexpr int boxes = 11;
@@ -62,8 +53,8 @@ TEST(Mbarriers, PassEveryBoxThroughARingOnceUnderEverySchedule) {
 }
 
 TEST(Mbarriers, WhoWaitsForEverIsNamedWithWhatHeWaitsFor) {
-  const std::string at_empty = marked_line("waits_for_empty");
-  const std::string at_full = marked_line("waits_for_full");
+  const std::string at_empty = marked_line("hopper_test.cu", "waits_for_empty");
+  const std::string at_full = marked_line("hopper_test.cu", "waits_for_full");
   struct Planted {
     WaitBug bug;
     std::vector<std::string> parts;
@@ -96,7 +87,8 @@ TEST(Mbarriers, OrderWhatComesBeforeAndAfterAndNothingElse) {
     ASSERT_EQ(out.read().front(), 1U);
     launch_handover(device, false, out.data());
     expect_one(device, "data race",
-               {marked_line("handover_writes"), marked_line("handover_reads")});
+               {marked_line("hopper_test.cu", "handover_writes"),
+                marked_line("hopper_test.cu", "handover_reads")});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,17 @@ class TestBuffer {
   std::size_t count_;
   std::byte* start_ = nullptr;
 };
+
+/// `gpu/simt/FILE:N` for the line of a test's kernels that carries the mark.
+inline std::string marked_line(const std::string& file_name, const std::string& mark) {
+  const std::string name = "gpu/simt/" + file_name;
+  std::ifstream file(std::string(ATTEST_SOURCE_DIR) + "/" + name);
+  int number = 1;
+  for (std::string line; std::getline(file, line); ++number) {
+    if (line.ends_with("mark: " + mark)) return name + ":" + std::to_string(number);
+  }
+  return "mark not found";
+}
 
 inline std::string text_of(const std::vector<Finding>& findings) {
   std::string text;

@@ -20,7 +20,7 @@
 #include "core/base/error.hpp"
 #include "core/run/host_mapping.hpp"
 #include "core/run/registry.hpp"
-#include "verify/workers/worker_channel.hpp"
+#include "verify/workers/worker_protocol.hpp"
 
 namespace attest {
 namespace {

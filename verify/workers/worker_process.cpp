@@ -18,7 +18,7 @@
 #include "core/base/error.hpp"
 #include "verify/workers/processor_time.hpp"
 #include "verify/workers/worker.hpp"
-#include "verify/workers/worker_channel.hpp"
+#include "verify/workers/worker_protocol.hpp"
 
 namespace attest {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
 namespace {

@@ -9,7 +9,6 @@
 #include "experiments/study/language/kernel_choice.hpp"
 #include "experiments/study/language/read_axes.hpp"
 #include "experiments/study/language/schema.hpp"
-#include "experiments/study/language/spec.hpp"
 #include "experiments/study/language/study_names.hpp"
 
 namespace attest {
@@ -218,6 +217,10 @@ ParsedStudy parse_study(std::string_view text, std::string_view default_name) {
   spec.text = text;
   if (parsed.errors.empty()) parsed.spec = std::move(spec);
   return parsed;
+}
+
+std::string to_string(const StudyError& error, std::string_view file) {
+  return fmt::format("{}:{}:{}: {}", file, error.place.line, error.place.column, error.sentence);
 }
 
 }  // namespace attest

@@ -9,7 +9,7 @@
 #include "core/records/case.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/launch_trace.hpp"
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "gpu/model/device_table.hpp"
 
 namespace attest {

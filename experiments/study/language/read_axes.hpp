@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "experiments/study/language/study_axes.hpp"
 #include "experiments/study/language/vocabulary.hpp"
 #include "experiments/study/language/yaml_tree.hpp"

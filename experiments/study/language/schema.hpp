@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 #include "experiments/study/language/yaml_tree.hpp"
 
 namespace attest {

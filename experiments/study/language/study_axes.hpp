@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/study/language/expression.hpp"
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
 

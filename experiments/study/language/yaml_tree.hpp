@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "experiments/study/language/spec.hpp"
+#include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
 

@@ -1,4 +1,6 @@
-#include "gpu/runtime/poison.hpp"
+#include <cstdint>
+
+#include "gpu/runtime/fill.hpp"
 
 namespace attest {
 namespace {
@@ -15,6 +17,17 @@ __global__ void __launch_bounds__(threads) fill_shared_with_nan(int words) {
   __nanosleep(2000);
 }
 
+constexpr int threads = 1024;
+
+__global__ void __launch_bounds__(threads) read_all(const uint4* data, std::size_t count) {
+  const std::size_t step = std::size_t{gridDim.x} * threads;
+  for (std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x; i < count; i += step) {
+    // Volatile twice, for nvcc and for ptxas: nobody uses what is read.
+    asm volatile(
+        "{ .reg .b32 a, b, c, d; ld.volatile.global.v4.b32 {a, b, c, d}, [%0]; }" ::"l"(data + i));
+  }
+}
+
 }  // namespace
 
 cudaError_t launch_poison(int multiprocessors, std::int64_t shared_bytes, cudaStream_t stream) {
@@ -24,6 +37,13 @@ cudaError_t launch_poison(int multiprocessors, std::int64_t shared_bytes, cudaSt
   if (allowed != cudaSuccess) return allowed;
   fill_shared_with_nan<<<2 * multiprocessors, threads, static_cast<std::size_t>(bytes), stream>>>(
       bytes / static_cast<int>(sizeof(unsigned)));
+  return cudaGetLastError();
+}
+
+cudaError_t launch_read(const void* data, std::size_t bytes, int multiprocessors,
+                        cudaStream_t stream) {
+  read_all<<<2 * multiprocessors, threads, 0, stream>>>(static_cast<const uint4*>(data),
+                                                        bytes / sizeof(uint4));
   return cudaGetLastError();
 }
 

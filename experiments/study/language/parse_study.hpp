@@ -10,7 +10,6 @@
 #include "core/run/device.hpp"
 
 namespace attest {
-
 struct Expression;  // expression.hpp
 
 /// Where something stands in the study's file; both count from 1.

@@ -10,8 +10,21 @@
 #include "core/attention/plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/run/kernel.hpp"
+#include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
+/// One value for each axis of a grid.
+using Combination = std::map<std::string, std::string>;
+/// All of them, the last axis fastest. One empty one for a grid without axes.
+[[nodiscard]] std::vector<Combination> combinations_of(const Grid& grid);
+
+/// A problem of a study, or why the values make none.
+struct ProblemPoint {
+  Problem problem{};
+  Combination axes{};  ///< with the values of computed fields
+  std::string why_not{};
+};
+[[nodiscard]] std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids);
 
 /// Plans of one kernel for one problem, picked by some of their fields.
 class PlanChoice {
