@@ -5,7 +5,6 @@
 #include "core/attention/accumulation.hpp"
 #include "core/attention/element_type.hpp"
 #include "core/attention/exp_method.hpp"
-#include "core/attention/lse_form.hpp"
 #include "core/attention/parts.hpp"
 #include "core/attention/plan.hpp"
 #include "core/attention/problem.hpp"

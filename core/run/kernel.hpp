@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
-#include "core/attention/features.hpp"
 #include "core/attention/layout.hpp"
 #include "core/attention/layout_needs.hpp"
 #include "core/attention/mask.hpp"
 #include "core/attention/plan.hpp"
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
+#include "core/attention/problem_field.hpp"
 #include "core/attention/roundings.hpp"
 #include "core/records/case.hpp"
 #include "core/run/arguments.hpp"

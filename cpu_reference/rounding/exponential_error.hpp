@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/attention/exp_method.hpp"
-#include "core/attention/lse_form.hpp"
 #include "cpu_reference/rounding/arithmetic.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/relative_error.hpp"
