@@ -3,7 +3,7 @@
 # makes no difference. Each source still includes what it uses; the fuzz preset, which compiles the parsers without this, says so.
 
 # attest_add_prefix(name HEADERS ... LIBRARIES ...): a target that does nothing but compile these headers, once, for all
-# targets that then say target_precompile_headers(<target> REUSE_FROM <name>). They must agree in -fPIC, -g, sanitizers and
+# targets that then say target_precompile_headers(<target> REUSE_FROM <name>). They must agree in -g, sanitizers and
 # whether they optimise.
 function(attest_add_prefix name)
   cmake_parse_arguments(ARG "" "" "HEADERS;LIBRARIES" ${ARGN})
@@ -16,8 +16,6 @@ endfunction()
 set(headers <fmt/format.h> <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <limits>
   <map> <memory> <numeric> <optional> <ranges> <set> <span> <string> <string_view> <utility> <vector>)
 attest_add_prefix(attest_prefix HEADERS ${headers} LIBRARIES attest_options attest_fmt)
-attest_add_prefix(attest_pic_prefix HEADERS ${headers} LIBRARIES attest_options attest_fmt)
-set_target_properties(attest_pic_prefix PROPERTIES POSITION_INDEPENDENT_CODE ON)
 if(ATTEST_ENABLE_TESTS)
   attest_add_prefix(attest_test_prefix HEADERS ${headers} <gtest/gtest.h> LIBRARIES attest_options attest_fmt GTest::gtest)
   target_compile_options(attest_test_prefix PRIVATE -O0)  # as the tests are

@@ -1,14 +1,15 @@
 #include "gpu/model/compiled_kernels.hpp"
 
 #include <cxxabi.h>
-#include <elf.h>
 #include <fmt/format.h>
+#include <gelf.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,51 +38,53 @@ std::optional<T> value_at(Bytes bytes, std::uint64_t at) {
   return value;
 }
 
-std::string_view text_at(Bytes bytes, std::uint64_t at) {
-  if (at >= bytes.size()) return {};
-  const auto* const begin = reinterpret_cast<const char*>(bytes.data()) + at;
-  const std::string_view rest(begin, bytes.size() - static_cast<std::size_t>(at));
-  return rest.substr(0, rest.find('\0'));
-}
+/// An ELF file of 64 bits in memory, read by libelf. Whatever is damaged has no section or name.
+class ElfFile {
+ public:
+  explicit ElfFile(Bytes bytes) {
+    elf_version(EV_CURRENT);
+    // libelf reads it in place and writes nothing.
+    auto* const image = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
+    elf_.reset(elf_memory(image, bytes.size()));
+    if (elf_kind(elf_.get()) != ELF_K_ELF || gelf_getclass(elf_.get()) != ELFCLASS64 ||
+        elf_getshdrstrndx(elf_.get(), &names_) != 0) {
+      elf_.reset();
+    }
+  }
 
-struct Section {
-  std::string_view name;
-  Elf64_Shdr header;
-  Bytes content;
+  /// The first section of that name, else nullptr.
+  [[nodiscard]] Elf_Scn* find(std::string_view name) const {
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
+      const char* const its = elf_strptr(elf_.get(), names_, header(section).sh_name);
+      if (its != nullptr && name == its) return section;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] static GElf_Shdr header(Elf_Scn* section) {
+    GElf_Shdr header{};
+    return gelf_getshdr(section, &header) == nullptr ? GElf_Shdr{} : header;
+  }
+  [[nodiscard]] static Bytes content(Elf_Scn* section) {
+    const Elf_Data* const data = elf_rawdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return {};
+    return {static_cast<const std::byte*>(data->d_buf), data->d_size};
+  }
+  /// The name of a symbol of the section; empty: it has none.
+  [[nodiscard]] std::string_view symbol_name(Elf_Scn* symbols, std::uint32_t index) const {
+    GElf_Sym symbol{};
+    Elf_Data* const data = elf_getdata(symbols, nullptr);
+    if (index > std::numeric_limits<int>::max() ||
+        gelf_getsym(data, static_cast<int>(index), &symbol) == nullptr) {
+      return {};
+    }
+    const char* const name = elf_strptr(elf_.get(), header(symbols).sh_link, symbol.st_name);
+    return name == nullptr ? std::string_view() : name;
+  }
+
+ private:
+  std::unique_ptr<Elf, int (*)(Elf*)> elf_{nullptr, elf_end};
+  std::size_t names_ = 0;  ///< section of the sections' names
 };
-
-std::vector<Section> sections_of(Bytes elf) {
-  const auto head = value_at<Elf64_Ehdr>(elf, 0);
-  if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-      head->e_ident[EI_CLASS] != ELFCLASS64) {
-    return {};
-  }
-  const auto header_of = [&](std::uint64_t index) {
-    return value_at<Elf64_Shdr>(elf, head->e_shoff + index * sizeof(Elf64_Shdr));
-  };
-  const auto first = header_of(0);
-  if (!first) return {};
-  // Files with very many sections keep these two numbers in the first, otherwise empty, header.
-  const std::uint64_t count = head->e_shnum != 0 ? head->e_shnum : first->sh_size;
-  const std::uint64_t names = head->e_shstrndx != SHN_XINDEX ? head->e_shstrndx : first->sh_link;
-  const auto names_header = header_of(names);
-  if (!names_header) return {};
-  const Bytes text = part_of(elf, names_header->sh_offset, names_header->sh_size);
-  std::vector<Section> sections;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const auto header = header_of(i);
-    if (!header) break;
-    const bool has_content = header->sh_type != SHT_NOBITS;
-    sections.push_back({text_at(text, header->sh_name), *header,
-                        has_content ? part_of(elf, header->sh_offset, header->sh_size) : Bytes{}});
-  }
-  return sections;
-}
-
-const Section* find(const std::vector<Section>& sections, std::string_view name) {
-  const auto found = std::ranges::find(sections, name, &Section::name);
-  return found == sections.end() ? nullptr : &*found;
-}
 
 std::string readable(std::string_view mangled) {
   int status = 0;
@@ -97,41 +100,42 @@ constexpr std::uint8_t with_bytes = 4;
 constexpr std::uint8_t register_count = 0x2f, frame_size = 0x11;
 // From sm_90 on the section of static shared memory begins with the driver's reserve.
 constexpr int reserve_first = 90, reserve_bytes = 1024;
+constexpr std::uint64_t most_shared_bytes = 1 << 20;  // no GPU has as much: the file is damaged
 
 void read_cubin(Bytes cubin, int compute_capability, std::vector<CompiledKernel>& out) {
-  const std::vector<Section> sections = sections_of(cubin);
-  const Section* const info = find(sections, ".nv.info");
-  const Section* const symbols = find(sections, ".symtab");
-  const Section* const names = find(sections, ".strtab");
-  if (info == nullptr || symbols == nullptr || names == nullptr) return;
+  const ElfFile elf(cubin);
+  Elf_Scn* const info = elf.find(".nv.info");
+  Elf_Scn* const symbols = elf.find(".symtab");
+  if (info == nullptr || symbols == nullptr) return;
 
   std::map<std::uint32_t, CompiledKernel> kernels;  // by symbol
   std::map<std::uint32_t, int> frames;
-  for (std::uint64_t at = 0; at < info->content.size();) {
-    const auto format = value_at<std::uint8_t>(info->content, at);
-    const auto code = value_at<std::uint8_t>(info->content, at + 1);
-    const auto size = value_at<std::uint16_t>(info->content, at + 2);
+  const Bytes attributes = ElfFile::content(info);
+  for (std::uint64_t at = 0; at < attributes.size();) {
+    const auto format = value_at<std::uint8_t>(attributes, at);
+    const auto code = value_at<std::uint8_t>(attributes, at + 1);
+    const auto size = value_at<std::uint16_t>(attributes, at + 2);
     if (!format || !code || !size) break;
     at += 4;
     if (*format != with_bytes) continue;
-    const auto symbol = value_at<std::uint32_t>(info->content, at);
-    const auto value = value_at<std::int32_t>(info->content, at + 4);
+    const auto symbol = value_at<std::uint32_t>(attributes, at);
+    const auto value = value_at<std::int32_t>(attributes, at + 4);
     at += *size;
     if (!symbol || !value || *size != 8) continue;
     if (*code == register_count) kernels[*symbol].registers = *value;
     if (*code == frame_size) frames[*symbol] = *value;
   }
   for (auto& [index, kernel] : kernels) {
-    const auto symbol = value_at<Elf64_Sym>(symbols->content, index * sizeof(Elf64_Sym));
-    if (!symbol) continue;
-    const std::string_view mangled = text_at(names->content, symbol->st_name);
+    const std::string_view mangled = elf.symbol_name(symbols, index);
     if (mangled.empty()) continue;
     kernel.name = readable(mangled);
     kernel.compute_capability = compute_capability;
     kernel.stack_bytes = frames[index];
-    if (const Section* const shared = find(sections, fmt::format(".nv.shared.{}", mangled))) {
-      const int reserve = compute_capability >= reserve_first ? reserve_bytes : 0;
-      kernel.static_shared_bytes = std::max(0, static_cast<int>(shared->header.sh_size) - reserve);
+    if (Elf_Scn* const shared = elf.find(fmt::format(".nv.shared.{}", mangled))) {
+      const std::uint64_t size = ElfFile::header(shared).sh_size;
+      const std::uint64_t reserve = compute_capability >= reserve_first ? reserve_bytes : 0;
+      if (size > most_shared_bytes) continue;
+      kernel.static_shared_bytes = static_cast<int>(size - std::min(size, reserve));
     }
     out.push_back(kernel);
   }
@@ -147,10 +151,10 @@ constexpr std::uint16_t machine_code = 2;
 
 std::vector<CompiledKernel> compiled_kernels_in(Bytes elf) {
   std::vector<CompiledKernel> kernels;
-  const std::vector<Section> sections = sections_of(elf);
-  const Section* const fat = find(sections, ".nv_fatbin");
+  const ElfFile file(elf);
+  Elf_Scn* const fat = file.find(".nv_fatbin");
   if (fat == nullptr) return kernels;
-  const Bytes all = fat->content;
+  const Bytes all = ElfFile::content(fat);
   for (std::uint64_t at = 0; at < all.size();) {
     const auto magic = value_at<std::uint32_t>(all, at);
     const auto head_size = value_at<std::uint16_t>(all, at + 6);
