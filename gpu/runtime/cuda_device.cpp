@@ -6,7 +6,7 @@
 
 #include "core/records/hardware_counters.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/runtime/fill.hpp"
+#include "gpu/runtime/scrub.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/nvml.hpp"
 

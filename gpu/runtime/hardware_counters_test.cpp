@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "gpu/runtime/cuda_device.hpp"
-#include "gpu/runtime/fill.hpp"
+#include "gpu/runtime/scrub.hpp"
 #include "gpu/runtime/test_device.hpp"
 
 namespace attest {

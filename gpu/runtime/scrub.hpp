@@ -6,6 +6,9 @@
 #include <cstdint>
 
 namespace attest {
+
+// What earlier work left on a GPU is taken out of the sight of the next launch.
+
 /// Fills the shared memory of every multiprocessor with the bytes 0xff, a NaN in every format, in
 /// `stream`; returns without waiting. A kernel launched behind it that reads shared memory which it
 /// has not written finds NaN instead of zeros or of plausible numbers. Multiprocessors that are

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "gpu/runtime/fill.hpp"
+#include "gpu/runtime/scrub.hpp"
 
 namespace attest {
 namespace {
@@ -16,8 +16,6 @@ __global__ void __launch_bounds__(threads) fill_shared_with_nan(int words) {
   // started yet go to the others.
   __nanosleep(2000);
 }
-
-constexpr int threads = 1024;
 
 __global__ void __launch_bounds__(threads) read_all(const uint4* data, std::size_t count) {
   const std::size_t step = std::size_t{gridDim.x} * threads;
