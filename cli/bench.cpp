@@ -41,9 +41,9 @@ ExitCode run_bench(const BenchOptions& options) {
   }
 
   std::map<Executor, std::unique_ptr<Device>> devices;
-  const auto device_of = [&](Executor executor) -> Device& {
-    auto& device = devices[executor];
-    if (device == nullptr) device = make_device(executor);
+  const auto device_of = [&](Executor wanted) -> Device& {
+    auto& device = devices[wanted];
+    if (device == nullptr) device = make_device(wanted);
     return *device;
   };
   const std::string device = device_of(kernels.front()->executor).description();

@@ -174,7 +174,7 @@ class LedgerFile {
   TemporaryFolder folder_;
 };
 
-constexpr const char* row = R"(rows:
+constexpr const char* made_up_row = R"(rows:
   - id: Q1.1
     source: S1
     what: two and two
@@ -187,7 +187,7 @@ constexpr const char* row = R"(rows:
 
 TEST(Ledger, AVerdictThatTheFiguresNoLongerGiveIsARegression) {
   for (const bool holds : {true, false}) {
-    std::string text = row;
+    std::string text = made_up_row;
     if (!holds) text.replace(text.find("2 + 2"), 5, "2 + 3");
     const Ledger ledger = LedgerFile(text).read();
     const auto found = evaluate({&ledger.rows[0]}, tree);
@@ -197,7 +197,7 @@ TEST(Ledger, AVerdictThatTheFiguresNoLongerGiveIsARegression) {
 }
 
 TEST(Ledger, ARecordFileThatIsNotThereIsNoVerdict) {
-  std::string text = row;
+  std::string text = made_up_row;
   text.replace(text.find("2 + 2"), 5, "\"record('h200/nothing', 'a=b', 'time')\"");
   const Ledger ledger = LedgerFile(text).read();
   const auto found = evaluate({&ledger.rows[0]}, tree);
@@ -208,10 +208,10 @@ TEST(Ledger, ARecordFileThatIsNotThereIsNoVerdict) {
 
 TEST(Ledger, WhatIsWrongIsSaidWithFileAndLine) {
   const auto changed = [](std::string_view from, std::string_view to) {
-    std::string text = row;
+    std::string text = made_up_row;
     return text.replace(text.find(from), from.size(), to);
   };
-  EXPECT_EQ(LedgerFile(row).complaint(), "");
+  EXPECT_EQ(LedgerFile(made_up_row).complaint(), "");
   const std::array<std::pair<std::string, std::string>, 10> wrong{{
       {changed("what:", "wat:"), "ledger.yaml:4: unknown key 'wat'"},
       {changed("reproduced", "proven"), "ledger.yaml:8: verdict 'proven'"},
@@ -222,7 +222,7 @@ TEST(Ledger, WhatIsWrongIsSaidWithFileAndLine) {
       {changed("{file: DESIGN.md}", "{place: b}"), "no kind of pointer"},
       {changed("Q1.1", "K1"), "only claims"},
       {changed("    source: S1\n", ""), "needs a source"},
-      {std::string(row) + std::string(row).substr(6), "given twice"},
+      {std::string(made_up_row) + std::string(made_up_row).substr(6), "given twice"},
   }};
   for (const auto& [text, complaint] : wrong) {
     EXPECT_NE(LedgerFile(text).complaint().find(complaint), std::string::npos)
