@@ -28,8 +28,9 @@ struct LayoutNeeds {
                                                                 const Problem& problem,
                                                                 const Layouts& layouts);
 
-/// The same layouts with base offsets and gaps rounded up until they fit; gaps and order are
-/// given up where contiguous tensors are asked for. What no layout can satisfy is left as it is.
+/// Layouts that the needs allow: base offsets and gaps are rounded up until they fit; gaps and
+/// order are given up where contiguous tensors are asked for. What no layout can satisfy is left as
+/// it is.
 [[nodiscard]] Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts);
 
 }  // namespace attest

@@ -72,7 +72,7 @@ ATTEST_HOST_DEVICE constexpr std::int64_t visible_key_count(Mask mask, std::int6
 
 [[nodiscard]] std::string_view name_of(Mask mask);
 [[nodiscard]] std::span<const Mask> all_masks();
-/// Those without windows: a row sees the first keys, none or more.
+/// The masks without windows: a row sees the first keys, none or more.
 [[nodiscard]] std::span<const Mask> prefix_masks();
 /// Throws InvalidInput for an unknown name.
 [[nodiscard]] Mask mask_from_name(std::string_view name);

@@ -104,7 +104,7 @@ struct Problem {
   ATTEST_HOST_DEVICE constexpr std::int64_t visible_keys(std::int64_t query) const {
     return visible_key_count(mask, query_len, key_len, query);
   }
-  /// Of the full lengths.
+  /// Query rows of all heads of all entries, each entry at its full length.
   ATTEST_HOST_DEVICE constexpr std::int64_t rows() const { return batch * query_heads * query_len; }
 
  private:
@@ -139,7 +139,7 @@ using Shape = std::array<std::int64_t, 4>;
 /// Keys that row (entry, query) sees: those of its range that padding does not hide.
 [[nodiscard]] std::int64_t visible_key_count(const Problem& problem, std::int64_t entry,
                                              std::int64_t query);
-/// The same keys, ascending.
+/// The keys that a query row of an entry sees, ascending.
 [[nodiscard]] std::vector<std::int64_t> visible_keys_of(const Problem& problem, std::int64_t entry,
                                                         std::int64_t query);
 /// First row of every entry in packed tensors, [batch + 1]: cu_seqlens.

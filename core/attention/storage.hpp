@@ -26,7 +26,7 @@ using Storage = std::variant<Strided, Packed>;
 /// Shape of the strided tensor in memory.
 [[nodiscard]] Shape stored_shape(const Storage& storage, const Shape& shape);
 [[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem);
-/// The same of a tensor of the problem's operation.
+/// The shape in which an input of the problem's operation is stored.
 [[nodiscard]] Shape stored_shape(const Problem& problem, InputIndex index);
 [[nodiscard]] Shape stored_shape(const Problem& problem, OutputIndex index);
 

@@ -28,7 +28,7 @@ struct InputFamily {
 };
 
 [[nodiscard]] const std::vector<InputFamily>& all_input_families();
-/// Those that fill the inputs of the operation, in the same order.
+/// The families that fill the inputs of the operation, in the order of the table.
 [[nodiscard]] std::vector<const InputFamily*> families_of(const Operation& operation);
 /// Adds a family at run time (captured activations). Throws InvalidInput if the name is taken.
 void add_input_family(InputFamily family);

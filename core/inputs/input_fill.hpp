@@ -42,7 +42,7 @@ inline Tensor<float> normals(const Shape& shape, std::uint64_t seed, Stream stre
   });
 }
 
-/// The same number for all elements of a (batch, head), different between heads: an index map error
+/// One number for all elements of a (batch, head), different between heads: an index map error
 /// shows.
 inline double per_head(std::uint64_t seed, Stream stream, const ElementPlace& at) {
   return random_normal(seed, stream, static_cast<std::uint64_t>(at.b * 1000003 + at.h));

@@ -27,9 +27,9 @@ struct TuningKeyPart {
 struct TuningKey {
   std::string kernel;
   std::string gpu;  ///< as the driver names it: `NVIDIA H200`
-  /// Of every problem the same ones in the same order: the fields that enter keys (InTuningKey);
-  /// `group`, query heads per KV head, behind the other buckets that must be the same; and `heads`,
-  /// batch * query_heads, before the others that may differ.
+  /// The parts of the key, for every problem the same ones in the same order: the fields that enter
+  /// keys (InTuningKey); `group`, query heads per KV head, behind the other buckets that must be
+  /// the same; and `heads`, batch * query_heads, before the others that may differ.
   std::vector<TuningKeyPart> problem;
 
   friend bool operator==(const TuningKey&, const TuningKey&) = default;

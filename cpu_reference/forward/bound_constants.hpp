@@ -68,7 +68,7 @@ struct Magnitudes {
 
 /// The plan of the double reference itself: the same formula with u = 2^-53 gives its own error.
 [[nodiscard]] PrecisionPlan reference_plan(std::int64_t visible_keys);
-/// Those constants.
+/// The constants of the f64 reference's own error.
 [[nodiscard]] BoundConstants reference_constants(const Problem& problem, std::int64_t visible_keys,
                                                  const Magnitudes& magnitudes);
 

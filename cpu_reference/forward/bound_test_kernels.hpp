@@ -232,7 +232,7 @@ inline Problem draw_problem(std::uint64_t seed, ElementType type) {
 }
 
 inline constexpr double u = 0x1p-24;
-/// Of a score that is large against every term which does not grow with it.
+/// The size of a score that is large against every term which does not grow with it.
 inline constexpr double large_score = 1000;
 /// A declared error far above all roundings of a short row.
 inline constexpr double coarse = 0x1p-10;

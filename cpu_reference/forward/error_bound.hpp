@@ -191,7 +191,8 @@ ATTEST_HOST_DEVICE Number normaliser_error(const BoundConstants& c, const RowSum
   return (1 + c.normaliser) * (1 + lost) * (1 + row.twice_formed) - 1;
 }
 
-/// Of one element: exact O, W = sum p|v|, E1, sum |v_j| and max |v_j| over the visible keys.
+/// What the bound asks of one element: exact O, W = sum p|v|, E1, sum |v_j| and max |v_j| over the
+/// visible keys.
 template <class Number>
 struct ElementTerms {
   Number o, w, e1, v_abs_sum, v_abs_max;

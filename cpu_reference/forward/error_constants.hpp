@@ -38,7 +38,7 @@ struct ChainModel {
 
   /// `is_even`: the terms are alike along the chain, so that partial sums grow evenly. Otherwise
   /// they may be as large as the last one from the start: the first keys can hold the weight.
-  /// Of factors in parts only the chain of hi and hi counts: beside it the others are small.
+  /// Where factors are in parts only the chain of hi and hi counts: beside it the others are small.
   ChainModel(const Accumulation& how, double products, double parts, bool is_even)
       : terms(products) {
     const bool is_fma = how.kind == Accumulation::Kind::fp32_fma;

@@ -250,7 +250,7 @@ template <class Number>
   return bound;
 }
 
-/// The same for a kernel that performs `precision`.
+/// The oracle's answer for a kernel that performs `precision`.
 template <class Number>
 [[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Inputs& inputs,
                                                std::int64_t b, std::int64_t h,

@@ -12,7 +12,7 @@ namespace attest {
 /// Suite.Name`, whose file has it. Otherwise one sentence.
 [[nodiscard]] std::string why_nowhere(const Pointer& pointer, const std::filesystem::path& tree);
 
-/// As a reader may look it up: `k5_padded_tiles`, `CostModelAnswers.MatricesOfScores`.
+/// A pointer as a reader may look it up: `k5_padded_tiles`, `CostModelAnswers.MatricesOfScores`.
 [[nodiscard]] std::string to_string(const Pointer& pointer);
 
 }  // namespace attest

@@ -21,7 +21,7 @@ struct ExplainedLaunch {
   std::optional<CompiledKernel> compiled{};  ///< nothing: no machine code of it is in the program
   Occupancy occupancy{};
 
-  /// Of a block, static and dynamic.
+  /// Shared memory of a block, static and dynamic.
   [[nodiscard]] std::int64_t shared_bytes() const {
     return configuration.dynamic_shared_bytes + (compiled ? compiled->static_shared_bytes : 0);
   }

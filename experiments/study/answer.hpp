@@ -22,7 +22,7 @@ struct StudyAnswer {
 };
 [[nodiscard]] std::string_view name_of(StudyAnswer::Kind kind);
 
-/// Of records of kind `study` with verdict `passed` and role `point`.
+/// Answers an expectation from the records of kind `study` with verdict `passed` and role `point`.
 [[nodiscard]] StudyAnswer answer(const Expectation& expectation,
                                  const std::vector<Record>& records);
 

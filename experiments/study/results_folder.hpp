@@ -43,7 +43,7 @@ class ResultsFolder {
 
   /// records.jsonl, or of part 2 of 5 records.2-of-5.jsonl.
   [[nodiscard]] std::filesystem::path records_of(const Shard& shard) const;
-  /// Of all writers, a record that is cut short left out.
+  /// The records of all writers, a record that is cut short left out.
   [[nodiscard]] std::vector<Record> records() const;
   /// Throws MachineError when a process writes here that is no part of the same `shard.count`:
   /// both would measure the same points.
@@ -52,7 +52,8 @@ class ResultsFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  /// Of another part of the same number of parts: a process that may write at the same time.
+  /// Is the file one of another part of the same number of parts, of a process that may write at
+  /// the same time?
   [[nodiscard]] bool is_of_other_part(const std::filesystem::path& file, const Shard& shard) const;
   [[nodiscard]] std::vector<std::filesystem::path> record_files() const;
 

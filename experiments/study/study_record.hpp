@@ -14,7 +14,7 @@ namespace attest {
 /// A contender with its labels, nothing measured, verdict `passed`.
 [[nodiscard]] Record record_of(const StudySpec& spec, const Contender& contender,
                                const Provenance& provenance);
-/// The same with verdict `failed` and the reason.
+/// The record of a contender that was refused: verdict `failed` and the reason.
 [[nodiscard]] Record refused_record(const StudySpec& spec, const Contender& contender,
                                     const Provenance& provenance, const std::string& reason);
 /// A point that was not reached before the time budget ended.
@@ -26,7 +26,7 @@ namespace attest {
 /// The id of what was skipped, so that a resumed study does not say it twice.
 [[nodiscard]] std::string id_of(const Skipped& skipped);
 
-/// As `model.NAME`.
+/// Adds the values of models to a record, as `model.NAME`.
 void add_model_values(Record& record, const std::vector<Measurement>& values);
 
 /// One more of the comma-separated label `flags`.

@@ -11,7 +11,8 @@ struct MedianInterval {
   double low = 0, high = 0;  ///< hold the true median with a confidence of at least 95 %
 };
 
-/// Of five values not even the extremes hold the median with 95 % confidence.
+/// The fewest values that have an interval: of five not even the extremes hold the median with 95 %
+/// confidence.
 inline constexpr std::size_t fewest_values = 6;
 
 /// No distribution is assumed: each value lies below the true median with probability 1/2 (sign

@@ -53,7 +53,7 @@ struct RaceTimes {
 [[nodiscard]] std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
                                           const RaceOptions& options = {});
 
-/// Of times of the same rounds: how many times as fast `time` is as `peer`.
+/// How many times as fast `time` is as `peer`, both of the same rounds.
 [[nodiscard]] MedianInterval speed_over(const std::vector<double>& time,
                                         const std::vector<double>& peer);
 /// Half the interval's width over its median; infinite where that is no number.

@@ -32,10 +32,11 @@ class TiledValues {
 
 /// The inputs of a problem as they lie in memory, by number in the operation.
 using TiledInputs = std::vector<std::shared_ptr<const TiledValues>>;
-/// Of the family `normal` a drawn million of numbers is repeated; the period is a prime, so that
-/// rows and heads do not repeat with it. Of any other family the values of one KV head and the
-/// query heads that use it are drawn, and all heads of all entries of the batch get these. Drawn
-/// millions are kept for the next problem. Throws InvalidInput when the family does not fit.
+/// Values for the inputs of a problem. A million numbers of the family `normal` are drawn and
+/// repeated; the period is a prime, so that rows and heads do not repeat with it. Of any other
+/// family the values of one KV head and the query heads that use it are drawn, and all heads of all
+/// entries of the batch get these. Drawn millions are kept for the next problem. Throws
+/// InvalidInput when the family does not fit.
 [[nodiscard]] TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec);
 
 }  // namespace attest

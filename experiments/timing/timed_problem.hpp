@@ -18,7 +18,7 @@ class TimedProblem {
     double shortest_ms =
         2;  ///< launches of one timing fill it; a clock's step is half a microsecond
   };
-  /// As of ResidentProblem.
+  /// Puts the problem on the device, see ResidentProblem.
   TimedProblem(const Problem& problem, const InputSpec& inputs, Device& device, Options options)
       : options_(options), resident_(problem, inputs, device) {}
   TimedProblem(const Problem& problem, const InputSpec& inputs, Device& device)

@@ -130,13 +130,13 @@ struct GeneralWork {
   __device__ float& lse_of(int row) const {
     return q.group == 1 ? lse[row] : lse[row % q.group * lse_stride + row / q.group];
   }
-  /// Of a row, in memory that has room for full lengths.
+  /// Number of a row in memory that has room for full lengths.
   __device__ std::int64_t dense_row_of(int row) const {
     return dense_row + (q.group == 1 ? row : row % q.group * full_rows + row / q.group);
   }
 };
 
-/// As for RowView: the head stride counts too.
+/// Bytes of the widest copy that all rows allow; of packed rows the head stride counts too.
 template <typename T>
 __device__ int widest_row_copy(const PackedRows<T>& rows, int columns) {
   const std::int64_t strides = rows.group == 1 ? rows.stride : rows.stride | rows.head_stride;

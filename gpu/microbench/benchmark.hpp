@@ -26,8 +26,8 @@ struct Benchmark {
   std::vector<Reading> (*run)();
 };
 
-/// Those with these names, in the order of `all`, each once; all of them when no name is given.
-/// Throws InvalidInput when there is none of a name.
+/// The benchmarks with these names, in the order of `all`, each once; all of them when no name is
+/// given. Throws InvalidInput when there is none of a name.
 [[nodiscard]] std::vector<Benchmark> chosen(std::span<const Benchmark> all,
                                             std::span<const std::string> names);
 

@@ -24,7 +24,8 @@ inline constexpr int chain_threads = 512, chains = 8, chain_unroll = 16;
 void launch_softmaxes(int emulated, int blocks, int threads, int steps, float* sink, SmSpan* spans);
 
 enum class Rescale { never, on_demand, always };
-/// The same with 64 elements of O a thread. On demand, slack 0 makes every step need it.
+/// Softmaxes as above, with 64 elements of O a thread to rescale. On demand, slack 0 makes every
+/// step need it.
 void launch_rescales(Rescale rescale, int blocks, int threads, int steps, float slack, float* sink,
                      SmSpan* spans);
 

@@ -60,9 +60,9 @@ __device__ inline bool softmax(float (&s)[count], TwoRows& rows, float (&scale)[
   return moved;
 }
 
-/// The same against a reference that is not the maximum: nothing is compared, the sums of this
-/// tile's weights tell afterwards whether one of them grew too large. True if a row of the warp
-/// needs mend().
+/// Weights of a tile against a reference that is not the maximum: nothing is compared, the sums of
+/// this tile's weights tell afterwards whether one of them grew too large. True if a row of the
+/// warp needs mend().
 template <int emulated, int count>
 __device__ inline bool softmax_unchecked(float (&s)[count], TwoRows& rows, float (&tile_sum)[2],
                                          float c) {

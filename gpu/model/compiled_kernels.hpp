@@ -24,9 +24,9 @@ struct CompiledKernel {
 /// of the toolkit is needed. Empty when there is no such section. Cubins that are compressed (nvcc
 /// --compress-mode=size) are left out, as is whatever is damaged.
 [[nodiscard]] std::vector<CompiledKernel> compiled_kernels_in(std::span<const std::byte> elf);
-/// The same of a file. Throws MachineError when it cannot be read.
+/// The kernels whose machine code is in a file. Throws MachineError when it cannot be read.
 [[nodiscard]] std::vector<CompiledKernel> compiled_kernels_in(const std::filesystem::path& file);
-/// Those of the running program.
+/// The kernels whose machine code is in the running program.
 [[nodiscard]] std::vector<CompiledKernel> compiled_kernels();
 
 }  // namespace attest

@@ -10,10 +10,10 @@ struct L2Counts {
   std::int64_t requested_read = 0, requested_written = 0;  ///< by SMs
   std::int64_t dram_read = 0, dram_written = 0;
 
-  /// Of the sectors that SMs read, how many needed no memory; 1 when they read none.
+  /// Share of the sectors that SMs read which needed no memory; 1 when they read none.
   [[nodiscard]] double read_hit_rate() const;
-  /// The same of all sectors. A write needs no memory at once and counts as a hit, as profilers
-  /// have it.
+  /// Share of all sectors that needed no memory. A write needs none at once and counts as a hit, as
+  /// profilers have it.
   [[nodiscard]] double hit_rate() const;
 };
 

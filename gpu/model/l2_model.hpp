@@ -37,8 +37,8 @@ struct L2Launch {
 /// Throws std::logic_error for Dataflow::unknown.
 [[nodiscard]] L2Counts simulate_l2(const L2Launch& launch, const L2Shape& shape);
 
-/// The same with the finest lines for which the launch is at most about 2^24 accesses; nothing when
-/// even lines as long as a tile leave more than 2^28.
+/// A simulation with the finest lines for which the launch is at most about 2^24 accesses; nothing
+/// when even lines as long as a tile leave more than 2^28.
 struct L2Simulation {
   L2Counts counts;
   std::int64_t line_bytes = 0;

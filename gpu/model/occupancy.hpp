@@ -31,8 +31,9 @@ struct Occupancy {
   std::int64_t idle_sms = 0;         ///< SMs for which the grid has no block
 };
 
-/// As cuda_occupancy.h counts: registers in units of a warp, warps spread over the SM's
-/// sub-partitions, shared memory with the driver's reserve. `grid_blocks` blocks are launched.
+/// How many blocks an SM holds and why no more, counted as cuda_occupancy.h does: registers in
+/// units of a warp, warps spread over the SM's sub-partitions, shared memory with the driver's
+/// reserve. `grid_blocks` blocks are launched.
 [[nodiscard]] Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs,
                                      std::int64_t grid_blocks);
 

@@ -103,7 +103,7 @@ __device__ void load_matrices(unsigned (&r)[count], SharedAddress row) {
 #endif
 }
 
-/// The same of 16-bit elements, each matrix transposed on the way: register i of lane 4 g + t
+/// Loads matrices of 16-bit elements, each transposed on the way: register i of lane 4 g + t
 /// receives rows 2 t and 2 t + 1 of column g.
 template <int count>
 __device__ void load_matrices_transposed(unsigned (&r)[count], SharedAddress row) {

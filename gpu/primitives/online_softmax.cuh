@@ -61,8 +61,8 @@ inline __device__ float log_sum_exp(float m, float l) {
   return m + logf(l);
 }
 
-/// The same for a maximum in units of log2, of scores times log2(e). With HardwareExp2 go kernels
-/// whose bits the executor repeats, so the logarithm is ln_of(): ln_error.
+/// LSE for a maximum in units of log2, of scores times log2(e). With HardwareExp2 go kernels whose
+/// bits the executor repeats, so the logarithm is ln_of(): ln_error.
 inline __device__ float log_sum_exp2(float m, float l) {
   return m * 0.693147181F + ln_of(l);
 }

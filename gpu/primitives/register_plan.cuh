@@ -145,7 +145,8 @@ inline PrecisionPlan register_tile_precision(const Problem& problem, const Plan&
           .log_error = 0x1p-23};      // logf: 1 ulp
 }
 
-/// The same where a thread sums its TN weights and the lanes of a row meet in a tree.
+/// Roundings of a kernel in which a thread sums its TN weights and the lanes of a row meet in a
+/// tree.
 inline PrecisionPlan shuffled_rows_precision(const Problem& problem, const Plan& plan) {
   PrecisionPlan precision = register_tile_precision(problem, plan);
   const auto lanes = static_cast<std::uint64_t>(row_threads(plan));

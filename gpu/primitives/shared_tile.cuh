@@ -15,7 +15,7 @@ struct SharedTile {
   __device__ SharedTile from(int r, int column = 0) const { return {row(r) + column, stride}; }
 };
 
-/// The same rows from a later column on.
+/// A view of the rows from a later column on.
 inline __device__ RowView<const float> columns_from(const RowView<const float>& rows, int column) {
   return {rows.first + column, rows.stride, rows.count};
 }
@@ -63,9 +63,9 @@ inline __device__ bool rows_are_vectors(const RowView<const float>& rows, int co
          rows.stride % 4 == 0 && columns % 4 == 0;
 }
 
-/// As load_zeroed(), but global memory is read in 128-bit loads, which rows_are_vectors() allows
-/// and `filled`, a multiple of 4, too. Shared memory is written in scalars: padded rows do not
-/// start at multiples of 16 bytes.
+/// Does what load_zeroed() does, but global memory is read in 128-bit loads, which
+/// rows_are_vectors() allows and `filled`, a multiple of 4, too. Shared memory is written in
+/// scalars: padded rows do not start at multiples of 16 bytes.
 inline __device__ void load_zeroed_vectors(const RowView<const float>& from, std::int64_t begin,
                                            int rows, int columns, int filled,
                                            const SharedTile& tile) {

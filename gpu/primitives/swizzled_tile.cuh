@@ -41,8 +41,9 @@ struct SwizzledLane {
   static constexpr int columns = 2 * Tile::chunk;  ///< of a block
   static constexpr int blocks = Tile::group / 2;   ///< whose places are permuted
 
-  /// Of lane `lane` from the start of a tile, in bytes. Matrices 0 and 1 are the upper and the
-  /// lower half of the first chunk: the order of a left operand, and of a transposed right one.
+  /// The address of lane `lane`, in bytes from the start of a tile. Matrices 0 and 1 are the upper
+  /// and the lower half of the first chunk: the order of a left operand, and of a transposed right
+  /// one.
   static __device__ int offset(int lane) { return Tile::offset(lane % 16, lane / 16) * size; }
   /// Matrices 0 and 1 are the left and the right half of the first 8 rows: the order of a right
   /// operand whose rows are its columns, so that what one mma takes lies in neighbouring registers.
@@ -95,9 +96,9 @@ __device__ __attribute__((noinline)) void load_swizzled_async(const Rows& from, 
   }
 }
 
-/// The same for one tile after the other, all of whose rows exist and are copied in 16 bytes. A
-/// thread copies the same chunk of every group, of every so manieth row: one address and one place
-/// serve all of its copies.
+/// Copies one tile after the other, all of whose rows exist and are copied in 16 bytes. A thread
+/// copies the same chunk of every group, of every so manieth row: one address and one place serve
+/// all of its copies.
 template <int rows, int threads, typename T, int dim>
 class TileStream {
  public:

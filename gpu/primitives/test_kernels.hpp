@@ -40,8 +40,9 @@ enum class SlowSide { none, producer, consumers };
 /// warp loads, four warps copy to `out`, 1024 bytes a box.
 void launch_ring(const CUtensorMap& map, int boxes, int stages, SlowSide slow, std::byte* out,
                  Device& device);
-/// The same by a cluster of two blocks. The map's boxes have 4 rows: each block loads one half of
-/// every box, for both. `out`: [block, box]. Only the second block's consumers are slow.
+/// Boxes pass through a ring, by a cluster of two blocks. The map's boxes have 4 rows: each block
+/// loads one half of every box, for both. `out`: [block, box]. Only the second block's consumers
+/// are slow.
 void launch_cluster_ring(const CUtensorMap& map, int boxes, int stages, SlowSide slow,
                          std::byte* out, Device& device);
 

@@ -67,8 +67,8 @@ __device__ __forceinline__ void prefetch_box(const TensorMap& map, const BoxStar
 }
 
 #ifdef __CUDACC__
-/// The same as load_box(), to the same place of every block of the cluster whose bit is set in
-/// `blocks`; the bytes complete on each one's own barrier.
+/// Loads a box as load_box() does, to the same place of every block of the cluster whose bit is set
+/// in `blocks`; the bytes complete on each one's own barrier.
 __device__ __forceinline__ void load_box_to(unsigned short blocks, SharedAddress target,
                                             const TensorMap& map, const BoxStart& at,
                                             Mbarrier barrier, L2Hint hint) {

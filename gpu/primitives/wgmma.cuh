@@ -88,7 +88,7 @@ using MatrixDescriptor = std::uint64_t;
 using MatrixDescriptor = simt::MatrixDescriptor;
 #endif
 
-/// Of a tile whose sum runs along its rows.
+/// Descriptor of a tile whose sum runs along its rows.
 __device__ __forceinline__ MatrixDescriptor k_major_at(SharedAddress tile) {
 #ifdef __CUDACC__
   return k_major_descriptor(tile.value());
@@ -96,7 +96,7 @@ __device__ __forceinline__ MatrixDescriptor k_major_at(SharedAddress tile) {
   return {tile.value(), 0};
 #endif
 }
-/// Of a tile of `rows` rows whose sum runs over them.
+/// Descriptor of a tile of `rows` rows whose sum runs over them.
 __device__ __forceinline__ MatrixDescriptor mn_major_at(SharedAddress tile, int rows) {
 #ifdef __CUDACC__
   return mn_major_descriptor(tile.value(), rows);
@@ -254,7 +254,7 @@ __device__ __forceinline__ void issue_product(float (&d)[half_n], const MatrixDe
 #endif
 }
 
-/// The same with A in registers.
+/// Issues a product with A in registers.
 template <typename T, Major b_major, int half_n>
 __device__ __forceinline__ void issue_product(float (&d)[half_n], const unsigned (&a)[4],
                                               const MatrixDescriptor& b, bool adds) {

@@ -31,13 +31,13 @@ ATTEST_HOST_DEVICE constexpr std::uint64_t wgmma_descriptor(std::uint32_t addres
          std::uint64_t{stride_bytes >> 4} << 32 | std::uint64_t{1} << 62;
 }
 
-/// Of an operand whose sum runs along its rows, as Q and K in Q K^T: 8 rows lie 1024 bytes apart;
-/// the leading offset is not used.
+/// Descriptor of an operand whose sum runs along its rows, as Q and K in Q K^T: 8 rows lie 1024
+/// bytes apart; the leading offset is not used.
 ATTEST_HOST_DEVICE constexpr std::uint64_t k_major_descriptor(std::uint32_t address) {
   return wgmma_descriptor(address, 16, swizzle_bytes);
 }
-/// Of an operand whose sum runs over its rows, as V in P V: 8 rows lie 1024 bytes apart, the next
-/// 64 columns a panel of `rows` rows.
+/// Descriptor of an operand whose sum runs over its rows, as V in P V: 8 rows lie 1024 bytes apart,
+/// the next 64 columns a panel of `rows` rows.
 ATTEST_HOST_DEVICE constexpr std::uint64_t mn_major_descriptor(std::uint32_t address, int rows) {
   return wgmma_descriptor(address, static_cast<std::uint32_t>(rows * panel_row_bytes),
                           swizzle_bytes);
@@ -47,7 +47,7 @@ ATTEST_HOST_DEVICE constexpr std::uint64_t mn_major_descriptor(std::uint32_t add
 ATTEST_HOST_DEVICE constexpr std::uint64_t k_major_step(int k, int rows) {
   return static_cast<std::uint64_t>((k % 4) * 32 + (k / 4) * rows * panel_row_bytes) >> 4;
 }
-/// The same for the k-th 16 rows.
+/// What is added to an MN-major descriptor for the k-th 16 rows.
 ATTEST_HOST_DEVICE constexpr std::uint64_t mn_major_step(int k) {
   return static_cast<std::uint64_t>(k * 16 * panel_row_bytes) >> 4;
 }

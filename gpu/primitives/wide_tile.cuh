@@ -14,9 +14,9 @@ inline constexpr int warp_rows = 4 * lane_rows, warp_columns = 8 * lane_columns;
 /// Where a lane sits: rows 4 ty + {0, 1, 2, 3} and 16 more, columns 4 tx + {0, 1, 2, 3} and 32
 /// more.
 ///
-/// Of two lanes in a pair tx differs, of two pairs ty: in every half warp each 16 bytes are then
-/// wanted twice by neighbours, and the hardware serves half a warp's 128-bit loads at once instead
-/// of a quarter. Measured on an H200 (ncu): 2 wavefronts a load instead of 3.
+/// Place of a lane. In two lanes of a pair tx differs, in two pairs ty: in every half warp each 16
+/// bytes are then wanted twice by neighbours, and the hardware serves half a warp's 128-bit loads
+/// at once instead of a quarter. Measured on an H200 (ncu): 2 wavefronts a load instead of 3.
 struct WideLane {
   int tx, ty;
 

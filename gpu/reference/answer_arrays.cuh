@@ -22,7 +22,7 @@ __device__ double finite_or_zero(float x) {
 struct Constants {
   BoundConstants kernel, own;
 };
-/// Of the values that such a row sees, in one column.
+/// Range and absolute sum of the values that a row sees, in one column.
 struct ValueRange {
   double lowest, highest, abs_sum;
 };

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(tile_threads) weigh_values(Arrays a, Chunk c) 
   }
 }
 
-/// The same tiles: sum phi |v - O|.
+/// Sums phi |v - O| over the tiles of a chunk.
 __global__ void __launch_bounds__(tile_threads) sum_deviations_of(Arrays a, Chunk c) {
   const Problem& p = a.problem;
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile_rows;

@@ -31,7 +31,7 @@ class CounterSchedule {
   [[nodiscard]] std::vector<const char*> metrics() const;
   /// What CUPTI's range profiler is configured with.
   [[nodiscard]] const std::vector<std::uint8_t>& config_image() const;
-  /// Of the first range of decoded counter data.
+  /// Measurements of the first range of decoded counter data.
   [[nodiscard]] std::vector<Measurement> measurements(
       std::span<const std::uint8_t> counter_data) const;
 

@@ -20,7 +20,7 @@ using NvmlDevice = void*;
 constexpr int nvml_success = 0, nvml_clock_sm = 1, nvml_clock_memory = 2, nvml_gpu_temperature = 0;
 
 /// nvmlFieldValue_t. Of its union only the member that the counters below have.
-struct FieldValue {
+struct NvmlFieldValue {
   unsigned field, scope;
   long long timestamp, latency;
   int type, code;
@@ -42,7 +42,7 @@ struct Nvml {
   int (*power)(NvmlDevice, unsigned*) = nullptr;               // mW
   int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;    // degrees Celsius
   int (*throttle)(NvmlDevice, unsigned long long*) = nullptr;  // bits
-  int (*fields)(NvmlDevice, int, FieldValue*) = nullptr;       // null: a driver without it
+  int (*fields)(NvmlDevice, int, NvmlFieldValue*) = nullptr;   // null: a driver without it
 
   Nvml() {
     if (!problem.empty()) return;
@@ -113,7 +113,7 @@ std::optional<DeviceState> nvml_state(const std::string& pci_bus_id) {
 std::map<std::string, double> nvml_throttled_ms(const std::string& pci_bus_id) {
   std::map<std::string, double> ms;
   NvmlDevice const device = device_of(pci_bus_id);
-  std::array<FieldValue, policies.size()> values{};  // all in one call
+  std::array<NvmlFieldValue, policies.size()> values{};  // all in one call
   for (std::size_t i = 0; i < policies.size(); ++i) values[i].field = policies[i].first;
   if (device == nullptr || nvml().fields == nullptr ||
       nvml().fields(device, static_cast<int>(values.size()), values.data()) != nvml_success) {

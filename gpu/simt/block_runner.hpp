@@ -78,7 +78,7 @@ class BlockRunner {
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
   [[nodiscard]] bool is_own_serial(std::uint64_t serial) const;
-  /// Those of the current thread.
+  /// The asynchronous copies of the current thread.
   [[nodiscard]] AsyncCopyQueue& async_copies();
   [[nodiscard]] bool has_async_copies() const { return !async_copies_.empty(); }
   void note_fence() { fenced_ = true; }

@@ -18,7 +18,7 @@ class SharedMemory {
 
   /// The dynamic part, [0, size_bytes), filled with NaN.
   [[nodiscard]] ShadowedMemory dynamic(std::size_t size_bytes);
-  /// The same with guards on both sides, as large as shared memory can be.
+  /// Shared memory with guards on both sides, as large as it can be.
   [[nodiscard]] ShadowedMemory with_guards() const { return all_; }
   /// The calling OS thread's thread-local variables: static __shared__ arrays are among them.
   [[nodiscard]] ShadowedMemory static_part();

@@ -11,7 +11,7 @@ namespace attest::simt {
 [[nodiscard]] std::string source_line(ProgramPoint point);
 /// That line and the ones that its function was inlined into, innermost first; at least one.
 [[nodiscard]] std::vector<std::string> source_lines(ProgramPoint point);
-/// The same for a place known by file name and line.
+/// `FILE:LINE` below the repository's root, for a place known by file name and line.
 [[nodiscard]] std::string source_line(const char* file, int line);
 /// Name of the kernel at this address as kernel_name_of() gives it.
 [[nodiscard]] std::string function_name(const void* address);

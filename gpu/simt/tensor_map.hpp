@@ -19,7 +19,8 @@ static_assert(sizeof(TensorMap) == 128);
 using TensorMap = simt::TensorMap;
 
 inline namespace on_simt {
-/// As gpu/runtime/tensor_map.hpp says; the executor has them all.
+/// Why a device lacks Hopper's instructions (gpu/runtime/tensor_map.hpp); the executor has them
+/// all.
 inline std::string why_not_hopper() {
   return {};
 }

@@ -98,7 +98,7 @@ void launch_product(Device& device, const ProductCase& c, const std::uint16_t* a
 /// a tile with the given pitch to `to`, contiguous; only the first `existing` rows exist.
 void launch_load_tile(Device& device, const float* from, int stride, int existing, int rows,
                       int columns, int pitch, float* to);
-/// The same for elements of two bytes.
+/// Loads a tile as the other launch_load_tile does, of elements of two bytes.
 void launch_load_tile(Device& device, const unsigned short* from, int stride, int existing,
                       int rows, int columns, int pitch, unsigned short* to);
 

@@ -46,14 +46,15 @@ struct CampaignOptions {
   /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
   /// overlap.
   std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};
-  /// Of the same kernels and options: what is done here is not done again.
+  /// Results of an earlier campaign of the same kernels and options: what is done there is not done
+  /// again.
   std::vector<KernelResult> resume_from{};
 };
 
 /// Cases that are drawn for a kernel in all shards together, without a time limit. A negative
 /// control may take as many as a campaign has by default, until one catches it.
 [[nodiscard]] std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options);
-/// The same in the shard of the options.
+/// Cases of a kernel in the shard of the options.
 [[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
 
 /// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing

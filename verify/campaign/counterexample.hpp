@@ -29,7 +29,7 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
 /// Strict: throws InvalidInput naming the file, the key and what is allowed; MachineError if it
 /// cannot be read.
 [[nodiscard]] Counterexample read_counterexample(const std::filesystem::path& path);
-/// The same for the text of a file; `where` is named in messages.
+/// Reads the text of a counterexample's file; `where` is named in messages.
 [[nodiscard]] Counterexample counterexample_from_json(std::string_view text,
                                                       const std::string& where);
 

@@ -55,7 +55,7 @@ struct MatrixRow {
   /// The cases by their features; a kill is one by a layer of ours. Where only a case past
   /// `KillMatrixOptions::cases` killed it, the campaign's cases before that count as well.
   FeatureTallies features{};  ///< of mutants
-  /// Of the features of the case that the campaign killed it with, shrunk.
+  /// The feature of the shrunk case that the campaign killed the mutant with.
   std::optional<KillingFeature> killing_feature{};
 
   [[nodiscard]] bool is_killed_by(std::size_t column) const { return columns[column].kills > 0; }

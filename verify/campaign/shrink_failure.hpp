@@ -16,9 +16,9 @@ struct ShrinkBudget {
   double candidate_seconds = 2;
 };
 
-/// The same failure (law, or way to give no answer) of a simpler case. It is confirmed in the end,
-/// in a fresh process where there are worker processes and with the full time limit; if the smaller
-/// case does not do it again, the original stays.
+/// Finds the same failure (law, or way to give no answer) of a simpler case. It is confirmed in the
+/// end, in a fresh process where there are worker processes and with the full time limit; if the
+/// smaller case does not do it again, the original stays.
 [[nodiscard]] Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel,
                                      const Failure& failure, const ShrinkBudget& budget);
 

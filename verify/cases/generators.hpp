@@ -12,13 +12,14 @@ namespace attest {
 
 /// Largest sizes that are drawn.
 struct SizeLimits {
-  /// Of queries and keys; four times as many keys where a case has many key tiles (lengths.hpp).
+  /// The most queries and keys; four times as many keys where a case has many key tiles
+  /// (lengths.hpp).
   std::int64_t len;
   std::int64_t head_dim, batch, query_heads;
 };
-/// Of most cases. A batch of more than three has entries of different lengths.
+/// Limits of most cases. A batch of more than three has entries of different lengths.
 inline constexpr SizeLimits usual_sizes{.len = 160, .head_dim = 128, .batch = 6, .query_heads = 28};
-/// Of the dimension that is large where a case comes from the heavy tail (heavy_tail.hpp).
+/// Limits of the dimension that is large where a case comes from the heavy tail (heavy_tail.hpp).
 inline constexpr SizeLimits tail_sizes{
     .len = 4096, .head_dim = 1024, .batch = 300, .query_heads = 128};
 

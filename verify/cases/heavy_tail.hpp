@@ -15,8 +15,8 @@ enum class Tail {
   square_tiles,  ///< lengths too: causal, as many queries as keys, two to four whole tiles
 };
 
-/// Of the other dimensions: large in every direction at once is slow and finds nothing that large
-/// in one does not.
+/// Limits of the other dimensions: large in every direction at once is slow and finds nothing that
+/// large in one does not.
 [[nodiscard]] SizeLimits sizes_beside(Tail tail);
 
 /// `small` with one dimension enlarged within the limits of `options`, its mask and Plan changed

@@ -15,10 +15,11 @@ struct LengthWeights {
   std::int64_t uniform = 3;
   std::int64_t mod128 = 1;  ///< 64 mod 128, or a few beside a multiple of 128
   std::int64_t zero = 1;    ///< of keys only: a problem has at least one query
-  /// Of keys only: three to five of the plan's tiles, one key less or more, up to four times as
+  /// Weight of three to five of the plan's tiles of keys, one key less or more, up to four times as
   /// many as usual. A pipeline that runs around, a reference that lags behind need as many turns.
   std::int64_t many_tiles = 2;
-  /// Of causal problems: as many queries as keys, two to four whole tiles. The shape of training.
+  /// Weight of causal problems with as many queries as keys, two to four whole tiles: the shape of
+  /// training.
   std::int64_t square_tiles = 1;
   /// Hundreds to thousands of queries, of keys or of both, beside sizes that are small
   /// (heavy_tail.hpp).

@@ -24,7 +24,7 @@ class Refusals {
   void add(std::string_view sentence);
   void add(const Refusals& others);
   [[nodiscard]] std::int64_t count() const { return count_; }
-  /// Of all that were added; its count is 0 where there were none.
+  /// The sentence that was added most often; its count is 0 where there were none.
   [[nodiscard]] Sentence most_frequent() const;
 
   [[nodiscard]] nlohmann::ordered_json to_json() const;

@@ -32,7 +32,7 @@ struct Agreement {
 /// then asked for.
 [[nodiscard]] Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
                                      const std::function<Answer()>& answer);
-/// The same for two launches that both owe the answer of the case.
+/// Do two launches agree that both owe the answer of the case?
 [[nodiscard]] Agreement agreement_of(Run& run, const Differences& differences);
 
 /// Which elements are compared.

@@ -19,7 +19,7 @@ struct OutputErrors {
 
 /// How large the errors of a kernel are on data sets of one kind, all outputs alike.
 struct ErrorStudy {
-  /// Of the outputs that the kernel gives, over all data sets together: the batch axis of
+  /// Errors of the outputs that the kernel gives, over all data sets together: the batch axis of
   /// `largest_at` counts through them, set s holding the entries from s * batch on.
   std::vector<OutputErrors> outputs;
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again

@@ -65,9 +65,9 @@ struct Judgement {
   std::vector<std::string> laws{};  ///< of ours that reject it, the first of each layer
 };
 
-/// As in a campaign, every law that reads the base launch is checked, and one drawn from those that
-/// launch again; besides, those that match `always`, a glob. `judges` is peers or all_rules. A
-/// KernelFault passes through.
+/// Judges a run by all rules. As in a campaign, every law that reads the base launch is checked,
+/// and one drawn from those that launch again; besides, those that match `always`, a glob. `judges`
+/// is peers or all_rules. A KernelFault passes through.
 [[nodiscard]] Judgement judge_by_rules(Run& run, Judges judges, const std::string& always);
 
 }  // namespace attest

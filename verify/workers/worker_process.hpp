@@ -64,7 +64,7 @@ class WorkerProcess {
   void clean_up();
   [[nodiscard]] WorkerReply wait_for_answer(const WorkerLimits& limits,
                                             const std::function<bool()>& is_interrupted);
-  /// Of a line that arrived.
+  /// The reply that a line which arrived makes.
   [[nodiscard]] WorkerReply reply_of(std::string_view line);
   /// Reads what is there; false at the end of the stream.
   [[nodiscard]] bool read_errors();

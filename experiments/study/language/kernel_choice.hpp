@@ -12,7 +12,7 @@ namespace attest {
 /// Names that a study may ask for: every kernel that must pass, on whatever executor, and the peers
 /// that this program was built without.
 [[nodiscard]] std::vector<std::string> study_kernel_names();
-/// Those that match a glob, in the order of the names.
+/// The kernels whose names match a glob, in the order of the names.
 [[nodiscard]] std::vector<std::string> kernels_matching(std::string_view glob);
 
 /// What to say of a name or glob that no study may ask for: that no kernel has it and which are

@@ -49,7 +49,7 @@ using KeyShape = SpecKey::Shape;
 
 /// Complaints about shapes, unknown, missing and repeated keys and forms of values.
 void check_shape(const YamlNode& node, const SpecKey& key, std::vector<StudyError>& errors);
-/// Of a whole file: `root` is its map.
+/// Checks the keys of a whole file: `root` is its map.
 void check_keys(const YamlNode& root, const std::vector<SpecKey>& keys, std::string_view where,
                 std::vector<StudyError>& errors);
 

@@ -17,7 +17,8 @@ namespace attest {
 
 /// Those, and what models say before anything runs (model_values.hpp).
 [[nodiscard]] Vocabulary constraint_vocabulary();
-/// Those of identity_vocabulary and measurements: time, rate, speed_over_BASELINE, ...
+/// Names of results: those of identity_vocabulary and measurements (time, rate,
+/// speed_over_BASELINE, ...).
 [[nodiscard]] Vocabulary result_vocabulary(const std::vector<Baseline>& baselines);
 
 /// Fields of the problem by their bare names, for values that are computed from others.

@@ -15,7 +15,8 @@ struct YamlNode {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   Place place;
-  /// Of the text's first byte, where it stands in one piece on its line; else that of the value.
+  /// Place of the text's first byte, where it stands in one piece on its line; else that of the
+  /// value.
   Place text_place;
   bool is_quoted = false;
   std::string text{};             ///< Kind::scalar

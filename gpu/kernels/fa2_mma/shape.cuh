@@ -40,7 +40,7 @@ struct Fa2Shape {
   using Rows = float[row_tiles][2];            ///< a number for each of a lane's rows
 };
 
-/// The same sizes, with O divided after every key tile.
+/// A Shape's sizes, with O divided after every key tile.
 template <typename Shape>
 struct Fa2EveryStep : Shape {
   static constexpr bool divides_every_step = true;

@@ -52,9 +52,9 @@ struct Fa3Loader {
     return {row, part, plane / p.heads, head, head / p.group, first, count, 0};
   }
 
-  /// Of the next output tile, what is for a warpgroup: 64 rows, and the key tiles that some of them
-  /// see. The order of the rows turns with each tile: under a causal mask the upper rows see fewer
-  /// keys, and who had them has the lower ones next, so that over two tiles all have as much to do.
+  /// A warpgroup's share of the next output tile: 64 rows, and the key tiles that some of them see.
+  /// The order of the rows turns with each tile: under a causal mask the upper rows see fewer keys,
+  /// and who had them has the lower ones next, so that over two tiles all have as much to do.
   __device__ __forceinline__ Fa3Work share_of(Fa3Work work, int group) const {
     if (work.count == Fa3Work::none_left) return work;
     work.row += (q_tiles % 2 == 0 ? group : Shape::consumers - 1 - group) * Shape::group_rows;

@@ -21,8 +21,8 @@ struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   int heads;       ///< query heads
   int group;       ///< query heads of a kv head
   int queries, keys, columns;
-  /// Of output tile 0, at most 0 and a multiple of a warpgroup's rows: under a causal mask the tile
-  /// that the queries do not fill is the one with the fewest keys.
+  /// The first row of output tile 0, at most 0 and a multiple of a warpgroup's rows: under a causal
+  /// mask the tile that the queries do not fill is the one with the fewest keys.
   int first_row;
   int reach;          ///< query i sees keys below min(keys, i + reach)
   float c;            ///< scale * log2(e), or 1 with factor

@@ -22,7 +22,7 @@ struct Fa3Choice {
   bool delays = false;     ///< Delays
 };
 
-/// The same with one more of the fields that are false by default.
+/// The choice with one more of the fields that are false by default.
 constexpr Fa3Choice with(Fa3Choice choice, bool Fa3Choice::*field) {
   choice.*field = true;
   return choice;

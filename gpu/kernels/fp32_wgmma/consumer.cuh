@@ -129,7 +129,7 @@ class SplitConsumer {
     maybe_pause<Shape>(0);
     Products::issue_scores(s_, late_s_, q_base_, k_base_ + (k_stage_ * Shape::k_bytes >> 4));
   }
-  /// Of the tile's 64 keys `block`, columns `slice` of O.
+  /// Issues P V of the tile's 64 keys `block` for columns `slice` of O.
   __device__ __forceinline__ void issue_values(int block, int slice) {
     Products::issue_values(x_, small_x_, w_, v_base_ + (v_stage_ * Shape::k_bytes >> 4), block,
                            slice);

@@ -60,7 +60,7 @@ struct SplitProblem : CausalKeys<SplitProblem> {
   ATTEST_HOST_DEVICE RowFlags& flags_of(int head, int row) const {
     return flags[static_cast<std::int64_t>(head) * flags_of_head() + row / flag_rows];
   }
-  /// Of a head of the batch, the kv head of the batch.
+  /// The kv head of the batch that a head of the batch uses.
   ATTEST_HOST_DEVICE int kv_head_of(int head) const {
     return head / entry_heads * entry_kv_heads +
            head % entry_heads / (entry_heads / entry_kv_heads);

@@ -23,7 +23,7 @@ struct Fp16Parts {
     constexpr PartPair all[pairs] = {{1, 0}, {0, 1}, {0, 0}};
     return all[n];
   }
-  /// Of two numbers, the first in the lower halves.
+  /// Splits two numbers into their parts, the first number in the lower halves.
   static __device__ __forceinline__ void split(float a, float b, unsigned (&parts)[count]) {
     const __half2 hi = __floats2half2_rn(a, b);
     const __half2 lo = __floats2half2_rn(a - __low2float(hi), b - __high2float(hi));
