@@ -86,7 +86,7 @@ def beside_ours(rows):
     usual = rows[rows.inputs == "normal"]
     ours = errors.committed(OURS)
     ours = ours[(ours.tensor == "O") & (ours.inputs == "normal")]
-    same = {errors.size(problem, "k") for problem in usual.problem} == {errors.size(ours.problem.iloc[0], "k")}
+    same = {records.sizes(problem)["k"] for problem in usual.problem} == {records.sizes(ours.problem.iloc[0])["k"]}
     ours = ours[~ours.precision.isin(usual.precision)] if same else ours.iloc[:0]
     both = usual.assign(whose="measured now")
     for _, row in ours.iterrows():

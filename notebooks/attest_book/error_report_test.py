@@ -99,7 +99,7 @@ class Maps(unittest.TestCase):
                 continue
             cells = errors.map_frame(record)
             covered = ((cells.row_end - cells.row) * (cells.column_end - cells.column)).sum()
-            self.assertEqual(covered, errors.size(record.labels["problem"], "q") * errors.size(record.labels["problem"], "d"))
+            self.assertEqual(covered, records.sizes(record.labels["problem"])["q"] * records.sizes(record.labels["problem"])["d"])
             self.assertEqual(len(cells.drop_duplicates(["row", "column"])), len(cells))
 
 

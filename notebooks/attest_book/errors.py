@@ -40,19 +40,14 @@ def in_order(names):
     return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-def size(problem, letter):
-    found = re.search(rf"(?:^| ){letter}(\d+)", problem)
-    return int(found[1]) if found else None
-
-
 def frame(found):
     """A row a tensor, or a part of one: the labels and measurements of the records and `precision`, `length`, `head_dim`,
     `family`, `magnitude`, `key_tile`, `key_splits`. Maps are left out (map_frame)."""
     table = records.frame([record for record in found if record.kind == "errors"])
     labels = table[["contender", "plan", "element_type"]].to_dict("records")
     table["precision"] = [precision_of(row) for row in labels]
-    table["length"] = [size(problem, "k") for problem in table.problem]
-    table["head_dim"] = [size(problem, "d") for problem in table.problem]
+    table["length"] = [records.sizes(problem).get("k") for problem in table.problem]
+    table["head_dim"] = [records.sizes(problem).get("d") for problem in table.problem]
     table["family"] = [inputs.partition(":")[0] for inputs in table.inputs]
     table["magnitude"] = [float(inputs.partition(":")[2] or 1) for inputs in table.inputs]
     for name, short in (("key_tile", "kt"), ("key_splits", "ks")):
@@ -71,7 +66,7 @@ def committed(*paths):
 
 def map_frame(record):
     """A row a cell of an `error_map` record: the first row and column that it holds, and its RMSE."""
-    shape = {letter: size(record.labels["problem"], letter) for letter in "qd"}
+    shape = records.sizes(record.labels["problem"])
     cells = {"row": int(record.values["row_cells"]), "column": int(record.values["column_cells"])}
     rows = []
     for name, value in record.values.items():
