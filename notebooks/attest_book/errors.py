@@ -162,7 +162,7 @@ def bars(table, value="relative_l2", floor="floor", title="", value_title="RMSE 
     if whose:
         drawn = drawn.encode(color=altair.Color(f"{whose}:N", title=None, sort=list(dict.fromkeys(table[whose])), scale=altair.Scale(range=[charts.COLOURS[1], charts.COLOURS[0]])))
     words = base.mark_text(align="left", dx=4, fontSize=11).encode(x=x, text=altair.Text(f"{value}:Q", format=".1e"))
-    ticks = base.mark_tick(color="black", thickness=2, size=19).encode(x=f"{floor}:Q")
+    ticks = base.mark_tick(color="#000000", thickness=2, size=19).encode(x=f"{floor}:Q")
     return (drawn + words + ticks).properties(title=title, height=22 * table.precision.nunique(), width=charts.WIDTH)
 
 

@@ -93,9 +93,9 @@ def roofline(study, colour=None):
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
         x=at_x, y=altair.Y("rate:Q", scale=altair.Scale(type="log"), title="TFLOP/s" if is_timed else "TFLOP/s at best, by models"),
         color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
-    line = altair.Chart(pandas.DataFrame(roofs)).mark_line(color="black").encode(x=at_x, y="roof:Q", detail="peak:N", tooltip=["peak"])
+    line = altair.Chart(pandas.DataFrame(roofs)).mark_line(color="#000000").encode(x=at_x, y="roof:Q", detail="peak:N", tooltip=["peak"])
     return ("Roofline", (line + points).properties(width=560, height=340),
-            f"The black line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. " + ("Points far below the line wait for something else." if is_timed else
+            f"The line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. " + ("Points far below the line wait for something else." if is_timed else
                "Nothing was timed: a point stands where the floor of its time puts it, and no launch can be above it."))
 
 

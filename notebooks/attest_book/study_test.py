@@ -219,6 +219,9 @@ class Report(InFolder):
             rivals = 3 if name == "timed" else 0
             self.assertEqual(points_drawn(pareto), len(found.points) + rivals)
             self.assertEqual(points_drawn(roofline), len(found.points))
+            # A dark page turns this black, and no other, into a light colour (page.DRAW).
+            self.assertIn('"color": "#000000"', roofline.to_json(indent=None))
+            self.assertIn("""replaceAll('"#000000"', '"#f0f0f0"')""", page.DRAW)
 
     def test_no_modelled_point_is_above_the_roof(self):
         found = self.study(made_up_study.modelled())
