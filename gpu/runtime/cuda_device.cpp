@@ -6,9 +6,9 @@
 
 #include "core/records/hardware_counters.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/runtime/scrub.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/nvml.hpp"
+#include "gpu/runtime/scrub.hpp"
 
 namespace attest {
 namespace {

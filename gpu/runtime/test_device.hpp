@@ -1,7 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <gtest/gtest.h>
+
+#include <cstddef>
 #include <optional>
 #include <vector>
 
