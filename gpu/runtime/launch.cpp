@@ -34,7 +34,7 @@ void allow_all_shared_memory(const void* kernel, const DeviceInfo& device) {
 }  // namespace
 
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                    Device& device, void** arguments) {
+                    Device& device, void** arguments, bool is_dependent) {
   const CudaDevice& gpu = dynamic_cast<CudaDevice&>(device);
   const DeviceInfo& info = gpu.info();
   require_within("grid.x", grid.x, 1, info.max_grid_x, info);
@@ -48,8 +48,17 @@ void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t share
   if (static_cast<std::int64_t>(shared_bytes) > info.shared_per_block_bytes) {
     allow_all_shared_memory(kernel, info);
   }
-  ATTEST_CUDA_CHECK(
-      cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, gpu.stream().get()));
+  cudaLaunchAttribute overlaps{};
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = gpu.stream().get();
+  config.attrs = &overlaps;
+  config.numAttrs = is_dependent ? 1 : 0;
+  ATTEST_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
   // A launch can also leave its error behind without returning it.
   ATTEST_CUDA_CHECK(cudaGetLastError());
 }

@@ -18,8 +18,9 @@ inline constexpr Executor this_executor = Executor::gpu;
 /// Checks the sizes against the device, asks for more than 48 KiB of shared memory where that is
 /// needed, launches in the device's stream and checks for a failed launch. `arguments` are
 /// addresses of the kernel's parameters. Throws MachineError.
+/// `is_dependent`: it may begin while the launch before it in the stream still runs.
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                    Device& device, void** arguments);
+                    Device& device, void** arguments, bool is_dependent = false);
 
 /// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
 /// MachineError.
@@ -34,7 +35,7 @@ inline namespace on_gpu {
 /// waiting. shared_bytes: dynamic shared memory of a block, what dynamic_shared() points to. Throws
 /// MachineError with one sentence when the grid, the block or the shared memory is beyond the
 /// device.
-template <typename... Parameters, typename... Args>
+template <bool is_dependent = false, typename... Parameters, typename... Args>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Device& device, Args&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Args), "one argument for each parameter");
@@ -43,9 +44,16 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
       [&](auto&... value) {
         std::array<void*, sizeof...(Parameters) + 1> addresses{&value..., nullptr};
         launch_checked(reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, device,
-                       addresses.data());
+                       addresses.data(), is_dependent);
       },
       values);
+}
+
+/// Launches a kernel that may begin before the launch before it has ended: dependent_launch.cuh.
+template <typename... Parameters, typename... Args>
+void launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                      std::size_t shared_bytes, Device& device, Args&&... arguments) {
+  launch<true>(kernel, grid, block, shared_bytes, device, static_cast<Args&&>(arguments)...);
 }
 
 /// resident_blocks_of() a kernel that is named.

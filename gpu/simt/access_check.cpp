@@ -91,8 +91,19 @@ class WordCheck {
     return epoch_of(s) < epoch_of(thread_.stamp) || epoch_of(s) == last_epoch;
   }
 
+  /// Was it made by the launch before, which may still run?
+  [[nodiscard]] bool is_from_predecessor(Stamp s) const {
+    s &= ~incomplete;
+    return word_.region == Region::global && s >= thread_.predecessor_start &&
+           s < thread_.launch_start && (bytes_of(s) & word_.bytes) != 0;
+  }
+
   void check_races() {
     const bool writes = word_.access == Access::write;
+    if (is_from_predecessor(write_) || (writes && is_from_predecessor(read_))) {
+      report_before_predecessor_ended(thread_, word_);
+      return;
+    }
     const bool plain = (write_ & tag_mask) == plain_write;
     if ((bytes_of(write_) & word_.bytes) != 0 && (plain || writes) &&
         !is_ordered(write_, one_thread)) {

@@ -67,7 +67,10 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   random_ = launch_->seed ^ (block_index * 0x9e3779b97f4a7c15U);
   exited_count_ = 0;
   diverged_ = false;
-  for (unsigned t = 0; t < thread_count_; ++t) threads_[t].fiber = nullptr;
+  for (unsigned t = 0; t < thread_count_; ++t) {
+    threads_[t].fiber = nullptr;
+    threads_[t].has_waited = false;
+  }
   for (AsyncCopyQueue& copies : async_copies_) copies.clear();
   mbarriers_.clear();
   named_barriers_ = {};
@@ -196,6 +199,14 @@ void BlockRunner::make_current(unsigned thread) {
   running_->stamp = running_->interval_start |
                     Stamp{warps_[thread / warp_size].epoch} << epoch_shift |
                     Stamp{thread} << thread_shift;
+  const std::uint64_t ordered =
+      threads_[thread].has_waited ? launch_->first_serial : launch_->predecessor_serial;
+  running_->predecessor_start = ordered << serial_shift;
+}
+
+void BlockRunner::wait_for_predecessor() {
+  threads_[current_].has_waited = true;
+  running_->predecessor_start = running_->launch_start;
 }
 
 /// Runs threads from their start; a thread that waits keeps the fiber, one that exits passes it on.

@@ -33,6 +33,8 @@ struct Launch {
   unsigned threads_per_block = 0;
   std::uint64_t seed = 0;          ///< of the schedule
   std::uint64_t first_serial = 0;  ///< block i has serial first_serial + i
+  /// Of the launch before, which may still run; first_serial: it does not.
+  std::uint64_t predecessor_serial = 0;
   const GlobalMemory* memory = nullptr;
   FindingLog* findings = nullptr;
   LaunchTracer* tracer = nullptr;  ///< set: accesses are counted, not checked
@@ -62,6 +64,7 @@ class BlockRunner {
   int sync_block(int predicate, const char* file, int line);
   std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                               unsigned source, const char* file, int line);
+  void wait_for_predecessor();
   // hopper.hpp.
   void init_mbarrier(const void* barrier, unsigned arrivals);
   void arrive_mbarrier(const void* barrier, unsigned bytes);
@@ -102,6 +105,7 @@ class BlockRunner {
     std::uint64_t value = 0, result = 0;
     const char* file = nullptr;  ///< where it waits
     int line = 0;
+    bool has_waited = false;  ///< for the launch before
   };
   /// Lanes that meet at one warp operation.
   struct Meeting {

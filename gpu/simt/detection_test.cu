@@ -1,3 +1,4 @@
+#include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/simt/test_kernels.hpp"
 
@@ -195,6 +196,31 @@ __global__ void misaligned_vector(float* values, unsigned*, bool planted) {
   values[0] = four.x + four.w;
 }
 
+__global__ void write_all(float* values) {
+  values[id()] = 1.0F;
+}
+
+/// Reads what the launch before wrote.
+__global__ void before_the_wait(float* values, unsigned*, bool planted) {
+  if (!planted || id() % 2 == 0) wait_for_predecessor();
+  values[id() + static_cast<int>(gridDim.x) * size()] = values[id()];  // mark: before_the_wait
+}
+
+/// Writes over what the launch before read.
+__global__ void over_what_is_read(float* values, unsigned*, bool planted) {
+  if (!planted) wait_for_predecessor();
+  values[id()] = 2.0F;  // mark: over_what_is_read
+}
+
+/// The kernel, launched so that it may begin before another one has ended.
+template <void (*kernel)(float*, unsigned*, bool)>
+void run_behind(Device& device, float* values, unsigned* counter, bool planted, int blocks,
+                int threads) {
+  const dim3 grid(static_cast<unsigned>(blocks)), block(static_cast<unsigned>(threads));
+  launch(write_all, grid, block, 0, device, values);
+  launch_dependent(kernel, grid, block, 0, device, values, counter, planted);
+}
+
 template <void (*kernel)(float*, unsigned*, bool)>
 void run(Device& device, float* values, unsigned* counter, bool planted, int blocks, int threads) {
   launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
@@ -253,6 +279,8 @@ const std::vector<DetectionCase>& detection_cases() {
       {"plain_sum", race, {"plain_sum"}, 1, 64, run<plain_sum>},
       {"plain_sum_of_blocks", race, {"plain_sum"}, 3, 1, run<plain_sum>},
       {"last_block_adds", race, {"last_block_adds"}, 5, 33, run<last_block_adds>},
+      {"before_the_wait", race, {"before_the_wait"}, 2, 33, run_behind<before_the_wait>},
+      {"over_what_is_read", race, {"over_what_is_read"}, 2, 33, run_behind<over_what_is_read>},
       {"half_a_barrier", barrier, {"half_a_barrier"}, 2, 64, run<half_a_barrier>},
       {"two_barriers",
        barrier,

@@ -50,6 +50,10 @@ void memory_fence() noexcept {
   running_thread.runner->note_fence();
 }
 
+void wait_for_predecessor() noexcept {
+  running_thread.runner->wait_for_predecessor();
+}
+
 void start_async_copy(void* shared, const void* global, std::size_t bytes,
                       std::size_t source_bytes) {
   running_thread.runner->async_copies().start(shared, global, bytes, source_bytes,

@@ -74,6 +74,9 @@ void wait_async_copies(unsigned newest);
 /// fmaf, counted.
 float fused_multiply_add(float a, float b, float c) noexcept;
 
+/// griddepcontrol.wait: what the launch before wrote may be read from here on.
+void wait_for_predecessor() noexcept;
+
 /// Says that what the thread wrote so far is visible to other blocks that learn of it.
 void memory_fence() noexcept;
 

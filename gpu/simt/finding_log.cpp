@@ -107,6 +107,12 @@ void report_unwritten(const RunningThread& thread, const AccessedWord& word) {
                : ", which nothing has written");
 }
 
+void report_before_predecessor_ended(const RunningThread& thread, const AccessedWord& word) {
+  if (is_new(thread, "data race", word.point))
+    report(thread, "data race", word,
+           ", before griddepcontrol.wait: the launch before this one may still use it");
+}
+
 void report_misaligned(std::uintptr_t address, std::size_t size, Access access,
                        ProgramPoint point) {
   const RunningThread& thread = running_thread;

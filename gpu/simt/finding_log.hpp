@@ -49,6 +49,8 @@ struct AccessedWord {
 
 void report_out_of_bounds(const RunningThread& thread, const AccessedWord& word);
 void report_unwritten(const RunningThread& thread, const AccessedWord& word);
+/// The launch before wrote or read the word, and the thread has not waited for its end.
+void report_before_predecessor_ended(const RunningThread& thread, const AccessedWord& word);
 /// `other` is the stamp of the earlier access, `verb` what it did, `readers` its tag when it was a
 /// read.
 void report_race(const RunningThread& thread, const AccessedWord& word, const char* verb,

@@ -24,8 +24,10 @@ struct KernelCall {
 /// Runs the whole grid and returns. Throws MachineError when sizes exceed what a GPU takes (grid
 /// 2^31 - 1 x 65535 x 65535, 1,024 threads a block, 227 KiB of shared memory), std::logic_error
 /// when `device` is not the executor's.
+/// `is_dependent`: threads may run before the launch before has ended (dependent_launch.cuh); its
+/// memory is theirs behind wait_for_predecessor().
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
-              Device& device);
+              Device& device, bool is_dependent);
 
 }  // namespace simt
 
@@ -36,7 +38,7 @@ inline namespace on_simt {
 /// Runs `kernel` over the grid on the executor; arguments are converted to the kernel's parameter
 /// types and copied for every thread. Returns when all blocks have run; what went wrong inside is
 /// in device.take_findings().
-template <typename... P, typename... A>
+template <bool is_dependent = false, typename... P, typename... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes, Device& device,
             A... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "one argument for every parameter of the kernel");
@@ -48,7 +50,14 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_byte
     std::apply(call.first, call.second);
   };
   simt::run_grid({run, &bound, reinterpret_cast<const void*>(kernel)}, grid, block, shared_bytes,
-                 device);
+                 device, is_dependent);
+}
+
+/// Launches a kernel that may begin before the launch before it has ended: dependent_launch.cuh.
+template <typename... P, typename... A>
+void launch_dependent(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                      Device& device, A... arguments) {
+  launch<true>(kernel, grid, block, shared_bytes, device, arguments...);
 }
 
 /// How many blocks of `kernel` a persistent launch starts: few, so that drawn problems have fewer

@@ -34,7 +34,8 @@ template <Region region>
                                                 ProgramPoint point) {
   const Stamp now = t.stamp, w = load(cell.write);
   bool fine = before_barrier(w, now) || same_thread(w, now);
-  if constexpr (region == Region::global) fine = w - from_host < t.launch_start - from_host || fine;
+  if constexpr (region == Region::global)
+    fine = w - from_host < t.predecessor_start - from_host || fine;
   if (!fine) [[unlikely]]
     return false;
   const Stamp r = load(cell.read), difference = r ^ (now | bytes);
@@ -75,8 +76,8 @@ template <Region region>
     // Bytes that nobody wrote before matter when this write leaves some of them so.
     const Stamp oldest = bytes == all_bytes ? unwritten : from_host;
     const bool write_fine =
-        w - oldest < t.launch_start - oldest || before_barrier(w, now) || same_thread(w, now);
-    const bool read_fine = r < t.launch_start || read_fine_here ||
+        w - oldest < t.predecessor_start - oldest || before_barrier(w, now) || same_thread(w, now);
+    const bool read_fine = r < t.predecessor_start || read_fine_here ||
                            (before_barrier(r, now) && (r & tag_mask) != many_blocks);
     fine = write_fine && read_fine;
   } else {

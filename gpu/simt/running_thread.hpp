@@ -29,6 +29,9 @@ struct RunningThread {
   ShadowedMemory shared_guards;  ///< `shared` and what surrounds it
   Stamp stamp = 0;               ///< of the thread now; bytes and tag are 0
   Stamp launch_start = 0;        ///< stamps from here on were made by this launch
+  /// Stamps of global memory from here to launch_start were made by the launch before, which is not
+  /// over for this thread: it has not waited.
+  Stamp predecessor_start = 0;
   Stamp block_start = 0;
   Stamp interval_start = 0;
 

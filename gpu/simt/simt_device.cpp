@@ -117,9 +117,11 @@ void SimtDevice::start_serials_anew() {
   memory_.forget_blocks();
   for (const auto& runner : runners_) runner->forget_shared_memory();
   next_serial_ = first_block_serial;
+  last_first_serial_ = first_block_serial;
 }
 
-void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes) {
+void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+                          bool is_dependent) {
   check_sizes(grid, block, shared_bytes);
   if (tracer_ != nullptr) {
     tracer_->begin_launch(call.address, grid, block, shared_bytes);
@@ -142,6 +144,8 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   launch.threads_per_block = block.x * block.y * block.z;
   launch.seed = random_bits(seed_, 1, launches_since_seed_++);
   launch.first_serial = next_serial_.fetch_add(blocks);
+  launch.predecessor_serial = is_dependent ? last_first_serial_ : launch.first_serial;
+  last_first_serial_ = launch.first_serial;
   launch.memory = &memory_;
   launch.findings = &findings_;
   launch.tracer = tracer_.get();
@@ -168,11 +172,11 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
 }
 
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
-              Device& device) {
+              Device& device, bool is_dependent) {
   auto* simt = dynamic_cast<SimtDevice*>(&device);
   if (simt == nullptr)
     throw std::logic_error("a kernel built for the SIMT executor was launched on another device");
-  simt->run_grid(call, grid, block, shared_bytes);
+  simt->run_grid(call, grid, block, shared_bytes, is_dependent);
 }
 
 }  // namespace attest::simt

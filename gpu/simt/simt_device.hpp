@@ -37,7 +37,8 @@ class SimtDevice final : public Device {
   /// nullptr on a device that checks.
   [[nodiscard]] const LaunchTracer* tracer() const { return tracer_.get(); }
 
-  void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes);
+  void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+                bool is_dependent = false);
 
  private:
   void start_serials_anew();
@@ -47,6 +48,7 @@ class SimtDevice final : public Device {
   std::vector<std::unique_ptr<BlockRunner>> runners_;
   std::unique_ptr<LaunchTracer> tracer_;
   std::atomic<std::uint64_t> next_serial_;
+  std::uint64_t last_first_serial_ = first_block_serial;  ///< of the launch before
   std::uint64_t seed_ = 0, launches_since_seed_ = 0;
 };
 
