@@ -76,7 +76,8 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 18> places{{{"operation", nowhere},
+constexpr std::array<Place, 19> places{{{"operation", nowhere},
+                                        {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
                                         {"kv_heads", number<&P::kv_heads>},
@@ -101,12 +102,19 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
   const Problem& p = arguments.problem;
   for_each_tensor(*p.operation, [&](const TensorSpec& spec, auto index) {
     const auto& given = arguments[index];
+    const PageTable& table = arguments.page_table;
+    const bool is_paged = spec.rows == Rows::keys && table.page_size > 0;
+    const Shape whole = spec.shape(p);
+    const Shape shape = is_paged ? Shape{table.pool_pages, whole[1], table.page_size, whole[3]}
+                                 : stored_shape(spec, p, {});
     AttestTensor tensor =
         described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
-                  to_c(spec.format(p)), stored_shape(spec, p), given.strides);
+                  to_c(spec.format(p)), shape, given.strides);
     tensor.data = const_cast<void*>(static_cast<const void*>(given.data));
-    tensor.starts = starts_of(spec, arguments);
-    tensor.storage = tensor.starts == nullptr ? ATTEST_STRIDED : ATTEST_PACKED;
+    tensor.starts = is_paged ? nullptr : starts_of(spec, arguments);
+    tensor.storage = is_paged                   ? ATTEST_PAGED
+                     : tensor.starts != nullptr ? ATTEST_PACKED
+                                                : ATTEST_STRIDED;
     add(tensor);
   });
   const auto add_starts = [&](std::string_view name, const std::int32_t* starts) {
@@ -114,8 +122,25 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
   };
   add_starts("query_starts", arguments.query_starts);
   add_starts("key_starts", arguments.key_starts);
+  add_page_table(arguments.page_table, p.batch);
   if (arguments.key_mask != nullptr) {
     add(index_array("key_mask", arguments.key_mask, ATTEST_UINT, 8, p.batch, p.key_len));
+  }
+}
+
+void PluginTensors::add_page_table(const PageTable& table, std::int64_t batch) {
+  if (table.page_size == 0) return;
+  const auto add_numbers = [&](std::string_view name, const std::int32_t* data,
+                               std::int64_t entries, std::int64_t rows) {
+    add(index_array(name, data, ATTEST_INT, 32, entries, rows));
+  };
+  if (table.starts == nullptr) {
+    add_numbers("page_table", table.pages, batch, table.columns);
+    add_numbers("key_lengths", table.lengths, 1, batch);
+  } else {
+    add_numbers("page_table", table.pages, 1, table.table_size);
+    add_numbers("page_starts", table.starts, 1, batch + 1);
+    add_numbers("last_page_lengths", table.lengths, 1, batch);
   }
 }
 

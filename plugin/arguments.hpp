@@ -24,8 +24,9 @@ class PluginTensors {
 
  private:
   void add(const AttestTensor& tensor);
+  void add_page_table(const PageTable& table, std::int64_t batch);
 
-  static constexpr std::size_t most_indices = 3;
+  static constexpr std::size_t most_indices = 6;
   std::array<AttestTensor, 2 * most_tensors + most_indices> tensors_{};
   std::array<const AttestTensor*, 2 * most_tensors + most_indices> pointers_{};
   std::size_t count_ = 0;

@@ -122,7 +122,8 @@ std::int64_t first_row(const PluginClaim& claim, const Problem& p, const Plan& p
 
 void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
   const std::size_t index = required_index(claim, a.plan);
-  const AttestProblem problem = to_c(a.problem, claim.kernel.user_data);
+  AttestProblem problem = to_c(a.problem, claim.kernel.user_data);
+  problem.page_size = a.page_table.page_size;
   const PluginTensors tensors(a);
   const std::size_t scratch = scratch_bytes(claim, a.problem, a.plan);
   const AttestRun run{.size = sizeof(AttestRun),

@@ -28,6 +28,7 @@ constexpr std::int64_t largest_head_dim = 1024;
 constexpr std::int64_t largest_plan_value = 1 << 20;
 constexpr std::uint32_t largest_alignment = 256;
 constexpr std::int64_t largest_multiple = 4096;
+constexpr std::size_t most_page_sizes = 64;
 
 [[noreturn]] void reject(const std::string& where, std::string_view field, const std::string& got,
                          std::string_view allowed) {
@@ -223,6 +224,8 @@ void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string
   info.is_deterministic = !is_set(kernel.is_not_deterministic, "is_not_deterministic");
   info.is_batch_invariant = !is_set(kernel.is_not_batch_invariant, "is_not_batch_invariant");
   info.depends_on_alignment = is_set(kernel.depends_on_alignment, "depends_on_alignment");
+  info.is_query_invariant = is_set(kernel.is_query_invariant, "is_query_invariant");
+  info.reads_lengths = is_set(kernel.reads_lengths, "reads_lengths");
   info.shares_reference = is_set(kernel.shares_reference, "shares_reference");
   info.missing_outputs = missing_outputs_of(kernel, *info.operation, where);
   info.ignores_hidden_nan = !is_set(kernel.spreads_hidden_nan, "spreads_hidden_nan");
@@ -232,7 +235,29 @@ void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string
   info.key_len_multiple = multiple_of(kernel.key_len_multiple, "key_len_multiple", where);
 }
 
-LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where) {
+Pages pages_of(std::uint32_t given, const Operation& operation, const std::string& where) {
+  if (given > ATTEST_ONLY_PAGES || (given != 0 && operation.name != forward_operation.name)) {
+    reject(where, "pages", fmt::format("{}", given),
+           "ATTEST_NO_PAGES; of operation 'forward' ATTEST_PAGES_TOO and ATTEST_ONLY_PAGES, too");
+  }
+  return static_cast<Pages>(given);
+}
+
+std::vector<std::int64_t> page_sizes_of(const AttestKernel& kernel, const std::string& where) {
+  if (kernel.page_size_count > most_page_sizes ||
+      (kernel.page_size_count > 0 && kernel.page_sizes == nullptr)) {
+    reject(where, "page_size_count", fmt::format("{}", kernel.page_size_count),
+           fmt::format("0 to {}, with page_sizes not NULL", most_page_sizes));
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < kernel.page_size_count; ++i) {
+    sizes.push_back(multiple_of(kernel.page_sizes[i], "page_sizes", where));
+  }
+  return sizes;
+}
+
+LayoutNeeds layout_needs_of(const AttestKernel& kernel, const Operation& operation,
+                            const std::string& where) {
   const auto alignment = [&](std::uint32_t bytes, std::string_view field) -> std::int64_t {
     if (bytes > largest_alignment || (bytes & (bytes - 1)) != 0) {
       reject(where, field, fmt::format("{}", bytes), "0 or a power of two up to 256");
@@ -244,7 +269,9 @@ LayoutNeeds layout_needs_of(const AttestKernel& kernel, const std::string& where
       .pointer_alignment_bytes =
           alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
       .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes"),
-      .aligns_lone_strides = !flag(kernel.takes_any_lone_stride, "takes_any_lone_stride", where)};
+      .aligns_lone_strides = !flag(kernel.takes_any_lone_stride, "takes_any_lone_stride", where),
+      .pages = pages_of(kernel.pages, operation, where),
+      .page_sizes = page_sizes_of(kernel, where)};
 }
 
 std::vector<Plan> plans_of(const AttestKernel& kernel, const std::string& where) {
@@ -302,7 +329,7 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
     };
   }
   take_claims(info, kernel, where);
-  info.layout_needs = layout_needs_of(kernel, where);
+  info.layout_needs = layout_needs_of(kernel, *info.operation, where);
   info.head_dims = claim.head_dims = head_dims_of(kernel, where);
   claim.plans = plans_of(kernel, where);
   if (kernel.precision != nullptr) claim.precision = checked_copy(*kernel.precision, where);

@@ -44,13 +44,14 @@ KernelInfo info_of(const AttestKernel& kernel) {
 std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [operation, name, summary, source, executor, role, killed_by, planted_in, plugin,
                dataflow, element_types, masks, dims, features, is_deterministic, is_batch_invariant,
-               depends_on_alignment, shares_reference, ignores_hidden_nan, missing_outputs,
-               nan_rows_may_have_empty_lse, needs, query_len_multiple, key_len_multiple,
-               unavailable, compute_capabilities, precision, kernel_plans, unsupported, first_row,
-               workspace_bytes, launch, timed_launch] = kernel;
+               plan_depends_on_batch, is_query_invariant, reads_lengths, depends_on_alignment,
+               shares_reference, ignores_hidden_nan, missing_outputs, nan_rows_may_have_empty_lse,
+               needs, query_len_multiple, key_len_multiple, unavailable, compute_capabilities,
+               precision, kernel_plans, unsupported, first_row, workspace_bytes, counter_bytes,
+               launch, timed_launch] = kernel;
   // Ours alone: a role, a planted bug, a source in the literature, launches in another process, and
   // devices that are not there, for which a plugin has nothing that could be looked at.
-  (void)compute_capabilities;
+  (void)compute_capabilities, (void)plan_depends_on_batch, (void)counter_bytes;
   (void)source, (void)role, (void)killed_by, (void)planted_in, (void)plugin, (void)timed_launch;
   // Functions: below, and in the tests of the loader.
   (void)precision, (void)kernel_plans, (void)unsupported, (void)workspace_bytes, (void)launch;
@@ -72,10 +73,14 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [no_queries, value_dim, softcap, lengths, padding] = features;
   for (const bool flag :
        {no_queries, value_dim, softcap, lengths, padding, is_deterministic, is_batch_invariant,
-        depends_on_alignment, shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
+        is_query_invariant, reads_lengths, depends_on_alignment, shares_reference,
+        ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
-  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides] = needs;
+  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides, pages,
+               page_sizes] = needs;
+  add(static_cast<int>(pages));
+  add(page_sizes.size());
   add(contiguous_only ? 1 : 0);
   add(aligns_lone_strides ? 1 : 0);
   for (const std::int64_t number :
@@ -127,6 +132,11 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.pointer_alignment_bytes = 64; },
     [](K& k) { k.stride_alignment_bytes = 16; },
     [](K& k) { k.takes_any_lone_stride = 1; },
+    [](K& k) { k.pages = ATTEST_PAGES_TOO; },
+    [](K& k) { k.pages = ATTEST_ONLY_PAGES; },
+    [](K& k) { k.page_sizes = head_dims, k.page_size_count = 2; },
+    [](K& k) { k.is_query_invariant = 1; },
+    [](K& k) { k.reads_lengths = 1; },
     [](K& k) { k.query_len_multiple = 64; },
     [](K& k) { k.key_len_multiple = 64; },
     [](K& k) { k.unavailable = "no library"; },

@@ -119,7 +119,7 @@ std::vector<DrawnStride> drawn_strides(const KernelInfo& kernel) {
     const std::optional<Case> c = draw_case(kernel, small_sizes(), 3, i);
     if (!c) continue;
     for_each_tensor(*kernel.operation, [&](const TensorSpec& tensor, auto index) {
-      const Shape shape = stored_shape(tensor, c->problem);
+      const Shape shape = stored_shape(tensor, c->problem, c->layouts.paging);
       if (std::ranges::find(shape, 0) != shape.end()) return;
       const Strides got = strides_of(shape, c->layouts[index]), dense = strides_of(shape, {});
       const auto size = static_cast<std::int64_t>(format_of(tensor.format(c->problem)).size_bytes);

@@ -72,11 +72,25 @@ std::int64_t span_of(const Shape& shape, const TensorLayout& layout) {
   return strides_of(shape, layout).offset(batch - 1, heads - 1, rows - 1) + dim;
 }
 
+JoinedPool joined_pool(const Shape& shape, const TensorLayout& layout) {
+  const auto& order = permutation_of(layout.order);
+  const auto place = [&](std::size_t dim) { return std::ranges::find(order, dim); };
+  JoinedPool pool{.shape = shape, .joins_heads = place(1) < place(2)};
+  pool.shape[pool.joins_heads ? 1 : 2] *= 2;
+  pool.strides = strides_of(pool.shape, layout);
+  pool.value_offset =
+      pool.joins_heads ? pool.strides.offset(0, shape[1], 0) : pool.strides.offset(0, 0, shape[2]);
+  return pool;
+}
+
 std::string to_string(const Layouts& layouts, const Operation& operation) {
   std::string text;
   for_each_tensor(operation, [&](const TensorSpec& tensor, auto index) {
     append(text, tensor.name, layouts[index]);
   });
+  if (layouts.paging.is_used()) {
+    text += fmt::format("{}{}", text.empty() ? "" : " ", to_string(layouts.paging));
+  }
   return text.empty() ? "contiguous" : text;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/operation.hpp"
+#include "core/attention/paging.hpp"
 #include "core/attention/problem.hpp"
 #include "core/base/host_device.hpp"
 
@@ -56,6 +57,9 @@ struct TensorLayout {
 /// (FlagAttention#45). A tensor that nothing was said of is contiguous.
 class Layouts {
  public:
+  Paging paging =
+      {};  ///< of tensors whose rows are keys; their layouts are then those of the pools
+
   [[nodiscard]] TensorLayout& operator[](InputIndex index) { return at(inputs_, index.number); }
   [[nodiscard]] TensorLayout& operator[](OutputIndex index) { return at(outputs_, index.number); }
   [[nodiscard]] const TensorLayout& operator[](InputIndex index) const {
@@ -66,7 +70,7 @@ class Layouts {
   }
 
   friend bool operator==(const Layouts& a, const Layouts& b) {
-    return same(a.inputs_, b.inputs_) && same(a.outputs_, b.outputs_);
+    return a.paging == b.paging && same(a.inputs_, b.inputs_) && same(a.outputs_, b.outputs_);
   }
 
  private:
@@ -93,8 +97,18 @@ class Layouts {
 /// Elements from the first to one past the last of the tensor; base_offset is not counted. 0 for an
 /// empty tensor.
 [[nodiscard]] std::int64_t span_of(const Shape& shape, const TensorLayout& layout);
-/// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8/2/5|8589934592`: order, gaps, base offset after `@`,
-/// lone stride after `|`.
+/// K and V of a page side by side, in a tensor of K's layout: heads of V behind those of K, or
+/// slots behind slots where the layout has slots outside of heads.
+struct JoinedPool {
+  Shape shape{};
+  Strides strides = {};           ///< of K and of V
+  std::int64_t value_offset = 0;  ///< elements from K's first one to V's
+  bool joins_heads = false;
+};
+/// Of pools of K's stored shape.
+[[nodiscard]] JoinedPool joined_pool(const Shape& shape, const TensorLayout& layout);
+/// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8/2/5|8589934592 paged16/csr`: order, gaps, base offset
+/// after `@`, lone stride after `|`; the paging at the end.
 [[nodiscard]] std::string to_string(const Layouts& layouts, const Operation& operation);
 
 }  // namespace attest

@@ -1,12 +1,15 @@
 #include "core/attention/layout_needs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string_view>
 
 #include "core/attention/storage.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -58,6 +61,37 @@ TensorLayout fitted_layout(const LayoutNeeds& needs, const Shape& shape, std::in
   return layout;
 }
 
+std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, const Problem& problem,
+                                                   const Layouts& layouts) {
+  const Paging& paging = layouts.paging;
+  if (!paging.is_used()) {
+    if (needs.pages != Pages::always) return std::nullopt;
+    return "it needs K and V in pages";
+  }
+  if (problem.operation != &forward_operation || needs.pages == Pages::none) {
+    return "it takes no K and V in pages";
+  }
+  if (!needs.page_sizes.empty() &&
+      std::ranges::find(needs.page_sizes, paging.page_size) == needs.page_sizes.end()) {
+    return fmt::format("it takes no pages of {} keys; allowed: {}", paging.page_size,
+                       fmt::join(needs.page_sizes, ", "));
+  }
+  if (!paging.joins_kv) return std::nullopt;
+  if (problem.output_dim() != problem.head_dim) {
+    return "K and V of a page cannot be neighbours: they differ in columns";
+  }
+  const Shape pool = stored_shape(problem, forward::k, paging);
+  const std::int64_t offset = joined_pool(pool, layouts[forward::k]).value_offset *
+                              format_of(problem.element_type).size_bytes;
+  if (needs.contiguous_only || offset % needs.pointer_alignment_bytes != 0) {
+    return fmt::format(
+        "it needs tensors aligned to {} bytes and without gaps where it says so; "
+        "V begins {} bytes behind K",
+        needs.pointer_alignment_bytes, offset);
+  }
+  return std::nullopt;
+}
+
 std::int64_t element_bytes(const TensorSpec& tensor, const Problem& problem) {
   return static_cast<std::int64_t>(format_of(tensor.format(problem)).size_bytes);
 }
@@ -66,19 +100,27 @@ std::int64_t element_bytes(const TensorSpec& tensor, const Problem& problem) {
 
 std::optional<std::string> why_layouts_do_not_fit(const LayoutNeeds& needs, const Problem& problem,
                                                   const Layouts& layouts) {
-  std::optional<std::string> reason;
+  std::optional<std::string> reason = why_paging_does_not_fit(needs, problem, layouts);
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (reason || !tensor.is_strided) return;
-    reason = why_layout_does_not_fit(needs, tensor, stored_shape(tensor, problem),
+    reason = why_layout_does_not_fit(needs, tensor, stored_shape(tensor, problem, layouts.paging),
                                      element_bytes(tensor, problem), layouts[index]);
   });
   return reason;
 }
 
 Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts) {
+  Paging& paging = layouts.paging;
+  if (needs.pages == Pages::none) paging = {};
+  if (needs.pages == Pages::always && !paging.is_used()) paging.page_size = 16;
+  if (paging.is_used() && !needs.page_sizes.empty() &&
+      std::ranges::find(needs.page_sizes, paging.page_size) == needs.page_sizes.end()) {
+    paging.page_size = needs.page_sizes.front();
+  }
+  if (problem.output_dim() != problem.head_dim || needs.contiguous_only) paging.joins_kv = false;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;
-    layouts[index] = fitted_layout(needs, stored_shape(tensor, problem),
+    layouts[index] = fitted_layout(needs, stored_shape(tensor, problem, layouts.paging),
                                    element_bytes(tensor, problem), layouts[index]);
   });
   return layouts;

@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/attention/layout.hpp"
 #include "core/attention/problem.hpp"
 
 namespace attest {
+
+/// May K and V lie in pages?
+enum class Pages : int { none, also, always };
 
 /// What a kernel asks of the memory layout of its strided tensors. The default asks for nothing:
 /// any strides, any base address that is a multiple of the element size.
@@ -19,18 +23,22 @@ struct LayoutNeeds {
   /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
   /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
+  Pages pages = Pages::none;
+  /// Page sizes that it takes; empty: any.
+  std::vector<std::int64_t> page_sizes{};
 
   friend bool operator==(const LayoutNeeds&, const LayoutNeeds&) = default;
 };
 
-/// A sentence naming the tensor and the need when the layouts do not fit; otherwise nothing.
+/// A sentence naming the tensor and the need when the layouts, or their paging, do not fit;
+/// otherwise nothing.
 [[nodiscard]] std::optional<std::string> why_layouts_do_not_fit(const LayoutNeeds& needs,
                                                                 const Problem& problem,
                                                                 const Layouts& layouts);
 
 /// Layouts that the needs allow: base offsets and gaps are rounded up until they fit; gaps and
-/// order are given up where contiguous tensors are asked for. What no layout can satisfy is left as
-/// it is.
+/// order are given up where contiguous tensors are asked for, pages where there may be none or
+/// their size is another. What no layout can satisfy is left as it is.
 [[nodiscard]] Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts);
 
 }  // namespace attest

@@ -29,7 +29,10 @@ constexpr std::array<std::string_view, 2> delay_choices{"none", "random"};
 constexpr std::array<std::string_view, 6> product_choices{"tf32",    "tf32_x3", "fp16_x3",
                                                           "bf16_x3", "bf16_x6", "automatic"};
 
-constexpr std::array<PlanField, 22> fields{{
+constexpr std::array<std::string_view, 4> key_split_rules{"fixed_keys", "own", "even", "stream"};
+constexpr std::array<std::string_view, 2> combines{"last_block", "second_kernel"};
+
+constexpr std::array<PlanField, 25> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -52,6 +55,9 @@ constexpr std::array<PlanField, 22> fields{{
     {"overlap", "", &Plan::overlap, no_or_yes},
     {"delays", "", &Plan::delays, delay_choices},
     {"products", "", &Plan::products, product_choices},
+    {"split_keys", "sk", &Plan::split_keys},
+    {"key_split_rule", "", &Plan::key_split_rule, key_split_rules},
+    {"combine", "", &Plan::combine, combines},
 }};
 
 constexpr std::int64_t largest_size = 1 << 20;

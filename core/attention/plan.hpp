@@ -86,31 +86,52 @@ struct Delays {
   enum Value : std::int64_t { none = 1, random };
 };
 
+/// Where the keys of a row are cut into chunks that are computed apart and merged at the end.
+struct KeySplitRule {
+  enum Value : std::int64_t {
+    fixed_keys = 1,  ///< every Plan::split_keys keys, from key 0 on: what a row gets depends on
+                     ///< nothing but its own keys
+    own,    ///< Plan::key_splits chunks at the most, of 64 keys at least, by the entry's length
+    even,   ///< Plan::key_splits chunks of every entry
+    stream  ///< equal shares of all keys of the batch for every block
+  };
+};
+/// Who merges the chunks of a row.
+struct Combine {
+  enum Value : std::int64_t {
+    last_block = 1,  ///< the block that ends last, as a counter says
+    second_kernel    ///< a launch of its own, which starts while the first one ends
+  };
+};
+
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
 /// A field a kernel does not use stays 0 and is not printed.
 struct Plan {
-  std::int64_t query_tile = 0;    ///< Br: query rows that a block handles at a time
-  std::int64_t key_tile = 0;      ///< Bc: keys that are processed between two rescales
-  std::int64_t key_splits = 0;    ///< parts of the key range computed apart and merged at the end
-  std::int64_t dim_tile = 0;      ///< columns of Q, K and V that are in shared memory at a time
-  std::int64_t thread_rows = 0;   ///< TM: query rows of a thread's register tile
-  std::int64_t thread_keys = 0;   ///< TN: keys of a thread's register tile
-  std::int64_t warps = 0;         ///< of a block
-  std::int64_t stages = 0;        ///< K and V tiles that are in flight or in use
-  std::int64_t grid_order = 0;    ///< GridOrder
-  std::int64_t group = 0;         ///< heads that an order takes at a time; see GridOrder
-  std::int64_t scheduling = 0;    ///< Scheduling
-  std::int64_t loop_order = 0;    ///< LoopOrder
-  std::int64_t normalise = 0;     ///< Normalise
-  std::int64_t masked_tiles = 0;  ///< MaskedTiles
-  std::int64_t exp = 0;           ///< ExpChoice
-  std::int64_t passes = 0;        ///< Passes
-  std::int64_t row_reduce = 0;    ///< RowReduce
-  std::int64_t pack_gqa = 0;      ///< PackGqa
-  std::int64_t ping_pong = 0;     ///< PingPong
-  std::int64_t overlap = 0;       ///< Overlap
-  std::int64_t delays = 0;        ///< Delays
-  std::int64_t products = 0;      ///< Products
+  std::int64_t query_tile = 0;      ///< Br: query rows that a block handles at a time
+  std::int64_t key_tile = 0;        ///< Bc: keys that are processed between two rescales
+  std::int64_t key_splits = 0;      ///< parts of the key range computed apart and merged at the end
+  std::int64_t dim_tile = 0;        ///< columns of Q, K and V that are in shared memory at a time
+  std::int64_t thread_rows = 0;     ///< TM: query rows of a thread's register tile
+  std::int64_t thread_keys = 0;     ///< TN: keys of a thread's register tile
+  std::int64_t warps = 0;           ///< of a block
+  std::int64_t stages = 0;          ///< K and V tiles that are in flight or in use
+  std::int64_t grid_order = 0;      ///< GridOrder
+  std::int64_t group = 0;           ///< heads that an order takes at a time; see GridOrder
+  std::int64_t scheduling = 0;      ///< Scheduling
+  std::int64_t loop_order = 0;      ///< LoopOrder
+  std::int64_t normalise = 0;       ///< Normalise
+  std::int64_t masked_tiles = 0;    ///< MaskedTiles
+  std::int64_t exp = 0;             ///< ExpChoice
+  std::int64_t passes = 0;          ///< Passes
+  std::int64_t row_reduce = 0;      ///< RowReduce
+  std::int64_t pack_gqa = 0;        ///< PackGqa
+  std::int64_t ping_pong = 0;       ///< PingPong
+  std::int64_t overlap = 0;         ///< Overlap
+  std::int64_t delays = 0;          ///< Delays
+  std::int64_t products = 0;        ///< Products
+  std::int64_t split_keys = 0;      ///< keys of a chunk, see KeySplitRule
+  std::int64_t key_split_rule = 0;  ///< KeySplitRule
+  std::int64_t combine = 0;         ///< Combine
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

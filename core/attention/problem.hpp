@@ -43,7 +43,8 @@ struct Problem {
   float softcap = 0.0F;            ///< c; 0: none
   std::uint64_t length_seed = 0;   ///< 0: all entries have the full lengths
   std::uint64_t padding_seed = 0;  ///< 0: no key is hidden by padding
-  std::int64_t parts = 1;          ///< partial results that combine_operation merges
+  std::int64_t shared_keys = 0;  ///< the first ones, which are the same in all entries of the batch
+  std::int64_t parts = 1;        ///< partial results that combine_operation merges
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
 
   friend bool operator==(const Problem&, const Problem&) = default;

@@ -41,7 +41,7 @@ std::vector<std::string_view> names_of_element_types() {
   return names;
 }
 
-using FieldRows = std::array<ProblemField, 18>;
+using FieldRows = std::array<ProblemField, 19>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -197,6 +197,14 @@ FieldRows make_rows() {
        .feature =
            FieldFeature{
                .name = "padding", .flag = &Features::padding, .refusal = "has no padding of keys"}},
+      {.name = "shared_keys",
+       .summary = "first keys, which are the same in all entries of the batch",
+       .member = &Problem::shared_keys,
+       .low = 0,
+       .high = longest,
+       .prefix = "shared",
+       .example = "shared512",
+       .in_tuning_key = InTuningKey::no},
       {.name = "parts",
        .summary = "partial results that are merged",
        .member = &Problem::parts,

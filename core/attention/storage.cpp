@@ -17,6 +17,19 @@ void for_each_row(const Shape& shape, const std::vector<std::int32_t>& starts, c
   }
 }
 
+/// Calls copy(entry, head, row, page of the pool, slot) for every row that exists.
+template <typename Copy>
+void for_each_row(const Shape& shape, const PageMap& map, const Copy& copy) {
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const std::vector<std::int32_t>& pages = map.pages[static_cast<std::size_t>(b)];
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < map.lengths[static_cast<std::size_t>(b)]; ++n) {
+        copy(b, h, n, pages[static_cast<std::size_t>(n / map.page_size)], n % map.page_size);
+      }
+    }
+  }
+}
+
 template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -26,43 +39,66 @@ Overloaded(Cases...) -> Overloaded<Cases...>;  // clang before 17 does not find 
 
 }  // namespace
 
-Storage storage_of(const TensorSpec& tensor, const Problem& problem) {
+Storage storage_of(const TensorSpec& tensor, const Problem& problem, const Paging& paging) {
+  if (tensor.rows == Rows::keys && paging.is_used()) return Paged{page_map(problem, paging)};
   if (problem.length_seed == 0) return Strided{};
   return Packed{tensor.rows == Rows::keys ? key_starts(problem) : query_starts(problem)};
 }
 
 Shape stored_shape(const Storage& storage, const Shape& shape) {
-  return std::visit(Overloaded{[&](const Strided&) { return shape; },
-                               [&](const Packed& packed) {
-                                 return Shape{1, shape[1], packed.starts.back(), shape[3]};
-                               }},
-                    storage);
+  return std::visit(
+      Overloaded{[&](const Strided&) { return shape; },
+                 [&](const Packed& packed) {
+                   return Shape{1, shape[1], packed.starts.back(), shape[3]};
+                 },
+                 [&](const Paged& paged) {
+                   return Shape{paged.map.pool_pages, shape[1], paged.map.page_size, shape[3]};
+                 }},
+      storage);
 }
 
-Shape stored_shape(const TensorSpec& tensor, const Problem& problem) {
-  return stored_shape(storage_of(tensor, problem), tensor.shape(problem));
+Shape stored_shape(const TensorSpec& tensor, const Problem& problem, const Paging& paging) {
+  return stored_shape(storage_of(tensor, problem, paging), tensor.shape(problem));
 }
 
-Shape stored_shape(const Problem& problem, InputIndex index) {
-  return stored_shape((*problem.operation)[index], problem);
+Shape stored_shape(const Problem& problem, InputIndex index, const Paging& paging) {
+  return stored_shape((*problem.operation)[index], problem, paging);
 }
 
-Shape stored_shape(const Problem& problem, OutputIndex index) {
-  return stored_shape((*problem.operation)[index], problem);
+Shape stored_shape(const Problem& problem, OutputIndex index, const Paging& paging) {
+  return stored_shape((*problem.operation)[index], problem, paging);
 }
 
-Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor) {
-  return std::visit(Overloaded{[&](const Strided&) { return tensor; },
-                               [&](const Packed& packed) {
-                                 Tensor<float> result(stored_shape(storage, tensor.shape()));
-                                 for_each_row(tensor.shape(), packed.starts,
-                                              [&](auto b, auto h, auto n, auto row) {
-                                                std::ranges::copy(tensor.row(b, h, n),
-                                                                  result.row(0, h, row).begin());
-                                              });
-                                 return result;
-                               }},
-                    storage);
+Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor, float unused) {
+  return std::visit(
+      Overloaded{
+          [&](const Strided&) { return tensor; },
+          [&](const Packed& packed) {
+            Tensor<float> result(stored_shape(storage, tensor.shape()));
+            for_each_row(tensor.shape(), packed.starts, [&](auto b, auto h, auto n, auto row) {
+              std::ranges::copy(tensor.row(b, h, n), result.row(0, h, row).begin());
+            });
+            return result;
+          },
+          [&](const Paged& paged) {
+            Tensor<float> result(stored_shape(storage, tensor.shape()), unused);
+            for_each_row(
+                tensor.shape(), paged.map, [&](auto b, auto h, auto n, auto page, auto slot) {
+                  std::ranges::copy(tensor.row(b, h, n), result.row(page, h, slot).begin());
+                });
+            return result;
+          }},
+      storage);
+}
+
+std::vector<bool> used_steps(const Storage& storage) {
+  const Paged* paged = std::get_if<Paged>(&storage);
+  if (paged == nullptr) return {};
+  std::vector<bool> used(static_cast<std::size_t>(paged->map.pool_pages));
+  for (const auto& pages : paged->map.pages) {
+    for (const std::int32_t page : pages) used[static_cast<std::size_t>(page)] = true;
+  }
+  return used;
 }
 
 Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor, const Shape& shape,
@@ -74,6 +110,14 @@ Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor, cons
                    for_each_row(shape, packed.starts, [&](auto b, auto h, auto n, auto row) {
                      std::ranges::copy(tensor.row(0, h, row), result.row(b, h, n).begin());
                    });
+                   return result;
+                 },
+                 [&](const Paged& paged) {
+                   Tensor<float> result(shape, absent);
+                   for_each_row(
+                       shape, paged.map, [&](auto b, auto h, auto n, auto page, auto slot) {
+                         std::ranges::copy(tensor.row(page, h, slot), result.row(b, h, n).begin());
+                       });
                    return result;
                  }},
       storage);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/attention/operation.hpp"
+#include "core/attention/paging.hpp"
 
 namespace attest {
 
@@ -17,21 +18,32 @@ struct Packed {
   std::vector<std::int32_t> starts;  ///< [batch + 1]: cu_seqlens
 };
 
+/// Row n of entry b is slot n % page_size of page pages[b][n / page_size] of a strided tensor
+/// [pool_pages, heads, page_size, columns].
+struct Paged {
+  PageMap map;
+};
+
 /// How the rows of a tensor are found in memory. On the host every tensor keeps the shape that its
 /// operation gives it.
-using Storage = std::variant<Strided, Packed>;
+using Storage = std::variant<Strided, Packed, Paged>;
 
-/// Packed where the problem has lengths.
-[[nodiscard]] Storage storage_of(const TensorSpec& tensor, const Problem& problem);
+/// Paged where the paging is used and rows are keys; packed where the problem has lengths.
+[[nodiscard]] Storage storage_of(const TensorSpec& tensor, const Problem& problem,
+                                 const Paging& paging);
 /// Shape of the strided tensor in memory.
 [[nodiscard]] Shape stored_shape(const Storage& storage, const Shape& shape);
-[[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem);
+[[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem,
+                                 const Paging& paging);
 /// The shape in which an input of the problem's operation is stored.
-[[nodiscard]] Shape stored_shape(const Problem& problem, InputIndex index);
-[[nodiscard]] Shape stored_shape(const Problem& problem, OutputIndex index);
+[[nodiscard]] Shape stored_shape(const Problem& problem, InputIndex index, const Paging& paging);
+[[nodiscard]] Shape stored_shape(const Problem& problem, OutputIndex index, const Paging& paging);
 
-/// The tensor as it lies in memory.
-[[nodiscard]] Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor);
+/// The tensor as it lies in memory. Slots of pages that no key uses hold `unused`.
+[[nodiscard]] Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor,
+                                   float unused);
+/// Which steps of the stored tensor's first dimension belong to an entry; empty: all of them.
+[[nodiscard]] std::vector<bool> used_steps(const Storage& storage);
 /// Inverse: a tensor of the operation's `shape`. Rows that do not exist hold `absent`.
 [[nodiscard]] Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor,
                                      const Shape& shape, float absent);

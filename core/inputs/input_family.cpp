@@ -137,6 +137,23 @@ void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& sp
   }
 }
 
+/// Gives all entries the first keys and values of entry 0.
+void share_prefix(const Problem& problem, Inputs& inputs) {
+  const auto specs = problem.operation->inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (specs[i].rows != Rows::keys) continue;
+    Tensor<float>& tensor = inputs[InputIndex{i}];
+    const Shape& shape = tensor.shape();
+    for (std::int64_t b = 1; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < std::min(problem.shared_keys, shape[2]); ++n) {
+          std::ranges::copy(tensor.row(0, h, n), tensor.row(b, h, n).begin());
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const std::vector<InputFamily>& all_input_families() {
@@ -180,6 +197,7 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
     const InputIndex index{i};
     round_values(inputs[index], (*problem.operation)[index].format(problem), spec);
   }
+  share_prefix(problem, inputs);
   if (problem.operation->complete != nullptr) problem.operation->complete(problem, inputs);
   return inputs;
 }

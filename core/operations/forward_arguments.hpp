@@ -11,7 +11,8 @@ namespace attest {
 /// What a launch of an attention kernel receives: Arguments with the tensors by name. Q, K, V and O
 /// hold the problem's element type. Where the problem has lengths, the entries of the batch are
 /// packed along the sequence: row n of entry b is row query_starts[b] + n (K, V: key_starts[b] + n)
-/// of a tensor [1, heads, total, dim], and LSE is [query_heads, total queries].
+/// of a tensor [1, heads, total, dim], and LSE is [query_heads, total queries]. With a page table K
+/// and V are pools [pages, kv_heads, page_size, dim], whose pages are the batch of their strides.
 struct ForwardArguments {
   Problem problem;
   Plan plan;
@@ -19,12 +20,14 @@ struct ForwardArguments {
   const void* k = nullptr;
   const void* v = nullptr;
   void* o = nullptr;
-  float* lse = nullptr;       ///< [batch, query_heads, query_len], contiguous; null: not given
-  void* workspace = nullptr;  ///< workspace_bytes() of memory holding NaN
+  float* lse = nullptr;          ///< [batch, query_heads, query_len], contiguous; null: not given
+  void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
+  unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
   const std::int32_t* key_starts = nullptr;    ///< the same of K and V
   const std::uint8_t* key_mask =
-      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+      nullptr;           ///< [batch, key_len], 1: not hidden; null without padding
+  PageTable page_table;  ///< K and V lie in its pages where its page_size is not 0
   Strides q_strides, k_strides, v_strides, o_strides;
 
   ForwardArguments() = default;
@@ -39,9 +42,11 @@ struct ForwardArguments {
         o(all[forward::o].data),
         lse(static_cast<float*>(all[forward::lse].data)),
         workspace(all.workspace),
+        counters(all.counters),
         query_starts(all.query_starts),
         key_starts(all.key_starts),
         key_mask(all.key_mask),
+        page_table(all.page_table),
         q_strides(all[forward::q].strides),
         k_strides(all[forward::k].strides),
         v_strides(all[forward::v].strides),
@@ -52,14 +57,16 @@ struct ForwardArguments {
     all.problem = problem;
     all.plan = plan;
     all.workspace = workspace;
+    all.counters = counters;
     all.query_starts = query_starts;
     all.key_starts = key_starts;
     all.key_mask = key_mask;
+    all.page_table = page_table;
     all[forward::q] = {q, q_strides};
     all[forward::k] = {k, k_strides};
     all[forward::v] = {v, v_strides};
     all[forward::o] = {o, o_strides};
-    all[forward::lse] = {lse, strides_of(stored_shape(problem, forward::lse), {})};
+    all[forward::lse] = {lse, strides_of(stored_shape(problem, forward::lse, {}), {})};
     return all;
   }
 };

@@ -40,6 +40,7 @@ Json layouts_json(const Case& c) {
   for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (tensor.is_strided) json[tensor.name] = layout_json(c.layouts[index]);
   });
+  if (c.layouts.paging.is_used()) json["paging"] = to_string(c.layouts.paging);
   return json;
 }
 
@@ -77,6 +78,9 @@ Layouts layouts_from(const Json& json, const Operation& operation, const std::st
     if (!tensor.is_strided) return;
     layouts[index] = layout_from(object.at(tensor.name), fmt::format("{}.{}", where, tensor.name));
   });
+  if (object.has("paging")) {
+    with_place(where, [&] { layouts.paging = paging_from_string(object.text("paging")); });
+  }
   object.finish();
   return layouts;
 }
@@ -184,6 +188,7 @@ Case case_from(const Json& json, std::string_view where) {
   c.layouts =
       layouts_from(object.at("layouts"), *c.problem.operation, fmt::format("{}: layouts", where));
   object.finish();
+  with_place(where, [&] { validate(c.layouts.paging, c.problem); });
   return c;
 }
 

@@ -112,11 +112,12 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
       message_of(with("\"head_dim\"", "\"headdim\"")),
       "file.json: problem: key 'head_dim' is missing; keys that are there: batch, query_heads, "
       "kv_heads, query_len, key_len, headdim, mask, element_type, scale");
-  EXPECT_EQ(message_of(with("\"head_dim\"", "\"headdim\": 8, \"head_dim\"")),
-            "file.json: problem: key 'headdim' is unknown; allowed: operation, batch, "
-            "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, "
-            "window_right, element_type, scale, softcap, length_seed, padding_seed, parts, "
-            "partial_type");
+  EXPECT_EQ(
+      message_of(with("\"head_dim\"", "\"headdim\": 8, \"head_dim\"")),
+      "file.json: problem: key 'headdim' is unknown; allowed: operation, batch, "
+      "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, "
+      "window_right, element_type, scale, softcap, length_seed, padding_seed, shared_keys, parts, "
+      "partial_type");
   EXPECT_EQ(
       message_of(with("\"nhbd\"", "\"dhnb\"")),
       "file.json: layouts.k: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");

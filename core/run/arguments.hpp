@@ -24,17 +24,47 @@ struct OutputArgument {
   Strides strides;
 };
 
+/// Which pages of the pools of K and V hold the keys of each entry: a dense table, or CSR. All
+/// arrays are on the launch's device, and a kernel that says so (KernelInfo::reads_lengths) finds
+/// there alone how many keys there are: others of Problem are upper bounds.
+struct PageTable {
+  std::int64_t page_size = 0;   ///< keys of a page; 0: K and V lie in no pages
+  std::int64_t pool_pages = 0;  ///< what lies behind is no page
+  /// Keys at the beginning of every entry whose pages are the same: a multiple of page_size.
+  std::int64_t shared_keys = 0;
+  std::int64_t columns = 0;               ///< of a row of the dense table; 0: CSR
+  std::int64_t table_size = 0;            ///< numbers in `pages`
+  const std::int32_t* pages = nullptr;    ///< dense [batch, columns]; CSR: of all entries
+  const std::int32_t* starts = nullptr;   ///< CSR [batch + 1]: where an entry's pages begin
+  const std::int32_t* lengths = nullptr;  ///< [batch] keys of the entry; CSR: in its last page
+
+  /// The pages of an entry.
+  [[nodiscard]] ATTEST_HOST_DEVICE const std::int32_t* of(std::int64_t entry) const {
+    return pages + (starts == nullptr ? entry * columns : std::int64_t{starts[entry]});
+  }
+  [[nodiscard]] ATTEST_HOST_DEVICE std::int64_t key_len(std::int64_t entry) const {
+    if (starts == nullptr) return lengths[entry];
+    const std::int64_t count = starts[entry + 1] - starts[entry];
+    return count == 0 ? 0 : (count - 1) * page_size + lengths[entry];
+  }
+};
+
 /// What a launch receives: addresses on its device, a tensor by its number in the operation.
 struct Arguments {
   Problem problem;
   Plan plan;
   std::array<InputArgument, most_tensors> inputs;
   std::array<OutputArgument, most_tensors> outputs;
-  void* workspace = nullptr;                   ///< workspace_bytes() of memory holding NaN
+  void* workspace = nullptr;  ///< workspace_bytes() of memory holding NaN
+  /// counter_bytes() of zeros: a launch leaves them as it found them. No two launches that may run
+  /// at a time have the same ones.
+  unsigned* counters = nullptr;
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
   const std::int32_t* key_starts = nullptr;    ///< the same of tensors whose rows are keys
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  PageTable
+      page_table;  ///< of tensors whose rows are keys: [pool_pages, heads, page_size, columns]
 
   [[nodiscard]] InputArgument& operator[](InputIndex index) { return inputs.at(index.number); }
   [[nodiscard]] OutputArgument& operator[](OutputIndex index) { return outputs.at(index.number); }

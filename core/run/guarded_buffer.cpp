@@ -112,7 +112,8 @@ void GuardedBuffer::add_pieces(const TensorLayout& layout) {
 
 GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
                              const TensorLayout& layout, ElementType type,
-                             const Tensor<float>* values, const Placement& placement)
+                             const Tensor<float>* values, const Placement& placement,
+                             const std::vector<bool>& used_steps)
     : use_(use),
       shape_(shape),
       strides_(strides_of(shape, layout)),
@@ -134,7 +135,9 @@ GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
       store(piece.bytes.data() + at + d * element_size_, bits, element_size_);
     }
     const std::size_t begin = piece.begin + at;
-    if (values != nullptr) piece.initialised.push_back({begin, begin + dim * element_size_});
+    const bool is_used = used_steps.empty() || used_steps[static_cast<std::size_t>(b)];
+    if (values != nullptr && is_used)
+      piece.initialised.push_back({begin, begin + dim * element_size_});
   });
 }
 
@@ -168,7 +171,8 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
       if (same && use_ == Use::output && unwritten++ == 0) {
         first_unwritten = element_name(name, b, h, n, d);
       }
-      if (!same && use_ == Use::input && modified++ == 0) {
+      const bool is_kept = use_ == Use::input || use_ == Use::counters;
+      if (!same && is_kept && modified++ == 0) {
         first_modified = element_name(name, b, h, n, d);
       }
     }

@@ -34,11 +34,15 @@ struct Placement {
 /// between guards, and what lies between the pieces is neither written nor looked at.
 class GuardedBuffer {
  public:
-  enum class Use { input, output, workspace };
+  /// Counters may be written, and hold afterwards what they held before.
+  enum class Use { input, output, workspace, counters };
 
-  /// `values` fill an input; an output or workspace passes nullptr and is poisoned.
+  /// `values` fill an input; an output or workspace passes nullptr and is poisoned. Steps of the
+  /// first dimension that are not among `used_steps` are nobody's: to read them is a defect. Empty:
+  /// all are used.
   GuardedBuffer(std::string name, Use use, const Shape& shape, const TensorLayout& layout,
-                ElementType type, const Tensor<float>* values, const Placement& placement = {});
+                ElementType type, const Tensor<float>* values, const Placement& placement = {},
+                const std::vector<bool>& used_steps = {});
 
   [[nodiscard]] const BufferImage& image() const { return image_; }
   [[nodiscard]] const Strides& strides() const { return strides_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace attest {
@@ -34,7 +35,7 @@ std::vector<std::uint8_t> key_mask(const Problem& problem) {
 }  // namespace
 
 const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device,
-                                  bool ends_at_page) {
+                                  bool ends_at_page, bool is_rewritten) {
   const std::size_t begin = array_guard_bytes, end = array_guard_bytes + bytes.size();
   const std::size_t guard_end = end + (ends_at_page ? 0 : array_guard_bytes);
   const std::size_t size = (guard_end + array_alignment - 1) / array_alignment * array_alignment;
@@ -45,25 +46,64 @@ const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes
   arrays_.push_back({.image = {.name = std::move(name),
                                .pieces = {std::move(piece)},
                                .alignment = array_alignment,
-                               .is_input = true,
+                               .is_input = !is_rewritten,
                                .ends_at_page = ends_at_page}});
   arrays_.back().device = device.upload(arrays_.back().image);
   return arrays_.back().device + begin;
 }
 
-void IndexArrays::upload(const Problem& problem, Device& device, Arguments& arguments,
-                         bool ends_at_page) {
-  const auto add_starts = [&](const char* name, const std::vector<std::int32_t>& starts) {
-    return reinterpret_cast<const std::int32_t*>(add(name, bytes_of(starts), device, ends_at_page));
+void IndexArrays::upload(const Problem& problem, const Paging& paging, Device& device,
+                         Arguments& arguments, bool ends_at_page) {
+  const auto add_numbers = [&](const char* name, const std::vector<std::int32_t>& numbers,
+                               bool is_rewritten = false) {
+    return reinterpret_cast<const std::int32_t*>(
+        add(name, bytes_of(numbers), device, ends_at_page, is_rewritten));
   };
   if (problem.length_seed != 0) {
-    arguments.query_starts = add_starts("query_starts", query_starts(problem));
-    arguments.key_starts = add_starts("key_starts", key_starts(problem));
+    arguments.query_starts = add_numbers("query_starts", query_starts(problem));
+    if (!paging.is_used()) {
+      arguments.key_starts = add_numbers("key_starts", key_starts(problem));
+    }
   }
   if (problem.padding_seed != 0) {
     arguments.key_mask = reinterpret_cast<const std::uint8_t*>(
         add("key_mask", bytes_of(key_mask(problem)), device, ends_at_page));
   }
+  if (!paging.is_used()) return;
+  const PageTableArrays arrays = page_table_arrays(problem, paging);
+  arguments.page_table = {.page_size = paging.page_size,
+                          .pool_pages = arrays.pool_pages,
+                          .shared_keys = arrays.shared_keys,
+                          .columns = arrays.columns,
+                          .table_size = std::ssize(arrays.pages),
+                          .pages = add_numbers("page_table", arrays.pages)};
+  const bool is_dense = arrays.starts.empty();
+  if (!is_dense) arguments.page_table.starts = add_numbers("page_starts", arrays.starts);
+  arguments.page_table.lengths =
+      add_numbers(is_dense ? "key_lengths" : "last_page_lengths", arrays.lengths, true);
+  form_ = paging.table;
+  lengths_ = arrays_.size() - 1;
+}
+
+void IndexArrays::shorten(Device& device) {
+  Array& array = arrays_.at(lengths_);
+  const BufferImage::Piece& piece = array.image.pieces.front();
+  std::vector<std::int32_t> lengths((piece.accessible.end - piece.accessible.begin) /
+                                    sizeof(std::int32_t));
+  std::memcpy(lengths.data(), piece.bytes.data() + piece.accessible.begin,
+              lengths.size() * sizeof(std::int32_t));
+  for (std::int32_t& length : lengths) length = shorter_length(form_, length);
+  const std::vector<std::byte> bytes = bytes_of(lengths);
+  if (!bytes.empty()) device.fill(array.device + piece.accessible.begin, bytes.size(), bytes);
+}
+
+void IndexArrays::restore(Device& device) {
+  Array& array = arrays_.at(lengths_);
+  const BufferImage::Piece& piece = array.image.pieces.front();
+  const auto bytes =
+      std::span(piece.bytes)
+          .subspan(piece.accessible.begin, piece.accessible.end - piece.accessible.begin);
+  if (!bytes.empty()) device.fill(array.device + piece.accessible.begin, bytes.size(), bytes);
 }
 
 void IndexArrays::check(Device& device, MemoryReport& report) const {

@@ -71,6 +71,15 @@ struct KernelInfo {
   /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
   /// the size of the batch, say, or tiles cut where a block's share of the work ends.
   bool is_batch_invariant = true;
+  /// The same, of some Plans alone: where chunks are cut by what else is in the batch. May be
+  /// empty: of none.
+  std::function<bool(const Plan&)> plan_depends_on_batch{};
+  /// A query has its bits however many others are asked at once.
+  bool is_query_invariant = false;
+  /// Where entries have lengths, or K and V lie in pages, it learns the lengths from the arrays on
+  /// the device alone: Problem gives upper bounds, and what it does on the host depends on nothing
+  /// else. A graph of its launches can be replayed after the arrays have changed.
+  bool reads_lengths = false;
   /// Addresses and strides change bits: another path for vectors, which sums in another order.
   bool depends_on_alignment = false;
   /// Rows of a tile raise their references (PrecisionPlan::reference_lag) at the same time, so that
@@ -106,6 +115,8 @@ struct KernelInfo {
   std::function<std::int64_t(const Problem&, const Plan&)> first_row{};
   /// May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
+  /// Bytes of counters (Arguments::counters). May be empty: none needed.
+  std::function<std::size_t(const Problem&, const Plan&)> counter_bytes{};
   /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
   /// does.
   std::function<void(const Arguments&, Device&)> launch{};

@@ -1,10 +1,13 @@
 #include "core/run/session.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/floating_point_mode.hpp"
 #include "core/run/fork_watch.hpp"
 
@@ -17,14 +20,70 @@ constexpr std::uint64_t page_end_stream = 91;
 constexpr std::size_t strided_alignment = 16, contiguous_alignment = 64;
 constexpr std::size_t workspace_alignment = 256;  // include/attest/plugin.h promises it
 
+/// Do all entries hold the same keys and values in their first rows?
+bool have_shared_prefix(const Problem& problem, const Inputs& inputs) {
+  const auto specs = problem.operation->inputs();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const Tensor<float>& tensor = inputs[InputIndex{i}];
+    const Shape& shape = tensor.shape();
+    if (specs[i].rows != Rows::keys) continue;
+    for (std::int64_t b = 1; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < std::min(problem.shared_keys, shape[2]); ++n) {
+          const auto row = tensor.row(b, h, n), first = tensor.row(0, h, n);
+          if (std::memcmp(row.data(), first.data(), row.size_bytes()) != 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+/// Laws give the entries of a batch values of their own.
+Paging paging_for(const Case& c, const Inputs& inputs) {
+  Paging paging = c.layouts.paging;
+  paging.shares_prefix = paging.shares_prefix && have_shared_prefix(c.problem, inputs);
+  return paging;
+}
+
+float unused_value(Unused unused, ElementType type) {
+  switch (unused) {
+    case Unused::nan:
+      return std::numeric_limits<float>::quiet_NaN();
+    case Unused::infinity:
+      return std::numeric_limits<float>::infinity();
+    case Unused::large:
+      break;
+  }
+  return static_cast<float>(format_of(type).max_finite);
+}
+
+/// V's heads behind K's, or V's slots behind K's.
+Tensor<float> side_by_side(const Tensor<float>& k, const Tensor<float>& v, const JoinedPool& pool) {
+  Tensor<float> both(pool.shape);
+  const Shape& shape = k.shape();
+  for (std::int64_t page = 0; page < shape[0]; ++page) {
+    for (std::int64_t head = 0; head < shape[1]; ++head) {
+      for (std::int64_t slot = 0; slot < shape[2]; ++slot) {
+        std::ranges::copy(k.row(page, head, slot), both.row(page, head, slot).begin());
+        const auto to = pool.joins_heads ? both.row(page, shape[1] + head, slot)
+                                         : both.row(page, head, shape[2] + slot);
+        std::ranges::copy(v.row(page, head, slot), to.begin());
+      }
+    }
+  }
+  return both;
+}
+
 }  // namespace
 
 void Session::add(std::string name, GuardedBuffer::Use use, const Shape& shape,
                   const TensorLayout& layout, ElementType type, const Tensor<float>* values,
-                  std::size_t alignment) {
+                  std::size_t alignment, const std::vector<bool>& used_steps) {
   const Placement placement{.alignment = alignment,
                             .ends_at_page = draws_end_at_page(buffers_.size())};
-  buffers_.push_back({GuardedBuffer(std::move(name), use, shape, layout, type, values, placement)});
+  buffers_.push_back(
+      {GuardedBuffer(std::move(name), use, shape, layout, type, values, placement, used_steps)});
   buffers_.back().device = device_.upload(buffers_.back().guarded.image());
 }
 
@@ -43,12 +102,33 @@ std::size_t Session::alignment_of(const TensorSpec& tensor) const {
                   static_cast<std::size_t>(kernel_.layout_needs.pointer_alignment_bytes));
 }
 
+Tensor<float> Session::as_stored(const TensorSpec& tensor, const Tensor<float>& values) const {
+  return stored(storage_of(tensor, problem_, paging_), values,
+                unused_value(paging_.unused, tensor.format(problem_)));
+}
+
 void Session::add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                         const Tensor<float>& values) {
-  const Tensor<float> rows = stored(storage_of(tensor, problem_), values);
+  const Tensor<float> rows = as_stored(tensor, values);
   add(std::string(tensor.label), GuardedBuffer::Use::input, rows.shape(), layout,
-      tensor.format(problem_), &rows, alignment_of(tensor));
+      tensor.format(problem_), &rows, alignment_of(tensor),
+      used_steps(storage_of(tensor, problem_, paging_)));
   arguments_[index] = {first_element(buffers_.back()), buffers_.back().guarded.strides()};
+}
+
+void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
+  const TensorSpec& tensor = (*problem_.operation)[forward::k];
+  const ElementType type = tensor.format(problem_);
+  const Tensor<float> k = as_stored(tensor, inputs[forward::k]);
+  const JoinedPool pool = joined_pool(k.shape(), layout);
+  const Tensor<float> both = side_by_side(k, as_stored(tensor, inputs[forward::v]), pool);
+  add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
+      used_steps(storage_of(tensor, problem_, paging_)));
+  std::byte* first = first_element(buffers_.back());
+  const std::size_t offset =
+      static_cast<std::size_t>(pool.value_offset) * format_of(type).size_bytes;
+  arguments_[forward::k] = {first, pool.strides};
+  arguments_[forward::v] = {first + offset, pool.strides};
 }
 
 void Session::add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout) {
@@ -56,23 +136,32 @@ void Session::add_output(const TensorSpec& tensor, OutputIndex index, const Tens
   const bool is_given = kernel_.gives(index);
   add(std::string(tensor.label),
       is_given ? GuardedBuffer::Use::output : GuardedBuffer::Use::workspace,
-      stored_shape(tensor, problem_), layout, tensor.format(problem_), nullptr,
+      stored_shape(tensor, problem_, paging_), layout, tensor.format(problem_), nullptr,
       alignment_of(tensor));
+  buffers_.back().output = index;
   arguments_[index] = {is_given ? first_element(buffers_.back()) : nullptr,
                        buffers_.back().guarded.strides()};
 }
 
-Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device)
-    : kernel_(kernel), device_(device), problem_(c.problem), schedule_seed_(c.schedule_seed) {
-  arguments_.problem = problem_;
+Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device,
+                 std::int64_t capacity)
+    : kernel_(kernel),
+      device_(device),
+      problem_(c.problem),
+      paging_(paging_for(c, inputs)),
+      schedule_seed_(c.schedule_seed) {
+  Problem& told = arguments_.problem;
+  told = problem_;
+  told.key_len = std::max(told.key_len, capacity);
   arguments_.plan = c.plan;
-  const std::size_t workspace =
-      kernel.workspace_bytes ? kernel.workspace_bytes(problem_, c.plan) : 0;
+  const std::size_t workspace = kernel.workspace_bytes ? kernel.workspace_bytes(told, c.plan) : 0;
   const Shape workspace_shape{1, 1, 1, static_cast<std::int64_t>((workspace + 3) / 4)};
   device_.seed_schedule(c.schedule_seed);
   try {
     for (std::size_t i = 0; i < problem_.operation->inputs().size(); ++i) {
       const InputIndex index{i};
+      if (paging_.joins_kv && index == forward::k) add_joined(inputs, c.layouts[index]);
+      if (paging_.joins_kv && (index == forward::k || index == forward::v)) continue;
       add_input((*problem_.operation)[index], index, c.layouts[index], inputs[index]);
     }
     for (std::size_t i = 0; i < problem_.operation->outputs().size(); ++i) {
@@ -82,7 +171,14 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
     add("workspace", GuardedBuffer::Use::workspace, workspace_shape, {}, ElementType::fp32, nullptr,
         workspace_alignment);
     arguments_.workspace = first_element(buffers_.back());
-    indices_.upload(problem_, device_, arguments_, draws_end_at_page(buffers_.size()));
+    const std::size_t counters = kernel.counter_bytes ? kernel.counter_bytes(told, c.plan) : 0;
+    if (counters > 0) {
+      const Tensor<float> zeros({1, 1, 1, static_cast<std::int64_t>((counters + 3) / 4)});
+      add("counters", GuardedBuffer::Use::counters, zeros.shape(), {}, ElementType::fp32, &zeros,
+          workspace_alignment);
+      arguments_.counters = reinterpret_cast<unsigned*>(first_element(buffers_.back()));
+    }
+    indices_.upload(problem_, paging_, device_, arguments_, draws_end_at_page(buffers_.size()));
   } catch (...) {
     release();  // a constructor that throws has no destructor
     throw;
@@ -126,17 +222,15 @@ double Session::timed_launch(int repeats) {
 Outputs Session::read_outputs() {
   device_.synchronize();
   report_ = {};
-  const std::size_t first_output = problem_.operation->inputs().size();
-  const std::size_t output_count = problem_.operation->outputs().size();
   Outputs outputs;
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const GuardedBuffer& guarded = buffers_[i].guarded;
-    const GuardedBuffer::Contents now = guarded.download(device_, buffers_[i].device);
+  for (const Buffer& buffer : buffers_) {
+    const GuardedBuffer& guarded = buffer.guarded;
+    const GuardedBuffer::Contents now = guarded.download(device_, buffer.device);
     guarded.check(now, report_);
-    if (i < first_output || i >= first_output + output_count) continue;
-    const OutputIndex index{i - first_output};
+    if (!buffer.output) continue;
+    const OutputIndex index = *buffer.output;
     const TensorSpec& tensor = (*problem_.operation)[index];
-    outputs[index] = restored(storage_of(tensor, problem_), guarded.values(now),
+    outputs[index] = restored(storage_of(tensor, problem_, paging_), guarded.values(now),
                               tensor.shape(problem_), tensor.absent);
   }
   indices_.check(device_, report_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,18 @@ namespace attest {
 /// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
 /// buffer between guards, gaps of the strides filled with NaN. Where the device can do so, the
 /// case's schedule seed draws for every buffer whether memory ends where the buffer does; seed 0
-/// draws none. Where the problem has lengths, the
-/// entries of the batch lie packed on the device; on the host every tensor keeps the problem's
-/// shape, and rows that do not exist read as TensorSpec::absent.
+/// draws none. Where the problem has lengths, the entries of the batch lie packed on the device,
+/// and with a paging K and V lie in pages; on the host every tensor keeps the problem's shape, and
+/// rows that do not exist read as TensorSpec::absent. Pages are shared only where `inputs` are the
+/// same in all entries, as the problem says of them.
 class Session {
  public:
   /// Layouts and schedule come from the case; a layout is that of the packed tensor where there are
   /// lengths. `kernel` and `device` outlive the session.
-  Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device);
+  /// A `capacity` above the problem's key_len is what the kernel is told instead, of a kernel that
+  /// reads lengths on the device: an upper bound.
+  Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device,
+          std::int64_t capacity = 0);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -39,6 +44,9 @@ class Session {
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
+  /// Writes shorter lengths into the arrays of a page table (IndexArrays), where they were.
+  void shorten_entries() { indices_.shorten(device_); }
+  void restore_entries() { indices_.restore(device_); }
   /// Median of `repeats` launches after one warm-up, in milliseconds.
   [[nodiscard]] double timed_launch(int repeats);
 
@@ -46,11 +54,16 @@ class Session {
   struct Buffer {
     GuardedBuffer guarded;
     std::byte* device = nullptr;
+    std::optional<OutputIndex> output = std::nullopt;  ///< which one it holds
   };
   void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
-           ElementType type, const Tensor<float>* values, std::size_t alignment);
+           ElementType type, const Tensor<float>* values, std::size_t alignment,
+           const std::vector<bool>& used_steps = {});
   void add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                  const Tensor<float>& values);
+  void add_joined(const Inputs& inputs, const TensorLayout& layout);
+  [[nodiscard]] Tensor<float> as_stored(const TensorSpec& tensor,
+                                        const Tensor<float>& values) const;
   void add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout);
   [[nodiscard]] std::size_t alignment_of(const TensorSpec& tensor) const;
   [[nodiscard]] std::byte* first_element(const Buffer& buffer) const;
@@ -60,6 +73,7 @@ class Session {
   const KernelInfo& kernel_;
   Device& device_;
   Problem problem_;
+  Paging paging_;
   IndexArrays indices_;
   Arguments arguments_;
   std::vector<Buffer> buffers_;  ///< inputs, outputs, workspace

@@ -121,6 +121,18 @@ Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
   return outputs;
 }
 
+/// The pages as the table says them, of which page_size alone comes from the host.
+Paged pages_of(const ForwardArguments& a) {
+  const PageTable& table = a.page_table;
+  PageMap map{.page_size = table.page_size, .pool_pages = table.pool_pages};
+  for (std::int64_t b = 0; b < a.problem.batch; ++b) {
+    map.lengths.push_back(table.key_len(b));
+    const std::int32_t* first = table.of(b);
+    map.pages.emplace_back(first, first + (map.lengths.back() + map.page_size - 1) / map.page_size);
+  }
+  return {std::move(map)};
+}
+
 }  // namespace
 
 std::vector<float> AttentionRow::scores(float factor) const {
@@ -155,7 +167,8 @@ std::function<void(const ForwardArguments&, Device&)> cpu_launch(TensorAttention
       if (starts == nullptr) return Strided{};
       return Packed{{starts, starts + p.batch + 1}};
     };
-    const Storage queries = storage(a.query_starts), keys = storage(a.key_starts);
+    const Storage queries = storage(a.query_starts);
+    const Storage keys = a.page_table.page_size > 0 ? Storage(pages_of(a)) : storage(a.key_starts);
     const auto read = [&](const void* data, const Shape& shape, const Strides& strides,
                           const Storage& rows) {
       return restored(rows, read_tensor(data, stored_shape(rows, shape), strides, p.element_type),
@@ -165,8 +178,8 @@ std::function<void(const ForwardArguments&, Device&)> cpu_launch(TensorAttention
                         read(a.k, key_shape(p), a.k_strides, keys),
                         read(a.v, value_shape(p), a.v_strides, keys)};
     const Outputs outputs = attend(p, a.plan, inputs);
-    const Tensor<float> lse = stored(queries, outputs[forward::lse]);
-    write_tensor(stored(queries, outputs[forward::o]), a.o, a.o_strides, p.element_type);
+    const Tensor<float> lse = stored(queries, outputs[forward::lse], 0);
+    write_tensor(stored(queries, outputs[forward::o], 0), a.o, a.o_strides, p.element_type);
     std::ranges::copy(lse.values(), a.lse);
   };
 }
@@ -176,6 +189,7 @@ KernelInfo row_kernel(KernelInfo kernel, RowAttention attend) {
   kernel.element_types.assign(all_element_types().begin(), all_element_types().end());
   kernel.masks.assign(all_masks().begin(), all_masks().end());
   kernel.features = {.no_queries = true, .lengths = true, .padding = true};
+  kernel.layout_needs.pages = Pages::also;
   kernel.launch = cpu_launch(
       [attend = std::move(attend)](const Problem& problem, const Plan& plan, const Inputs& inputs) {
         return attend_rows(problem, plan, inputs, attend);

@@ -116,6 +116,8 @@ typedef struct AttestProblem {
   AttestFormat partial_type; /* combine: of O_p */
   int64_t parts;             /* combine: partial results */
   void* user_data;           /* AttestKernel.user_data */
+  int64_t shared_keys;       /* first keys of every entry, and their values, that are the same in all */
+  int64_t page_size;         /* keys of a page where k and v are ATTEST_PAGED; else 0 */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u
@@ -124,12 +126,18 @@ typedef struct AttestProblem {
 
 #define ATTEST_STRIDED 0u
 #define ATTEST_PACKED 1u
+#define ATTEST_PAGED 2u
 
 /* A tensor of a call, by its name. Shapes are [batch, head, row, column]:
  *   q            [batch, query_heads, query_len, head_dim]   element_type; o alike with value_dim columns
  *   k            [batch, kv_heads, key_len, head_dim]        element_type; v alike with value_dim columns
  *   lse          [batch, query_heads, query_len, 1]          fp32
  *   query_starts [1, 1, batch + 1, 1]                        int32, with lengths; key_starts alike
+ *   page_table   [batch, 1, columns, 1]                      int32, with pages, dense: the row of an entry; with page_starts it is
+ *                                                            [1, 1, pages of all entries, 1]
+ *   key_lengths  [1, 1, batch, 1]                            int32, with a dense page_table: keys of every entry
+ *   page_starts  [1, 1, batch + 1, 1]                        int32, with pages in CSR: where an entry's pages begin in page_table
+ *   last_page_lengths [1, 1, batch, 1]                       int32, with page_starts: keys in an entry's last page, 0 without one
  *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
  *                                                            its rows count from the entry's first key
  * "combine" has o and lse, and instead of the others
@@ -139,6 +147,9 @@ typedef struct AttestProblem {
  * Storage. ATTEST_STRIDED: element (b, h, n, d) lies where `strides` say. ATTEST_PACKED, with lengths: the entries of the batch
  * follow each other along the rows of a strided tensor [1, head, rows of all entries, column], and row n of entry b is row
  * starts[b] + n of it, below starts[b + 1]. Masks hold within the entry, whose lengths are its query_len and key_len.
+ * ATTEST_PAGED, k and v of kernels that take pages: key n of entry b is row n % page_size of page page_table[b][n / page_size] of
+ * a strided tensor [pages, kv_heads, page_size, column]; k and v may lie in one pool, and entries may share pages. Slots behind an
+ * entry's last key hold anything, NaN too; table entries behind its last page are no pages and may not be followed.
  *
  * Strides. Columns are neighbours: strides[3] is 1. All others are positive, but where a tensor has no elements they may be 0.
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
@@ -150,7 +161,7 @@ typedef struct AttestTensor {
   const char* name;
   void* data; /* the first element; NULL: an output that the kernel said it does not give */
   AttestFormat format;
-  uint32_t storage; /* ATTEST_STRIDED or ATTEST_PACKED */
+  uint32_t storage; /* ATTEST_STRIDED, ATTEST_PACKED or ATTEST_PAGED */
   int64_t shape[4];
   int64_t strides[4];    /* in elements */
   const int32_t* starts; /* ATTEST_PACKED: [batch + 1], the data of query_starts or key_starts; else NULL */
@@ -283,6 +294,10 @@ typedef struct AttestPrecision {
 #define ATTEST_DATAFLOW_KEYS_OUTSIDE 2u    /* O and its statistics are read and written once a key tile */
 #define ATTEST_DATAFLOW_QUERIES_OUTSIDE 3u /* K and V are read once a query tile, O is written once */
 
+#define ATTEST_NO_PAGES 0u
+#define ATTEST_PAGES_TOO 1u  /* strided and packed k and v as well */
+#define ATTEST_ONLY_PAGES 2u
+
 /* A kernel: what it claims, and how to run it. */
 typedef struct AttestKernel {
   /* What every kernel says. */
@@ -349,6 +364,14 @@ typedef struct AttestKernel {
   uint32_t nan_rows_may_have_empty_lse; /* 1: LSE may be -infinity, not NaN, for a row that sees a NaN in Q or K */
   const char* const* missing_outputs;   /* missing_output_count names of outputs that it does not write: "lse" */
   size_t missing_output_count;
+
+  /* K and V in pages. */
+  uint32_t pages;            /* ATTEST_NO_PAGES, ... */
+  const int64_t* page_sizes; /* page_size_count sizes that it takes; none: any */
+  size_t page_size_count;
+  /* What it promises beside. */
+  uint32_t is_query_invariant; /* 1: a query has its bits however many are asked at once */
+  uint32_t reads_lengths;      /* 1: with lengths or pages it learns the lengths from the tensors alone; key_len is an upper bound */
 } AttestKernel;
 
 typedef struct AttestPlugin {

@@ -79,7 +79,7 @@ std::string plan_fact(const PlanField& field, std::int64_t value) {
 Case plain(const KernelInfo& kernel, Case c) {
   c.problem = plain_problem(kernel, c.problem);
   c.problem.key_len = std::max<std::int64_t>(1, c.problem.key_len);
-  c.layouts = {};
+  c.layouts = fitted(kernel.layout_needs, c.problem, {});
   return c;
 }
 

@@ -22,5 +22,7 @@ void add_value_features(std::vector<Feature>& list);
 void add_extra_features(std::vector<Feature>& list);
 /// Large sizes, and what else is drawn on purpose because chance would not (heavy_tail.hpp).
 void add_tail_features(std::vector<Feature>& list);
+/// K and V in pages, keys in chunks, few queries.
+void add_paging_features(std::vector<Feature>& list);
 
 }  // namespace attest

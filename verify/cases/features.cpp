@@ -40,7 +40,8 @@ template <typename Holds>
 bool any_layout(const Case& c, const Holds& holds) {
   bool found = false;
   for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
-    found = found || (tensor.is_strided && holds(c.layouts[index], stored_shape(c.problem, index)));
+    found = found || (tensor.is_strided &&
+                      holds(c.layouts[index], stored_shape(c.problem, index, c.layouts.paging)));
   });
   return found;
 }
@@ -192,16 +193,20 @@ void add_memory(std::vector<Feature>& list) {
     return true;
   });
   add("K and V with different strides", {26}, [](const Case& c) {
-    const Strides k = strides_of(stored_shape(c.problem, forward::k), c.layouts[forward::k]);
-    const Strides v = strides_of(stored_shape(c.problem, forward::v), c.layouts[forward::v]);
+    const Strides k =
+        strides_of(stored_shape(c.problem, forward::k, c.layouts.paging), c.layouts[forward::k]);
+    const Strides v =
+        strides_of(stored_shape(c.problem, forward::v, c.layouts.paging), c.layouts[forward::v]);
     return c.problem.key_len > 1 && k.row != v.row;
   });
   add("V is not contiguous", {27}, [](const Case& c) {
     return c.problem.key_len > 0 &&
-           !is_contiguous(stored_shape(c.problem, forward::v), c.layouts[forward::v]);
+           !is_contiguous(stored_shape(c.problem, forward::v, c.layouts.paging),
+                          c.layouts[forward::v]);
   });
   add("O is not contiguous", {28}, [](const Case& c) {
-    return !is_contiguous(stored_shape(c.problem, forward::o), c.layouts[forward::o]);
+    return !is_contiguous(stored_shape(c.problem, forward::o, c.layouts.paging),
+                          c.layouts[forward::o]);
   });
   const auto add_of_any = [&](std::string name, std::vector<int> zoo, Predicate holds) {
     add(std::move(name), std::move(zoo), std::move(holds));
@@ -262,6 +267,7 @@ const std::vector<Feature>& all_features() {
     add_value_features(list);
     add_extra_features(list);
     add_tail_features(list);
+    add_paging_features(list);
     return list;
   }();
   return features;

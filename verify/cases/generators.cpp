@@ -17,6 +17,7 @@
 #include "core/run/registry.hpp"
 #include "verify/cases/extras.hpp"
 #include "verify/cases/heavy_tail.hpp"
+#include "verify/cases/paging.hpp"
 #include "verify/cases/plain.hpp"
 #include "verify/cases/rounding.hpp"
 #include "verify/cases/shrinking.hpp"
@@ -116,9 +117,10 @@ std::int64_t draw_distance(const KernelInfo& kernel, ElementType type) {
   return fits ? distance : far_elements;
 }
 
-Layouts draw_layouts(const KernelInfo& kernel, const Problem& problem, bool may_be_far) {
-  if (*gen::inRange(0, 4) == 0) return {};
+Layouts draw_layouts(const KernelInfo& kernel, Problem& problem, bool may_be_far) {
   Layouts layouts;
+  layouts.paging = draw_paging(kernel, problem);
+  if (*gen::inRange(0, 4) == 0) return layouts;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (tensor.is_strided) layouts[index] = draw_layout();
   });
@@ -129,7 +131,7 @@ Layouts draw_layouts(const KernelInfo& kernel, const Problem& problem, bool may_
   int number = 0;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided || number++ != far) return;
-    move_far(layouts[index], stored_shape(problem, index), distance);
+    move_far(layouts[index], stored_shape(problem, index, layouts.paging), distance);
   });
   return layouts;
 }
@@ -188,6 +190,17 @@ void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, cons
   p.kv_heads = heads.kv;
 }
 
+/// Of a kernel for decoding every other case has few queries, and keys that end beside a chunk: one
+/// query among 9 chunks is what it is for.
+void shape_for_decoding(const SizeLimits& most, const Plan& plan, Problem& p) {
+  if (*gen::inRange(0, 2) == 0) return;
+  const std::int64_t chunk = plan.split_keys > 0 ? plan.split_keys : 64;
+  p.query_len = *gen::element<std::int64_t>(1, 1, 1, 2, 5, 16);
+  const std::int64_t chunks = *gen::element<std::int64_t>(1, 2, 3, 9);
+  const std::int64_t beside = *gen::element<std::int64_t>(-1, 0, 1, 33);
+  p.key_len = std::min(chunk * chunks + beside, 8 * most.len);
+}
+
 /// A case but for its layouts, of sizes up to `most`.
 Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, const SizeLimits& most,
                  bool many_tiles) {
@@ -226,6 +239,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
+  if (kernel.reads_lengths) shape_for_decoding(most, c.plan, p);
   if (many_tiles) {
     p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
     shape_for_many_tiles(kernel, most, c.plan, p);
@@ -274,8 +288,8 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   }
   draw_own_fields(kernel, c->problem);
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
-  c->layouts =
-      fitted(kernel.layout_needs, c->problem, draw_layouts(kernel, c->problem, may_be_far));
+  const Layouts layouts = draw_layouts(kernel, c->problem, may_be_far);
+  c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
   return *c;
 }
 

@@ -191,7 +191,7 @@ TEST(HeavyTail, OnAGpuAFarTensorTakesEightGibibytesAtMost) {
   const GeneratorOptions options{.far_elements_on_gpu = true};
   int far = 0, farther = 0;
   for (const Case& c : cases_of_tail_test(kernel, 1500, options)) {
-    const Shape shape = stored_shape(c.problem, forward::k);
+    const Shape shape = stored_shape(c.problem, forward::k, c.layouts.paging);
     TensorLayout near = c.layouts[forward::k];
     near.outer_gap = 0;
     const std::int64_t between = span_of(shape, c.layouts[forward::k]) - span_of(shape, near);

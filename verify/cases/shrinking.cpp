@@ -100,6 +100,34 @@ void add_smaller_windows(const Case& c, const Add& add) {
   }
 }
 
+/// Pages in order, of their own, without others between them, then none.
+template <typename Add>
+void add_simpler_pages(const KernelInfo& kernel, const Case& c, const Add& add) {
+  const Paging& paging = c.layouts.paging;
+  add([](Case& s) { s.problem.shared_keys = 0; });
+  for (const std::int64_t keys : smaller_sizes(c.problem.shared_keys, 1)) {
+    add([&](Case& s) { s.problem.shared_keys = keys; });
+  }
+  if (!paging.is_used()) return;
+  if (kernel.layout_needs.pages == Pages::also) add([](Case& s) { s.layouts.paging = {}; });
+  add([](Case& s) { s.layouts.paging = {.page_size = s.layouts.paging.page_size}; });
+  add([](Case& s) { s.layouts.paging.unused = Unused::nan; });
+  add([](Case& s) { s.layouts.paging.shuffle_seed = 0; });
+  add([](Case& s) { s.layouts.paging.shares_prefix = false; });
+  add([](Case& s) { s.layouts.paging.joins_kv = false; });
+  add([](Case& s) { s.layouts.paging.spare_columns = 0; });
+  add([](Case& s) { s.layouts.paging.table = TableForm::dense; });
+  for (const std::int64_t spare : smaller_sizes(paging.spare_pages, 0)) {
+    add([&](Case& s) { s.layouts.paging.spare_pages = spare; });
+  }
+  if (paging.shuffle_seed > 1) add([](Case& s) { s.layouts.paging.shuffle_seed = 1; });
+  const std::vector<std::int64_t>& own = kernel.layout_needs.page_sizes;
+  for (const std::int64_t size : own.empty() ? smaller_sizes(paging.page_size, 1) : own) {
+    if (size >= paging.page_size) continue;
+    add([&](Case& s) { s.layouts.paging.page_size = size; });
+  }
+}
+
 }  // namespace
 
 bool has_inputs(const Case& c) {
@@ -212,6 +240,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
       add([&](Case& s) { s.layouts[index].*field = 0; });
     }
   });
+  add_simpler_pages(kernel, c, add);
   add([](Case& s) { s.schedule_seed = 0; });
   for (const std::uint64_t seed : {0U, 1U, 2U}) {
     if (c.inputs.seed <= seed) break;

@@ -31,7 +31,8 @@ bool spans_more_than(const Case& c, std::int64_t elements) {
   std::int64_t longest = 0;
   for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;
-    longest = std::max(longest, span_of(stored_shape(c.problem, index), c.layouts[index]));
+    longest = std::max(longest,
+                       span_of(stored_shape(c.problem, index, c.layouts.paging), c.layouts[index]));
   });
   return longest > elements;
 }

@@ -53,10 +53,21 @@ Check check_tensor(std::string_view label, OutputIndex output, const Tensor<floa
   return check_of(std::string(label), comparison, failure);
 }
 
+/// Entry b of a batch's outputs, in the shapes of a problem of its own.
+Outputs of_entry(const Outputs& outputs, const Problem& alone, std::int64_t b) {
+  Outputs mine;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const OutputIndex output{i};
+    mine[output] = rows_of(outputs[output], b, (*alone.operation)[output].shape(alone));
+  }
+  return mine;
+}
+
 }  // namespace
 
 bool claims_same_bits(const KernelInfo& kernel, const Differences& differences) {
   return kernel.is_deterministic && !(differences.batch && !kernel.is_batch_invariant) &&
+         !(differences.queries && !kernel.is_query_invariant) &&
          !(differences.addresses && kernel.depends_on_alignment) &&
          !(differences.neighbours && kernel.shares_reference);
 }
@@ -98,6 +109,12 @@ Check check_agree(const KernelInfo& kernel, const Outputs& got, const Outputs& w
   return result;
 }
 
+Check check_variation(Run& run, const Case& variation, const Differences& differences,
+                      std::string_view failure) {
+  return check_agree(run.kernel(), run.launch(variation, run.inputs()).outputs, run.base().outputs,
+                     agreement_of(run, differences), failure);
+}
+
 Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
                    const Answer& answer, std::string_view failure) {
   if (!kernel.gives(output)) return Check::passed();
@@ -130,6 +147,7 @@ DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
   p.key_len = static_cast<std::int64_t>(keys.size());
   p.length_seed = p.padding_seed = 0;
   entry.the_case.layouts = {};
+  entry.the_case.layouts.paging = c.layouts.paging;
   entry.inputs = {rows_of(inputs[forward::q], b, query_shape(p)), Tensor<float>(key_shape(p)),
                   Tensor<float>(value_shape(p))};
   for (std::int64_t h = 0; h < p.kv_heads; ++h) {
@@ -149,15 +167,22 @@ Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
   const Problem& p = entry.the_case.problem;
   const Launch dense = run.launch(entry.the_case, entry.inputs);
   const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
-  Outputs mine;
   Answer of_mine;
   for (std::size_t i = 0; i < run.base().outputs.size(); ++i) {
     const OutputIndex output{i};
-    const Shape shape = (*p.operation)[output].shape(p);
-    mine[output] = rows_of(run.base().outputs[output], b, shape);
-    of_mine[output].bound = rows_of(run.answer()[output].bound, b, shape);
+    of_mine[output].bound = rows_of(run.answer()[output].bound, b, (*p.operation)[output].shape(p));
   }
-  return check_agree(run.kernel(), mine, dense.outputs, within_bounds(of_mine, answer), failure);
+  return check_agree(run.kernel(), of_entry(run.base().outputs, p, b), dense.outputs,
+                     within_bounds(of_mine, answer), failure);
+}
+
+Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b, const Outputs& outputs,
+                        std::string_view failure) {
+  const Problem& p = entry.the_case.problem;
+  const Launch dense = run.launch(entry.the_case, entry.inputs);
+  const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
+  return check_agree(run.kernel(), of_entry(outputs, p, b), dense.outputs,
+                     within_bounds(answer, answer), failure);
 }
 
 }  // namespace attest

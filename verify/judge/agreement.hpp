@@ -17,6 +17,7 @@ struct Differences {
   bool batch = false;       ///< what else is in the batch, or the place there
   bool addresses = false;   ///< addresses or strides
   bool neighbours = false;  ///< scores of other rows
+  bool queries = false;     ///< how many queries are asked
 };
 /// Does the kernel claim that the two have the same bits?
 [[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Differences& differences);
@@ -44,6 +45,11 @@ using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t 
                                 const Agreement& agreement, std::string_view failure,
                                 const IsCompared& is_compared = {});
 
+/// Launches a variation that owes the answer of the case from the same inputs, and compares it with
+/// the base launch.
+[[nodiscard]] Check check_variation(Run& run, const Case& variation, const Differences& differences,
+                                    std::string_view failure);
+
 /// One output against the exact answer; passed where the kernel does not give it.
 [[nodiscard]] Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
                                  const Answer& answer, std::string_view failure);
@@ -63,12 +69,15 @@ struct DenseEntry {
   Case the_case;
   Inputs inputs;
 };
-/// Entry b with `keys` of its keys, ascending, under the case's plan. Mask and softcap stay,
-/// layouts become contiguous, lengths and padding are gone.
+/// Entry b with `keys` of its keys, ascending, under the case's plan. Mask, softcap and
+/// pages stay, layouts become contiguous, lengths and padding are gone.
 [[nodiscard]] DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
                                      const std::vector<std::int64_t>& keys);
 /// Launches it and compares with entry b of the base launch.
 [[nodiscard]] Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
                                       std::string_view failure);
+/// The same with what another launch gave, whose entry b owed the answer of `entry`.
+[[nodiscard]] Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
+                                      const Outputs& outputs, std::string_view failure);
 
 }  // namespace attest

@@ -38,14 +38,12 @@ const StatisticValues& Run::statistics() {
   return *statistics_;
 }
 
-Launch Run::launch(const Case& variation, const Inputs& inputs) {
-  const InPhase phase(clock_, Phase::launch);
-  (void)device_.take_findings();
-  Session session(kernel_, variation, inputs, device_);
-  Outputs outputs;
+namespace {
+
+Outputs launched(Session& session) {
   try {
     session.launch();
-    outputs = session.read_outputs();
+    return session.read_outputs();
   } catch (const KernelError&) {
     throw;  // a sentence of the kernel, which is well
   } catch (const std::exception& error) {
@@ -53,6 +51,27 @@ Launch Run::launch(const Case& variation, const Inputs& inputs) {
   } catch (...) {
     throw KernelFault("the kernel threw something that is not an exception");
   }
+}
+
+}  // namespace
+
+Run::Relaunches Run::launch_with_other_lengths() {
+  const InPhase phase(clock_, Phase::launch);
+  Session session(kernel_, case_, inputs(), device_);
+  Relaunches launches;
+  launches.first = launched(session);
+  session.shorten_entries();
+  launches.shorter = launched(session);
+  session.restore_entries();
+  launches.again = launched(session);
+  return launches;
+}
+
+Launch Run::launch(const Case& variation, const Inputs& inputs, std::int64_t capacity) {
+  const InPhase phase(clock_, Phase::launch);
+  (void)device_.take_findings();
+  Session session(kernel_, variation, inputs, device_, capacity);
+  Outputs outputs = launched(session);
   return {.outputs = std::move(outputs),
           .memory = session.memory_report(),
           .findings = device_.take_findings(),

@@ -62,7 +62,15 @@ class Run {
 
   /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
   /// KernelFault with the error of a launch that failed.
-  [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs);
+  /// `capacity`: see Session.
+  [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs,
+                              std::int64_t capacity = 0);
+  /// Three launches of one session on the case, of which the second finds shorter entries
+  /// (shorter_length) in the same arrays.
+  struct Relaunches {
+    Outputs first, shorter, again;
+  };
+  [[nodiscard]] Relaunches launch_with_other_lengths();
   [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs);
 
  private:

@@ -11,6 +11,7 @@ Case with_two_requests(const Run& run) {
   c.problem.batch = 2;
   // A gap between requests costs nothing in a batch of one, and may be 2^31 elements.
   c.layouts = {};
+  c.layouts.paging = run.the_case().layouts.paging;
   return c;
 }
 

@@ -287,6 +287,14 @@ TEST(Laws, AMeanThatIsNotCorrectlyRoundedIsCaught) {
   });
 }
 
+TEST(Laws, AnAnswerThatMovesWithAllKeysOrNotWithAllValuesIsCaught) {
+  expect_caught("shifted_keys_shift_lse", [](const ForwardArguments& a) {
+    o_row(a, 0, 0, 8)[0] += 1e-2F * static_cast<const float*>(a.k)[a.k_strides.offset(0, 0, 0)];
+  });
+  expect_caught("shifted_values_shift_output",
+                [](const ForwardArguments& a) { o_row(a, 0, 0, 8)[0] *= 1.001F; });
+}
+
 TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
   const std::vector<std::string> covered{"returns_no_error",
                                          "floating_point_mode_kept",
@@ -332,7 +340,18 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "one_part_is_a_copy",
                                          "empty_part_changes_nothing",
                                          "permuted_parts_agree",
-                                         "nan_part_stays_in_its_row"};
+                                         "nan_part_stays_in_its_row",
+                                         "unused_slots_irrelevant",
+                                         "capacity_irrelevant",
+                                         "lengths_may_change",
+                                         "shifted_keys_shift_lse",
+                                         "shifted_values_shift_output",
+                                         "page_order_irrelevant" /* z48 */,
+                                         "page_form_irrelevant" /* z51 */,
+                                         "hidden_chunk_is_absent" /* z63 */,
+                                         "single_queries_equal_rows" /* z70 */,
+                                         "shared_pages_equal_copies" /* z74 */,
+                                         "more_mates_irrelevant" /* z75 */};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }

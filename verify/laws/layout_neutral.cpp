@@ -3,20 +3,25 @@
 namespace attest {
 namespace {
 
+/// Contiguous, and without pages where the kernel does without.
+Case contiguous_case(const Run& run) {
+  Case c = run.the_case();
+  c.layouts = fitted(run.kernel().layout_needs, c.problem, {});
+  return c;
+}
+
 const LawRegistration registration{
     {.name = "layout_neutral",
-     .statement = "strides, gaps and base offsets change no bit of the answer",
+     .statement = "strides, gaps, base offsets and pages change no bit of the answer",
      .cost = Law::Cost::more_launches,
      .applies =
          [](Run& run) {
-           Case contiguous = run.the_case();
-           contiguous.layouts = {};
+           const Case contiguous = contiguous_case(run);
            return contiguous != run.the_case() && !why_unsupported(run.kernel(), contiguous);
          },
      .check =
          [](Run& run) {
-           Case contiguous = run.the_case();
-           contiguous.layouts = {};
+           const Case contiguous = contiguous_case(run);
            return check_agree(run.kernel(), run.base().outputs,
                               run.launch(contiguous, run.inputs()).outputs,
                               agreement_of(run, {.addresses = true}),

@@ -1,0 +1,53 @@
+#include "verify/cases/paging.hpp"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace attest {
+namespace {
+
+namespace gen = rc::gen;
+
+/// Numbers of pages from here on do not fit into 16 bits.
+constexpr std::int64_t wide_page_numbers = 1 << 16;
+/// Elements of a page of which as many as that may lie in the pool.
+constexpr std::int64_t small_page = 256;
+
+std::int64_t draw_page_size(const LayoutNeeds& needs) {
+  if (!needs.page_sizes.empty()) return *gen::elementOf(needs.page_sizes);
+  return *gen::element<std::int64_t>(1, 1, 3, 8, 16, 16, 16, 48, 64, 64, 128, 256);
+}
+
+std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
+  const auto spare = *gen::element<std::int64_t>(0, 0, 1, 5);
+  const bool may_be_many = page_size * problem.kv_heads * problem.head_dim <= small_page;
+  return may_be_many && *gen::inRange(0, 3) == 0 ? wide_page_numbers + spare : spare;
+}
+
+}  // namespace
+
+Paging draw_paging(const KernelInfo& kernel, Problem& problem) {
+  const LayoutNeeds& needs = kernel.layout_needs;
+  if (needs.pages == Pages::none) return {};
+  if (needs.pages == Pages::also && *gen::inRange(0, 2) == 0) return {};
+  Paging paging;
+  // Pages of one key and narrow heads are what a pool of many pages can be made of.
+  paging.page_size = draw_page_size(needs);
+  paging.table = *gen::element(TableForm::dense, TableForm::csr);
+  paging.joins_kv = problem.output_dim() == problem.head_dim && *gen::inRange(0, 3) == 0;
+  paging.spare_pages = draw_spare_pages(problem, paging.page_size);
+  paging.spare_columns = *gen::element<std::int64_t>(0, 0, 1, 7);
+  if (*gen::inRange(0, 4) != 0) {
+    paging.shuffle_seed = std::max<std::uint64_t>(1, *gen::arbitrary<std::uint64_t>());
+  }
+  paging.unused = *gen::element(Unused::nan, Unused::nan, Unused::infinity, Unused::large);
+  if (problem.batch > 1 && problem.key_len > 0 && *gen::inRange(0, 3) == 0) {
+    problem.shared_keys = *gen::inRange<std::int64_t>(1, problem.key_len + 1);
+    paging.shares_prefix = *gen::inRange(0, 4) != 0;
+  }
+  return paging;
+}
+
+}  // namespace attest

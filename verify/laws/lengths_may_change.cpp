@@ -1,0 +1,63 @@
+#include <numeric>
+
+#include "core/operations/forward.hpp"
+#include "core/run/index_arrays.hpp"
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+/// Keys of an entry in the launch between.
+std::int64_t shorter_length(const Run& run, std::int64_t entry) {
+  const Paging& paging = run.the_case().layouts.paging;
+  const auto keys = static_cast<std::int32_t>(run.problem().key_len_of(entry));
+  if (paging.table == TableForm::dense || keys == 0) {
+    return IndexArrays::shorter_length(paging.table, keys);
+  }
+  return (keys - 1) / paging.page_size * paging.page_size + 1;
+}
+
+/// The entry that is compared with a problem of its own.
+std::optional<std::int64_t> entry_of(const Run& run) {
+  return drawn_entry(run, 86, [&](std::int64_t b) { return run.problem().query_len_of(b) > 0; });
+}
+
+DenseEntry shorter_entry(Run& run, std::int64_t b) {
+  std::vector<std::int64_t> keys(static_cast<std::size_t>(shorter_length(run, b)));
+  std::iota(keys.begin(), keys.end(), 0);
+  return dense_entry(run.the_case(), run.inputs(), b, keys);
+}
+
+const LawRegistration registration{
+    {.name = "lengths_may_change",
+     .statement =
+         "the same launch finds other lengths in the same arrays and answers for them; once "
+         "the arrays are as before, so are all bits: a graph may be replayed",
+     .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
+     .applies =
+         [](Run& run) {
+           // Hidden keys are drawn from lengths.
+           if (!run.kernel().reads_lengths || !run.the_case().layouts.paging.is_used() ||
+               run.problem().padding_seed != 0) {
+             return false;
+           }
+           const auto b = entry_of(run);
+           return !b || !why_unsupported(run.kernel(), shorter_entry(run, *b).the_case);
+         },
+     .check =
+         [](Run& run) {
+           const Run::Relaunches launches = run.launch_with_other_lengths();
+           const Check again =
+               check_agree(run.kernel(), launches.again, launches.first, agreement_of(run, {}),
+                           "after a launch with other lengths the case has another answer");
+           const auto b = entry_of(run);
+           if (again.status != Check::Status::passed || !b) return again;
+           const DenseEntry entry = shorter_entry(run, *b);
+           return check_dense_entry(
+               run, entry, *b, launches.shorter,
+               "an entry that became shorter differs from the same entry alone");
+         }}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <array>
+
+#include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
+#include "verify/judge/agreement.hpp"
+
+namespace attest {
+namespace {
+
+/// Up to 300 mates where rows are few, as when text is generated.
+constexpr std::array<std::int64_t, 3> mates{1, 7, 300};
+constexpr std::int64_t most_keys = 1 << 16;
+
+Case with_mates(const Run& run) {
+  Case c = run.the_case();
+  const Problem& p = run.problem();
+  const std::int64_t work = (p.query_len + p.key_len) * p.query_heads;
+  const auto choices = static_cast<std::int64_t>(
+      std::ranges::count_if(mates, [&](std::int64_t n) { return n * work <= most_keys; }));
+  if (choices > 0) {
+    c.problem.batch += mates[static_cast<std::size_t>(random_below(c.inputs.seed, 87, 0, choices))];
+  }
+  return c;
+}
+
+/// The batch, and its entries again behind it.
+Tensor<float> repeated(const Tensor<float>& from, std::int64_t batch) {
+  Shape shape = from.shape();
+  const std::int64_t entries = shape[0];
+  shape[0] = batch;
+  Tensor<float> to(shape);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        std::ranges::copy(from.row(b % entries, h, n), to.row(b, h, n).begin());
+      }
+    }
+  }
+  return to;
+}
+
+Tensor<float> first_entries(const Tensor<float>& from, std::int64_t batch) {
+  Shape shape = from.shape();
+  shape[0] = batch;
+  Tensor<float> to(shape);
+  std::copy_n(from.values().begin(), to.size(), to.values().begin());
+  return to;
+}
+
+const LawRegistration registration{
+    {.name = "more_mates_irrelevant",
+     .statement = "entries keep their bits when 1, 7 or 300 others, of lengths of their own, join "
+                  "the batch behind them, under one plan",
+     .cost = Law::Cost::more_launches,
+     .operations = {&forward_operation},
+     .applies =
+         [](Run& run) {
+           const Case more = with_mates(run);
+           return more.problem.batch > run.problem().batch &&
+                  claims_same_bits(run.kernel(), {.batch = true, .addresses = true}) &&
+                  !why_unsupported(run.kernel(), more);
+         },
+     .check =
+         [](Run& run) {
+           const Case more = with_mates(run);
+           const std::int64_t batch = run.problem().batch;
+           const Launch launch =
+               run.launch(more, mapped(run.inputs(), [&](const Tensor<float>& tensor) {
+                            return repeated(tensor, more.problem.batch);
+                          }));
+           return check_agree(
+               run.kernel(),
+               mapped(launch.outputs,
+                      [&](const Tensor<float>& tensor) { return first_entries(tensor, batch); }),
+               run.base().outputs, {}, "mates that joined the batch changed an entry");
+         }}};
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,95 @@
+// Laws about K and V in pages against saboteurs, where no mutant of decode_mma stands for them.
+#include <gtest/gtest.h>
+
+#include "verify/laws/sabotage.hpp"
+
+namespace attest {
+namespace {
+
+Case paged_case(TableForm table) {
+  Case c{.kernel = "o5_deferred",
+         .problem = problem_from_string("b3 h4/2 q2 k21 d16"),
+         .plan = {.key_tile = 3},
+         .layouts = {},
+         .inputs = {.seed = 11}};
+  c.layouts.paging = {.page_size = 8, .table = table, .shuffle_seed = 5};
+  return c;
+}
+
+/// All entries have one length, which the kernel finds on the device: kernels of the CPU read
+/// Problem.
+Arguments with_length_of_table(const Arguments& given) {
+  Arguments a = given;
+  a.problem.key_len = a.page_table.key_len(0);
+  return a;
+}
+
+/// `sabotage` sees what the kernel was given.
+Verdict verdict_of_reader(const std::string& law, const Case& c, const Sabotage& sabotage) {
+  const KernelInfo* correct = find_kernel(c.kernel, Executor::cpu);
+  KernelInfo kernel = *correct;
+  kernel.reads_lengths = true;
+  kernel.launch = [&](const Arguments& a, Device& device) {
+    correct->launch(with_length_of_table(a), device);
+    sabotage(a);
+  };
+  HostMemoryDevice device;
+  Run run(kernel, c, device);
+  return verify_case(run, {.glob = law, .every_law = true}).verdict;
+}
+
+const Sabotage nothing = [](const ForwardArguments&) {};
+
+TEST(PagingLaws, ACorrectKernelPassesEveryLaw) {
+  for (const TableForm table : {TableForm::dense, TableForm::csr}) {
+    for (const char* const text : {"paged1", "paged8/joined/spare3", "paged3/shared/infinity",
+                                   "paged16/columns2/shuffled9/large"}) {
+      Case c = paged_case(table);
+      c.problem.shared_keys = 7;
+      c.layouts.paging = paging_from_string(text);
+      c.layouts.paging.table = table;
+      EXPECT_EQ(verdict_of("*", c, nothing), Verdict::passed) << text;
+      EXPECT_EQ(verdict_of_reader("capacity_irrelevant", c, nothing), Verdict::passed) << text;
+      EXPECT_EQ(verdict_of_reader("lengths_may_change", c, nothing), Verdict::passed) << text;
+    }
+  }
+}
+
+TEST(PagingLaws, AnAnswerThatHangsOnUnusedTableEntriesIsCaught) {
+  Case c = paged_case(TableForm::dense);
+  c.layouts.paging.spare_columns = 1;
+  const Sabotage reads_on = [](const ForwardArguments& a) {
+    if (a.page_table.pages[a.page_table.columns - 1] != -1) o_row(a, 0, 0, 0)[0] += 1e-3F;
+  };
+  expect_caught("unused_slots_irrelevant", reads_on, c);
+}
+
+TEST(PagingLaws, AnAnswerThatHangsOnTheRoomForKeysIsCaught) {
+  const Case c = paged_case(TableForm::dense);
+  const Sabotage counts_room = [](const ForwardArguments& a) {
+    if (a.problem.key_len > 21) o_row(a, 0, 0, 0)[0] += 1e-3F;
+  };
+  EXPECT_EQ(verdict_of_reader("capacity_irrelevant", c, counts_room), Verdict::failed);
+}
+
+TEST(PagingLaws, ALengthThatIsRememberedIsCaught) {
+  for (const TableForm table : {TableForm::dense, TableForm::csr}) {
+    const Case c = paged_case(table);
+    std::int64_t launches = 0;
+    const Sabotage after_another = [&](const ForwardArguments& a) {
+      if (++launches % 3 == 0) o_row(a, 0, 0, 0)[0] += 1e-3F;
+    };
+    EXPECT_EQ(verdict_of_reader("lengths_may_change", c, after_another), Verdict::failed);
+    std::int64_t first = 0;
+    const Sabotage as_before = [&](const ForwardArguments& a) {
+      if (first == 0) first = a.page_table.key_len(0);
+      if (a.problem.batch == 3 && a.page_table.key_len(0) != first) {
+        for (std::int64_t b = 0; b < 3; ++b) o_row(a, b, 0, 0)[0] += 1e-2F;
+      }
+    };
+    EXPECT_EQ(verdict_of_reader("lengths_may_change", c, as_before), Verdict::failed);
+  }
+}
+
+}  // namespace
+}  // namespace attest
