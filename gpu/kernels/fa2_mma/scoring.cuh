@@ -10,9 +10,9 @@
 
 namespace attest {
 
-/// What becomes of S between the two products, before the softmax sees it.
-template <typename Shape, typename Work>
-struct Fa2Scoring {
+/// What scores become of dot products.
+template <typename Shape>
+struct Fa2ScoreForm {
   static constexpr int row_tiles = Shape::row_tiles, Bc = Shape::Bc;
 
   /// Dot products become scores times log2(e), each product rounded: for scales that are not
@@ -37,6 +37,12 @@ struct Fa2Scoring {
 #pragma unroll
         for (int e = 0; e < 4; ++e) change(s[i][j][e]);
   }
+};
+
+/// What becomes of S between the two products, before the softmax sees it.
+template <typename Shape, typename Work>
+struct Fa2Scoring : Fa2ScoreForm<Shape> {
+  static constexpr int row_tiles = Shape::row_tiles, Bc = Shape::Bc;
 
   /// Scores of keys that a row does not see become -inf. `first_key`, `first_row`: of the lane.
   static __device__ __forceinline__ void hide(typename Shape::Scores& s, const Work& work,

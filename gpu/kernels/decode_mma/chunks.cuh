@@ -1,0 +1,177 @@
+#pragma once
+
+// Which keys a block reads: the chunks of an entry, and which chunk is whose.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/operations/forward_arguments.hpp"
+#include "gpu/kernels/visible_keys.cuh"
+#include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/tile_plan.hpp"
+
+namespace attest {
+
+/// Chunks begin at multiples of so many keys where a Plan says how many there are.
+inline constexpr int chunk_step = 64;
+/// Chunks, over all heads and row tiles, into which KeySplitRule::own cuts one entry at the most:
+/// two for every SM of the largest GPU there is.
+inline constexpr int own_chunks = 264;
+
+/// What the host knows of a launch, in the 32 bits that a block counts in: a division of 64 bits
+/// takes a GPU as long as a load.
+struct DecodeSizes {
+  int batch = 0, query_heads = 0, kv_heads = 0, group = 0;
+  int queries = 0, keys = 0;  ///< of an entry, at the most
+  int tile_rows = 0, most_row_tiles = 0;
+  /// How keys are cut. Chunk i holds keys [i chunk_keys, (i + 1) chunk_keys); where that is 0 the
+  /// length of an entry says it.
+  int chunk_keys = 0;
+  int most_chunks = 1;  ///< of an entry
+
+  static DecodeSizes of(const Problem& problem, const Plan& plan) {
+    DecodeSizes sizes;
+    sizes.batch = static_cast<int>(problem.batch);
+    sizes.query_heads = static_cast<int>(problem.query_heads);
+    sizes.kv_heads = static_cast<int>(problem.kv_heads);
+    sizes.group = sizes.query_heads / sizes.kv_heads;
+    sizes.queries = static_cast<int>(problem.query_len);
+    sizes.keys = static_cast<int>(problem.key_len);
+    sizes.tile_rows = static_cast<int>(std::max<std::int64_t>(1, plan.query_tile));
+    sizes.most_row_tiles =
+        static_cast<int>(ceil_div(problem.query_len * sizes.group, sizes.tile_rows));
+    if (plan.key_split_rule == KeySplitRule::own) {
+      sizes.most_chunks =
+          std::max(1, own_chunks / std::max(1, sizes.kv_heads * sizes.most_row_tiles));
+    } else if (plan.key_split_rule == KeySplitRule::even) {
+      sizes.most_chunks = static_cast<int>(plan.key_splits);
+    } else {
+      sizes.chunk_keys = static_cast<int>(std::max<std::int64_t>(1, plan.split_keys));
+      sizes.most_chunks =
+          std::max(1, static_cast<int>(ceil_div(problem.key_len, sizes.chunk_keys)));
+    }
+    return sizes;
+  }
+  /// Units at the most: lengths on the device may ask for fewer.
+  [[nodiscard]] std::int64_t most_units() const {
+    return std::int64_t{batch} * kv_heads * most_row_tiles * most_chunks;
+  }
+  /// Keys of a chunk of an entry with so many keys.
+  [[nodiscard]] ATTEST_HOST_DEVICE int keys_of_chunk(int length) const {
+    if (chunk_keys > 0) return chunk_keys;
+    const int share = (length + most_chunks - 1) / most_chunks;
+    const int steps = (share + chunk_step - 1) / chunk_step;
+    return chunk_step * (steps > 1 ? steps : 1);
+  }
+};
+
+/// Rows and keys of one entry of the batch, as the device's arrays say.
+struct DecodeEntry {
+  int q_start = 0, k_start = 0;  ///< its first rows in packed tensors
+  int queries = 0;
+  int row_tiles = 0;  ///< of a kv head
+  int chunk_keys = 1;
+  int first_chunk = 0, chunks = 0;  ///< that some row sees; one where no row sees any key
+  KeyReach reach{};
+
+  DecodeEntry() = default;
+  __device__ DecodeEntry(const ForwardArguments& a, const DecodeSizes& sizes, int entry)
+      : queries(sizes.queries) {
+    int keys = sizes.keys;
+    if (a.query_starts != nullptr) {
+      q_start = a.query_starts[entry];
+      queries = a.query_starts[entry + 1] - q_start;
+    }
+    if (a.page_table.page_size > 0) {
+      keys = static_cast<int>(a.page_table.key_len(entry));
+    } else if (a.key_starts != nullptr) {
+      k_start = a.key_starts[entry];
+      keys = a.key_starts[entry + 1] - k_start;
+    }
+    row_tiles = queries == sizes.queries
+                    ? sizes.most_row_tiles
+                    : (queries * sizes.group + sizes.tile_rows - 1) / sizes.tile_rows;
+    if (row_tiles == 0) return;
+    reach = KeyReach(a.problem, queries, keys);
+    chunk_keys = sizes.keys_of_chunk(keys);
+    const int from = reach.first_key(0), to = reach.past_key(queries - 1);
+    first_chunk = from / chunk_keys;
+    chunks = from < to ? (to - 1) / chunk_keys - first_chunk + 1 : 1;
+  }
+  /// What blocks have to do for it.
+  __device__ int units(int kv_heads) const { return row_tiles * kv_heads * chunks; }
+};
+
+/// One thing to do: a tile of rows and a chunk of keys.
+struct DecodeUnit {
+  DecodeEntry of;
+  int entry = 0, kv_head = 0, row_tile = 0;
+  int chunk = 0;  ///< counted from the entry's first one
+};
+
+/// Gives a block its units, number by number. All lanes of every warp ask alike; lanes look at the
+/// lengths of 32 entries at a time.
+class UnitList {
+ public:
+  __device__ UnitList(const ForwardArguments& a, const DecodeSizes& sizes)
+      : a_(a),
+        sizes_(sizes),
+        are_alike_(a.query_starts == nullptr && a.page_table.page_size == 0),
+        lane_entry_(entry_at(are_alike_ ? 0 : lane())) {}
+
+  /// Unit `number`, which is larger than what was asked before; false: there is none.
+  __device__ bool find(int number, DecodeUnit& unit) {
+    if (are_alike_) {
+      const int each = lane_entry_.units(sizes_.kv_heads);
+      if (each == 0 || number / each >= sizes_.batch) return false;
+      place(unit, lane_entry_, number / each, number % each);
+      return true;
+    }
+    while (true) {
+      const int units = first_ + lane() < sizes_.batch ? lane_entry_.units(sizes_.kv_heads) : 0;
+      int sum = units;  // of this lane's entry and those before
+#pragma unroll
+      for (int distance = 1; distance < 32; distance *= 2) {
+        const int other = __shfl_up_sync(0xffffffffU, sum, static_cast<unsigned>(distance));
+        if (lane() >= distance) sum += other;
+      }
+      const unsigned past = __ballot_sync(0xffffffffU, number < before_ + sum);
+      if (past != 0) {
+        const int owner = __ffs(static_cast<int>(past)) - 1;
+        const int within = number - before_ - __shfl_sync(0xffffffffU, sum - units, owner);
+        place(unit, entry_at(first_ + owner), first_ + owner, within);
+        return true;
+      }
+      before_ += __shfl_sync(0xffffffffU, sum, 31);
+      first_ += 32;
+      if (first_ >= sizes_.batch) return false;
+      lane_entry_ = entry_at(first_ + lane());
+    }
+  }
+
+ private:
+  static __device__ int lane() {
+    return static_cast<int>(threadIdx.x) % 32;
+  }
+  __device__ DecodeEntry entry_at(int entry) const {
+    return entry < sizes_.batch ? DecodeEntry(a_, sizes_, entry) : DecodeEntry();
+  }
+  /// Heads first: their keys lie beside each other.
+  __device__ void place(DecodeUnit& unit, const DecodeEntry& of, int entry, int within) const {
+    const int tiles = of.row_tiles * sizes_.kv_heads;
+    unit.of = of;
+    unit.entry = entry;
+    unit.chunk = within / tiles;
+    unit.kv_head = within % tiles % sizes_.kv_heads;
+    unit.row_tile = within % tiles / sizes_.kv_heads;
+  }
+
+  const ForwardArguments& a_;
+  const DecodeSizes& sizes_;
+  const bool are_alike_;
+  DecodeEntry lane_entry_;
+  int first_ = 0,
+      before_ = 0;  ///< of the 32 entries that lanes look at: the first, units before it
+};
+
+}  // namespace attest

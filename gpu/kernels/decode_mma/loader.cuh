@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/operations/forward_arguments.hpp"
+#include "gpu/kernels/decode_mma/chunks.cuh"
+#include "gpu/primitives/async_copy.cuh"
+#include "gpu/primitives/swizzled_tile.cuh"
+
+namespace attest {
+
+/// Starts the copies of a warp's tiles of K and V, each lane some chunks of 16 bytes. Keys that no
+/// row of the unit sees are not read: their rows become zeros. So nothing past an entry's length,
+/// nor a page that holds none of its keys, is ever touched.
+template <typename Shape, bool is_paged>
+class KeyLoader {
+  using T = typename Shape::T;
+  using Tile = SwizzledTile<T, Shape::D>;
+  static constexpr int chunks = Tile::chunks, rows_a_pass = 32 / chunks;
+  static constexpr int passes = Shape::Bc / rows_a_pass;
+  static_assert(chunks <= 32);
+
+ public:
+  template <typename Span>
+  __device__ KeyLoader(const ForwardArguments& a, const DecodeUnit& unit, const Span& span)
+      : from_(span.from), to_(span.to) {
+    const int batch = is_paged || a.key_starts != nullptr ? 0 : unit.entry;
+    const int chunk = lane() % chunks * Tile::chunk;
+    k_ = static_cast<const T*>(a.k) + a.k_strides.offset(batch, unit.kv_head, unit.of.k_start) +
+         chunk;
+    v_ = static_cast<const T*>(a.v) + a.v_strides.offset(batch, unit.kv_head, unit.of.k_start) +
+         chunk;
+    k_row_ = a.k_strides.row;
+    v_row_ = a.v_strides.row;
+    if constexpr (is_paged) {
+      pages_ = a.page_table.of(unit.entry);
+      page_size_ = static_cast<int>(a.page_table.page_size);
+      k_page_ = a.k_strides.batch;
+      v_page_ = a.v_strides.batch;
+    }
+  }
+
+  /// Looks up the pages of the tile that fetch() will be asked for next: the table's answer takes
+  /// as long as a key's.
+  __device__ void look_ahead(int first_key) {
+    if constexpr (is_paged) {
+      const int key = first_key + lane();
+      if (lane() < Shape::Bc && is_read(key)) next_page_ = pages_[key / page_size_];
+    }
+  }
+
+  /// Copies the tile of keys [first_key, first_key + Bc), which was looked up, to `tile`: K, then
+  /// V.
+  __device__ void fetch(int first_key, SharedAddress tile) const {
+    std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane
+    if constexpr (is_paged) {
+      const int slot = (first_key + lane()) % page_size_;
+      k_at = next_page_ * k_page_ + slot * k_row_;
+      v_at = next_page_ * v_page_ + slot * v_row_;
+    }
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass) {
+      const int row = lane() / chunks + pass * rows_a_pass, key = first_key + row;
+      const bool is_seen = is_read(key);
+      std::int64_t k_offset, v_offset;
+      if constexpr (is_paged) {
+        k_offset = __shfl_sync(0xffffffffU, k_at, row);
+        v_offset = __shfl_sync(0xffffffffU, v_at, row);
+      } else {
+        k_offset = key * k_row_;
+        v_offset = key * v_row_;
+      }
+      const int to = Tile::offset(row, lane() % chunks) * static_cast<int>(sizeof(T));
+      constexpr int values = Shape::tile_elements * static_cast<int>(sizeof(T));
+      AsyncCopies::copy_or_zero<16>(tile + to, k_ + (is_seen ? k_offset : 0), is_seen);
+      AsyncCopies::copy_or_zero<16>(tile + values + to, v_ + (is_seen ? v_offset : 0), is_seen);
+    }
+  }
+
+ private:
+  __device__ bool is_read(int key) const {
+    return key >= from_ && key < to_;
+  }
+  static __device__ int lane() {
+    return static_cast<int>(threadIdx.x) % 32;
+  }
+
+  const T *k_, *v_;  ///< the lane's chunk of row 0 of the entry, or of slot 0 of page 0
+  std::int64_t k_row_, v_row_, k_page_ = 0, v_page_ = 0;
+  const std::int32_t* pages_ = nullptr;
+  int page_size_ = 1, next_page_ = 0;
+  int from_, to_;
+};
+
+}  // namespace attest

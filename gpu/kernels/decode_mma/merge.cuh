@@ -1,0 +1,201 @@
+#pragma once
+
+// The chunks of a row: what each leaves in the workspace, and the sum of it.
+//
+//   of chunk p    acc = sum of weights 2^(c s - r_p) times V, l_p = sum of weights, both fp32
+//   merged        R = max r_p, w_p = 2^(r_p - R):  O = sum w_p acc_p / sum w_p l_p,
+//                 LSE = R ln 2 + ln sum w_p l_p
+//
+// A chunk that sees no key leaves zeros and r_p = -FLT_MAX, and adds exactly nothing. Chunks are
+// added in their order, whoever adds them.
+
+#include <cfloat>
+#include <cstdint>
+
+#include "gpu/kernels/decode_mma/chunks.cuh"
+#include "gpu/primitives/cuda_type.cuh"
+#include "gpu/primitives/dependent_launch.cuh"
+#include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/online_softmax.cuh"
+
+namespace attest {
+
+/// acc [chunks, rows, D] and {r, l} [chunks, rows, 2] in the workspace. Rows are those of full
+/// lengths, [batch, query_heads, query_len].
+template <int D>
+struct DecodePartials {
+  float* acc;
+  float2* sums;
+  std::int64_t rows;
+
+  static __device__ DecodePartials of(const ForwardArguments& a, const DecodeSizes& sizes) {
+    const std::int64_t rows = std::int64_t{sizes.batch} * sizes.query_heads * sizes.queries;
+    auto* const first = static_cast<float*>(a.workspace);
+    return {first, reinterpret_cast<float2*>(first + sizes.most_chunks * rows * D), rows};
+  }
+  __device__ float* acc_of(int chunk, std::int64_t row) const {
+    return acc + (chunk * rows + row) * D;
+  }
+  __device__ float2* sums_of(int chunk, std::int64_t row) const {
+    return sums + chunk * rows + row;
+  }
+};
+
+/// Size of the workspace that they take.
+inline std::size_t decode_partial_bytes(const Problem& problem, int most_chunks) {
+  return static_cast<std::size_t>(most_chunks * problem.rows() * (problem.head_dim + 2)) *
+         sizeof(float);
+}
+
+/// Loads what other blocks wrote while this one ran: past the L1 cache, which may hold what was
+/// there before.
+template <typename Vector>
+__device__ Vector load_from_l2(const Vector* address) {
+#ifdef __CUDACC__
+  return __ldcg(address);
+#else
+  return *address;
+#endif
+}
+
+/// A lane's columns of a row that a warp holds: D / 32 neighbours.
+template <int D>
+struct RowPart {
+  static constexpr int columns = D / 32;
+  static constexpr int pairs = columns / 2;
+  float2 x[pairs] = {};
+
+  template <bool from_l2 = false>
+  static __device__ __forceinline__ RowPart load(const float* row, int lane) {
+    RowPart part;
+#pragma unroll
+    for (int i = 0; i < pairs; i += 2) {
+      if constexpr (pairs == 1) {
+        const auto* const from = reinterpret_cast<const float2*>(row) + lane;
+        part.x[0] = from_l2 ? load_from_l2(from) : *from;
+      } else {
+        const auto* const from = reinterpret_cast<const float4*>(row + lane * columns) + i / 2;
+        const float4 four = from_l2 ? load_from_l2(from) : *from;
+        part.x[i] = {four.x, four.y};
+        part.x[i + 1] = {four.z, four.w};
+      }
+    }
+    return part;
+  }
+  __device__ __forceinline__ void store(float* row, int lane) const {
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      *reinterpret_cast<float2*>(row + lane * columns + 2 * i) = x[i];
+    }
+  }
+  __device__ __forceinline__ void add(float weight, const RowPart& other) {
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      x[i].x = fmaf(weight, other.x[i].x, x[i].x);
+      x[i].y = fmaf(weight, other.x[i].y, x[i].y);
+    }
+  }
+};
+
+/// Where a row of an entry lies in O and LSE, and among the rows of full lengths.
+template <typename T>
+struct DecodeRow {
+  T* o;
+  float* lse;
+  std::int64_t number;
+
+  /// Row `n` of those that share a kv head: query n / group of head n % group of them.
+  __device__ DecodeRow(const ForwardArguments& a, const DecodeSizes& sizes, const DecodeUnit& unit,
+                       int n) {
+    const int query = n / sizes.group, head = unit.kv_head * sizes.group + n % sizes.group;
+    const bool is_packed = a.query_starts != nullptr;
+    const std::int64_t in_tensor = unit.of.q_start + query;
+    o = static_cast<T*>(a.o) + a.o_strides.offset(is_packed ? 0 : unit.entry, head, in_tensor);
+    number = (std::int64_t{unit.entry} * sizes.query_heads + head) * sizes.queries + query;
+    const std::int64_t of_lse =
+        is_packed ? std::int64_t{head} * a.query_starts[sizes.batch] + in_tensor : number;
+    lse = a.lse + of_lse;
+  }
+};
+
+/// A row as its parts are added. `top` is their largest reference before the first is added.
+template <int D>
+struct MergedRow {
+  float top = -FLT_MAX, l = 0.0F;
+  RowPart<D> acc;
+
+  __device__ __forceinline__ void add(float r, float l_of_part, const RowPart<D>& acc_of_part) {
+    const float weight = HardwareExp2::of(r - top);
+    l = fmaf(weight, l_of_part, l);
+    acc.add(weight, acc_of_part);
+  }
+  /// Divides by the sum of weights, rounds and stores the lane's columns of O; and LSE.
+  template <typename T>
+  __device__ __forceinline__ void store(const DecodeRow<T>& to, int lane) const {
+    const float factor = 1.0F / divisor_of(l);
+    auto* const o = reinterpret_cast<unsigned*>(to.o + lane * RowPart<D>::columns);
+#pragma unroll
+    for (int i = 0; i < RowPart<D>::pairs; ++i) {
+      o[i] = packed<T>(acc.x[i].x * factor, acc.x[i].y * factor);
+    }
+    if (lane == 0) *to.lse = log_sum_exp2(top, l);
+  }
+};
+
+/// Merges the chunks of a row; all lanes of a warp. What several chunks left is loaded at once: a
+/// load takes as long as a hundred additions.
+template <typename T, int D>
+__device__ __forceinline__ void merge_chunks(const DecodePartials<D>& partials,
+                                             const DecodeRow<T>& row, int chunks) {
+  constexpr int at_once = D > 128 ? 8 : 16;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  RowPart<D> parts[at_once];
+  const auto load = [&](int first) {
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (first + i >= chunks) continue;
+      parts[i] = RowPart<D>::template load<true>(partials.acc_of(first + i, row.number), lane);
+    }
+  };
+  load(0);
+  MergedRow<D> sum;
+  for (int p = lane; p < chunks; p += 32) {
+    sum.top = fmaxf(sum.top, load_from_l2(partials.sums_of(p, row.number)).x);
+  }
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    sum.top = fmaxf(sum.top, __shfl_xor_sync(0xffffffffU, sum.top, distance));
+  }
+#pragma unroll 1
+  for (int first = 0; first < chunks; first += at_once) {
+    if (first > 0) load(first);
+    const float2 mine = load_from_l2(partials.sums_of(min(first + lane, chunks - 1), row.number));
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const float r = __shfl_sync(0xffffffffU, mine.x, i), l = __shfl_sync(0xffffffffU, mine.y, i);
+      if (first + i < chunks) sum.add(r, l, parts[i]);
+    }
+  }
+  sum.store(row, lane);
+}
+
+/// Merges the chunks of all rows that have several, a warp a row. Rows are numbered as with full
+/// lengths.
+template <Executor home, typename T, int D>
+__global__ void __launch_bounds__(128) decode_merge(ForwardArguments a, DecodeSizes sizes) {
+  wait_for_predecessor();
+  const auto partials = DecodePartials<D>::of(a, sizes);
+  const int n = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32);
+  if (n >= partials.rows) return;
+  const int query = n % sizes.queries, head = n / sizes.queries % sizes.query_heads;
+  DecodeUnit unit;
+  unit.entry = n / sizes.queries / sizes.query_heads;
+  unit.of = DecodeEntry(a, sizes, unit.entry);
+  unit.kv_head = head / sizes.group;
+  if (query >= unit.of.queries || unit.of.chunks < 2) return;
+  merge_chunks<T, D>(partials,
+                     DecodeRow<T>(a, sizes, unit, query * sizes.group + head % sizes.group),
+                     unit.of.chunks);
+}
+
+}  // namespace attest

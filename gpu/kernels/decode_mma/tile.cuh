@@ -1,0 +1,318 @@
+#pragma once
+
+// What a block does: tiles of rows against chunks of keys, one after the other.
+//
+// Each warp takes tiles of Bc keys for itself, of every step's Shape::warps tiles one, and keeps
+// its own running softmax of all rows: in the loop no warp waits for another, and what is in flight
+// is nearly all of the block's shared memory. While a warp comes to the end of a unit, its copies
+// go on with the next one, so that memory is read while results are stored. At the end of a unit
+// the warps' results are added in the order of the warps. A row's arithmetic is its own: which
+// other rows lie in the tile changes no bit of it.
+
+#include <cfloat>
+#include <cstdint>
+#include <numbers>
+
+#include "gpu/kernels/decode_mma/loader.cuh"
+#include "gpu/kernels/decode_mma/merge.cuh"
+#include "gpu/kernels/decode_mma/shape.cuh"
+#include "gpu/kernels/fa2_mma/products.cuh"
+#include "gpu/kernels/fa2_mma/scoring.cuh"
+#include "gpu/kernels/fa2_mma/softmax.cuh"
+
+namespace attest {
+
+/// Rows and keys of a unit.
+template <typename Shape>
+struct DecodeSpan {
+  int group;  ///< query heads of a kv head
+  int first_row, rows;
+  int chunk_first, chunk_past;
+  int from, to;          ///< keys of the chunk that some row sees
+  int all_from, all_to;  ///< that every row sees
+  int first_step, steps;
+
+  __device__ DecodeSpan(const DecodeSizes& sizes, const DecodeUnit& unit) {
+    const DecodeEntry& entry = unit.of;
+    group = sizes.group;
+    first_row = unit.row_tile * Shape::rows;
+    rows = min(Shape::rows, entry.queries * group - first_row);
+    const int first_query = first_row / group, last_query = (first_row + rows - 1) / group;
+    chunk_first = (entry.first_chunk + unit.chunk) * entry.chunk_keys;
+    chunk_past = chunk_first + entry.chunk_keys;
+    from = max(chunk_first, entry.reach.first_key(first_query));
+    to = min(chunk_past, entry.reach.past_key(last_query));
+    all_from = max(chunk_first, entry.reach.first_key(last_query));
+    all_to = min(chunk_past, entry.reach.past_key(first_query));
+    // Steps begin at multiples of their keys, so that what a row gets depends on no other row.
+    first_step = from / Shape::step_keys;
+    const int seen = from < to ? (to + Shape::step_keys - 1) / Shape::step_keys - first_step : 0;
+    steps = max(seen, Shape::stages - 1);  // copies are one unit ahead, and no more
+  }
+};
+
+template <typename Shape, bool is_paged>
+class DecodeBlock {
+  using T = typename Shape::T;
+  using Products = Fa2Products<Shape>;
+  using Softmax = Fa2Softmax<Shape>;
+  using Lane = SwizzledLane<T, Shape::D>;
+  using Span = DecodeSpan<Shape>;
+  using Loader = KeyLoader<Shape, is_paged>;
+  static constexpr int D = Shape::D, Bc = Shape::Bc, stages = Shape::stages;
+
+ public:
+  /// `shared`: Shape::shared_bytes.
+  __device__ DecodeBlock(const ForwardArguments& a, const DecodeSizes& sizes, unsigned char* shared)
+      : a_(a),
+        sizes_(sizes),
+        list_(a, sizes),
+        warp_(static_cast<int>(threadIdx.x) / 32),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        queries_(reinterpret_cast<T*>(shared)),
+        exchange_(reinterpret_cast<float*>(shared + 2 * Shape::query_bytes)),
+        tiles_(SharedAddress(shared + 2 * Shape::query_bytes + Shape::exchange_bytes) +
+               warp_ * stages * Shape::stage_bytes) {}
+
+  /// All threads of the block.
+  __device__ __forceinline__ void run() {
+    number_ = static_cast<int>(blockIdx.x);
+    bool exists = list_.find(number_, next_);
+    if (!exists) return;
+    Loader loader(a_, next_, Span(sizes_, next_));
+    begin_fetching(loader, 0);
+#pragma unroll
+    for (int i = 0; i < stages - 1; ++i) fetch(loader, i);
+    int stage = 0;
+    for (int buffer = 0; exists; buffer ^= 1) {
+      const DecodeUnit unit = next_;
+      const Span span(sizes_, unit);
+      bool is_ahead = false;
+      typename Shape::Outputs o = {};
+      Softmax softmax;
+      typename Products::Queries q;
+      const T* const queries = queries_ + buffer * Shape::rows * D;
+      AsyncCopies::wait<stages - 2>();
+      __syncthreads();  // all of Q is there
+      const int offset = Lane::offset(lane_);
+      Products::load_kept(q, queries, offset);
+#pragma unroll 1
+      for (int step = span.first_step; step < span.first_step + span.steps; ++step) {
+        AsyncCopies::wait<stages - 2>();
+        __syncwarp();  // the tile is there for all lanes, and all have left the one before
+        if (!is_ahead && fetch_step_ == fetch_past_) {
+          is_ahead = true;
+          number_ += static_cast<int>(gridDim.x);
+          exists = list_.find(number_, next_);
+          if (exists) {
+            loader = Loader(a_, next_, Span(sizes_, next_));
+            begin_fetching(loader, buffer ^ 1);
+          }
+        }
+        fetch(loader, stage == 0 ? stages - 1 : stage - 1);
+        take_keys(span, unit.of, key_of(step), tiles_ + stage * Shape::stage_bytes, queries, offset,
+                  q, softmax, o);
+        stage = stage == stages - 1 ? 0 : stage + 1;
+      }
+      finish(unit, span, softmax, o);
+    }
+    AsyncCopies::wait<0>();
+  }
+
+ private:
+  __device__ int key_of(int step) const {
+    return step * Shape::step_keys + warp_ * Bc;
+  }
+
+  /// Goes on with next_: its queries go to a buffer, and keys follow from fetch().
+  __device__ void begin_fetching(Loader& loader, int buffer) {
+    const Span span(sizes_, next_);
+    fetch_step_ = span.first_step;
+    fetch_past_ = span.first_step + span.steps;
+    loader.look_ahead(key_of(fetch_step_));
+    load_queries(span, queries_ + buffer * Shape::rows * D);
+  }
+
+  /// Starts the copies of the next step's tile; where there is none, of nothing, so that waiting
+  /// counts alike.
+  __device__ __forceinline__ void fetch(Loader& loader, int stage) {
+    if (fetch_step_ < fetch_past_) {
+      loader.fetch(key_of(fetch_step_), tiles_ + stage * Shape::stage_bytes);
+      ++fetch_step_;
+      loader.look_ahead(key_of(fetch_step_));
+    }
+    AsyncCopies::commit();
+  }
+
+  __device__ void load_queries(const Span& span, T* tile) const {
+    using Tile = SwizzledTile<T, D>;
+    const bool is_packed = a_.query_starts != nullptr;
+    const T* const first = static_cast<const T*>(a_.q) +
+                           a_.q_strides.offset(is_packed ? 0 : next_.entry,
+                                               next_.kv_head * span.group, next_.of.q_start);
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < Shape::rows * Tile::chunks;
+         i += Shape::threads) {
+      const int row = i / Tile::chunks, chunk = i % Tile::chunks, n = span.first_row + row;
+      const bool is_there = row < span.rows;
+      const T* const from =
+          first + n / span.group * a_.q_strides.row + n % span.group * a_.q_strides.head;
+      AsyncCopies::copy_or_zero<16>(tile + Tile::offset(row, chunk),
+                                    is_there ? from + chunk * Tile::chunk : first, is_there);
+    }
+  }
+
+  /// The warp's part of a step.
+  __device__ __forceinline__ void take_keys(const Span& span, const DecodeEntry& entry,
+                                            int first_key, SharedAddress keys, const T* queries,
+                                            int offset, typename Products::Queries& q,
+                                            Softmax& softmax, typename Shape::Outputs& o) const {
+    if (first_key >= span.to || first_key + Bc <= span.from) return;
+    const float scale = a_.problem.scale * std::numbers::log2e_v<float>;
+    const bool is_plain = scale > 0.0F && a_.problem.softcap == 0.0F;
+    const float c = is_plain ? scale : 1.0F;
+    typename Shape::Scores s = {};
+    Products::form_scores(q, queries, offset, keys, Lane::offset_by_rows(lane_), s);
+    if (!is_plain) Fa2ScoreForm<Shape>::form(s, a_.problem);
+    if (first_key < span.all_from || first_key + Bc > span.all_to) {
+      hide(s, span, entry, first_key + 2 * (lane_ % 4));
+    }
+    softmax.see(s, c, o);
+    const SharedAddress values = keys + Shape::tile_elements * static_cast<int>(sizeof(T));
+    Products::add_values(softmax, s, c, values, offset, o);
+  }
+
+  /// Scores of keys that a row does not see become -inf. `key`: the lane's first one.
+  __device__ __forceinline__ void hide(typename Shape::Scores& s, const Span& span,
+                                       const DecodeEntry& entry, int key) const {
+#pragma unroll
+    for (int i = 0; i < Shape::row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = span.first_row + lane_ / 4 + 16 * i + 8 * h;
+        const int query = min(row / span.group, entry.queries - 1);
+        hide_scores<true>(s[i], h, min(entry.reach.past_key(query), span.chunk_past) - key,
+                          max(entry.reach.first_key(query), span.chunk_first) - key);
+      }
+    }
+  }
+
+  /// Adds what the warps have, a few rows at a time, and stores it: the answer where the chunk is
+  /// the only one, else the chunk's partial result.
+  __device__ __forceinline__ void finish(const DecodeUnit& unit, const Span& span, Softmax& softmax,
+                                         const typename Shape::Outputs& o) const {
+    const auto partials = DecodePartials<D>::of(a_, sizes_);
+#pragma unroll
+    for (int i = 0; i < Shape::row_tiles; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) softmax.l[i][h] = row_sum(softmax.l[i][h]);
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::row_tiles; ++i) {
+#pragma unroll 1
+      for (int first = 0; first < 16 && 16 * i + first < span.rows;
+           first += Shape::exchanged_rows) {
+        leave(softmax, o, i, first);
+        __syncthreads();
+        const int rows = min(span.rows - 16 * i - first, Shape::exchanged_rows);
+        for (int row = warp_; row < rows; row += Shape::warps) {
+          add_warps(unit, partials,
+                    DecodeRow<T>(a_, sizes_, unit, span.first_row + 16 * i + first + row), row);
+        }
+        __syncthreads();
+      }
+    }
+    if (unit.of.chunks < 2 || a_.plan.combine != Combine::last_block) return;
+    if (!is_last_chunk(unit)) return;
+    for (int row = warp_; row < span.rows; row += Shape::warps) {
+      merge_chunks<T, D>(partials, DecodeRow<T>(a_, sizes_, unit, span.first_row + row),
+                         unit.of.chunks);
+    }
+  }
+
+  /// What warp w leaves of a row: O, then r and l.
+  __device__ float* exchanged(int w, int row) const {
+    return exchange_ + (w * Shape::exchanged_rows + row) * Shape::row_pitch;
+  }
+
+  /// Leaves rows 16 i + first and following of the warp's O, and their r and l, for the others.
+  __device__ __forceinline__ void leave(const Softmax& softmax, const typename Shape::Outputs& o,
+                                        int i, int first) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = lane_ / 4 + 8 * h - first;
+      if (row < 0 || row >= Shape::exchanged_rows) continue;
+      float* const to = exchanged(warp_, row);
+#pragma unroll
+      for (int j = 0; j < D / 8; ++j) {
+        *reinterpret_cast<float2*>(to + 8 * j + 2 * (lane_ % 4)) = {o[i][j][2 * h],
+                                                                    o[i][j][2 * h + 1]};
+      }
+      if (lane_ % 4 == 0) {
+        *reinterpret_cast<float2*>(to + D) = {softmax.r[i][h], softmax.l[i][h]};
+      }
+    }
+  }
+
+  /// One warp adds one row.
+  __device__ __forceinline__ void add_warps(const DecodeUnit& unit,
+                                            const DecodePartials<D>& partials,
+                                            const DecodeRow<T>& to, int row) const {
+    MergedRow<D> sum;
+    for (int w = 0; w < Shape::warps; ++w) {
+      sum.top = fmaxf(sum.top, exchanged(w, row)[D]);
+    }
+#pragma unroll
+    for (int w = 0; w < Shape::warps; ++w) {
+      const float* const from = exchanged(w, row);
+      const float2 sums = *reinterpret_cast<const float2*>(from + D);
+      sum.add(sums.x, sums.y, RowPart<D>::load(from, lane_));
+    }
+    if (unit.of.chunks == 1) {
+      sum.store(to, lane_);
+    } else {
+      sum.acc.store(partials.acc_of(unit.chunk, to.number), lane_);
+      if (lane_ == 0) *partials.sums_of(unit.chunk, to.number) = {sum.top, sum.l};
+    }
+  }
+
+  /// Is this block the last one that has left a chunk of its rows? The counter is then 0 again. All
+  /// threads of the block; what others left is seen by the block for which this is true.
+  __device__ bool is_last_chunk(const DecodeUnit& unit) const {
+    const auto last = static_cast<unsigned>(unit.of.chunks - 1);
+    auto* const flag = reinterpret_cast<int*>(exchange_);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      // One thread's fence, behind the barrier, is everybody's: a fence waits for all copies of its
+      // warp that are under way, and costs microseconds where all warps have one.
+      __threadfence();
+      const int number = (unit.entry * sizes_.kv_heads + unit.kv_head) * sizes_.most_row_tiles;
+      *flag = atomicInc(a_.counters + number + unit.row_tile, last) == last;
+      __threadfence();
+    }
+    __syncthreads();
+    const bool is_last = *flag != 0;
+    __syncthreads();  // the flag has been read
+    return is_last;
+  }
+
+  const ForwardArguments& a_;
+  const DecodeSizes& sizes_;
+  UnitList list_;
+  const int warp_, lane_;
+  T* const queries_;  ///< of two units
+  float* const exchange_;
+  const SharedAddress tiles_;  ///< of this warp
+  DecodeUnit next_;            ///< whose keys are fetched, or the one at work
+  int number_ = 0;
+  int fetch_step_ = 0, fetch_past_ = 0;
+};
+
+template <Executor home, typename Shape, bool is_paged>
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks_on_sm)
+    decode_mma(ForwardArguments a, DecodeSizes sizes) {
+  let_successor_begin();  // it waits for all of this launch
+  DecodeBlock<Shape, is_paged>(a, sizes, dynamic_shared<unsigned char>()).run();
+}
+
+}  // namespace attest
