@@ -1,3 +1,5 @@
+#include "gpu/peers/cudnn_sdpa.hpp"
+
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 

@@ -32,10 +32,15 @@ constexpr double seconds_for_a_known_hang = 0.5;
 constexpr std::int64_t campaign_factor = 5;
 constexpr std::int64_t campaign_factor_on_cpu = 20;
 
-/// A case as the peers' own tests would choose its values.
+/// A case as the peers' own tests would choose its values: contiguous, or in shuffled pages.
 Case with_usual_input(Case c) {
   c.problem.scale = default_scale(c.problem.head_dim);
-  c.layouts = {};
+  const Paging& paging = c.layouts.paging;
+  Layouts usual;
+  if (paging.is_used()) {
+    usual.paging = {.page_size = paging.page_size, .shuffle_seed = paging.shuffle_seed};
+  }
+  c.layouts = usual;
   c.inputs.magnitude = 1;
   return c;
 }

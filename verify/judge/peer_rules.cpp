@@ -180,6 +180,54 @@ bool flash_infer(const PeerCase& c) {
          all_close(c.outputs[forward::lse], c.framework.lse, 1e-3, 1e-3);
 }
 
+bool flash_attention_cache(const PeerCase& c) {
+  const ElementType type = c.problem.element_type;
+  return max_difference(c.outputs[forward::o], c.framework.ref, type) <=
+         2 * max_difference(c.framework.pt, c.framework.ref, type) + 1e-5;
+}
+
+bool vllm(const PeerCase& c) {
+  return all_close(c.outputs[forward::o], c.framework.ref, 1e-3, 1e-5);
+}
+
+/// Elements that are not close by either measure.
+std::int64_t far_apart(const Tensor<float>& got, const Tensor<float>& want, double atol,
+                       double rtol) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < got.values().size(); ++i) {
+    const double a = got.values()[i], b = want.values()[i];
+    if (a == b) continue;
+    const bool is_close = std::isfinite(a) && std::isfinite(b) &&
+                          std::abs(a - b) <= std::max(atol, rtol * std::abs(b));
+    if (!is_close) ++count;
+  }
+  return count;
+}
+
+bool xqa(const PeerCase& c) {
+  const Tensor<float>& o = c.outputs[forward::o];
+  return static_cast<double>(far_apart(o, c.framework.ref, 1e-2, 1e-2)) <=
+         0.02 * static_cast<double>(o.size());
+}
+
+/// 1 - 2 a.b / (a.a + b.b), as DeepSeek's tests say cosine difference; 0 for two tensors of zeros.
+double cosine_difference(const Tensor<float>& a, const Tensor<float>& b) {
+  double product = 0, squares = 0;
+  for (std::size_t i = 0; i < a.values().size(); ++i) {
+    const double x = a.values()[i], y = b.values()[i];
+    product += x * y;
+    squares += x * x + y * y;
+  }
+  return squares == 0 ? 0 : 1 - 2 * product / squares;
+}
+
+bool flash_mla(const PeerCase& c) {
+  const Tensor<float>& o = c.outputs[forward::o];
+  return far_apart(o, c.framework.ref, 8e-4, 2.01 / 128) == 0 &&
+         cosine_difference(o, c.framework.ref) < 5e-6 &&
+         far_apart(c.outputs[forward::lse], c.framework.lse, 1e-6, 8.01 / 65536) == 0;
+}
+
 void ask_peers(Run& run, Judgement& judgement) {
   const FrameworkAnswers framework = framework_answers(run.problem(), run.inputs());
   const PeerCase peer_case{run.problem(), run.the_case().plan, run.base().outputs, framework};
@@ -217,8 +265,8 @@ FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs)
   return answers;
 }
 
-const std::array<PeerRule, 5>& peer_rules() {
-  static const std::array<PeerRule, 5> rules{{
+const std::array<PeerRule, peer_columns>& peer_rules() {
+  static const std::array<PeerRule, peer_columns> rules{{
       {"FlashAttention 2x",
        "max|o - ref| <= 2 max|pt - ref|, plus 1e-5 when causal, 2e-4 when split", "nothing",
        "flash-attention tests/test_flash_attn.py", flash_attention},
@@ -232,6 +280,14 @@ const std::array<PeerRule, 5>& peer_rules() {
        "KernelBench eval", kernel_bench},
       {"FlashInfer 1e-3", "|o - ref| <= 1e-3 + 1e-3 |ref|", "the same",
        "flashinfer tests/attention", flash_infer},
+      {"FA3 cache 2x", "max|o - ref| <= 2 max|pt - ref| + 1e-5", "nothing",
+       "flash-attention hopper/test_flash_attn.py, kvcache", flash_attention_cache},
+      {"vLLM 1e-3", "|o - ref| <= 1e-3 + 1e-5 |ref|", "nothing",
+       "vllm tests/kernels/attention/test_attention.py", vllm},
+      {"XQA 98 %", "98 % of the elements: |o - ref| <= 1e-2 or |o - ref| <= 1e-2 |ref|", "nothing",
+       "flashinfer tests/attention/test_xqa.py", xqa},
+      {"FlashMLA", "|o - ref| <= 8e-4 or |o - ref| <= 2.01 / 128 |ref|, and 1 - cosine below 5e-6",
+       "1e-6 or 8.01 / 65536 |ref|", "FlashMLA tests", flash_mla},
   }};
   return rules;
 }
