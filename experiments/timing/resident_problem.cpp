@@ -98,14 +98,14 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
     for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
       const TensorSpec& tensor = operation[InputIndex{i}];
       inputs_.push_back(allocate(tensor));
-      arguments_.inputs[i] = {inputs_[i].data, strides_of(stored_shape(tensor, problem), {})};
+      arguments_.inputs[i] = {inputs_[i].data, strides_of(stored_shape(tensor, problem, {}), {})};
     }
     for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
       const TensorSpec& tensor = operation[OutputIndex{i}];
       outputs_.push_back(allocate(tensor));
-      arguments_.outputs[i] = {outputs_[i].data, strides_of(stored_shape(tensor, problem), {})};
+      arguments_.outputs[i] = {outputs_[i].data, strides_of(stored_shape(tensor, problem, {}), {})};
     }
-    indices_.upload(problem, device_, arguments_);
+    indices_.upload(problem, {}, device_, arguments_);
     put_values(0);
     poison_outputs();
   } catch (...) {
@@ -124,13 +124,18 @@ void ResidentProblem::release() noexcept {
     for (const Buffer& buffer : *buffers) device_.release(buffer.data);
   }
   if (workspace_ != nullptr) device_.release(workspace_);
+  if (counters_ != nullptr) device_.release(counters_);
 }
 
 ResidentProblem::Buffer ResidentProblem::allocate(const TensorSpec& tensor) {
   const ElementType type = tensor.format(problem_);
   const std::size_t bytes =
-      elements_of(stored_shape(tensor, problem_)) * format_of(type).size_bytes;
-  return {device_.upload_values(std::vector<std::byte>(bytes)), bytes, type};
+      elements_of(stored_shape(tensor, problem_, {})) * format_of(type).size_bytes;
+  // A GPU's memory is filled where it is, before anything reads it: gigabytes of zeros need not
+  // travel.
+  const bool is_gpu = device_.native_stream() != nullptr;
+  return {is_gpu ? device_.allocate(bytes) : device_.upload_values(std::vector<std::byte>(bytes)),
+          bytes, type};
 }
 
 void ResidentProblem::draw_values() {
@@ -233,6 +238,13 @@ void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
     workspace_bytes_ = needed;
   }
   arguments_.workspace = workspace_;
+  const std::size_t counters = kernel.counter_bytes ? kernel.counter_bytes(problem_, plan) : 0;
+  if (counters > counter_bytes_) {
+    if (counters_ != nullptr) device_.release(counters_);
+    counters_ = device_.upload_values(std::vector<std::byte>(counters));
+    counter_bytes_ = counters;
+  }
+  arguments_.counters = reinterpret_cast<unsigned*>(counters_);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     arguments_.outputs[i].data = kernel.gives(OutputIndex{i}) ? outputs_[i].data : nullptr;
   }

@@ -112,6 +112,8 @@ class ResidentProblem {
   std::vector<Buffer> inputs_, outputs_;  ///< by number in the operation
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
+  std::byte* counters_ = nullptr;
+  std::size_t counter_bytes_ = 0;
 };
 
 }  // namespace attest

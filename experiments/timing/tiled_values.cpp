@@ -75,8 +75,8 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
   Problem head = problem;
   head.batch = head.kv_heads = 1;
   head.query_heads = problem.query_heads / problem.kv_heads;
-  head.query_len = stored_shape(problem, forward::q)[2];
-  head.key_len = stored_shape(problem, forward::k)[2];
+  head.query_len = stored_shape(problem, forward::q, {})[2];
+  head.key_len = stored_shape(problem, forward::k, {})[2];
   head.length_seed = head.padding_seed = 0;
   const Inputs inputs = make_inputs(head, spec);
   return {repeated(type, inputs[forward::q]), repeated(type, inputs[forward::k]),
