@@ -37,26 +37,6 @@ namespace {
 constexpr int lanes = 32;
 constexpr std::int64_t max_shared_bytes = 48 * 1024;
 
-inline __device__ float widened(float x) {
-  return x;
-}
-inline __device__ float widened(__half x) {
-  return __half2float(x);
-}
-inline __device__ float widened(__nv_bfloat16 x) {
-  return __bfloat162float(x);
-}
-
-inline __device__ void store(float x, float* to) {
-  *to = x;
-}
-inline __device__ void store(float x, __half* to) {
-  *to = __float2half_rn(x);
-}
-inline __device__ void store(float x, __nv_bfloat16* to) {
-  *to = __float2bfloat16_rn(x);
-}
-
 template <typename Partial, typename Output>
 __global__ void combine_splits(CombineArguments a) {
   const Problem& problem = a.problem;
@@ -89,9 +69,9 @@ __global__ void combine_splits(CombineArguments a) {
     float sum = 0.0F;
     for (int p = 0; p < P; ++p) {
       if (lse[p * problem.query_len] == -INFINITY) continue;
-      sum = fmaf(weights[p], widened(o_p[p * part_stride + c]), sum);
+      sum = fmaf(weights[p], to_float(o_p[p * part_stride + c]), sum);
     }
-    store(sum / divisor_of(L), o + c);
+    o[c] = from_float<Output>(sum / divisor_of(L));
   }
   if (lane == 0) a.lse[row] = log_sum_exp(M, L);
 }

@@ -11,6 +11,29 @@
 
 namespace attest {
 
+/// Exact.
+inline __device__ float to_float(float x) {
+  return x;
+}
+inline __device__ float to_float(__half x) {
+  return __half2float(x);
+}
+inline __device__ float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+
+/// To the nearest, ties to even.
+template <typename T>
+__device__ T from_float(float x) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return __float2half_rn(x);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return __float2bfloat16_rn(x);
+  } else {
+    return x;
+  }
+}
+
 /// with_cuda_type: visit(std::type_identity<T>) with CUDA's type T of a format.
 template <typename Visit>
 auto with_cuda_type(ElementType type, const Visit& visit) {
