@@ -9,6 +9,7 @@
 #include "core/inputs/random.hpp"
 #include "experiments/study/grid.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
+#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/point.hpp"
 
@@ -27,11 +28,43 @@ std::string text_of(const PlanField& field, std::int64_t value) {
                            : std::to_string(value);
 }
 
+/// How K and V lie, and as axes.
+struct WantedPaging {
+  Paging paging;
+  Combination axes;
+};
+
+/// Each paging once: what is not in pages has no table.
+std::vector<WantedPaging> wanted_pagings(const Grid& grid) {
+  std::vector<WantedPaging> wanted;
+  for (Combination& axes : combinations_of(grid)) {
+    Paging paging;
+    for (const auto& [name, text] : axes) {
+      set_value(*find_layout_axis(std::string_view(name).substr(name.find('.') + 1)), paging, text);
+    }
+    if (!paging.is_used()) {
+      paging = {};
+      std::erase_if(axes, [](const auto& axis) { return axis.first != "layout.page_size"; });
+    }
+    if (std::ranges::find(wanted, paging, &WantedPaging::paging) == wanted.end()) {
+      wanted.push_back({paging, std::move(axes)});
+    }
+  }
+  return wanted;
+}
+
 /// Fields that are wanted, and as axes.
 struct WantedPlan {
   Plan plan;
   Combination axes;
 };
+
+std::string tensors_of(const Point& point) {
+  const Paging& paging = point.subject.layouts.paging;
+  std::string text = to_string(point.subject.problem);
+  if (paging.is_used()) text += " " + to_string(paging);
+  return text;
+}
 
 class Expander {
  public:
@@ -142,12 +175,22 @@ class Expander {
 
   void add_points(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
                   const Combination& axes) {
+    for (const WantedPaging& layout : wanted_pagings(spec_.layout)) {
+      Combination all_axes = axes;
+      all_axes.insert(layout.axes.begin(), layout.axes.end());
+      add_points(kernel, problem, plan, layout.paging, all_axes);
+    }
+  }
+
+  void add_points(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+                  const Paging& paging, const Combination& axes) {
     for (const Combination& inputs : combinations_of(spec_.inputs)) {
       for (const std::uint64_t seed : spec_.seeds) {
         Point point{.kernel = &kernel, .axes = axes};
         point.subject.kernel = kernel.name;
         point.subject.problem = problem;
         point.subject.plan = plan;
+        point.subject.layouts.paging = paging;
         point.subject.inputs.seed = seed;
         const auto family = inputs.find("inputs.family"),
                    magnitude = inputs.find("inputs.magnitude");
@@ -162,13 +205,20 @@ class Expander {
   }
 
   void add(Point point) {
-    const std::string what =
-        fmt::format("{} {} {}", point.kernel->name, to_string(point.subject.problem),
-                    to_string(point.subject.plan));
+    const std::string what = fmt::format("{} {} {}", point.kernel->name, tensors_of(point),
+                                         to_string(point.subject.plan));
     const InputFamily& family = input_family(point.subject.inputs.family);
     if (const auto why =
             family.unsupported ? family.unsupported(point.subject.problem) : std::nullopt) {
       return skip(Skipped::By::constraint, what, fmt::format("inputs {}: {}", family.name, *why),
+                  point.axes);
+    }
+    const Paging& paging = point.subject.layouts.paging;
+    // Other families give a head the values of its keys in their order (tiled_inputs).
+    if (paging.is_used() && family.name != InputSpec{}.family) {
+      return skip(Skipped::By::constraint, what,
+                  fmt::format("inputs {}: values of pages are drawn from {} alone", family.name,
+                              InputSpec{}.family),
                   point.axes);
     }
     if (const auto why = why_unsupported(*point.kernel, point.subject)) {
@@ -207,8 +257,7 @@ class Expander {
     for (const Baseline& baseline : spec_.baselines) {
       const auto skip_it = [&](std::string reason) {
         // Once for a problem, whatever the number of points.
-        const std::string what =
-            fmt::format("baseline {} {}", baseline.name, to_string(point.subject.problem));
+        const std::string what = fmt::format("baseline {} {}", baseline.name, tensors_of(point));
         if (skipped_baselines_.insert(what).second)
           skip(Skipped::By::kernel, what, std::move(reason), {});
       };
@@ -255,7 +304,7 @@ class Expander {
         sampled.push_back(std::move(point));
       } else {
         skip(Skipped::By::sampling,
-             fmt::format("{} {} {}", point.kernel->name, to_string(point.subject.problem),
+             fmt::format("{} {} {}", point.kernel->name, tensors_of(point),
                          to_string(point.subject.plan)),
              fmt::format("not drawn: {} of {} are", wanted, points.size()), point.axes);
       }

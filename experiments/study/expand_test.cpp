@@ -100,6 +100,35 @@ TEST(Expand, A_window_is_for_the_masks_that_have_one) {
   EXPECT_TRUE(problems.contains("b1 h1/1 q9 k9 d64 none fp32"));
 }
 
+TEST(Expand, Pages_are_points_of_their_own_for_what_takes_them) {
+  const Expansion e = expansion(
+      "kernels: [decode_mma, fa2_mma]\n"
+      "problem: {query_len: 1, key_len: 100, head_dim: 64, element_type: bf16}\n"
+      "layout: {page_size: [0, 16], page_table: [dense, csr]}\n");
+  std::multiset<std::string> points;
+  std::set<std::string> ids;
+  for (const Point& point : e.points) {
+    points.insert(point.kernel->name + " " + to_string(point.subject.layouts.paging));
+    ids.insert(point_id(*point.kernel, point.subject));
+  }
+  // Without pages there is no table.
+  EXPECT_EQ(points, (std::multiset<std::string>{"decode_mma ", "decode_mma paged16",
+                                                "decode_mma paged16/csr", "fa2_mma "}));
+  EXPECT_EQ(ids.size(), 4U);
+  EXPECT_EQ(e.skipped.size(), 2U);
+  EXPECT_EQ(e.points[1].axes.at("layout.page_size"), "16");
+  EXPECT_EQ(e.points[1].axes.at("layout.page_table"), "dense");
+}
+
+TEST(Expand, Values_in_pages_are_drawn_from_the_family_whose_values_have_no_places) {
+  const auto reasons = reasons_of(
+      expansion("kernels: decode_mma\nproblem: {length: 64, head_dim: 64, element_type: bf16}\n"
+                "layout: {page_size: 16}\ninputs: {family: one_hot_v}\n"));
+  EXPECT_EQ(
+      reasons.count("constraint: inputs one_hot_v: values of pages are drawn from normal alone"),
+      1U);
+}
+
 TEST(Expand, A_field_that_is_not_asked_for_keeps_its_default) {
   const Plan usual = expansion(k5).points.at(0).subject.plan;
   for (const Point& point : expansion(k5 + "plan: {query_tile: all}\n").points) {

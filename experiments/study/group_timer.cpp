@@ -63,15 +63,17 @@ void GroupTimer::look_for_interrupt() const {
 
 void GroupTimer::place(const Contender& contender) {
   const auto& [family, seed, magnitude, integers] = contender.subject.inputs;
-  std::string key = fmt::format("{} {} {} {} {}", to_string(contender.subject.problem), family,
-                                seed, magnitude, integers);
+  const Paging& paging = contender.subject.layouts.paging;
+  std::string key = fmt::format("{} {} {} {} {} {}", to_string(contender.subject.problem),
+                                to_string(paging), family, seed, magnitude, integers);
   if (key == placed_) return;
   placed_.clear();
   timed_.reset();  // first, so that both need not fit
   timed_ = std::make_unique<TimedProblem>(
       contender.subject.problem, contender.subject.inputs, device_,
       TimedProblem::Options{.is_cold = options_.cache == CacheState::cold,
-                            .shortest_ms = options_.timing_ms});
+                            .shortest_ms = options_.timing_ms,
+                            .paging = paging});
   timed_->resident().draw_values();  // before rounds, which are times
   placed_ = std::move(key);
 }

@@ -53,7 +53,8 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
   const Plan& plan = contender.subject.plan;
   const Problem small = problem_for_errors(contender.subject.problem);
   if (why_unsupported(kernel, small, plan)) return result;
-  ResidentProblem resident(small, contender.subject.inputs, devices[kernel.executor]);
+  ResidentProblem resident(small, contender.subject.inputs, devices[kernel.executor],
+                           contender.subject.layouts.paging);
   const SampledRows sampled = resident.sample(kernel, plan, rows);
   why = sampled.why_wrong().value_or("");
   if (!why.empty()) return result;
@@ -92,6 +93,7 @@ Problem problem_for_errors(const Problem& problem) {
   if (pairs(small) <= most_pairs) return small;
   small.query_len = std::min(small.query_len, most_len);
   small.key_len = std::min(small.key_len, most_len);
+  small.shared_keys = std::min(small.shared_keys, small.key_len);
   return small;
 }
 

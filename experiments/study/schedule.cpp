@@ -23,16 +23,16 @@ void shuffle(std::vector<T>& values, std::uint64_t seed, std::uint64_t stream) {
 /// What points of a group have in common.
 std::string side_by_side_key(const Point& point) {
   const InputSpec& inputs = point.subject.inputs;
-  std::string key =
-      fmt::format("{}|{}|{} x{} seed {}", name_of(point.kernel->executor),
-                  to_string(point.subject.problem), inputs.family, inputs.magnitude, inputs.seed);
+  std::string key = fmt::format(
+      "{}|{}|{}|{} x{} seed {}", name_of(point.kernel->executor), to_string(point.subject.problem),
+      to_string(point.subject.layouts.paging), inputs.family, inputs.magnitude, inputs.seed);
   for (const Point::Rival& rival : point.baselines) {
     key += fmt::format("|{} {}", rival.name, point_id(*rival.kernel, rival.subject));
   }
   return key;
 }
 
-/// Axes that a baseline has too: those of the problem and the inputs.
+/// Axes that a baseline has too: those of the problem, the layout and the inputs.
 std::map<std::string, std::string> shared_axes(const Point& point) {
   std::map<std::string, std::string> axes;
   for (const auto& [name, value] : point.axes) {

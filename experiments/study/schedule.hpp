@@ -24,12 +24,12 @@ struct Contender {
 
   [[nodiscard]] bool is_point() const { return baseline.empty(); }
   [[nodiscard]] Gate::Candidate candidate() const {
-    return {kernel, subject.problem, subject.plan};
+    return {kernel, subject.problem, subject.plan, subject.layouts.paging};
   }
 };
 
-/// Contenders that are measured side by side: points with one problem, one set of inputs and the
-/// same baselines, and these.
+/// Contenders that are measured side by side: points with one problem, one layout, one set of
+/// inputs and the same baselines, and these.
 struct Group {
   std::vector<Contender> points, rivals;
 

@@ -12,10 +12,6 @@
 namespace attest {
 namespace {
 
-Case small_case_of(const Gate::Candidate& candidate) {
-  return small_case(*candidate.kernel, candidate.problem, candidate.plan);
-}
-
 std::string key_of(const KernelInfo& kernel, const Case& c) {
   return fmt::format("{} {}", name_of(kernel.executor), to_string(c));
 }
@@ -35,7 +31,7 @@ std::int64_t short_length(std::int64_t tile, std::int64_t tiles, std::int64_t le
 }  // namespace
 
 bool Gate::has_no_small_case(const Candidate& candidate) {
-  return why_unsupported(*candidate.kernel, small_case_of(candidate)).has_value();
+  return why_unsupported(*candidate.kernel, small_case(candidate)).has_value();
 }
 
 std::optional<std::string> Gate::judged_now(CaseRunner& runner, const KernelInfo& kernel,
@@ -48,7 +44,7 @@ std::optional<std::string> Gate::judged_now(CaseRunner& runner, const KernelInfo
 void Gate::judge(const std::vector<Candidate>& candidates, const Options& options) {
   std::map<std::string, std::pair<const KernelInfo*, Case>> waiting;
   for (const Candidate& candidate : candidates) {
-    Case c = small_case_of(candidate);
+    Case c = small_case(candidate);
     const KernelInfo& kernel = *candidate.kernel;
     if (why_unsupported(kernel, c) || (cache_ != nullptr && cache_->holds(kernel, c))) continue;
     const std::string key = key_of(kernel, c);
@@ -72,7 +68,7 @@ void Gate::judge(const std::vector<Candidate>& candidates, const Options& option
 
 std::optional<std::string> Gate::why_wrong(const Candidate& candidate) {
   const KernelInfo& kernel = *candidate.kernel;
-  const Case c = small_case_of(candidate);
+  const Case c = small_case(candidate);
   const std::string key = key_of(kernel, c);
   const std::scoped_lock lock(mutex_);
   const auto found = answers_.find(key);
@@ -82,10 +78,13 @@ std::optional<std::string> Gate::why_wrong(const Candidate& candidate) {
   return answers_[key] = judged_now(*runner_, kernel, c);
 }
 
-Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+Case small_case(const Gate::Candidate& candidate) {
   constexpr std::int64_t most_heads = 8;
+  const Problem& problem = candidate.problem;
+  const Plan& plan = candidate.plan;
   const std::int64_t group = problem.query_heads / problem.kv_heads;
-  Case c{.kernel = kernel.name, .problem = problem, .plan = plan, .inputs = {.seed = 1}};
+  Case c{.kernel = candidate.kernel->name, .problem = problem, .plan = plan, .inputs = {.seed = 1}};
+  c.layouts.paging = candidate.paging;
   Problem& small = c.problem;
   small.batch = problem.length_seed == 0 ? 1 : std::min<std::int64_t>(problem.batch, 4);
   small.kv_heads = std::min<std::int64_t>(problem.kv_heads, group == 1 ? 2 : 1);
@@ -93,6 +92,7 @@ Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& pl
   // Rings of stages wrap within four key tiles; many heads need fewer rows.
   small.query_len = short_length(plan.query_tile, group > most_heads ? 1 : 2, problem.query_len);
   small.key_len = short_length(plan.key_tile, 4, problem.key_len);
+  small.shared_keys = std::min(problem.shared_keys, small.key_len);
   small.window = {short_length(plan.key_tile, 1, problem.window.left),
                   short_length(plan.key_tile, 1, problem.window.right)};
   return c;

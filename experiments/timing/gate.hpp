@@ -22,6 +22,7 @@ class Gate {
     const KernelInfo* kernel = nullptr;
     Problem problem{};
     Plan plan{};
+    Paging paging{};
   };
   struct Options {
     std::size_t jobs = 1;  ///< cases that are judged at a time
@@ -60,7 +61,7 @@ class Gate {
 
 /// A problem of the same kind, with few heads and with lengths that end one past a tile of the
 /// Plan: small enough for all laws, the same for all lengths of a suite.
-[[nodiscard]] Case small_case(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
+[[nodiscard]] Case small_case(const Gate::Candidate& candidate);
 
 /// The law that the case breaks and how; nothing when it passes. The kernel supports it.
 [[nodiscard]] std::optional<std::string> why_case_fails(CaseRunner& runner,

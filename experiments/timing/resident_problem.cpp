@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
@@ -89,23 +88,27 @@ std::optional<std::string> SampledRows::why_wrong() const {
   return std::nullopt;
 }
 
-ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device)
-    : problem_(problem), spec_(inputs), device_(device) {
+ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device,
+                                 const Paging& paging)
+    : problem_(problem), spec_(inputs), paging_(paging), device_(device) {
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   arguments_.problem = problem;
   try {
     const Operation& operation = *problem.operation;
     for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
       const TensorSpec& tensor = operation[InputIndex{i}];
+      storages_.push_back(storage_of(tensor, problem, paging));
       inputs_.push_back(allocate(tensor));
-      arguments_.inputs[i] = {inputs_[i].data, strides_of(stored_shape(tensor, problem, {}), {})};
+      arguments_.inputs[i] = {inputs_[i].data,
+                              strides_of(stored_shape(storages_[i], tensor.shape(problem)), {})};
     }
     for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
       const TensorSpec& tensor = operation[OutputIndex{i}];
       outputs_.push_back(allocate(tensor));
-      arguments_.outputs[i] = {outputs_[i].data, strides_of(stored_shape(tensor, problem, {}), {})};
+      arguments_.outputs[i] = {outputs_[i].data,
+                               strides_of(stored_shape(tensor, problem, paging), {})};
     }
-    indices_.upload(problem, {}, device_, arguments_);
+    indices_.upload(problem, paging, device_, arguments_);
     put_values(0);
     poison_outputs();
   } catch (...) {
@@ -130,7 +133,7 @@ void ResidentProblem::release() noexcept {
 ResidentProblem::Buffer ResidentProblem::allocate(const TensorSpec& tensor) {
   const ElementType type = tensor.format(problem_);
   const std::size_t bytes =
-      elements_of(stored_shape(tensor, problem_, {})) * format_of(type).size_bytes;
+      elements_of(stored_shape(tensor, problem_, paging_)) * format_of(type).size_bytes;
   // A GPU's memory is filled where it is, before anything reads it: gigabytes of zeros need not
   // travel.
   const bool is_gpu = device_.native_stream() != nullptr;
@@ -184,14 +187,11 @@ ResidentProblem::Place ResidentProblem::place_of(std::int64_t entry, std::int64_
                                                  std::int64_t query) const {
   // Packed entries follow each other along the sequence of one.
   const bool is_packed = problem_.length_seed != 0;
-  const auto start = [&](const auto& starts) {
-    return is_packed ? std::int64_t{starts(problem_)[static_cast<std::size_t>(entry)]} : 0;
-  };
-  Place place{.at = {entry, head, query, 0},
-              .query_row = start(query_starts) + query,
-              .first_key = start(key_starts)};
+  const std::int64_t start =
+      is_packed ? std::int64_t{query_starts(problem_)[static_cast<std::size_t>(entry)]} : 0;
+  Place place{.at = {entry, head, query, 0}};
   place.o_offset =
-      arguments_[forward::o].strides.offset(is_packed ? 0 : entry, head, place.query_row);
+      arguments_[forward::o].strides.offset(is_packed ? 0 : entry, head, start + query);
   // Of tensors alike but for the last dimension.
   place.lse_offset = place.o_offset / problem_.output_dim();
   return place;
@@ -207,24 +207,43 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
   one.mask = Mask::none;
   one.window = {};
   one.length_seed = one.padding_seed = 0;
-  const std::int64_t batch = problem_.length_seed != 0 ? 0 : entry;
+  one.shared_keys = 0;
   const std::int64_t kv_head = problem_.kv_head_of(head);
   row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
                 Tensor<float>(value_shape(one))};
   values(forward::q)
-      .copy(arguments_[forward::q].strides.offset(batch, head, place.query_row),
-            row.inputs[forward::q].values());
+      .copy(offset_of(forward::q, entry, head, query), row.inputs[forward::q].values());
   for (std::size_t j = 0; j < keys.size(); ++j) {
-    const auto to = static_cast<std::int64_t>(j);
-    const std::int64_t key = place.first_key + keys[j];
-    values(forward::k)
-        .copy(arguments_[forward::k].strides.offset(batch, kv_head, key),
-              row.inputs[forward::k].row(0, 0, to));
-    values(forward::v)
-        .copy(arguments_[forward::v].strides.offset(batch, kv_head, key),
-              row.inputs[forward::v].row(0, 0, to));
+    for (const InputIndex input : {forward::k, forward::v}) {
+      values(input).copy(offset_of(input, entry, kv_head, keys[j]),
+                         row.inputs[input].row(0, 0, static_cast<std::int64_t>(j)));
+    }
   }
   return row;
+}
+
+std::int64_t ResidentProblem::offset_of(InputIndex input, std::int64_t entry, std::int64_t head,
+                                        std::int64_t row) const {
+  const Strides& strides = arguments_[input].strides;
+  const auto at = static_cast<std::size_t>(entry);
+  const Storage& storage = storages_[input.number];
+  if (const auto* packed = std::get_if<Packed>(&storage)) {
+    return strides.offset(0, head, packed->starts[at] + row);
+  }
+  if (const auto* paged = std::get_if<Paged>(&storage)) {
+    const std::int64_t size = paged->map.page_size;
+    const std::int64_t page = paged->map.pages[at][static_cast<std::size_t>(row / size)];
+    return strides.offset(page, head, row % size);
+  }
+  return strides.offset(entry, head, row);
+}
+
+Tensor<float> ResidentProblem::on_host(InputIndex input) const {
+  const TensorSpec& tensor = (*problem_.operation)[input];
+  const Storage& storage = storages_[input.number];
+  const Shape shape = tensor.shape(problem_);
+  return restored(storage, tensor_of(stored_shape(storage, shape), values(input)), shape,
+                  tensor.absent);
 }
 
 void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
@@ -325,9 +344,7 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
       !(reference_work(problem_) <= most_work)) {
     return std::nullopt;
   }
-  const Inputs host{tensor_of(query_shape(problem_), values(forward::q)),
-                    tensor_of(key_shape(problem_), values(forward::k)),
-                    tensor_of(value_shape(problem_), values(forward::v))};
+  const Inputs host{on_host(forward::q), on_host(forward::k), on_host(forward::v)};
   Outputs got{Tensor<float>(output_shape(problem_)),
               Tensor<float>(Shape{problem_.batch, problem_.query_heads, problem_.query_len, 1})};
   std::ranges::copy(downloaded(forward::o), got[forward::o].values().begin());

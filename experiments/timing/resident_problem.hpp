@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/storage.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/run/arguments.hpp"
 #include "core/run/index_arrays.hpp"
@@ -31,12 +32,14 @@ struct SampledRows {
 };
 
 /// A problem whose inputs lie on a device, of whatever size it may be: any kernel and Plan can be
-/// launched on it, checked and timed. Tensors are contiguous, see tiled_inputs() for the values.
+/// launched on it, checked and timed. Tensors have no gaps; K and V lie in pages where `paging` is
+/// used. See tiled_inputs() for the values.
 class ResidentProblem {
  public:
   /// `device` outlives it. Throws MachineError when the device has no room, InvalidInput when the
   /// family does not fit.
-  ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device);
+  ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device,
+                  const Paging& paging = {});
   ResidentProblem(const ResidentProblem&) = delete;
   ResidentProblem& operator=(const ResidentProblem&) = delete;
   ~ResidentProblem();
@@ -75,7 +78,6 @@ class ResidentProblem {
   /// A query row that is compared.
   struct Place {
     Shape at{};
-    std::int64_t query_row = 0, first_key = 0;  ///< along the sequence, where entries are packed
     std::int64_t o_offset = 0, lse_offset = 0;  ///< of its elements on the device
   };
   /// The row as a problem of its own: one query that sees all of its keys.
@@ -95,6 +97,11 @@ class ResidentProblem {
   [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
   [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;
   [[nodiscard]] OneRow row_at(const Place& place) const;
+  /// Row `row` of an entry, wherever it is stored.
+  [[nodiscard]] std::int64_t offset_of(InputIndex input, std::int64_t entry, std::int64_t head,
+                                       std::int64_t row) const;
+  /// The tensor as the operation shapes it.
+  [[nodiscard]] Tensor<float> on_host(InputIndex input) const;
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.
   [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
@@ -104,12 +111,14 @@ class ResidentProblem {
 
   const Problem problem_;
   const InputSpec spec_;
+  const Paging paging_;
   Device& device_;
   std::array<std::optional<TiledInputs>, draws> drawn_;
   std::size_t draw_ = draws;  ///< none
   IndexArrays indices_;
   Arguments arguments_;
-  std::vector<Buffer> inputs_, outputs_;  ///< by number in the operation
+  std::vector<Storage> storages_;         ///< of inputs, by number in the operation
+  std::vector<Buffer> inputs_, outputs_;  ///< likewise
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::byte* counters_ = nullptr;

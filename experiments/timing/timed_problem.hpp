@@ -17,10 +17,11 @@ class TimedProblem {
     bool is_cold = false;  ///< nothing of the problem is in the L2 cache when a launch begins
     double shortest_ms =
         2;  ///< launches of one timing fill it; a clock's step is half a microsecond
+    Paging paging{};
   };
   /// Puts the problem on the device, see ResidentProblem.
   TimedProblem(const Problem& problem, const InputSpec& inputs, Device& device, Options options)
-      : options_(options), resident_(problem, inputs, device) {}
+      : options_(options), resident_(problem, inputs, device, options_.paging) {}
   TimedProblem(const Problem& problem, const InputSpec& inputs, Device& device)
       : TimedProblem(problem, inputs, device, Options()) {}
 

@@ -100,6 +100,12 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
     const auto first = [](const std::int32_t* starts, std::int64_t entry) {
       return starts == nullptr ? 0 : std::int64_t{starts[entry]};
     };
+    const auto key_offset = [&](const Strides& strides, std::int64_t b, std::int64_t head,
+                                std::int64_t j) {
+      const std::int64_t size = a.page_table.page_size;
+      if (size > 0) return strides.offset(a.page_table.of(b)[j / size], head, j % size);
+      return strides.offset(a.key_starts == nullptr ? b : 0, head, first(a.key_starts, b) + j);
+    };
     const std::int64_t all_queries =
         a.query_starts == nullptr ? p.query_len : std::int64_t{a.query_starts[p.batch]};
     for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -113,11 +119,11 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
           for (std::int64_t j = 0; j < p.key_len_of(b); ++j) {
             const bool is_hidden = a.key_mask != nullptr && a.key_mask[b * p.key_len + j] == 0;
             if (!p.visible_range(b, i).holds(j) || is_hidden) continue;
-            const std::int64_t key = first(a.key_starts, b) + j, head = p.kv_head_of(h);
+            const std::int64_t head = p.kv_head_of(h);
             double dot = 0;
             for (std::int64_t d = 0; d < p.head_dim; ++d) {
               dot += read(a.q, a.q_strides.offset(slot, h, row) + d) *
-                     read(a.k, a.k_strides.offset(slot, head, key) + d);
+                     read(a.k, key_offset(a.k_strides, b, head, j) + d);
             }
             const auto cap = static_cast<double>(p.softcap);
             const double score = cap > 0 ? cap * std::tanh(scale * dot / cap) : scale * dot;
@@ -125,7 +131,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
             sum += weight;
             for (std::size_t d = 0; d < o.size(); ++d) {
               o[d] += weight *
-                      read(a.v, a.v_strides.offset(slot, head, key) + static_cast<std::int64_t>(d));
+                      read(a.v, key_offset(a.v_strides, b, head, j) + static_cast<std::int64_t>(d));
             }
           }
           for (std::size_t d = 0; d < o.size(); ++d) {
@@ -163,6 +169,53 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
     found += wrong.sample(wrong_kernel, {}).why_wrong().has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
+}
+
+TEST(ResidentProblem, knows_where_keys_in_pages_are) {
+  const auto device = make_device(Executor::cpu);
+  const KernelInfo right_kernel = by_definition();
+  // Every page is taken for the one behind it.
+  KernelInfo wrong_kernel = right_kernel;
+  wrong_kernel.launch = [right_kernel](ForwardArguments a, Device& d) {
+    std::vector<std::int32_t> pages(a.page_table.pages,
+                                    a.page_table.pages + a.page_table.table_size);
+    for (std::int32_t& page : pages) {
+      page = static_cast<std::int32_t>((page + 1) % a.page_table.pool_pages);
+    }
+    a.page_table.pages = pages.data();
+    right_kernel.launch(a, d);
+  };
+  for (const char* paging :
+       {"paged1", "paged3/csr/shuffled7", "paged16/shared/large", "paged64/spare2/large"}) {
+    for (const char* problem : {"b3 h4/2 q19 k33 d24 shared20", "b3 h4/2 q1 k97 d24 shared70 dv40",
+                                "b9 h4/2 q19 k33 d24 lengths6"}) {
+      const Problem p = problem_from_string(problem);
+      ResidentProblem resident(p, {}, *device, paging_from_string(paging));
+      EXPECT_EQ(resident.sample(right_kernel, {}, 12).why_wrong(), std::nullopt)
+          << problem << " " << paging;
+      EXPECT_TRUE(resident.sample(wrong_kernel, {}, 12).why_wrong()) << problem << " " << paging;
+    }
+  }
+}
+
+TEST(ResidentProblem, every_row_of_keys_in_pages_is_compared) {
+  const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
+  const auto device = make_device(Executor::simt);
+  const Problem p = problem_from_string("b2 h4/2 q17 k33 d64 causal_bottom_right bf16");
+  KernelInfo wrong = kernel;
+  wrong.launch = [&kernel](const ForwardArguments& a, Device& d) {
+    kernel.launch(a, d);
+    d.synchronize();
+    a.lse[a.problem.rows() - 10] += 1;
+  };
+  TimedProblem timed(p, {}, *device, {.paging = paging_from_string("paged16/shuffled3")});
+  const Plan plan = kernel.plans(p).front();
+  EXPECT_EQ(timed.resident().sample(wrong, plan, 2).why_wrong(), std::nullopt)
+      << "two rows do not show it";
+  EXPECT_EQ(timed.why_timed_answers_wrong(kernel, plan), std::nullopt);
+  const auto why = timed.why_timed_answers_wrong(wrong, plan);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("LSE at"), std::string::npos) << *why;
 }
 
 TEST(TimedProblem, a_timing_has_as_many_launches_as_fill_it) {
@@ -286,6 +339,15 @@ TEST(Gate, small_cases_are_of_the_same_kind_and_judged_once_for_all_lengths) {
     EXPECT_EQ(gate.why_wrong({&k3(), problem_from_string(text), plan}), std::nullopt);
   }
   EXPECT_EQ(calls, 6);
+}
+
+TEST(Gate, small_cases_lie_in_pages_where_the_problem_does) {
+  const Problem p = problem_from_string("b4 h8/2 q1 k4096 d64 bf16 shared2048");
+  const Gate::Candidate candidate{find_kernel("decode_mma", Executor::simt), p, Plan{},
+                                  paging_from_string("paged16/shared")};
+  const Case c = small_case(candidate);
+  EXPECT_EQ(to_string(c.layouts.paging), "paged16/shared");
+  EXPECT_LE(c.problem.shared_keys, c.problem.key_len);
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ class StudyReader {
       spec_.every_plan = node.kind == YamlNode::Kind::scalar;
       if (!spec_.every_plan) spec_.plan = read_plan(node, errors_);
     });
+    with("layout", [&](const YamlNode& node) { spec_.layout = read_layout(node, errors_); });
     with("inputs", [&](const YamlNode& node) { spec_.inputs = read_inputs(node, errors_); });
   }
 
@@ -185,7 +186,8 @@ class StudyReader {
       for (std::string& name : kernels_matching(glob)) kernels.insert(std::move(name));
     }
     const double points = combinations(spec_.problem) * combinations(spec_.plan) *
-                          combinations({spec_.inputs}) * static_cast<double>(spec_.seeds.size()) *
+                          combinations({spec_.layout}) * combinations({spec_.inputs}) *
+                          static_cast<double>(spec_.seeds.size()) *
                           static_cast<double>(kernels.size());
     if (points > most_points) {
       fail(root_,

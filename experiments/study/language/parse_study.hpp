@@ -81,6 +81,7 @@ struct StudySpec {
   /// Alternatives as well, axes `plan.FIELD`. One empty grid: the default Plan.
   std::vector<Grid> plan;
   bool every_plan = false;           ///< `plan: all`
+  Grid layout;                       ///< layout.FIELD, see layout_axes()
   Grid inputs;                       ///< inputs.family, inputs.magnitude
   std::optional<Executor> executor;  ///< nothing: auto, the GPU where there is one
   std::vector<std::string> metrics;

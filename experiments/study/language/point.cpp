@@ -8,10 +8,12 @@
 namespace attest {
 
 std::string point_id(const KernelInfo& kernel, const Case& subject) {
-  const std::string text =
+  std::string text =
       fmt::format("{}|{}|{}|{}|{}|{}|{}", kernel.name, name_of(kernel.executor),
                   to_string(subject.problem), to_string(subject.plan), subject.inputs.family,
                   subject.inputs.magnitude, subject.inputs.seed);
+  const std::string paging = to_string(subject.layouts.paging);
+  if (!paging.empty()) text += "|" + paging;
   std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
   for (const char c : text) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

@@ -29,8 +29,8 @@ struct Point {
   std::vector<Rival> baselines{};  ///< those that can run here
 };
 
-/// 16 hexadecimal digits of kernel, executor, problem, Plan, inputs and seed: the same for the same
-/// question in every version of the study's file.
+/// 16 hexadecimal digits of kernel, executor, problem, Plan, paging, inputs and seed: the same for
+/// the same question in every version of the study's file.
 [[nodiscard]] std::string point_id(const KernelInfo& kernel, const Case& subject);
 
 /// What the file asks for and will not be run.

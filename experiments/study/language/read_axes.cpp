@@ -10,6 +10,7 @@
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
+#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"
@@ -213,6 +214,23 @@ std::vector<Grid> read_plan(const YamlNode& node, std::vector<StudyError>& error
     }
   }
   return grids;
+}
+
+Grid read_layout(const YamlNode& node, std::vector<StudyError>& errors) {
+  Grid grid;
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    const LayoutAxis& axis = *find_layout_axis(node.keys[i].text);
+    const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
+      return axis.is_choice() ? value.text : text_of_number(number_of(value.text).value_or(0));
+    };
+    grid.push_back(read_axis(node.keys[i], node.items[i], fmt::format("layout.{}", axis.name),
+                             canonical, errors));
+  }
+  if (!grid.empty() && value_of_key(node, "page_size") == nullptr) {
+    errors.push_back({node.keys.front().place,
+                      fmt::format("'{}' is given, but no 'layout.page_size'", grid.front().name)});
+  }
+  return grid;
 }
 
 Grid read_inputs(const YamlNode& node, std::vector<StudyError>& errors) {

@@ -16,6 +16,7 @@ namespace attest {
 /// second name of a choice is `2`'s.
 [[nodiscard]] std::vector<Grid> read_problem(const YamlNode& node, std::vector<StudyError>& errors);
 [[nodiscard]] std::vector<Grid> read_plan(const YamlNode& node, std::vector<StudyError>& errors);
+[[nodiscard]] Grid read_layout(const YamlNode& node, std::vector<StudyError>& errors);
 [[nodiscard]] Grid read_inputs(const YamlNode& node, std::vector<StudyError>& errors);
 
 /// An expression at its place in the file, parsed and checked; nothing after adding its errors.

@@ -52,6 +52,7 @@ StudyAxes::StudyAxes(const StudySpec& spec, bool is_whole)
   values_["inputs.seed"] = std::move(seeds);
   add(spec.problem);
   if (!spec.every_plan) add(spec.plan);
+  add({spec.layout});
   add({spec.inputs});
 }
 

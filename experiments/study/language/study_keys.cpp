@@ -4,6 +4,7 @@
 #include "core/attention/plan.hpp"
 #include "core/records/hardware_counters.hpp"
 #include "experiments/study/language/error_metrics.hpp"
+#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 
@@ -72,6 +73,17 @@ std::vector<SpecKey> plan_keys() {
     }
     form.choices.emplace_back("all");
     keys.push_back({.name = std::string(field.name), .form = form});
+  }
+  return keys;
+}
+
+std::vector<SpecKey> layout_keys() {
+  std::vector<SpecKey> keys;
+  for (const LayoutAxis& axis : layout_axes()) {
+    Form form = whole_form(axis.low, axis.high);
+    if (axis.is_choice()) form = choice_form({axis.choices.begin(), axis.choices.end()});
+    keys.push_back(
+        {.name = std::string(axis.name), .summary = std::string(axis.summary), .form = form});
   }
   return keys;
 }
@@ -149,6 +161,10 @@ std::vector<SpecKey> all_keys() {
        .shape = KeyShape::axes_list,
        .form = plan,
        .keys = plan_keys()},
+      {.name = "layout",
+       .summary = "how K and V lie in memory",
+       .shape = KeyShape::axes,
+       .keys = layout_keys()},
       {.name = "inputs",
        .summary = "how Q, K and V are filled",
        .shape = KeyShape::axes,

@@ -7,6 +7,7 @@
 #include "core/inputs/input_family.hpp"
 #include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
+#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/problem_axis.hpp"
 
@@ -41,6 +42,10 @@ Vocabulary identity_vocabulary() {
     names[fmt::format("plan.{}", field.name)] =
         field.is_choice() ? text_type({field.values.begin(), field.values.end()}) : ValueType{};
   }
+  for (const LayoutAxis& axis : layout_axes()) {
+    names[fmt::format("layout.{}", axis.name)] =
+        axis.is_choice() ? text_type({axis.choices.begin(), axis.choices.end()}) : ValueType{};
+  }
   std::vector<std::string> families;
   for (const InputFamily& family : all_input_families()) families.push_back(family.name);
   names["inputs.family"] = text_type(std::move(families));
@@ -61,6 +66,13 @@ Value identity_value(std::string_view name, Executor executor, const Case& subje
     if (axis->is_choice()) return Value::of_text(std::move(text));
     return text.empty() ? Value::missing(std::string(name))
                         : Value::number(number_of(*axis, subject.problem));
+  }
+  if (name.starts_with("layout.")) {
+    const LayoutAxis* axis = find_layout_axis(name.substr(7));
+    if (axis == nullptr) return Value::missing(std::string(name));
+    const Paging& paging = subject.layouts.paging;
+    return axis->is_choice() ? Value::of_text(text_of(*axis, paging))
+                             : Value::number(axis->get(paging));
   }
   for (const PlanField& field : plan_fields()) {
     if (name != fmt::format("plan.{}", field.name)) continue;
