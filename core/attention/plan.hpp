@@ -104,6 +104,14 @@ struct Combine {
   };
 };
 
+/// Where entries share pages at their beginning (Paging::shares_prefix): who reads them.
+struct Cascade {
+  enum Value : std::int64_t {
+    no = 1,  ///< every entry for itself
+    yes      ///< a launch of its own, whose tiles hold rows of all entries
+  };
+};
+
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
 /// A field a kernel does not use stays 0 and is not printed.
 struct Plan {
@@ -132,6 +140,7 @@ struct Plan {
   std::int64_t split_keys = 0;      ///< keys of a chunk, see KeySplitRule
   std::int64_t key_split_rule = 0;  ///< KeySplitRule
   std::int64_t combine = 0;         ///< Combine
+  std::int64_t cascade = 0;         ///< Cascade
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

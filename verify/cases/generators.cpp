@@ -117,9 +117,10 @@ std::int64_t draw_distance(const KernelInfo& kernel, ElementType type) {
   return fits ? distance : far_elements;
 }
 
-Layouts draw_layouts(const KernelInfo& kernel, Problem& problem, bool may_be_far) {
+Layouts draw_layouts(const KernelInfo& kernel, const Plan& plan, Problem& problem,
+                     bool may_be_far) {
   Layouts layouts;
-  layouts.paging = draw_paging(kernel, problem);
+  layouts.paging = draw_paging(kernel, plan, problem);
   if (*gen::inRange(0, 4) == 0) return layouts;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (tensor.is_strided) layouts[index] = draw_layout();
@@ -288,7 +289,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   }
   draw_own_fields(kernel, c->problem);
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
-  const Layouts layouts = draw_layouts(kernel, c->problem, may_be_far);
+  const Layouts layouts = draw_layouts(kernel, c->plan, c->problem, may_be_far);
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
   return *c;
 }

@@ -28,10 +28,12 @@ std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
 
 }  // namespace
 
-Paging draw_paging(const KernelInfo& kernel, Problem& problem) {
+Paging draw_paging(const KernelInfo& kernel, const Plan& plan, Problem& problem) {
   const LayoutNeeds& needs = kernel.layout_needs;
   if (needs.pages == Pages::none) return {};
-  if (needs.pages == Pages::also && *gen::inRange(0, 2) == 0) return {};
+  const bool is_cascade = plan.cascade == Cascade::yes;
+  if (needs.pages == Pages::also && !is_cascade && *gen::inRange(0, 2) == 0) return {};
+  if (is_cascade) problem.batch = std::max(problem.batch, *gen::element<std::int64_t>(2, 3, 7));
   Paging paging;
   // Pages of one key and narrow heads are what a pool of many pages can be made of.
   paging.page_size = draw_page_size(needs);
@@ -43,8 +45,11 @@ Paging draw_paging(const KernelInfo& kernel, Problem& problem) {
     paging.shuffle_seed = std::max<std::uint64_t>(1, *gen::arbitrary<std::uint64_t>());
   }
   paging.unused = *gen::element(Unused::nan, Unused::nan, Unused::infinity, Unused::large);
-  if (problem.batch > 1 && problem.key_len > 0 && *gen::inRange(0, 3) == 0) {
-    problem.shared_keys = *gen::inRange<std::int64_t>(1, problem.key_len + 1);
+  if (problem.batch > 1 && problem.key_len > 0 && (is_cascade || *gen::inRange(0, 3) == 0)) {
+    // All of the longest entry's: prefixes that end where some query's keys do.
+    const bool is_all = is_cascade && *gen::inRange(0, 2) == 0;
+    problem.shared_keys =
+        is_all ? problem.key_len : *gen::inRange<std::int64_t>(1, problem.key_len + 1);
     paging.shares_prefix = *gen::inRange(0, 4) != 0;
   }
   return paging;

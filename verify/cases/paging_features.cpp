@@ -137,6 +137,15 @@ void add_splits(std::vector<Feature>& list) {
       [=](const Case& c) { return has_chunks(c) && c.plan.combine == Combine::last_block; });
   add("chunks merged by a second kernel", {61, 68},
       [=](const Case& c) { return has_chunks(c) && c.plan.combine == Combine::second_kernel; });
+  add("chunks of a prefix that entries share", {69, 74}, [](const Case& c) {
+    const Paging& paging = paging_of(c);
+    if (c.plan.cascade != Cascade::yes || !paging.shares_prefix || c.plan.split_keys == 0) {
+      return false;
+    }
+    const std::int64_t shared = c.problem.shared_keys / paging.page_size * paging.page_size;
+    return c.problem.batch > 1 && shared >= c.plan.split_keys &&
+           c.problem.key_len > shared / c.plan.split_keys * c.plan.split_keys;
+  });
   for (const auto& [name, rule] :
        {std::pair("own", KeySplitRule::own), std::pair("even", KeySplitRule::even)}) {
     add(fmt::format("chunks by rule {}", name), {65, 75}, [rule = rule](const Case& c) {

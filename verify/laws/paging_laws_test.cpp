@@ -91,5 +91,28 @@ TEST(PagingLaws, ALengthThatIsRememberedIsCaught) {
   }
 }
 
+// What random cases hardly ever are: lengths at which a query sees nearly all of the shared chunks.
+TEST(Cascade, QueriesThatSeeAPartOfThePrefixAnswerForThemselves) {
+  const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
+  const auto device = make_device(Executor::simt);
+  const Plan plan = plan_from_string(
+      "qt32 kt64 w4 st6 pack_gqa=yes sk64 key_split_rule=fixed_keys combine=second_kernel "
+      "cascade=yes");
+  for (const char* const text :
+       {"b2 h4/2 q1 k128", "b2 h4/2 q1 k129", "b2 h4/2 q5 k129", "b2 h2/2 q16 k143",
+        "b3 h8/2 q5 k132", "b5 h4/2 q3 k140 lengths3", "b2 h2/2 q5 k130 left100"}) {
+    const bool is_window = std::string_view(text).find("left") != std::string_view::npos;
+    Case c{.kernel = "decode_mma", .plan = plan, .inputs = {.seed = 3}, .schedule_seed = 4};
+    c.problem = problem_from_string(std::string(text) + " d64 bf16 shared143 " +
+                                    (is_window ? "window_bottom_right" : "causal_bottom_right"));
+    c.layouts.paging = paging_from_string("paged8/shared/shuffled2");
+    attest::Run run(kernel, c, *device);
+    const auto judged =
+        verify_case(run, {.glob = "within_bound,shared_pages_equal_copies", .every_law = true});
+    EXPECT_EQ(judged.verdict, Verdict::passed)
+        << text << (judged.failure ? judged.failure->check.detail : "");
+  }
+}
+
 }  // namespace
 }  // namespace attest

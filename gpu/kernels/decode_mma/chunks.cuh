@@ -27,7 +27,8 @@ struct DecodeSizes {
   /// How keys are cut. Chunk i holds keys [i chunk_keys, (i + 1) chunk_keys); where that is 0 the
   /// length of an entry says it.
   int chunk_keys = 0;
-  int most_chunks = 1;  ///< of an entry
+  int most_chunks = 1;    ///< of an entry
+  int prefix_chunks = 0;  ///< Cascade::yes: of the keys that entries share
 
   static DecodeSizes of(const Problem& problem, const Plan& plan) {
     DecodeSizes sizes;
@@ -56,6 +57,10 @@ struct DecodeSizes {
   [[nodiscard]] std::int64_t most_units() const {
     return std::int64_t{batch} * kv_heads * most_row_tiles * most_chunks;
   }
+  /// Of the keys that entries share.
+  [[nodiscard]] std::int64_t prefix_units() const {
+    return ceil_div(std::int64_t{batch} * queries * group, tile_rows) * kv_heads * prefix_chunks;
+  }
   /// Keys of a chunk of an entry with so many keys.
   [[nodiscard]] ATTEST_HOST_DEVICE int keys_of_chunk(int length) const {
     if (chunk_keys > 0) return chunk_keys;
@@ -72,6 +77,7 @@ struct DecodeEntry {
   int row_tiles = 0;  ///< of a kv head
   int chunk_keys = 1;
   int first_chunk = 0, chunks = 0;  ///< that some row sees; one where no row sees any key
+  int prefix_chunks = 0;            ///< before them, which PrefixList gives to somebody else
   KeyReach reach{};
 
   DecodeEntry() = default;
@@ -97,7 +103,13 @@ struct DecodeEntry {
     const int from = reach.first_key(0), to = reach.past_key(queries - 1);
     first_chunk = from / chunk_keys;
     chunks = from < to ? (to - 1) / chunk_keys - first_chunk + 1 : 1;
+    const int prefix = sizes.prefix_chunks;
+    if (prefix == 0 || reach.past_key(0) < prefix * chunk_keys || chunks <= prefix) return;
+    prefix_chunks = first_chunk = prefix;
+    chunks -= prefix;
   }
+  /// All chunks of a row: so many partial results are merged.
+  __device__ int all_chunks() const { return prefix_chunks + chunks; }
   /// What blocks have to do for it.
   __device__ int units(int kv_heads) const { return row_tiles * kv_heads * chunks; }
 };
@@ -172,6 +184,44 @@ class UnitList {
   DecodeEntry lane_entry_;
   int first_ = 0,
       before_ = 0;  ///< of the 32 entries that lanes look at: the first, units before it
+};
+
+/// Units of the keys that entries share: chunks from key 0 on, whose tiles hold rows of all
+/// entries, those of an entry that has not got all of the shared keys among them, though nobody
+/// wants their results. Asked like a UnitList.
+class PrefixList {
+ public:
+  __device__ PrefixList(const ForwardArguments& a, const DecodeSizes& sizes) : sizes_(sizes) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int first = 0; first < sizes.batch && owner_ < 0; first += 32) {
+      const int entry = first + lane;
+      const bool is_member = entry < sizes.batch && DecodeEntry(a, sizes, entry).prefix_chunks > 0;
+      const unsigned members = __ballot_sync(0xffffffffU, is_member);
+      if (members != 0) owner_ = first + __ffs(static_cast<int>(members)) - 1;
+    }
+    all_.queries = sizes.batch * sizes.queries;
+    all_.row_tiles = (all_.queries * sizes.group + sizes.tile_rows - 1) / sizes.tile_rows;
+    all_.chunk_keys = sizes.chunk_keys;
+    all_.chunks = sizes.prefix_chunks;
+    all_.reach.begin = -beyond_all_keys;
+    all_.reach.reach = beyond_all_keys;
+    all_.reach.keys = sizes.prefix_chunks * sizes.chunk_keys;
+  }
+  /// Row tiles first: they read the same keys.
+  __device__ bool find(int number, DecodeUnit& unit) const {
+    if (owner_ < 0 || number >= all_.units(sizes_.kv_heads)) return false;
+    unit.of = all_;
+    unit.entry = owner_;
+    unit.row_tile = number % all_.row_tiles;
+    unit.kv_head = number / all_.row_tiles % sizes_.kv_heads;
+    unit.chunk = number / all_.row_tiles / sizes_.kv_heads;
+    return true;
+  }
+
+ private:
+  const DecodeSizes& sizes_;
+  DecodeEntry all_;
+  int owner_ = -1;  ///< an entry in whose table the shared pages stand
 };
 
 }  // namespace attest

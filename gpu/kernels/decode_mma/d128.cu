@@ -7,7 +7,7 @@ template <typename T>
 constexpr DecodeVariant shapes[] = {
     decode_variant<this_executor, DecodeShape<T, 128, 1, 16, 4, 3>>(),
     decode_variant<this_executor, DecodeShape<T, 128, 1, 16, 8, 3>>(),
-    decode_variant<this_executor, DecodeShape<T, 128, 2, 16, 4, 3>>(),
+    cascade_variant<this_executor, DecodeShape<T, 128, 2, 16, 4, 3>>(),
 };
 
 }  // namespace

@@ -5,7 +5,7 @@ namespace {
 
 template <typename T>
 constexpr DecodeVariant shapes[] = {
-    decode_variant<this_executor, DecodeShape<T, 256, 1, 16, 4, 3>>(),
+    cascade_variant<this_executor, DecodeShape<T, 256, 1, 16, 4, 3>>(),
 };
 
 }  // namespace

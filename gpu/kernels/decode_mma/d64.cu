@@ -7,7 +7,7 @@ template <typename T>
 constexpr DecodeVariant shapes[] = {
     decode_variant<this_executor, DecodeShape<T, 64, 1, 16, 4, 6>>(),
     decode_variant<this_executor, DecodeShape<T, 64, 1, 16, 8, 6>>(),
-    decode_variant<this_executor, DecodeShape<T, 64, 2, 16, 4, 6>>(),
+    cascade_variant<this_executor, DecodeShape<T, 64, 2, 16, 4, 6>>(),
 };
 
 }  // namespace

@@ -54,6 +54,15 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.combine < Combine::last_block || plan.combine > Combine::second_kernel) {
     return outside("combine", plan.combine, "last_block, second_kernel");
   }
+  const bool is_cascade = plan.cascade == Cascade::yes;
+  if (plan.cascade != 0 && !is_cascade) return outside("cascade", plan.cascade, "yes, or none");
+  if (is_cascade &&
+      (find_variant(problem, plan)->prefix == nullptr ||
+       plan.key_split_rule != KeySplitRule::fixed_keys || plan.combine != Combine::second_kernel)) {
+    return "the plan is " + to_string(plan) +
+           "; cascade takes the longest query_tile, key_split_rule fixed_keys and combine "
+           "second_kernel";
+  }
   switch (plan.key_split_rule) {
     case KeySplitRule::fixed_keys:
       if (plan.split_keys < chunk_step || plan.split_keys % chunk_step != 0) {
@@ -72,7 +81,8 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (chunks > most_chunks) {
     return outside("the number of chunks of a row", chunks, "1 to " + std::to_string(most_chunks));
   }
-  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
+  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads) *
+                            (is_cascade ? problem.batch : 1);
   if (std::max({rows, problem.key_len, DecodeSizes::of(problem, plan).most_units()}) >=
       largest_count) {
     return "the problem has too many rows of a kv head, keys or blocks; allowed: below " +
@@ -141,6 +151,12 @@ std::vector<Plan> plans(const Problem& problem) {
     add(plan, KeySplitRule::even, 1, Combine::last_block);
     add(plan, KeySplitRule::even, 3, Combine::second_kernel);
     add(plan, KeySplitRule::even, 7, Combine::last_block);
+    if (v.prefix != nullptr) {
+      Plan cascade = plan;
+      cascade.cascade = Cascade::yes;
+      add(cascade, KeySplitRule::fixed_keys, 64, Combine::second_kernel);
+      add(cascade, KeySplitRule::fixed_keys, 512, Combine::second_kernel);
+    }
     for (const std::int64_t keys : {256, 1024, 2048, 4096, 8192}) {
       if (problem.key_len > keys / 2) {
         add(plan, KeySplitRule::fixed_keys, keys, Combine::last_block);
@@ -163,15 +179,20 @@ std::size_t counter_bytes(const Problem& problem, const Plan& plan) {
 
 void run(const ForwardArguments& a, Device& device) {
   const Problem& problem = a.problem;
-  const DecodeSizes sizes = DecodeSizes::of(problem, a.plan);
-  const std::int64_t units = sizes.most_units();
-  if (units == 0) return;  // no row
+  DecodeSizes sizes = DecodeSizes::of(problem, a.plan);
+  if (sizes.most_units() == 0) return;  // no row
   const DecodeVariant& v = *find_variant(problem, a.plan);
-  const auto kernel = a.page_table.page_size > 0 ? v.paged : v.contiguous;
-  const dim3 block(static_cast<unsigned>(32 * v.warps));
-  const auto shared = static_cast<std::size_t>(v.shared_bytes);
-  const std::int64_t blocks = std::min(units, resident_blocks(kernel, block, shared, device));
-  launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared, device, a, sizes);
+  const auto launch_units = [&](auto kernel, std::int64_t units) {
+    const dim3 block(static_cast<unsigned>(32 * v.warps));
+    const auto shared = static_cast<std::size_t>(v.shared_bytes);
+    const std::int64_t blocks = std::min(units, resident_blocks(kernel, block, shared, device));
+    launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared, device, a, sizes);
+  };
+  if (a.plan.cascade == Cascade::yes && !is_window(problem.mask)) {  // windows pass a prefix by
+    sizes.prefix_chunks = static_cast<int>(a.page_table.shared_keys / sizes.chunk_keys);
+  }
+  if (sizes.prefix_chunks > 0) launch_units(v.prefix, sizes.prefix_units());
+  launch_units(a.page_table.page_size > 0 ? v.paged : v.contiguous, sizes.most_units());
   if (a.plan.combine != Combine::second_kernel || sizes.most_chunks < 2) return;
   launch_dependent(v.merge, dim3(static_cast<unsigned>(ceil_div(problem.rows(), 4))), dim3(128), 0,
                    device, a, sizes);

@@ -129,6 +129,12 @@ struct MergedRow {
     l = fmaf(weight, l_of_part, l);
     acc.add(weight, acc_of_part);
   }
+  /// Stores it as what a chunk has of a row.
+  __device__ __forceinline__ void leave(const DecodePartials<D>& to, int chunk, std::int64_t row,
+                                        int lane) const {
+    acc.store(to.acc_of(chunk, row), lane);
+    if (lane == 0) *to.sums_of(chunk, row) = {top, l};
+  }
   /// Divides by the sum of weights, rounds and stores the lane's columns of O; and LSE.
   template <typename T>
   __device__ __forceinline__ void store(const DecodeRow<T>& to, int lane) const {
@@ -192,10 +198,10 @@ __global__ void __launch_bounds__(128) decode_merge(ForwardArguments a, DecodeSi
   unit.entry = n / sizes.queries / sizes.query_heads;
   unit.of = DecodeEntry(a, sizes, unit.entry);
   unit.kv_head = head / sizes.group;
-  if (query >= unit.of.queries || unit.of.chunks < 2) return;
+  if (query >= unit.of.queries || unit.of.all_chunks() < 2) return;
   merge_chunks<T, D>(partials,
                      DecodeRow<T>(a, sizes, unit, query * sizes.group + head % sizes.group),
-                     unit.of.chunks);
+                     unit.of.all_chunks());
 }
 
 }  // namespace attest

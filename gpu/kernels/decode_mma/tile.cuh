@@ -12,6 +12,7 @@
 #include <cfloat>
 #include <cstdint>
 #include <numbers>
+#include <type_traits>
 
 #include "gpu/kernels/decode_mma/loader.cuh"
 #include "gpu/kernels/decode_mma/merge.cuh"
@@ -51,7 +52,8 @@ struct DecodeSpan {
   }
 };
 
-template <typename Shape, bool is_paged>
+/// `List` says which units there are: UnitList or PrefixList.
+template <typename Shape, bool is_paged, typename List>
 class DecodeBlock {
   using T = typename Shape::T;
   using Products = Fa2Products<Shape>;
@@ -60,6 +62,7 @@ class DecodeBlock {
   using Span = DecodeSpan<Shape>;
   using Loader = KeyLoader<Shape, is_paged>;
   static constexpr int D = Shape::D, Bc = Shape::Bc, stages = Shape::stages;
+  static constexpr bool is_prefix = std::is_same_v<List, PrefixList>;
 
  public:
   /// `shared`: Shape::shared_bytes.
@@ -148,15 +151,25 @@ class DecodeBlock {
     using Tile = SwizzledTile<T, D>;
     const bool is_packed = a_.query_starts != nullptr;
     const T* const first = static_cast<const T*>(a_.q) +
-                           a_.q_strides.offset(is_packed ? 0 : next_.entry,
+                           a_.q_strides.offset(is_packed || is_prefix ? 0 : next_.entry,
                                                next_.kv_head * span.group, next_.of.q_start);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < Shape::rows * Tile::chunks;
          i += Shape::threads) {
       const int row = i / Tile::chunks, chunk = i % Tile::chunks, n = span.first_row + row;
-      const bool is_there = row < span.rows;
-      const T* const from =
-          first + n / span.group * a_.q_strides.row + n % span.group * a_.q_strides.head;
+      bool is_there = row < span.rows;
+      std::int64_t query = n / span.group * a_.q_strides.row;
+      if constexpr (is_prefix) {
+        const int entry = n / span.group / sizes_.queries,
+                  of_entry = n / span.group % sizes_.queries;
+        query = entry * a_.q_strides.batch + of_entry * a_.q_strides.row;
+        if (is_packed && is_there) {
+          const int start = a_.query_starts[entry];
+          is_there = of_entry < a_.query_starts[entry + 1] - start;
+          query = (start + of_entry) * a_.q_strides.row;
+        }
+      }
+      const T* const from = first + query + n % span.group * a_.q_strides.head;
       AsyncCopies::copy_or_zero<16>(tile + Tile::offset(row, chunk),
                                     is_there ? from + chunk * Tile::chunk : first, is_there);
     }
@@ -216,13 +229,17 @@ class DecodeBlock {
         __syncthreads();
         const int rows = min(span.rows - 16 * i - first, Shape::exchanged_rows);
         for (int row = warp_; row < rows; row += Shape::warps) {
-          add_warps(unit, partials,
-                    DecodeRow<T>(a_, sizes_, unit, span.first_row + 16 * i + first + row), row);
+          const int n = span.first_row + 16 * i + first + row;
+          if constexpr (is_prefix) {
+            leave_for_entry(unit, partials, n, row);
+          } else {
+            add_warps(unit, partials, DecodeRow<T>(a_, sizes_, unit, n), row);
+          }
         }
         __syncthreads();
       }
     }
-    if (unit.of.chunks < 2 || a_.plan.combine != Combine::last_block) return;
+    if (is_prefix || unit.of.chunks < 2 || a_.plan.combine != Combine::last_block) return;
     if (!is_last_chunk(unit)) return;
     for (int row = warp_; row < span.rows; row += Shape::warps) {
       merge_chunks<T, D>(partials, DecodeRow<T>(a_, sizes_, unit, span.first_row + row),
@@ -258,6 +275,28 @@ class DecodeBlock {
   __device__ __forceinline__ void add_warps(const DecodeUnit& unit,
                                             const DecodePartials<D>& partials,
                                             const DecodeRow<T>& to, int row) const {
+    const MergedRow<D> sum = row_of_warps(row);
+    if (unit.of.all_chunks() == 1) {
+      sum.store(to, lane_);
+    } else {
+      sum.leave(partials, unit.of.prefix_chunks + unit.chunk, to.number, lane_);
+    }
+  }
+
+  /// The same of row `n` of all entries. Of an entry that has not got all of the shared keys nobody
+  /// reads it: what it has itself comes later to the same place.
+  __device__ __forceinline__ void leave_for_entry(const DecodeUnit& unit,
+                                                  const DecodePartials<D>& partials, int n,
+                                                  int row) const {
+    const int query = n / sizes_.group, head = unit.kv_head * sizes_.group + n % sizes_.group;
+    const std::int64_t entry = query / sizes_.queries;
+    const std::int64_t number =
+        (entry * sizes_.query_heads + head) * sizes_.queries + query % sizes_.queries;
+    row_of_warps(row).leave(partials, unit.chunk, number, lane_);
+  }
+
+  /// The sum of what the warps left of a row.
+  __device__ __forceinline__ MergedRow<D> row_of_warps(int row) const {
     MergedRow<D> sum;
     for (int w = 0; w < Shape::warps; ++w) {
       sum.top = fmaxf(sum.top, exchanged(w, row)[D]);
@@ -268,12 +307,7 @@ class DecodeBlock {
       const float2 sums = *reinterpret_cast<const float2*>(from + D);
       sum.add(sums.x, sums.y, RowPart<D>::load(from, lane_));
     }
-    if (unit.of.chunks == 1) {
-      sum.store(to, lane_);
-    } else {
-      sum.acc.store(partials.acc_of(unit.chunk, to.number), lane_);
-      if (lane_ == 0) *partials.sums_of(unit.chunk, to.number) = {sum.top, sum.l};
-    }
+    return sum;
   }
 
   /// Is this block the last one that has left a chunk of its rows? The counter is then 0 again. All
@@ -298,7 +332,7 @@ class DecodeBlock {
 
   const ForwardArguments& a_;
   const DecodeSizes& sizes_;
-  UnitList list_;
+  List list_;
   const int warp_, lane_;
   T* const queries_;  ///< of two units
   float* const exchange_;
@@ -312,7 +346,14 @@ template <Executor home, typename Shape, bool is_paged>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks_on_sm)
     decode_mma(ForwardArguments a, DecodeSizes sizes) {
   let_successor_begin();  // it waits for all of this launch
-  DecodeBlock<Shape, is_paged>(a, sizes, dynamic_shared<unsigned char>()).run();
+  DecodeBlock<Shape, is_paged, UnitList>(a, sizes, dynamic_shared<unsigned char>()).run();
+}
+
+/// Cascade::yes: the chunks that entries share, before decode_mma() does the others.
+template <Executor home, typename Shape>
+__global__ void __launch_bounds__(Shape::threads, Shape::blocks_on_sm)
+    decode_prefix(ForwardArguments a, DecodeSizes sizes) {
+  DecodeBlock<Shape, true, PrefixList>(a, sizes, dynamic_shared<unsigned char>()).run();
 }
 
 }  // namespace attest

@@ -14,6 +14,7 @@ struct DecodeVariant {
   void (*contiguous)(ForwardArguments, DecodeSizes);
   void (*paged)(ForwardArguments, DecodeSizes);
   void (*merge)(ForwardArguments, DecodeSizes);
+  void (*prefix)(ForwardArguments, DecodeSizes) = nullptr;  ///< nullptr: it takes no Cascade
 };
 
 template <Executor home, typename Shape>
@@ -27,6 +28,13 @@ constexpr DecodeVariant decode_variant() {
           .contiguous = decode_mma<home, Shape, false>,
           .paged = decode_mma<home, Shape, true>,
           .merge = decode_merge<home, typename Shape::T, Shape::D>};
+}
+/// The same, and Cascade::yes: for the longest tiles, as rows of all entries fill them.
+template <Executor home, typename Shape>
+constexpr DecodeVariant cascade_variant() {
+  DecodeVariant variant = decode_variant<home, Shape>();
+  variant.prefix = decode_prefix<home, Shape>;
+  return variant;
 }
 
 /// The variants for head dim D, the first the one to take without a reason. Defined, for every D
