@@ -15,6 +15,9 @@ constexpr std::int64_t most_keys = 1 << 16;
 Case with_mates(const Run& run) {
   Case c = run.the_case();
   const Problem& p = run.problem();
+  // A gap between two entries may be 2^31 elements.
+  c.layouts = {};
+  c.layouts.paging = run.the_case().layouts.paging;
   const std::int64_t work = (p.query_len + p.key_len) * p.query_heads;
   const auto choices = static_cast<std::int64_t>(
       std::ranges::count_if(mates, [&](std::int64_t n) { return n * work <= most_keys; }));

@@ -91,6 +91,19 @@ TEST(PagingLaws, ALengthThatIsRememberedIsCaught) {
   }
 }
 
+TEST(PagingLaws, ManyMatesNeedNoMemoryForGapsBetweenEntries) {
+  const KernelInfo& kernel = *find_kernel("k3_sequence_parallel", Executor::simt);
+  const auto device = make_device(Executor::simt);
+  Case c{.kernel = kernel.name, .problem = problem_from_string("b2 q1 k5 d16")};
+  c.plan = kernel.plans(c.problem).front();
+  c.layouts[forward::o].outer_gap = far_elements;
+  for (c.inputs.seed = 0; c.inputs.seed < 6; ++c.inputs.seed) {  // draws how many mates join
+    attest::Run run(kernel, c, *device);
+    EXPECT_EQ(verify_case(run, {.glob = "more_mates_irrelevant", .every_law = true}).verdict,
+              Verdict::passed);
+  }
+}
+
 // What random cases hardly ever are: lengths at which a query sees nearly all of the shared chunks.
 TEST(Cascade, QueriesThatSeeAPartOfThePrefixAnswerForThemselves) {
   const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
