@@ -25,6 +25,8 @@ constexpr std::size_t most_rows_at_a_time = 8;
 /// Up to here every row is compared: about a tenth of a second of an H200
 /// (gpu/reference/README.md).
 constexpr double most_reference_work_gpu = 0x1p36, most_reference_work_executor = 0x1p18;
+/// And up to so many elements of K: few queries are little work, but K and V come from the host.
+constexpr std::size_t most_reference_keys = std::size_t{1} << 26;
 
 std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
@@ -242,8 +244,9 @@ Tensor<float> ResidentProblem::on_host(InputIndex input) const {
   const TensorSpec& tensor = (*problem_.operation)[input];
   const Storage& storage = storages_[input.number];
   const Shape shape = tensor.shape(problem_);
-  return restored(storage, tensor_of(stored_shape(storage, shape), values(input)), shape,
-                  tensor.absent);
+  Tensor<float> stored = tensor_of(stored_shape(storage, shape), values(input));
+  if (std::holds_alternative<Strided>(storage)) return stored;
+  return restored(storage, stored, shape, tensor.absent);
 }
 
 void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
@@ -341,7 +344,8 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
       kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
   // Packed entries lie otherwise than the tensors that a reference takes.
   if (reference == nullptr || problem_.length_seed != 0 || !reference->covers(problem_) ||
-      !(reference_work(problem_) <= most_work)) {
+      !(reference_work(problem_) <= most_work) ||
+      elements_of(key_shape(problem_)) > most_reference_keys) {
     return std::nullopt;
   }
   const Inputs host{on_host(forward::q), on_host(forward::k), on_host(forward::v)};
