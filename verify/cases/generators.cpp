@@ -192,14 +192,18 @@ void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, cons
 }
 
 /// Of a kernel for decoding every other case has few queries, and keys that end beside a chunk: one
-/// query among 9 chunks is what it is for.
-void shape_for_decoding(const SizeLimits& most, const Plan& plan, Problem& p) {
-  if (*gen::inRange(0, 2) == 0) return;
+/// query among 9 chunks is what it is for, and requests of all lengths in one batch.
+void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
+                        Extras& extras, Problem& p) {
+  if (plan.cascade != Cascade::yes && *gen::inRange(0, 2) == 0) return;
   const std::int64_t chunk = plan.split_keys > 0 ? plan.split_keys : 64;
   p.query_len = *gen::element<std::int64_t>(1, 1, 1, 2, 5, 16);
   const std::int64_t chunks = *gen::element<std::int64_t>(1, 2, 3, 9);
   const std::int64_t beside = *gen::element<std::int64_t>(-1, 0, 1, 33);
   p.key_len = std::min(chunk * chunks + beside, 8 * most.len);
+  if (!kernel.features.lengths || *gen::inRange(0, 4) != 0) return;
+  extras.lengths = true;
+  p.batch = std::max(p.batch, *gen::element<std::int64_t>(2, 3, 5));
 }
 
 /// A case but for its layouts, of sizes up to `most`.
@@ -218,7 +222,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   p.query_heads = heads.query;
   p.kv_heads = heads.kv;
   if (p.query_heads > most.query_heads) p.query_heads = p.kv_heads = 1;
-  const Extras extras = draw_extras(kernel);
+  Extras extras = draw_extras(kernel);
   p.batch = draw_batch(extras, most.batch);
 
   // Plans of the largest problem of this kind: the lengths are then drawn around one plan's tiles.
@@ -240,7 +244,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
-  if (kernel.reads_lengths) shape_for_decoding(most, c.plan, p);
+  if (kernel.reads_lengths) shape_for_decoding(kernel, most, c.plan, extras, p);
   if (many_tiles) {
     p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
     shape_for_many_tiles(kernel, most, c.plan, p);

@@ -154,8 +154,9 @@ std::vector<Plan> plans(const Problem& problem) {
     if (v.prefix != nullptr) {
       Plan cascade = plan;
       cascade.cascade = Cascade::yes;
-      add(cascade, KeySplitRule::fixed_keys, 64, Combine::second_kernel);
-      add(cascade, KeySplitRule::fixed_keys, 512, Combine::second_kernel);
+      for (const std::int64_t keys : {64, 128, 256, 512}) {
+        add(cascade, KeySplitRule::fixed_keys, keys, Combine::second_kernel);
+      }
     }
     for (const std::int64_t keys : {256, 1024, 2048, 4096, 8192}) {
       if (problem.key_len > keys / 2) {
