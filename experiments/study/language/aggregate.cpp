@@ -143,9 +143,23 @@ class Aggregate {
     return Value::interval(low, mid, high, "slope");
   }
 
+  /// An axis that one of two points lacks, such as the order of pages where there are none, is no
+  /// difference between them.
+  [[nodiscard]] static bool agree(const std::map<std::string, std::string>& a,
+                                  const std::map<std::string, std::string>& b) {
+    return std::ranges::all_of(a, [&](const auto& axis) {
+      const auto other = b.find(axis.first);
+      return other == b.end() || other->second == axis.second;
+    });
+  }
+
   [[nodiscard]] Value ratio() const {
     const std::string& axis = call_.operands.at(1).word;
-    std::map<std::map<std::string, std::string>, std::array<Value, 2>> pairs;
+    struct Point {
+      std::map<std::string, std::string> others;
+      Value value;
+    };
+    std::array<std::vector<Point>, 2> sides;
     for (const Row* row : rows_) {
       const Value at = row->value(axis);
       if (at.kind == Value::Kind::missing) continue;
@@ -157,15 +171,16 @@ class Aggregate {
         if (!is_side || value.kind != Value::Kind::number) continue;
         auto others = row->axes;
         others.erase(axis);
-        pairs[others][side] = std::move(value);
+        sides[side].push_back({std::move(others), std::move(value)});
       }
     }
     std::vector<Value> ratios;
-    for (const auto& [others, sides] : pairs) {
-      const auto& [a, b] = sides;
-      if (a.kind == Value::Kind::missing || b.kind == Value::Kind::missing) continue;
-      Value quotient = Value::interval(a.low / b.high, a.mid / b.mid, a.high / b.low, "ratio");
-      if (quotient.kind == Value::Kind::number) ratios.push_back(std::move(quotient));
+    for (const auto& [others_a, a] : sides[0]) {
+      for (const auto& [others_b, b] : sides[1]) {
+        if (!agree(others_a, others_b)) continue;
+        Value quotient = Value::interval(a.low / b.high, a.mid / b.mid, a.high / b.low, "ratio");
+        if (quotient.kind == Value::Kind::number) ratios.push_back(std::move(quotient));
+      }
     }
     return statistic_of(ratios, geomean);
   }
