@@ -142,6 +142,24 @@ TEST(DefaultPlan, IsTheSameForBothCausalAlignmentsOfASquareProblem) {
   EXPECT_EQ(choice_for(square, table).origin, DefaultPlan::Origin::first);
 }
 
+// A table of long prompts once decided how one query is decoded: in tiles of 128 rows, unsplit.
+TEST(DefaultPlan, OfFewQueriesComesFromTheirOwnBucketsAlone) {
+  for (const std::int64_t few : {1, 16}) {
+    Problem decoded = tuned_problem();
+    decoded.query_len = few;
+    const TuningTable of_many = table_of({row_for(tuned_problem(), "qt32")}),
+                      of_few = table_of({row_for(decoded, "qt32")});
+    EXPECT_EQ(choice_for(decoded, of_many).origin, DefaultPlan::Origin::first);
+    EXPECT_EQ(choice_for(tuned_problem(), of_few).origin, DefaultPlan::Origin::first);
+    EXPECT_EQ(choice_for(decoded, of_few).origin, DefaultPlan::Origin::tuned);
+    for (const Change& change : near_changes()) {
+      Problem other = decoded;
+      change.make(other);
+      EXPECT_EQ(choice_for(other, of_few).origin, DefaultPlan::Origin::first) << change.what;
+    }
+  }
+}
+
 TEST(DefaultPlan, IsTheNearestOfSeveral) {
   Problem far = tuned_problem(), near = tuned_problem(), asked = tuned_problem();
   far.query_len = 16384;
@@ -199,6 +217,7 @@ TEST(DefaultPlan, IsNothingForAKernelThatOffersNone) {
 TEST(TuningKey, TellsProblemsApartByTheFieldsThatEnterIt) {
   for (const ProblemField& field : problem_fields()) {
     Problem usual = problem_having(field), other = problem_with_other(field);
+    for (Problem* const problem : {&usual, &other}) problem->query_len *= 64;  // no few queries
     const TuningKey a = tuning_key("kernel", usual, gpu), b = tuning_key("kernel", other, gpu);
     switch (field.in_tuning_key) {
       case InTuningKey::no:

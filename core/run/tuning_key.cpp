@@ -1,5 +1,6 @@
 #include "core/run/tuning_key.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <utility>
@@ -29,6 +30,10 @@ std::string_view mask_of(const Problem& problem) {
 bool masks_agree(std::string_view a, std::string_view b) {
   return a == b || a == without_alignment(b) || without_alignment(a) == b;
 }
+
+/// Up to so many queries of an entry, what is fastest is how keys are split, and that hangs on
+/// every size: no other bucket says anything.
+constexpr std::int64_t few_queries = 16;
 
 /// Sizes are buckets; none is counted like one.
 int octaves(std::int64_t a, std::int64_t b) {
@@ -88,10 +93,14 @@ std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b) {
   const bool are_alike = a.kernel == b.kernel && a.gpu == b.gpu;
   if (!are_alike || a.problem.size() != b.problem.size()) return std::nullopt;
   int sum = 0;
+  bool is_for_few_queries = false;
   for (std::size_t i = 0; i < a.problem.size(); ++i) {
     const TuningKeyPart &of_a = a.problem[i], &of_b = b.problem[i];
     if (of_a.kind == InTuningKey::as_near_bucket) {
-      sum += octaves(std::get<std::int64_t>(of_a.value), std::get<std::int64_t>(of_b.value));
+      const auto size_a = std::get<std::int64_t>(of_a.value),
+                 size_b = std::get<std::int64_t>(of_b.value);
+      sum += octaves(size_a, size_b);
+      if (of_a.name == "query_len") is_for_few_queries = std::min(size_a, size_b) <= few_queries;
     } else if (of_a.kind == InTuningKey::by_mask_name) {
       if (!masks_agree(std::get<std::string>(of_a.value), std::get<std::string>(of_b.value))) {
         return std::nullopt;
@@ -100,6 +109,7 @@ std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b) {
       return std::nullopt;
     }
   }
+  if (is_for_few_queries && sum > 0) return std::nullopt;
   return sum;
 }
 
