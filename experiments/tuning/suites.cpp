@@ -79,6 +79,20 @@ std::vector<Problem> serving() {
                      "b8 h32/32 q1 k8192 d128 causal_bottom_right bf16"});
 }
 
+/// One query a sequence: short and long, few sequences and many, query heads that share a kv head
+/// and that do not.
+std::vector<Problem> decode() {
+  std::vector<Problem> problems;
+  for (const std::string_view text :
+       {"b1 h32/8 q1 k1024", "b1 h32/8 q1 k4096", "b1 h32/8 q1 k8192", "b1 h32/8 q1 k16384",
+        "b1 h32/8 q1 k65536", "b1 h32/8 q1 k131072", "b16 h32/8 q1 k4096", "b64 h32/8 q1 k4096",
+        "b128 h64/8 q1 k8192", "b16 h32/32 q1 k4096", "b64 h32/8 q1 k1024", "b256 h32/8 q1 k512",
+        "b64 h16/1 q1 k8192"}) {
+    problems.push_back(problem_from_string(fmt::format("{} d128 none bf16", text)));
+  }
+  return problems;
+}
+
 std::vector<Problem> features() {
   return from_texts({"b4 h16 n4096 d128 window_bottom_right bf16 left1023 right0",
                      "b4 h16 n4096 d128 causal_bottom_right bf16 softcap50",
@@ -97,12 +111,13 @@ std::vector<Problem> quick() {
   return problems;
 }
 
-constexpr std::array<Suite, 8> suites{{
+constexpr std::array<Suite, 9> suites{{
     {"fa3", "the 36 problems of the FA3 paper's figures, bf16", fa3},
     {"fa3_fp16", "the same in fp16, at three lengths", fa3_fp16},
     {"grouped", "the same at one length, eight query heads a KV head", grouped},
     {"lengths", "the same, entries with lengths of their own", lengths},
     {"serving", "few queries or one, many keys", serving},
+    {"decode", "one query a sequence, 512 to 131,072 keys", decode},
     {"features", "window, softcap, padding, a value_dim of its own", features},
     {"ladder", "fp32, 8 x 12 heads, head_dim 64", ladder},
     {"quick", "one small problem of each element type, full and causal", quick},

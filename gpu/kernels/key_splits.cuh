@@ -86,21 +86,39 @@ __global__ void __launch_bounds__(128) combine_splits(ForwardArguments a) {
   if (row >= work.rows) return;
   const auto splits = static_cast<int>(a.plan.key_splits);
 
+  // Each lane asks for the r and l of a split of its own, so that a row of many splits waits once
+  // for all of them. Sums are in the splits' order all the same.
+  const auto reference_of = [&](int p) {
+    return p < splits ? partials.row(p, n)[partials.columns] : -FLT_MAX;
+  };
   float top = -FLT_MAX;
-  for (int p = 0; p < splits; ++p) top = fmaxf(top, partials.row(p, n)[partials.columns]);
+  for (int p = lane; p < splits; p += 32) top = fmaxf(top, reference_of(p));
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    top = fmaxf(top, __shfl_xor_sync(0xffffffffU, top, distance));
+  }
   float l = 0.0F;
-  for (int p = 0; p < splits; ++p) {
-    const float* const from = partials.row(p, n) + partials.columns;
-    l = fmaf(HardwareExp2::of(from[0] - top), from[1], l);
+  for (int first = 0; first < splits; first += 32) {
+    const int p = first + lane;
+    const float weight = HardwareExp2::of(reference_of(p) - top);
+    const float sum = p < splits ? partials.row(p, n)[partials.columns + 1] : 0.0F;
+    for (int i = 0; i < min(32, splits - first); ++i) {
+      l = fmaf(__shfl_sync(0xffffffffU, weight, i), __shfl_sync(0xffffffffU, sum, i), l);
+    }
   }
   const float factor = 1.0F / divisor_of(l);
-  for (int column = lane; column < partials.columns; column += 32) {
+  for (std::int64_t column = lane; column - lane < partials.columns; column += 32) {
+    const bool has_column = column < partials.columns;
     float sum = 0.0F;
-    for (int p = 0; p < splits; ++p) {
-      const float* const from = partials.row(p, n);
-      sum = fmaf(HardwareExp2::of(from[partials.columns] - top), from[column], sum);
+    for (int first = 0; first < splits; first += 32) {
+      const float weight = HardwareExp2::of(reference_of(first + lane) - top);
+#pragma unroll 8
+      for (int i = 0; i < min(32, splits - first); ++i) {
+        const float part = has_column ? partials.row(first + i, n)[column] : 0.0F;
+        sum = fmaf(__shfl_sync(0xffffffffU, weight, i), part, sum);
+      }
     }
-    work.o.row(row)[column] = T(sum * factor);
+    if (has_column) work.o.row(row)[column] = T(sum * factor);
   }
   if (lane == 0) work.lse_of(row) = log_sum_exp2(top, l);
 }

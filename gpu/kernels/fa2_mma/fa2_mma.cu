@@ -10,6 +10,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa2_mma/variant.cuh"
+#include "gpu/kernels/few_queries.hpp"
 #include "gpu/kernels/key_splits.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 
@@ -153,6 +154,28 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   return why_order_does_not_fit(plan);
 }
 
+/// Plans for few queries, the one to take without a table first; none where the rows of a kv head
+/// fill more than one tile. Blocks are then few, and what they read is all that counts.
+std::vector<Plan> plans_for_few_queries(const Problem& problem) {
+  constexpr std::int64_t slots = 264;  // two blocks on each of an H200's SMs
+  const auto shortest = std::ranges::min_element(variants(problem), {}, [](const Fa2Variant& v) {
+    return v.general == nullptr ? largest_length : v.query_tile;
+  });
+  if (shortest->general == nullptr || problem.query_len == 0 ||
+      rows_of_kv_head(problem) > shortest->query_tile) {
+    return {};
+  }
+  std::vector<Plan> all;
+  for (const std::int64_t splits :
+       splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots)) {
+    Plan plan = plan_of(*shortest);
+    plan.key_splits = splits;
+    plan.pack_gqa = problem.query_heads > problem.kv_heads ? PackGqa::yes : PackGqa::no;
+    if (!unsupported(problem, plan)) all.push_back(plan);
+  }
+  return all;
+}
+
 std::vector<Plan> plans(const Problem& problem) {
   if (problem.head_dim > largest_head_dim || problem.output_dim() > largest_head_dim) return {};
   std::vector<Plan> tiles;
@@ -161,7 +184,7 @@ std::vector<Plan> plans(const Problem& problem) {
   }
   const Plan first = tiles.front(),
              last_general = tiles[std::min<std::size_t>(1, tiles.size() - 1)];
-  std::vector<Plan> all;
+  std::vector<Plan> all = plans_for_few_queries(problem);
   if (problem.mask != Mask::none) {
     // Long tiles last would leave most of the GPU idle at the end; few heads at a time keep their K
     // and V in the L2 cache.

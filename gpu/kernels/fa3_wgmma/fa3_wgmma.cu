@@ -10,6 +10,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
+#include "gpu/kernels/few_queries.hpp"
 #include "gpu/kernels/key_splits.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
@@ -66,7 +67,7 @@ Plan plan_of(const Fa3Variant& v) {
 
 const Fa3Variant* find_variant(const Problem& problem, const Plan& plan) {
   Plan tiles = plan;
-  tiles.grid_order = tiles.group = tiles.scheduling = 0;
+  tiles.grid_order = tiles.group = tiles.scheduling = tiles.pack_gqa = 0;
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
   for (const Fa3Variant& v : variants(problem)) {
@@ -79,6 +80,30 @@ std::int64_t splits_of(const Plan& plan) {
   return std::max<std::int64_t>(1, plan.key_splits);
 }
 
+/// One query that sees every key: only then may heads be packed.
+bool is_one_seeing_query(const Problem& problem) {
+  return problem.query_len == 1 && problem.mask != Mask::causal_top_left;
+}
+
+/// What the kernel is told to do. Packed, the query heads of a kv head are the queries of one head:
+/// they stand in one tile, and keys are read once for all of them.
+Problem as_run(Problem problem, const Plan& plan) {
+  if (plan.pack_gqa != PackGqa::yes) return problem;
+  problem.query_len = problem.query_heads / problem.kv_heads;
+  problem.query_heads = problem.kv_heads;
+  problem.mask = Mask::none;
+  return problem;
+}
+ForwardArguments as_run(ForwardArguments a) {
+  if (a.plan.pack_gqa != PackGqa::yes) return a;
+  a.problem = as_run(a.problem, a.plan);
+  for (Strides* const strides : {&a.q_strides, &a.o_strides}) {
+    strides->row = strides->head;
+    strides->head *= a.problem.query_len;
+  }
+  return a;
+}
+
 /// Output tiles, those of each split beside each other.
 TileGrid grid_of(const Problem& problem, const Plan& plan) {
   return {problem.batch * problem.query_heads,
@@ -86,7 +111,8 @@ TileGrid grid_of(const Problem& problem, const Plan& plan) {
 }
 
 /// Fa3Parameters::first_row: less the rows of the tiles beyond the queries, in whole warpgroups.
-std::int64_t first_row(const Problem& problem, const Plan& plan) {
+std::int64_t first_row(const Problem& asked, const Plan& plan) {
+  const Problem problem = as_run(asked, plan);
   if (problem.mask == Mask::none) return 0;
   const std::int64_t rows = ceil_div(problem.query_len, plan.query_tile) * plan.query_tile;
   return (problem.query_len - rows) / warpgroup_rows * warpgroup_rows;
@@ -116,7 +142,13 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
     return "the plan is " + to_string(plan) +
            "; compiled for this head_dim, with any key_splits from 2 on for 2: " + allowed;
   }
-  const TileGrid grid = grid_of(problem, plan);
+  if (plan.pack_gqa < 0 || plan.pack_gqa > PackGqa::yes) {
+    return outside("pack_gqa", plan.pack_gqa, "0 to " + std::to_string(PackGqa::yes));
+  }
+  if (plan.pack_gqa == PackGqa::yes && !is_one_seeing_query(problem)) {
+    return "pack_gqa is yes; allowed: for one query, which sees every key";
+  }
+  const TileGrid grid = grid_of(as_run(problem, plan), plan);
   if (grid.size() >= largest_tiles) {
     return outside("the number of output tiles", grid.size(),
                    "below " + std::to_string(largest_tiles));
@@ -134,9 +166,29 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
 /// hangs on the lengths; the first is the one to take without a reason.
 constexpr std::int64_t sections[] = {32, 16, 64};
 
+/// Plans for one query, the one to take without a table first. Blocks are then few, and what they
+/// read is all that counts.
+std::vector<Plan> plans_for_one_query(const Problem& problem) {
+  constexpr std::int64_t slots = 132;  // a block on each of an H200's SMs
+  std::vector<Plan> all;
+  if (!is_one_seeing_query(problem)) return all;
+  for (const std::int64_t splits :
+       splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots)) {
+    const auto variant = std::ranges::find_if(
+        variants(problem), [&](const Fa3Variant& v) { return v.choice.splits == (splits > 1); });
+    if (variant == variants(problem).end()) continue;
+    Plan plan = plan_of(*variant);
+    plan.key_splits = splits > 1 ? splits : 0;
+    plan.pack_gqa = PackGqa::yes;
+    if (!unsupported(problem, plan)) all.push_back(plan);
+  }
+  return all;
+}
+
 std::vector<Plan> plans(const Problem& problem) {
   if (problem.head_dim > largest_head_dim) return {};
-  std::vector<Plan> all;
+  std::vector<Plan> all = plans_for_one_query(problem);
+  const std::size_t for_one_query = all.size();
   const auto add = [&](Plan plan) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
@@ -149,8 +201,8 @@ std::vector<Plan> plans(const Problem& problem) {
     }
     add(plan);
   }
-  if (all.empty()) return all;
-  Plan first = all.front();
+  if (all.size() == for_one_query) return all;
+  Plan first = all[for_one_query];
   if (problem.mask != Mask::none) {
     for (const std::int64_t heads : {sections[1], sections[2]}) {
       first.group = heads;
@@ -233,7 +285,7 @@ Fa3Parameters parameters(const Fa3Variant& v, const ForwardArguments& a) {
 
 void run(const ForwardArguments& a, Device& device) {
   const Fa3Variant& v = *find_variant(a.problem, a.plan);
-  Fa3Parameters p = parameters(v, a);
+  Fa3Parameters p = parameters(v, as_run(a));
   const dim3 threads(static_cast<unsigned>(v.threads));
   const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
   std::int64_t blocks = p.tiles;
