@@ -206,6 +206,16 @@ void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const 
   p.batch = std::max(p.batch, *gen::element<std::int64_t>(2, 3, 5));
 }
 
+/// Plans that a kernel offers for one query and not for many: how it decodes, if it is made for
+/// more.
+std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
+                                     const std::vector<Plan>& of_many) {
+  problem.query_len = 1;
+  std::vector<Plan> plans = kernel.plans(problem);
+  std::erase_if(plans, [&](const Plan& plan) { return std::ranges::count(of_many, plan) > 0; });
+  return plans;
+}
+
 /// A case but for its layouts, of sizes up to `most`.
 Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, const SizeLimits& most,
                  bool many_tiles) {
@@ -230,7 +240,9 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   largest.query_len = largest.key_len = most.len;
   const std::vector<Plan> plans = kernel.plans(largest);
   if (plans.empty()) return c;
-  c.plan = *gen::elementOf(plans);
+  const std::vector<Plan> of_one = plans_of_one_query(kernel, largest, plans);
+  const bool is_one_query = !of_one.empty() && *gen::inRange(0, 6) == 0;
+  c.plan = *gen::elementOf(is_one_query ? of_one : plans);
   if (c.plan.pack_gqa == PackGqa::yes) {
     const HeadCounts packed = *gen::elementOf(packed_head_counts);
     if (packed.query <= most.query_heads) {
@@ -249,6 +261,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
     p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
     shape_for_many_tiles(kernel, most, c.plan, p);
   }
+  if (is_one_query) p.query_len = 1;
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
   draw_extra_shapes(extras, kernel, c.plan.key_tile, most.head_dim, p);
