@@ -381,7 +381,9 @@ void run(const ForwardArguments& a, Device& device) {
     }
     launch(paged_attention<T, true>, dim3(heads, rows, static_cast<unsigned>(partitions.count)),
            dim3(threads), shared, device, a, partitions);
-    const auto weights = static_cast<std::size_t>(warps + partitions.count) * sizeof(float);
+    // The compiler reads up to four weights at once, also those that no partition has.
+    const auto weights =
+        static_cast<std::size_t>(warps + 4 * ceil_div(partitions.count, 4)) * sizeof(float);
     launch(paged_attention_merge<T>, dim3(heads, rows), dim3(threads), weights, device, a,
            partitions);
   });
