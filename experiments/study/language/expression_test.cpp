@@ -157,18 +157,17 @@ TEST(Expressions, A_ratio_pairs_points_that_agree_in_all_other_axes) {
 
 // Contiguous keys have no order of pages: nothing was said of what pages cost.
 TEST(Expressions, A_ratio_pairs_points_of_which_one_lacks_an_axis) {
-  const auto point = [](double page_size, const char* order, double time) {
-    std::map<std::string, Value> values{{"page_size", Value::number(page_size)},
-                                        {"keys", Value::number(64)},
-                                        {"time", Value::number(time)}};
-    if (page_size > 0) values["order"] = Value::of_text(order);
+  const auto point = [](double tile, std::map<std::string, Value> values, double time) {
+    values["tile"] = Value::number(tile);
+    values["time"] = Value::number(time);
     return row(values);
   };
-  const std::vector<Row> pages{point(0, "", 10), point(16, "in_order", 20),
-                               point(16, "shuffled", 80)};
-  EXPECT_EQ(truth("ratio(time, page_size, 16, 0) == 4", pages), "holds");
-  EXPECT_EQ(truth("ratio(time, page_size, 16, 0 where order == shuffled) > 0", pages), "missing");
-  EXPECT_EQ(truth("ratio(time, order, shuffled, in_order) == 4", pages), "holds");
+  const std::vector<Row> rows{point(32, {}, 10), point(64, {{"order", Value::of_text("fast")}}, 20),
+                              point(64, {{"order", Value::of_text("slow")}}, 80)};
+  EXPECT_EQ(truth("ratio(time, tile, 64, 32) > 3.99", rows), "holds");
+  EXPECT_EQ(truth("ratio(time, tile, 64, 32) < 4.01", rows), "holds");
+  EXPECT_EQ(truth("ratio(time, tile, 64, 32 where order == slow) > 0", rows), "missing");
+  EXPECT_EQ(truth("ratio(time, order, slow, fast) > 3.99", rows), "holds");
 }
 
 TEST(Expressions, A_slope_is_that_of_least_squares_with_the_limits_that_intervals_leave) {
