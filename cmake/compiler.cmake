@@ -40,3 +40,11 @@ if(ATTEST_CCACHE)
     ${ATTEST_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${ATTEST_CCACHE})
 endif()
+
+# attest_embed(source name file): the source carries the file in the binary, by `.incbin` of the path that the macro `name` is.
+# name_SHA256 makes another compilation of it when the file changes: ccache does not see what the assembler reads.
+function(attest_embed source name file)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(SHA256 ${file} hash)
+  set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS "${name}=\"${file}\"" ${name}_SHA256=${hash})
+endfunction()

@@ -1,31 +1,31 @@
 #include "gpu/peers/embedded_scripts.hpp"
 
 // As core/inputs/embedded_data.cpp.
-#define ATTEST_EMBED(name)                       \
-  asm(".pushsection .rodata\n"                   \
-      ".globl attest_" #name                     \
-      "_begin\n"                                 \
-      ".hidden attest_" #name                    \
-      "_begin\n"                                 \
-      ".globl attest_" #name                     \
-      "_end\n"                                   \
-      ".hidden attest_" #name                    \
-      "_end\n"                                   \
-      "attest_" #name                            \
-      "_begin:\n"                                \
-      ".incbin \"" ATTEST_PEERS_FOLDER "/" #name \
-      ".py\"\n"                                  \
-      "attest_" #name                            \
-      "_end:\n"                                  \
-      ".byte 0\n"                                \
-      ".popsection\n");                          \
-  extern "C" {                                   \
-  extern const char attest_##name##_begin[];     \
-  extern const char attest_##name##_end[];       \
+#define ATTEST_EMBED(name, file)             \
+  asm(".pushsection .rodata\n"               \
+      ".globl attest_" #name                 \
+      "_begin\n"                             \
+      ".hidden attest_" #name                \
+      "_begin\n"                             \
+      ".globl attest_" #name                 \
+      "_end\n"                               \
+      ".hidden attest_" #name                \
+      "_end\n"                               \
+      "attest_" #name                        \
+      "_begin:\n"                            \
+      ".incbin \"" file                      \
+      "\"\n"                                 \
+      "attest_" #name                        \
+      "_end:\n"                              \
+      ".byte 0\n"                            \
+      ".popsection\n");                      \
+  extern "C" {                               \
+  extern const char attest_##name##_begin[]; \
+  extern const char attest_##name##_end[];   \
   }
 
-ATTEST_EMBED(torch_worker)
-ATTEST_EMBED(triton_flash)
+ATTEST_EMBED(torch_worker, ATTEST_TORCH_WORKER)
+ATTEST_EMBED(triton_flash, ATTEST_TRITON_FLASH)
 
 namespace attest {
 
