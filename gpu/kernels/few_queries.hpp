@@ -18,7 +18,7 @@ inline std::int64_t rows_of_kv_head(const Problem& problem) {
 /// blocks that the GPU runs at a time: the fewest whose rounds of blocks come within a twentieth of
 /// the shortest. A split has enough keys to pay for its merge.
 inline std::int64_t splits_to_fill(std::int64_t tiles, std::int64_t keys, std::int64_t slots) {
-  constexpr std::int64_t least_keys = 256, most_splits = 128;
+  constexpr std::int64_t least_keys = 128, most_splits = 128;
   const std::int64_t most = std::clamp<std::int64_t>(keys / least_keys, 1, most_splits);
   const auto rounds = [&](std::int64_t splits) { return ceil_div(tiles * splits, slots); };
   std::int64_t best = 1;

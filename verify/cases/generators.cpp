@@ -206,10 +206,10 @@ void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const 
   p.batch = std::max(p.batch, *gen::element<std::int64_t>(2, 3, 5));
 }
 
-/// Plans that a kernel offers for one query and not for many: how it decodes, if it is made for
-/// more.
+/// Plans that a kernel made for many queries offers for one alone: how it decodes.
 std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
                                      const std::vector<Plan>& of_many) {
+  if (kernel.reads_lengths) return {};  // made for few: see shape_for_decoding
   problem.query_len = 1;
   std::vector<Plan> plans = kernel.plans(problem);
   std::erase_if(plans, [&](const Plan& plan) { return std::ranges::count(of_many, plan) > 0; });

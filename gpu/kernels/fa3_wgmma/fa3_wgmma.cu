@@ -170,16 +170,20 @@ constexpr std::int64_t sections[] = {32, 16, 64};
 /// read is all that counts.
 std::vector<Plan> plans_for_one_query(const Problem& problem) {
   constexpr std::int64_t slots = 132;  // a block on each of an H200's SMs
+  const bool is_grouped = problem.query_heads > problem.kv_heads;
   std::vector<Plan> all;
   if (!is_one_seeing_query(problem)) return all;
-  for (const std::int64_t splits :
-       splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots)) {
+  const std::vector<std::int64_t> numbers =
+      splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots);
+  if (!is_grouped && numbers.front() == 1) return all;  // as for many queries
+  for (const std::int64_t splits : numbers) {
+    if (!is_grouped && splits == 1) continue;
     const auto variant = std::ranges::find_if(
         variants(problem), [&](const Fa3Variant& v) { return v.choice.splits == (splits > 1); });
     if (variant == variants(problem).end()) continue;
     Plan plan = plan_of(*variant);
     plan.key_splits = splits > 1 ? splits : 0;
-    plan.pack_gqa = PackGqa::yes;
+    if (is_grouped) plan.pack_gqa = PackGqa::yes;
     if (!unsupported(problem, plan)) all.push_back(plan);
   }
   return all;
