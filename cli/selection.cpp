@@ -33,14 +33,17 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std
   }
   const bool with_mutants = glob.find("mutant") != std::string::npos;
   std::vector<std::string> names;
+  const auto is_judged = [with_mutants](const KernelInfo& kernel) {
+    return kernel.role != KernelRole::limit && (kernel.role != KernelRole::mutant || with_mutants);
+  };
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.role != KernelRole::mutant || with_mutants) names.push_back(kernel.name);
+    if (is_judged(kernel)) names.push_back(kernel.name);
   }
   require_matches({"--kernel", "kernel", "attest list kernels"}, glob, names);
   std::vector<const KernelInfo*> selected;
   std::string unavailable;
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.role == KernelRole::mutant && !with_mutants) continue;
+    if (!is_judged(kernel)) continue;
     if (operation != nullptr && kernel.operation != operation) continue;
     if (!matches_glob(kernel.name, glob) || !runs_here(kernel, executor)) continue;
     if (const std::string reason = kernel.unavailable ? kernel.unavailable() : "";

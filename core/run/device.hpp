@@ -104,6 +104,11 @@ class Device {
   virtual void synchronize() = 0;
   /// Milliseconds that `work` took on the device.
   [[nodiscard]] virtual double time_ms(const std::function<void()>& work) = 0;
+  /// The same without what launches cost the host: `work` is recorded first and then replayed at
+  /// once, as serving systems do. Where nothing can be recorded, time_ms().
+  [[nodiscard]] virtual double replay_ms(const std::function<void()>& work) {
+    return time_ms(work);
+  }
   /// Clocks, power, temperature now; nothing where nobody measures them.
   [[nodiscard]] virtual std::optional<DeviceState> state() { return std::nullopt; }
   /// Milliseconds since some moment in the past during which clocks were lower than asked for, by

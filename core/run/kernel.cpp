@@ -44,12 +44,12 @@ thread_local std::string last_note;
 }  // namespace
 
 double time_launches(const KernelInfo& kernel, const Arguments& arguments, Device& device,
-                     int launches) {
+                     LaunchesInRow launches) {
   if (kernel.timed_launch) return kernel.timed_launch(arguments, device, launches);
   const auto work = [&] {
-    for (int i = 0; i < launches; ++i) kernel.launch(arguments, device);
+    for (int i = 0; i < launches.count; ++i) kernel.launch(arguments, device);
   };
-  return device.time_ms(work) / launches;
+  return (launches.in_graph ? device.replay_ms(work) : device.time_ms(work)) / launches.count;
 }
 
 bool KernelInfo::gives(OutputIndex output) const {

@@ -26,8 +26,9 @@ namespace attest {
 enum class KernelRole {
   kernel,            ///< must pass
   negative_control,  ///< wrong by design: verify must fail it
-  mutant  ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on
-          ///< request
+  mutant,  ///< a planted bug: the law named in `killed_by` must catch it; listed and run only on
+           ///< request
+  limit    ///< gives no answer: timed beside kernels as what the machine allows, and never judged
 };
 
 /// Which tensors travel through device memory, and how often (gpu/model/cost_model.hpp has the
@@ -46,6 +47,12 @@ struct ComputeCapabilities {
 };
 /// What is built for sm_90a runs on nothing newer either.
 inline constexpr ComputeCapabilities hopper_alone{.least = 90, .most = 90};
+
+/// Launches in a row that are timed together.
+struct LaunchesInRow {
+  int count = 1;
+  bool in_graph = false;  ///< recorded as one graph and replayed (Device::replay_ms)
+};
 
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
@@ -120,18 +127,18 @@ struct KernelInfo {
   /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
   /// does.
   std::function<void(const Arguments&, Device&)> launch{};
-  /// Milliseconds of one launch: the mean over `launches` in a row. For kernels that run in another
+  /// Milliseconds of one launch: the mean over some in a row. For kernels that run in another
   /// process, whose work the device's own events do not see. The outputs hold the last launch's
   /// answers. Empty: the caller times `launch`.
-  std::function<double(const Arguments&, Device&, int launches)> timed_launch{};
+  std::function<double(const Arguments&, Device&, LaunchesInRow)> timed_launch{};
 
   /// Does it write this output of its operation?
   [[nodiscard]] bool gives(OutputIndex output) const;
 };
 
-/// Milliseconds of one launch on `device`, the mean over `launches` in a row.
+/// Milliseconds of one launch on `device`, the mean over some in a row.
 [[nodiscard]] double time_launches(const KernelInfo& kernel, const Arguments& arguments,
-                                   Device& device, int launches);
+                                   Device& device, LaunchesInRow launches);
 
 /// The whole question: element type, mask and features, then the kernel's own check. A
 /// sentence, or nothing.

@@ -212,7 +212,7 @@ double Session::timed_launch(int repeats) {
   launch();
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
-    times.push_back(time_launches(kernel_, arguments_, device_, 1));
+    times.push_back(time_launches(kernel_, arguments_, device_, {}));
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());

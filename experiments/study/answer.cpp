@@ -25,8 +25,8 @@ Value measured(const Record& record, std::string_view name) {
   const Measurement* high = find_measurement(record, fmt::format("{}_high", name));
   double from = low == nullptr ? middle->value : low->value;
   double to = high == nullptr ? middle->value : high->value;
-  if (name == "rate" && low == nullptr) {
-    // A rate is work over time: as uncertain as the time.
+  if ((name == "rate" || name == "bandwidth") && low == nullptr) {
+    // Work or bytes over time: as uncertain as the time.
     const Value time = measured(record, "time");
     if (time.kind == Value::Kind::number) {
       from = middle->value * time.mid / time.high;
@@ -59,8 +59,8 @@ Row row_of(const Record& record) {
 
 /// What is missing, and why where that is known.
 std::string missing_text(const Value& missing, const std::vector<Row>& rows) {
-  constexpr std::array timed{"time",     "rate",  "rounds",     "speed_over_",
-                             "sm_clock", "power", "temperature"};
+  constexpr std::array timed{"time",        "rate",     "bandwidth", "rounds",
+                             "speed_over_", "sm_clock", "power",     "temperature"};
   const bool is_timed = std::ranges::any_of(
       rows, [](const Row& row) { return row.value("time").kind == Value::Kind::number; });
   const bool needs_time = std::ranges::any_of(

@@ -50,6 +50,7 @@ std::vector<ErrorMetric> errors_asked_for(const StudySpec& spec) {
 
 TimingOptions timing_options(const StudySpec& spec) {
   return {.cache = spec.cache,
+          .in_graph = spec.in_graph,
           .repeats = static_cast<std::size_t>(spec.repeats.value_or(0)),
           .keep = spec.sampling.method == Sampling::Method::halving ? spec.sampling.keep : 1,
           .target = spec.target_confidence,
@@ -72,6 +73,7 @@ void GroupTimer::place(const Contender& contender) {
   timed_ = std::make_unique<TimedProblem>(
       contender.subject.problem, contender.subject.inputs, device_,
       TimedProblem::Options{.is_cold = options_.cache == CacheState::cold,
+                            .in_graph = options_.in_graph,
                             .shortest_ms = options_.timing_ms,
                             .paging = paging});
   timed_->resident().draw_values();  // before rounds, which are times
@@ -81,6 +83,7 @@ void GroupTimer::place(const Contender& contender) {
 Measured GroupTimer::verified(const Contender& contender) {
   constexpr std::int64_t rows_to_check = 4, rows_of_errors = 32;
   Measured measured;
+  if (contender.kernel->role == KernelRole::limit) return measured;
   if (auto why = gate_.why_wrong(contender.candidate())) {
     measured.why_refused = *std::move(why);
     return measured;
@@ -152,6 +155,7 @@ Timing GroupTimer::timing(const std::vector<Racer>& racers, Spent& spent) {
 void GroupTimer::check_timed_answers(const Racer& racer, GroupTimes& result) {
   look_for_interrupt();
   const Contender& contender = *racer.contender;
+  if (contender.kernel->role == KernelRole::limit) return;
   std::optional<std::string> why;
   try {
     why = timed_->why_timed_answers_wrong(*contender.kernel, contender.subject.plan);

@@ -49,6 +49,7 @@ struct GroupTimes {
 
 struct TimingOptions {
   CacheState cache = CacheState::hot;
+  bool in_graph = false;
   std::size_t repeats = 0;  ///< rounds; 0: until `target`
   /// Successive halving: the share that stays after a heat, until so few points are left as a group
   /// has at most without it. 1: all stay.

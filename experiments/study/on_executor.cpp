@@ -48,8 +48,8 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
   if (why.empty() && Gate::has_no_small_case(contender.candidate())) {
     why = "no problem of its kind is small enough to verify it on an executor";
   }
-  if (!why.empty() || errors.empty()) return result;
   const KernelInfo& kernel = *contender.kernel;
+  if (!why.empty() || errors.empty() || kernel.role == KernelRole::limit) return result;
   const Plan& plan = contender.subject.plan;
   const Problem small = problem_for_errors(contender.subject.problem);
   if (why_unsupported(kernel, small, plan)) return result;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <iterator>
 #include <sstream>
 
@@ -64,7 +66,7 @@ TEST_F(AStudy, FlagsTimesThatAnotherStudyMayHaveDisturbed) {
 TEST_F(AStudy, NamesTheLibraryOfWhatRanInOneAndOfNothingElse) {
   KernelInfo peer = fast;
   peer.name = "peer";
-  peer.timed_launch = [this](const ForwardArguments& a, Device& device, int launches) {
+  peer.timed_launch = [this](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
     note_library("library 1.2 ran kernel_3");
     return fast.timed_launch(a, device, launches);
   };
@@ -121,7 +123,7 @@ TEST_F(AStudy, RefusesWhatIsWrongOnTheProblemItselfAlone) {
 TEST_F(AStudy, RefusesWhatGivesWrongAnswersWhileItIsTimed) {
   KernelInfo lazy = fast;
   lazy.name = "lazy";
-  lazy.timed_launch = [](const ForwardArguments&, Device&, int) { return noisy(0.1); };
+  lazy.timed_launch = [](const ForwardArguments&, Device&, LaunchesInRow) { return noisy(0.1); };
   add(lazy, "n33 d8");
   add(slow, "n33 d8");
   const StudyOutcome outcome = run();
@@ -137,7 +139,7 @@ TEST_F(AStudy, RefusesWhatGivesWrongAnswersWhileItIsTimed) {
 TEST_F(AStudy, TimesEachRoundOnOtherValuesAtTheSameAddresses) {
   std::vector<std::pair<const void*, float>> seen;
   KernelInfo watched = fast;
-  watched.timed_launch = [&](const ForwardArguments& a, Device& device, int launches) {
+  watched.timed_launch = [&](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
     seen.emplace_back(a.q, *static_cast<const float*>(a.q));
     return fast.timed_launch(a, device, launches);
   };
@@ -153,7 +155,7 @@ TEST_F(AStudy, TimesEachRoundOnOtherValuesAtTheSameAddresses) {
 }
 
 TEST_F(AStudy, ALazyBaselineGivesNoRatio) {
-  rival.timed_launch = [](const ForwardArguments&, Device&, int) { return noisy(0.1); };
+  rival.timed_launch = [](const ForwardArguments&, Device&, LaunchesInRow) { return noisy(0.1); };
   add(fast, "n33 d8");
   EXPECT_EQ(run().refused.size(), 1U);
   EXPECT_EQ(value(record_of("fast"), "speed_over_rival"), -1);
@@ -247,6 +249,25 @@ TEST_F(AStudy, FlushesTheCacheBeforeLaunchesThatAreCold) {
   (void)run();
   EXPECT_GT(PretendedGpu::flushes, 6);
   EXPECT_EQ(record_of("fast").labels.at("cache"), "cold");
+}
+
+TEST_F(AStudy, ReplaysLaunchesFromAGraphWhereItIsAskedTo) {
+  spec.in_graph = true;
+  KernelInfo here = fast;
+  here.timed_launch = nullptr;  // it runs in this process
+  add(here, "n33 d8");
+  std::vector<bool> told;
+  KernelInfo elsewhere = slow;
+  elsewhere.timed_launch = [&](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
+    told.push_back(launches.in_graph);
+    return slow.timed_launch(a, device, launches);
+  };
+  add(elsewhere, "n33 d8");
+  (void)run();
+  EXPECT_GT(PretendedGpu::replays, 6);
+  EXPECT_EQ(record_of("fast").labels.at("launch"), "graph");
+  EXPECT_FALSE(told.empty());
+  EXPECT_TRUE(std::ranges::all_of(told, std::identity())) << "a peer is told to do likewise";
 }
 
 TEST_F(AStudy, MeasuresWhicheverErrorsOfRowsAreAskedFor) {

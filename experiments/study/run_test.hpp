@@ -32,7 +32,7 @@ inline KernelInfo pretended_gpu_kernel(const std::string& name, std::function<do
   kernel.name = name;
   kernel.executor = Executor::gpu;
   kernel.timed_launch = [time_ms = std::move(time_ms), launch = kernel.launch](
-                            const ForwardArguments& a, Device& device, int) {
+                            const ForwardArguments& a, Device& device, LaunchesInRow) {
     launch(a, device);
     return time_ms();
   };
@@ -81,6 +81,10 @@ class PretendedGpu final : public Device {
     if (is_lost) throw MachineError("an illegal memory access");
   }
   double time_ms(const std::function<void()>& work) override { return memory_.time_ms(work); }
+  double replay_ms(const std::function<void()>& work) override {
+    ++replays;
+    return time_ms(work);
+  }
   std::optional<DeviceState> state() override {
     return DeviceState{.sm_clock_mhz = 1500,
                        .memory_clock_mhz = 3000,
@@ -106,6 +110,7 @@ class PretendedGpu final : public Device {
   static inline double power_cap_ms_a_reading = 0;  ///< by which that counter grows
   static inline bool forbids_counters = false, is_lost = false;
   static inline int flushes = 0;
+  static inline int replays = 0;
 
  private:
   HostMemoryDevice memory_;
@@ -130,6 +135,7 @@ struct AStudy : testing::Test {
     PretendedGpu::power_cap_ms_a_reading = 0;
     PretendedGpu::forbids_counters = PretendedGpu::is_lost = false;
     PretendedGpu::flushes = 0;
+    PretendedGpu::replays = 0;
     Noise::widest = 0;
     PretendingRunner::cases = 0;
     spec.name = "a_study";

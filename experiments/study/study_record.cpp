@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "experiments/timing/rounds.hpp"
+#include "gpu/model/cost_model.hpp"
 
 namespace attest {
 namespace {
@@ -95,6 +96,7 @@ Record record_of(const StudySpec& spec, const Contender& contender, const Proven
                            {"cache", spec.cache == CacheState::cold ? "cold" : "hot"}},
                 .provenance = provenance};
   for (const auto& [name, value] : contender.axes) record.labels["axis." + name] = value;
+  if (spec.in_graph) record.labels["launch"] = "graph";
   if (!spec.baselines.empty()) record.labels["baseline"] = spec.baselines.front().name;
   if (!contender.is_point()) record.labels["name"] = contender.baseline;
   return record;
@@ -149,6 +151,9 @@ void add_measurements(Record& record, const Measured& measured,
     record.labels["round_times_ms"] = fmt::format("{:.6g}", fmt::join(measured.times_ms, " "));
     record.measurements.push_back(
         {"rate", forward_flops(record.subject->problem) / (time.median * 1e9), "TFLOP/s"});
+    const double bytes = compulsory_traffic(record.subject->problem).total();
+    record.measurements.push_back({"bandwidth", bytes / (time.median * 1e6), "GB/s"});
+    record.measurements.push_back({"hbm_bytes", bytes, "B"});
     for (const RivalTimes& rival : rivals) {
       add_interval(record, "speed_over_" + rival.name,
                    speed_over(measured.times_ms, *rival.times_ms), "1");

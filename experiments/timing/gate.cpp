@@ -46,6 +46,7 @@ void Gate::judge(const std::vector<Candidate>& candidates, const Options& option
   for (const Candidate& candidate : candidates) {
     Case c = small_case(candidate);
     const KernelInfo& kernel = *candidate.kernel;
+    if (kernel.role == KernelRole::limit) continue;
     if (why_unsupported(kernel, c) || (cache_ != nullptr && cache_->holds(kernel, c))) continue;
     const std::string key = key_of(kernel, c);
     if (!answers_.contains(key)) waiting.try_emplace(key, &kernel, std::move(c));
@@ -68,6 +69,7 @@ void Gate::judge(const std::vector<Candidate>& candidates, const Options& option
 
 std::optional<std::string> Gate::why_wrong(const Candidate& candidate) {
   const KernelInfo& kernel = *candidate.kernel;
+  if (kernel.role == KernelRole::limit) return {};
   const Case c = small_case(candidate);
   const std::string key = key_of(kernel, c);
   const std::scoped_lock lock(mutex_);

@@ -14,7 +14,8 @@
 #include "verify/workers/case_runner.hpp"
 
 namespace attest {
-/// Nothing passes that does not fulfil all laws on a small problem of its kind (small_case).
+/// Nothing passes that does not fulfil all laws on a small problem of its kind (small_case). What
+/// gives no answer (KernelRole::limit) is asked for none.
 class Gate {
  public:
   /// A kernel with a Plan that shall be timed on a problem.

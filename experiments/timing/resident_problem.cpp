@@ -368,7 +368,8 @@ void ResidentProblem::launch(const KernelInfo& kernel, const Plan& plan) {
   kernel.launch(arguments_, device_);
 }
 
-double ResidentProblem::time_ms(const KernelInfo& kernel, const Plan& plan, int launches) {
+double ResidentProblem::time_ms(const KernelInfo& kernel, const Plan& plan,
+                                LaunchesInRow launches) {
   prepare(kernel, plan);
   return time_launches(kernel, arguments_, device_, launches);
 }
@@ -378,7 +379,7 @@ double ResidentProblem::cold_time_ms(const KernelInfo& kernel, const Plan& plan,
   double sum = 0;
   for (int i = 0; i < launches; ++i) {
     device_.flush_cache();
-    sum += time_launches(kernel, arguments_, device_, 1);
+    sum += time_launches(kernel, arguments_, device_, {});
   }
   return sum / launches;
 }

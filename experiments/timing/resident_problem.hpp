@@ -67,9 +67,9 @@ class ResidentProblem {
   [[nodiscard]] std::optional<std::string> why_any_row_wrong(const KernelInfo& kernel,
                                                              const Plan& plan);
   void launch(const KernelInfo& kernel, const Plan& plan);
-  /// Time of one launch, the mean over `launches` in a row.
-  [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
-  /// The same, nothing of the problem being in the L2 cache when a launch begins.
+  /// Time of one launch, the mean over some in a row.
+  [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, LaunchesInRow launches);
+  /// The mean over `launches`, nothing of the problem being in the L2 cache when a launch begins.
   [[nodiscard]] double cold_time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }

@@ -20,8 +20,8 @@ int TimedProblem::launches(const KernelInfo& kernel, const Plan& plan) {
   if (is_new) {
     (void)time_ms(kernel, plan, 1);
     const double once = std::max(time_ms(kernel, plan, 1), 1e-3);
-    // A flush takes longer than a short launch.
-    const double most = options_.is_cold ? 50 : 1e4;
+    // A flush takes longer than a short launch, and so does recording one.
+    const double most = options_.is_cold ? 50 : options_.in_graph ? 1000 : 1e4;
     known->second = static_cast<int>(std::clamp(std::ceil(options_.shortest_ms / once), 1.0, most));
   }
   return known->second;
@@ -29,7 +29,7 @@ int TimedProblem::launches(const KernelInfo& kernel, const Plan& plan) {
 
 double TimedProblem::time_ms(const KernelInfo& kernel, const Plan& plan, int launches) {
   return options_.is_cold ? resident_.cold_time_ms(kernel, plan, launches)
-                          : resident_.time_ms(kernel, plan, launches);
+                          : resident_.time_ms(kernel, plan, {launches, options_.in_graph});
 }
 
 void TimedProblem::change_values() {

@@ -221,8 +221,8 @@ TEST(ResidentProblem, every_row_of_keys_in_pages_is_compared) {
 TEST(TimedProblem, a_timing_has_as_many_launches_as_fill_it) {
   int launched = 0;
   KernelInfo kernel = by_definition();
-  kernel.timed_launch = [&](const ForwardArguments&, Device&, int launches) {
-    launched += launches;
+  kernel.timed_launch = [&](const ForwardArguments&, Device&, LaunchesInRow launches) {
+    launched += launches.count;
     return 0.5;
   };
   const auto device = make_device(Executor::cpu);

@@ -39,7 +39,7 @@ struct Stopwatch {
       right(a, device);
     };
     kernel.timed_launch = [this, launch = kernel.launch](const ForwardArguments& a, Device& device,
-                                                         int) {
+                                                         LaunchesInRow) {
       timed.insert(a.plan.query_tile);
       if (!lazy.contains(a.plan.query_tile)) launch(a, device);
       return time_ms(a.plan);

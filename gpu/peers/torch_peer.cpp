@@ -88,13 +88,15 @@ class TorchPeer {
     memory_.copy_back(device.native_stream());
   }
 
-  double time(const std::string& name, const ForwardArguments& a, Device& device, int launches) {
+  double time(const std::string& name, const ForwardArguments& a, Device& device,
+              LaunchesInRow launches) {
     Json request = prepared(name, a, device);
     if (auto now = state_of(device); !now || now != copied_) {
       memory_.copy_in(device.native_stream());
       copied_ = std::move(now);
     }
-    request["launches"] = launches;
+    request["launches"] = launches.count;
+    request["graph"] = launches.in_graph;
     const Json answer = worker_->ask(request);
     memory_.copy_back(device.native_stream());
     if (!answer.contains("ms") || !answer["ms"].is_number()) {
@@ -177,7 +179,7 @@ void launch_torch_peer(const std::string& name, const ForwardArguments& argument
 }
 
 double time_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device,
-                       int launches) {
+                       LaunchesInRow launches) {
   return TorchPeer::of_this_thread().time(name, arguments, device, launches);
 }
 

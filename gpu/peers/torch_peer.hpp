@@ -21,7 +21,7 @@ namespace attest {
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
 void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device);
 [[nodiscard]] double time_torch_peer(const std::string& name, const ForwardArguments& arguments,
-                                     Device& device, int launches);
+                                     Device& device, LaunchesInRow launches);
 
 /// Names of the GPU kernels that the last timed launch of this host thread ran, as the profiler saw
 /// them; empty before one.

@@ -139,8 +139,9 @@ KernelInfo kernel(const Backend& backend) {
       .unsupported = backend.unsupported,
       .launch = [name](const ForwardArguments& a,
                        Device& device) { launch_torch_peer(name, a, device); },
-      .timed_launch = [name](const ForwardArguments& a, Device& device,
-                             int launches) { return time_torch_peer(name, a, device, launches); }};
+      .timed_launch = [name](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
+        return time_torch_peer(name, a, device, launches);
+      }};
 }
 
 const std::vector<ElementType> half_types{ElementType::fp16, ElementType::bf16};

@@ -78,8 +78,9 @@ const KernelRegistration registration{
      .unsupported = unsupported,
      .launch = [](const ForwardArguments& a,
                   Device& device) { launch_torch_peer(name, a, device); },
-     .timed_launch = [](const ForwardArguments& a, Device& device,
-                        int launches) { return time_torch_peer(name, a, device, launches); }}};
+     .timed_launch = [](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
+       return time_torch_peer(name, a, device, launches);
+     }}};
 
 }  // namespace
 }  // namespace attest

@@ -6,6 +6,7 @@
 
 #include "core/records/hardware_counters.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/runtime/graph.hpp"
 #include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/nvml.hpp"
 #include "gpu/runtime/scrub.hpp"
@@ -98,6 +99,11 @@ double CudaDevice::time_ms(const std::function<void()>& work) {
   stop.record(stream_);
   stop.synchronize();
   return stop.ms_since(start);
+}
+
+double CudaDevice::replay_ms(const std::function<void()>& work) {
+  const Graph graph(stream_, work);
+  return time_ms([&] { graph.replay(stream_); });
 }
 
 std::optional<DeviceState> CudaDevice::state() {

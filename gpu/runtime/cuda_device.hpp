@@ -33,6 +33,8 @@ class CudaDevice final : public Device {
   void poison_scratch() override;
   void synchronize() override { stream_.synchronize(); }
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
+  /// As a CUDA graph. `work` must not wait for the device.
+  [[nodiscard]] double replay_ms(const std::function<void()>& work) override;
   /// From NVML; nothing where it is missing.
   [[nodiscard]] std::optional<DeviceState> state() override;
   [[nodiscard]] std::map<std::string, double> throttled_ms() override;

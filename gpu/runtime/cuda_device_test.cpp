@@ -165,6 +165,32 @@ TEST_F(GpuDeviceTest, TimeIsPositiveAndGrowsWithTheWork) {
   EXPECT_GT(device.time_ms(clear(16)), one);
 }
 
+TEST_F(GpuDeviceTest, ReplayedWorkIsDoneOnceAndTakesTime) {
+  CudaDevice device;
+  const std::vector<std::byte> before = pattern(1000);
+  std::byte* const buffer = device.upload_values(before);
+  const auto double_it = [&] {  // not the same when done twice
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer + 500, buffer, 500, cudaMemcpyDeviceToDevice,
+                                      device.stream().get()));
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer, buffer + 1, 499, cudaMemcpyDeviceToDevice,
+                                      device.stream().get()));
+  };
+  EXPECT_GT(device.replay_ms(double_it), 0);
+  std::vector<std::byte> want = before, got(before.size());
+  std::copy_n(want.begin(), 500, want.begin() + 500);
+  std::copy_n(want.begin() + 1, 499, want.begin());
+  device.download(buffer, got);
+  EXPECT_EQ(got, want);
+  device.release(buffer);
+}
+
+TEST_F(GpuDeviceTest, WorkThatThrowsWhileItIsRecordedLeavesTheStreamUsable) {
+  CudaDevice device;
+  EXPECT_THROW((void)device.replay_ms([] { throw KernelError("refused"); }), KernelError);
+  EXPECT_GE(device.time_ms([] {}), 0);
+  device.synchronize();
+}
+
 TEST_F(GpuDeviceTest, LaunchBeyondTheDeviceIsRefusedWithASentenceBeforeItReachesTheDriver) {
   CudaDevice device;
   const auto refusal = [&](dim3 grid, dim3 block, std::size_t shared_bytes) -> std::string {

@@ -30,7 +30,9 @@ def measured(study, name):
     if name not in table or "point" not in table:
         return table.iloc[:0].assign(key=[])
     table = table[table[name].notna()].copy()
-    table["key"] = table["point"] + " " + table["role"] + " " + table.get("cache", pandas.Series("", table.index)).fillna("")
+    table["key"] = table["point"] + " " + table["role"]
+    for how in ("cache", "launch"):  # hot and cold, in the stream and in a graph: no pair
+        table["key"] += " " + table.get(how, pandas.Series("", table.index)).fillna("")
     return table.drop_duplicates("key", keep="last")
 
 

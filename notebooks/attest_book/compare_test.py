@@ -67,6 +67,11 @@ class Compare(InFolder):
         with self.assertRaisesRegex(BadInput, "no point in common"):
             compare.matched(self.study(name="a"), self.study(cold, name="b"))
 
+    def test_launches_of_a_stream_and_of_a_graph_are_no_pair(self):
+        replayed = [{**record, "labels": {**record["labels"], "launch": "graph"}} for record in made_up_study.points()]
+        with self.assertRaisesRegex(BadInput, "no point in common"):
+            compare.matched(self.study(name="a"), self.study(replayed, name="b"))
+
     def test_another_machine_is_named(self):
         there = [{**record, "provenance": {**record["provenance"], "device": "another device"}} for record in made_up_study.points()]
         a, b = self.study(name="a"), self.study(there, name="b")

@@ -15,7 +15,7 @@ PLOT_KINDS = ("heat_map", "lines", "pareto", "roofline", "bars")
 AXIS = "axis."
 # What tells points apart besides axes; a label of each record.
 POINT_LABELS = ("contender", "executor", "problem", "plan")
-HIGH_IS_BETTER = ("rate", "speed_over_", "hit_rate", "occupancy")
+HIGH_IS_BETTER = ("rate", "bandwidth", "speed_over_", "hit_rate", "occupancy")
 
 
 @dataclasses.dataclass
@@ -154,8 +154,9 @@ def assemble(spec, by_kind, found, folder, settings):
         if label not in table:
             table[label] = ""
         table[label] = table[label].fillna("")
-    if {"rate", "time", "time_low", "time_high"} <= set(table):  # a rate is work over time, so its interval is that of the time
-        table["rate_low"], table["rate_high"] = (table["rate"] * table["time"] / table[end] for end in ("time_high", "time_low"))
+    for rate in ("rate", "bandwidth"):  # something over time, so its interval is that of the time
+        if {rate, "time", "time_low", "time_high"} <= set(table):
+            table[rate + "_low"], table[rate + "_high"] = (table[rate] * table["time"] / table[end] for end in ("time_high", "time_low"))
     timed = table[table.verdict == "passed"]
     summaries = by_kind.get("study_summary", [])
     return Study(

@@ -222,7 +222,7 @@ def provenance_rows(study):
         if name in study.points and study.points[name].notna().any():
             column = study.points[name]
             rows.append([title_of(name, study.units), f"{number_text(float(column.min()))} to {number_text(float(column.max()))}"])
-    for name in ("cache", "throttle", "throttle_read", "executor"):
+    for name in ("cache", "launch", "throttle", "throttle_read", "executor"):
         if name in study.points:
             rows.append([name, "; ".join(sorted(set(study.points[name].dropna()) - {""})) or "-"])
     return rows

@@ -105,7 +105,7 @@ int golden(std::uint64_t cases, unsigned jobs) {
   std::vector<const KernelInfo*> kernels;
   for (const KernelInfo& kernel : all_kernels()) {
     if (kernel.executor != Executor::gpu && kernel.role != KernelRole::mutant &&
-        kernel.operation == &forward_operation) {
+        kernel.role != KernelRole::limit && kernel.operation == &forward_operation) {
       kernels.push_back(&kernel);
     }
   }

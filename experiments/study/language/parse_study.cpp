@@ -96,6 +96,12 @@ class StudyReader {
     with("cache", [&](const YamlNode& node) {
       spec_.cache = node.text == "cold" ? CacheState::cold : CacheState::hot;
     });
+    with("launch", [&](const YamlNode& node) {
+      spec_.in_graph = node.text == "graph";
+      if (spec_.in_graph && spec_.cache == CacheState::cold) {
+        fail(node, "launch is graph, where launches follow each other; allowed: with cache hot");
+      }
+    });
   }
 
   void read_kernels(const YamlNode& node) {

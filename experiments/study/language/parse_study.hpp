@@ -88,6 +88,7 @@ struct StudySpec {
   std::vector<std::string> counters;  ///< groups, or names that CUPTI knows
   std::vector<Baseline> baselines;
   CacheState cache = CacheState::hot;
+  bool in_graph = false;  ///< launches of a timing are replayed from a CUDA graph
   std::vector<Condition> constraints;
   Sampling sampling;
   std::optional<std::int64_t> repeats;  ///< rounds of every point; else until target_confidence

@@ -39,7 +39,7 @@ Form expression_form(std::string example) {
 }
 
 std::vector<std::string> metric_names() {
-  std::vector<std::string> names{"time", "rate", "sm_clock", "power", "temperature"};
+  std::vector<std::string> names{"time", "rate", "bandwidth", "sm_clock", "power", "temperature"};
   for (const ErrorMetric& metric : error_metrics()) names.push_back(metric.name);
   names.emplace_back("model");
   return names;
@@ -198,6 +198,10 @@ std::vector<SpecKey> all_keys() {
       {.name = "cache",
        .summary = "the L2 before a launch: as the launch before left it, or flushed",
        .form = choice_form({"hot", "cold"})},
+      {.name = "launch",
+       .summary = "of a timing: one by one into the stream, which shows what a call costs the host "
+                  "where that is longer, or replayed from a CUDA graph",
+       .form = choice_form({"stream", "graph"})},
       {.name = "constraints",
        .summary = "points where one is false are skipped",
        .shape = KeyShape::list,

@@ -19,7 +19,7 @@ ValueType text_type(std::vector<std::string> texts) {
 }
 
 std::vector<std::string> measured_names() {
-  std::vector<std::string> names{"rate", "rounds", "sm_clock", "power", "temperature"};
+  std::vector<std::string> names{"rate", "bandwidth", "rounds", "sm_clock", "power", "temperature"};
   for (const ErrorMetric& metric : error_metrics()) names.push_back(metric.name);
   return names;
 }
@@ -101,6 +101,7 @@ Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
   Vocabulary vocabulary = identity_vocabulary();
   auto& names = vocabulary.names;
   names["time"] = {.dimension = Dimension::time};
+  names["hbm_bytes"] = {.dimension = Dimension::bytes};
   for (const std::string& name : measured_names()) names[name] = {};
   for (const Baseline& baseline : baselines) names["speed_over_" + baseline.name] = {};
   vocabulary.open = {"counter.", "model."};
