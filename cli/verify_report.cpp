@@ -102,7 +102,8 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   add_if_any("timed out", &KernelResult::timed_out);
   // What it claims; batch_mates_irrelevant asks whether that is so.
   columns.push_back({"batch-invariant", [](const KernelResult& r) {
-                       return r.kernel->is_batch_invariant ? std::string("yes") : std::string("no");
+                       if (!r.kernel->is_batch_invariant) return std::string("no");
+                       return std::string(r.kernel->plan_depends_on_batch ? "by Plan" : "yes");
                      }});
   return columns;
 }

@@ -78,11 +78,14 @@ struct KernelInfo {
   /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
   /// the size of the batch, say, or tiles cut where a block's share of the work ends.
   bool is_batch_invariant = true;
-  /// The same, of some Plans alone: where chunks are cut by what else is in the batch. May be
-  /// empty: of none.
+  /// Plans for which that does not hold: chunks are cut by what else is in the batch, and by how
+  /// many blocks the device runs at once. May be empty: none.
   std::function<bool(const Plan&)> plan_depends_on_batch{};
   /// A query has its bits however many others are asked at once.
   bool is_query_invariant = false;
+  /// Plans for which that does not hold: chunks are cut by how many keys or rows there are. May be
+  /// empty: none.
+  std::function<bool(const Plan&)> plan_depends_on_queries{};
   /// Where entries have lengths, or K and V lie in pages, it learns the lengths from the arrays on
   /// the device alone: Problem gives upper bounds, and what it does on the host depends on nothing
   /// else. A graph of its launches can be replayed after the arrays have changed.

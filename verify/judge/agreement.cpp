@@ -65,11 +65,21 @@ Outputs of_entry(const Outputs& outputs, const Problem& alone, std::int64_t b) {
 
 }  // namespace
 
-bool claims_same_bits(const KernelInfo& kernel, const Differences& differences) {
-  return kernel.is_deterministic && !(differences.batch && !kernel.is_batch_invariant) &&
-         !(differences.queries && !kernel.is_query_invariant) &&
+bool claims_same_bits(const KernelInfo& kernel, const Plan& plan, const Differences& differences) {
+  const auto holds = [&](const std::function<bool(const Plan&)>& of_plan) {
+    return of_plan && of_plan(plan);
+  };
+  const bool by_share = holds(kernel.plan_depends_on_batch);
+  const bool by_batch = !kernel.is_batch_invariant || by_share;
+  const bool by_queries = !kernel.is_query_invariant || holds(kernel.plan_depends_on_queries);
+  return kernel.is_deterministic && !(differences.batch && by_batch) &&
+         !(differences.queries && by_queries) && !(differences.device && by_share) &&
          !(differences.addresses && kernel.depends_on_alignment) &&
          !(differences.neighbours && kernel.shares_reference);
+}
+
+bool claims_same_bits(const Run& run, const Differences& differences) {
+  return claims_same_bits(run.kernel(), run.the_case().plan, differences);
 }
 
 Agreement within_bounds(const Answer& of_got, const Answer& of_want) {
@@ -81,15 +91,15 @@ Agreement within_bounds(const Answer& of_got, const Answer& of_want) {
   return agreement;
 }
 
-Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
+Agreement agreement_of(const Run& run, const Differences& differences,
                        const std::function<Answer()>& answer) {
-  if (claims_same_bits(kernel, differences)) return {};
+  if (claims_same_bits(run, differences)) return {};
   const Answer both = answer();
   return within_bounds(both, both);
 }
 
 Agreement agreement_of(Run& run, const Differences& differences) {
-  return agreement_of(run.kernel(), differences, [&] { return run.answer(); });
+  return agreement_of(run, differences, [&] { return run.answer(); });
 }
 
 Check check_agree(const KernelInfo& kernel, const Outputs& got, const Outputs& want,

@@ -18,9 +18,13 @@ struct Differences {
   bool addresses = false;   ///< addresses or strides
   bool neighbours = false;  ///< scores of other rows
   bool queries = false;     ///< how many queries are asked
+  bool device = false;      ///< the GPU, or the executor in its place
 };
-/// Does the kernel claim that the two have the same bits?
-[[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Differences& differences);
+/// Does the kernel claim that the two, both of this Plan, have the same bits?
+[[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Plan& plan,
+                                    const Differences& differences);
+/// The same of the case's kernel and Plan.
+[[nodiscard]] bool claims_same_bits(const Run& run, const Differences& differences);
 
 /// How far two launches of one exact answer may lie apart.
 struct Agreement {
@@ -31,7 +35,7 @@ struct Agreement {
 [[nodiscard]] Agreement within_bounds(const Answer& of_got, const Answer& of_want);
 /// Bits where the kernel claims them; otherwise the sum of two bounds of `answer()`, which is only
 /// then asked for.
-[[nodiscard]] Agreement agreement_of(const KernelInfo& kernel, const Differences& differences,
+[[nodiscard]] Agreement agreement_of(const Run& run, const Differences& differences,
                                      const std::function<Answer()>& answer);
 /// Do two launches agree that both owe the answer of the case?
 [[nodiscard]] Agreement agreement_of(Run& run, const Differences& differences);

@@ -51,7 +51,7 @@ Check check_alone(Run& run) {
   const Case alone = last_request_alone(run);
   const Launch launch = run.launch(alone, inputs);
   Agreement agreement;
-  if (!claims_same_bits(run.kernel(), {.batch = true, .addresses = true})) {
+  if (!claims_same_bits(run, {.batch = true, .addresses = true})) {
     const Answer among_others = mapped(run.answer(), [&](const OutputAnswer& output) {
       return OutputAnswer{.value = {}, .bound = only(output.bound, last), .own_error = {}};
     });

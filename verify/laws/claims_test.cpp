@@ -15,6 +15,9 @@ using Change = std::function<void(KernelInfo&)>;
 
 const Change not_deterministic = [](KernelInfo& k) { k.is_deterministic = false; };
 const Change not_batch_invariant = [](KernelInfo& k) { k.is_batch_invariant = false; };
+const Change by_plan = [](KernelInfo& k) {
+  k.plan_depends_on_batch = [](const Plan&) { return true; };
+};
 const Change aligned = [](KernelInfo& k) { k.depends_on_alignment = true; };
 const Change sharing = [](KernelInfo& k) { k.shares_reference = true; };
 
@@ -27,9 +30,9 @@ const std::vector<Relaxed> relaxed{
     {"rerun_bitwise", {not_deterministic}},
     {"earlier_launch_irrelevant", {not_deterministic}},
     {"layout_neutral", {not_deterministic, aligned}},
-    {"permuted_heads_bitwise", {not_deterministic, not_batch_invariant, aligned, sharing}},
-    {"duplicated_request_bitwise", {not_deterministic, not_batch_invariant, aligned}},
-    {"batch_mates_irrelevant", {not_deterministic, not_batch_invariant, aligned}},
+    {"permuted_heads_bitwise", {not_deterministic, not_batch_invariant, by_plan, aligned, sharing}},
+    {"duplicated_request_bitwise", {not_deterministic, not_batch_invariant, by_plan, aligned}},
+    {"batch_mates_irrelevant", {not_deterministic, not_batch_invariant, by_plan, aligned}},
     {"hidden_keys_irrelevant", {not_deterministic, sharing}},
     {"other_queries_irrelevant", {not_deterministic, sharing}},
     {"scaled_values_bitwise", {not_deterministic}},

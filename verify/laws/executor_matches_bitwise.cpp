@@ -36,7 +36,7 @@ const LawRegistration registration{
            const std::unique_ptr<Device> executor = make_device(Executor::simt);
            Run twin(*twin_of(run), run.the_case(), *executor, &run.clock());
            return check_agree(run.kernel(), run.base().outputs, twin.base().outputs,
-                              agreement_of(run, {}),
+                              agreement_of(run, {.device = true}),
                               "the GPU and the executor give different results");
          }}};
 

@@ -61,7 +61,7 @@ const LawRegistration registration{
          [](Run& run) {
            const Case more = with_mates(run);
            return more.problem.batch > run.problem().batch &&
-                  claims_same_bits(run.kernel(), {.batch = true, .addresses = true}) &&
+                  claims_same_bits(run, {.batch = true, .addresses = true}) &&
                   !why_unsupported(run.kernel(), more);
          },
      .check =

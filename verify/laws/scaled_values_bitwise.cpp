@@ -52,8 +52,7 @@ Tensor<float> times(Tensor<float> tensor, double factor) {
 /// Equal bits where the kernel claims them; otherwise the error of O times the factor, and that of
 /// the scaled launch.
 Agreement agreement(Run& run, const Inputs& plain, const Inputs& larger, double factor) {
-  const KernelInfo& kernel = run.kernel();
-  if (claims_same_bits(kernel, {})) return {};
+  if (claims_same_bits(run, {})) return {};
   Answer once = run.answer_to(run.problem(), run.the_case().plan, plain);
   for (double& bound : once[forward::o].bound.values()) bound *= factor;
   return within_bounds(run.answer_to(run.problem(), run.the_case().plan, larger), once);

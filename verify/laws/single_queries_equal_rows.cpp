@@ -46,7 +46,7 @@ Check check_step(Run& run) {
   const Launch alone = run.launch(step, inputs);
   const auto row_of = [&](const auto& tensor) { return rows_from(tensor, query, 1); };
   Agreement agreement;
-  if (!claims_same_bits(run.kernel(), {.addresses = true, .neighbours = true, .queries = true})) {
+  if (!claims_same_bits(run, {.addresses = true, .neighbours = true, .queries = true})) {
     const Answer among_others = mapped(run.answer(), [&](const OutputAnswer& output) {
       return OutputAnswer{.value = {}, .bound = row_of(output.bound), .own_error = {}};
     });

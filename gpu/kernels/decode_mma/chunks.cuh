@@ -14,9 +14,9 @@ namespace attest {
 
 /// Chunks begin at multiples of so many keys where a Plan says how many there are.
 inline constexpr int chunk_step = 64;
-/// Chunks, over all heads and row tiles, into which KeySplitRule::own cuts one entry at the most:
-/// two for every SM of the largest GPU there is.
-inline constexpr int own_chunks = 264;
+/// Chunks, over all heads and row tiles, into which KeySplitRule::own cuts one entry at the most,
+/// and blocks of KeySplitRule::stream: two for every SM of the largest GPU there is.
+inline constexpr int most_blocks = 264;
 
 /// What the host knows of a launch, in the 32 bits that a block counts in: a division of 64 bits
 /// takes a GPU as long as a load.
@@ -27,8 +27,9 @@ struct DecodeSizes {
   /// How keys are cut. Chunk i holds keys [i chunk_keys, (i + 1) chunk_keys); where that is 0 the
   /// length of an entry says it.
   int chunk_keys = 0;
-  int most_chunks = 1;    ///< of an entry
-  int prefix_chunks = 0;  ///< Cascade::yes: of the keys that entries share
+  int most_chunks = 1;     ///< of an entry
+  bool is_stream = false;  ///< blocks cut keys where their shares of the whole batch end
+  int prefix_chunks = 0;   ///< Cascade::yes: of the keys that entries share
 
   static DecodeSizes of(const Problem& problem, const Plan& plan) {
     DecodeSizes sizes;
@@ -43,7 +44,12 @@ struct DecodeSizes {
         static_cast<int>(ceil_div(problem.query_len * sizes.group, sizes.tile_rows));
     if (plan.key_split_rule == KeySplitRule::own) {
       sizes.most_chunks =
-          std::max(1, own_chunks / std::max(1, sizes.kv_heads * sizes.most_row_tiles));
+          std::max(1, most_blocks / std::max(1, sizes.kv_heads * sizes.most_row_tiles));
+    } else if (plan.key_split_rule == KeySplitRule::stream) {
+      sizes.is_stream = true;
+      sizes.chunk_keys = chunk_step;  // the least that a block takes of a row
+      sizes.most_chunks = static_cast<int>(
+          std::clamp<std::int64_t>(ceil_div(problem.key_len, chunk_step), 1, most_blocks));
     } else if (plan.key_split_rule == KeySplitRule::even) {
       sizes.most_chunks = static_cast<int>(plan.key_splits);
     } else {
@@ -55,7 +61,14 @@ struct DecodeSizes {
   }
   /// Units at the most: lengths on the device may ask for fewer.
   [[nodiscard]] std::int64_t most_units() const {
-    return std::int64_t{batch} * kv_heads * most_row_tiles * most_chunks;
+    const std::int64_t lines = std::int64_t{batch} * kv_heads * most_row_tiles;
+    return is_stream ? lines * std::max<std::int64_t>(1, ceil_div(keys, chunk_step))
+                     : lines * most_chunks;
+  }
+  /// Rows of all partial results.
+  [[nodiscard]] ATTEST_HOST_DEVICE std::int64_t partial_rows() const {
+    if (is_stream) return std::int64_t{2} * most_blocks * tile_rows;
+    return std::int64_t{most_chunks} * batch * query_heads * queries;
   }
   /// Of the keys that entries share.
   [[nodiscard]] std::int64_t prefix_units() const {
@@ -118,25 +131,50 @@ struct DecodeEntry {
 struct DecodeUnit {
   DecodeEntry of;
   int entry = 0, kv_head = 0, row_tile = 0;
-  int chunk = 0;  ///< counted from the entry's first one
+  int chunk = 0;        ///< counted from the entry's first one
+  int first_block = 0;  ///< KeySplitRule::stream: the block that has the row tile's first chunk
+  int chunk_first = 0, chunk_past = 0;  ///< keys of the chunk
+
+  /// The entry's chunk that it says: of those that begin at multiples of chunk_keys.
+  __device__ void place_chunk() {
+    chunk_first = (of.first_chunk + chunk) * of.chunk_keys;
+    chunk_past = chunk_first + of.chunk_keys;
+  }
 };
 
-/// Gives a block its units, number by number. All lanes of every warp ask alike; lanes look at the
-/// lengths of 32 entries at a time.
-class UnitList {
+/// Numbers what entries have to do, one after the other, and finds the entry of a number. All lanes
+/// of every warp ask alike, for larger and larger numbers; lanes look at the lengths of 32 entries
+/// at a time.
+class EntryScan {
  public:
-  __device__ UnitList(const ForwardArguments& a, const DecodeSizes& sizes)
+  __device__ EntryScan(const ForwardArguments& a, const DecodeSizes& sizes)
       : a_(a),
         sizes_(sizes),
         are_alike_(a.query_starts == nullptr && a.page_table.page_size == 0),
         lane_entry_(entry_at(are_alike_ ? 0 : lane())) {}
 
-  /// Unit `number`, which is larger than what was asked before; false: there is none.
-  __device__ bool find(int number, DecodeUnit& unit) {
+  /// DecodeEntry::units() of all entries.
+  __device__ int total() const {
+    if (are_alike_) return sizes_.batch * lane_entry_.units(sizes_.kv_heads);
+    int sum = 0;
+    for (int entry = lane(); entry < sizes_.batch; entry += 32) {
+      sum += entry_at(entry).units(sizes_.kv_heads);
+    }
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(0xffffffffU, sum, distance);
+    }
+    return sum;
+  }
+
+  /// Whose `number` is, and which of its own; false: it is nobody's.
+  __device__ bool find(int number, DecodeUnit& unit, int& within) {
     if (are_alike_) {
       const int each = lane_entry_.units(sizes_.kv_heads);
       if (each == 0 || number / each >= sizes_.batch) return false;
-      place(unit, lane_entry_, number / each, number % each);
+      unit.of = lane_entry_;
+      unit.entry = number / each;
+      within = number % each;
       return true;
     }
     while (true) {
@@ -150,8 +188,9 @@ class UnitList {
       const unsigned past = __ballot_sync(0xffffffffU, number < before_ + sum);
       if (past != 0) {
         const int owner = __ffs(static_cast<int>(past)) - 1;
-        const int within = number - before_ - __shfl_sync(0xffffffffU, sum - units, owner);
-        place(unit, entry_at(first_ + owner), first_ + owner, within);
+        within = number - before_ - __shfl_sync(0xffffffffU, sum - units, owner);
+        unit.entry = first_ + owner;
+        unit.of = entry_at(unit.entry);
         return true;
       }
       before_ += __shfl_sync(0xffffffffU, sum, 31);
@@ -168,15 +207,6 @@ class UnitList {
   __device__ DecodeEntry entry_at(int entry) const {
     return entry < sizes_.batch ? DecodeEntry(a_, sizes_, entry) : DecodeEntry();
   }
-  /// Heads first: their keys lie beside each other.
-  __device__ void place(DecodeUnit& unit, const DecodeEntry& of, int entry, int within) const {
-    const int tiles = of.row_tiles * sizes_.kv_heads;
-    unit.of = of;
-    unit.entry = entry;
-    unit.chunk = within / tiles;
-    unit.kv_head = within % tiles % sizes_.kv_heads;
-    unit.row_tile = within % tiles / sizes_.kv_heads;
-  }
 
   const ForwardArguments& a_;
   const DecodeSizes& sizes_;
@@ -186,12 +216,71 @@ class UnitList {
       before_ = 0;  ///< of the 32 entries that lanes look at: the first, units before it
 };
 
+/// Gives a block its units. All lanes of every warp ask alike.
+class UnitList {
+ public:
+  __device__ UnitList(const ForwardArguments& a, const DecodeSizes& sizes)
+      : sizes_(sizes), scan_(a, sizes), at_(static_cast<int>(blockIdx.x)) {
+    if (!sizes.is_stream) return;
+    const auto blocks = static_cast<int>(gridDim.x);
+    share_ = max(least_share, (scan_.total() + blocks - 1) / blocks);
+    at_ *= share_;
+  }
+
+  /// The block's next unit; false: there is none.
+  __device__ bool next(DecodeUnit& unit) {
+    int within = 0;
+    if (share_ > 0) {
+      if (at_ >= past_share() || !scan_.find(at_, unit, within)) return false;
+      place_share(unit, within);
+      return true;
+    }
+    if (!scan_.find(at_, unit, within)) return false;
+    at_ += static_cast<int>(gridDim.x);
+    place_chunk(unit, within);
+    return true;
+  }
+
+ private:
+  static constexpr int least_share = 2;  ///< of chunk_step keys: less costs more than it saves
+
+  __device__ int past_share() const { return (static_cast<int>(blockIdx.x) + 1) * share_; }
+  /// Heads first: their keys lie beside each other.
+  __device__ void place_chunk(DecodeUnit& unit, int within) const {
+    const int tiles = unit.of.row_tiles * sizes_.kv_heads;
+    unit.chunk = within / tiles;
+    unit.kv_head = within % tiles % sizes_.kv_heads;
+    unit.row_tile = within % tiles / sizes_.kv_heads;
+    unit.place_chunk();
+  }
+  /// KeySplitRule::stream: what the block's share has of a row tile. Row tiles follow each other,
+  /// each with all of its steps, so that a block cuts two at the most.
+  __device__ void place_share(DecodeUnit& unit, int within) {
+    const int steps = unit.of.chunks, step = within % steps, begin = at_ - step;
+    const int taken = min(past_share() - at_, steps - step);
+    unit.kv_head = within / steps % sizes_.kv_heads;
+    unit.row_tile = within / steps / sizes_.kv_heads;
+    unit.chunk_first = (unit.of.first_chunk + step) * chunk_step;
+    unit.chunk_past = unit.chunk_first + taken * chunk_step;
+    unit.first_block = begin / share_;
+    unit.chunk = static_cast<int>(blockIdx.x) - unit.first_block;
+    unit.of.chunks = (begin + steps - 1) / share_ - unit.first_block + 1;
+    at_ += taken;
+  }
+
+  const DecodeSizes& sizes_;
+  EntryScan scan_;
+  int at_;         ///< number of the next unit; in shares, of the next step
+  int share_ = 0;  ///< steps of a block; 0: units are chunks
+};
+
 /// Units of the keys that entries share: chunks from key 0 on, whose tiles hold rows of all
 /// entries, those of an entry that has not got all of the shared keys among them, though nobody
 /// wants their results. Asked like a UnitList.
 class PrefixList {
  public:
-  __device__ PrefixList(const ForwardArguments& a, const DecodeSizes& sizes) : sizes_(sizes) {
+  __device__ PrefixList(const ForwardArguments& a, const DecodeSizes& sizes)
+      : sizes_(sizes), at_(static_cast<int>(blockIdx.x)) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     for (int first = 0; first < sizes.batch && owner_ < 0; first += 32) {
       const int entry = first + lane;
@@ -208,13 +297,15 @@ class PrefixList {
     all_.reach.keys = sizes.prefix_chunks * sizes.chunk_keys;
   }
   /// Row tiles first: they read the same keys.
-  __device__ bool find(int number, DecodeUnit& unit) const {
-    if (owner_ < 0 || number >= all_.units(sizes_.kv_heads)) return false;
+  __device__ bool next(DecodeUnit& unit) {
+    if (owner_ < 0 || at_ >= all_.units(sizes_.kv_heads)) return false;
     unit.of = all_;
     unit.entry = owner_;
-    unit.row_tile = number % all_.row_tiles;
-    unit.kv_head = number / all_.row_tiles % sizes_.kv_heads;
-    unit.chunk = number / all_.row_tiles / sizes_.kv_heads;
+    unit.row_tile = at_ % all_.row_tiles;
+    unit.kv_head = at_ / all_.row_tiles % sizes_.kv_heads;
+    unit.chunk = at_ / all_.row_tiles / sizes_.kv_heads;
+    unit.place_chunk();
+    at_ += static_cast<int>(gridDim.x);
     return true;
   }
 
@@ -222,6 +313,7 @@ class PrefixList {
   const DecodeSizes& sizes_;
   DecodeEntry all_;
   int owner_ = -1;  ///< an entry in whose table the shared pages stand
+  int at_;          ///< number of the next unit
 };
 
 }  // namespace attest

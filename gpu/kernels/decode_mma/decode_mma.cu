@@ -74,8 +74,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       break;
     case KeySplitRule::own:
       break;
+    case KeySplitRule::stream:
+      if (plan.combine == Combine::last_block) break;
+      return "the plan is " + to_string(plan) + "; key_split_rule stream takes combine last_block";
     default:
-      return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
+      return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even, stream");
   }
   const std::int64_t chunks = DecodeSizes::of(problem, plan).most_chunks;
   if (chunks > most_chunks) {
@@ -99,33 +102,37 @@ Plan plan_of(const DecodeVariant& v) {
           .pack_gqa = PackGqa::yes};
 }
 
-/// The variant for so many rows of a kv head: tiles of 32 rows where 16 would read the keys twice,
-/// and for long chunks the block of most warps, which has an SM's shared memory for itself.
-const DecodeVariant& variant_for(const Problem& problem, std::int64_t rows, bool has_long_chunks) {
+/// The variant for so many rows of a kv head: tiles of 32 rows where 16 would read the keys twice.
+/// Where an SM gets one unit, the block of most warps, which has its shared memory for itself;
+/// where it gets several, one unit's end is hidden by another block.
+const DecodeVariant& variant_for(const Problem& problem, std::int64_t rows, bool has_sm_alone) {
   const std::span<const DecodeVariant> all = variants(problem);
   const auto fits = [&](const DecodeVariant& v) {
     if (rows > 16) return v.query_tile > 16;
-    return v.query_tile == 16 && (v.warps > 4) == has_long_chunks;
+    return v.query_tile == 16 && (v.warps > 4) == has_sm_alone;
   };
   const auto found = std::ranges::find_if(all, fits);
   return found == all.end() ? all.front() : *found;
 }
 
-/// What to take without a table. About one chunk for every SM: fewer leave SMs idle, and each more
-/// costs a beginning, an end and a part of a merge.
+/// What to take without a table. For few rows about one chunk for every SM: fewer leave SMs idle,
+/// and each more costs a beginning, an end and a part of a merge. Many rows are work for all SMs
+/// as they are; long ones are cut all the same, so that the last to end, or a much longer entry, is
+/// not waited for, and merged by a second kernel, for which no block waits.
 Plan preferred_plan(const Problem& problem) {
-  constexpr std::int64_t units = 128, least_keys = 2 * chunk_step, long_chunk = 1024;
+  constexpr std::int64_t units = 128, least_keys = 2 * chunk_step, many_rows_keys = 2048;
   const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
   const std::int64_t tile = variant_for(problem, rows, false).query_tile;
   const std::int64_t pairs =
       problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
+  const bool has_many_rows = pairs > units;
   const std::int64_t chunks = std::max<std::int64_t>(1, units / pairs);
   const std::int64_t keys =
       std::max(least_keys, chunk_step * ceil_div(problem.key_len, chunks * chunk_step));
-  Plan plan = plan_of(variant_for(problem, rows, keys >= long_chunk));
+  Plan plan = plan_of(variant_for(problem, rows, !has_many_rows));
   plan.key_split_rule = KeySplitRule::fixed_keys;
-  plan.split_keys = keys;
-  plan.combine = Combine::last_block;
+  plan.split_keys = has_many_rows ? std::min(keys, many_rows_keys) : keys;
+  plan.combine = has_many_rows ? Combine::second_kernel : Combine::last_block;
   return plan;
 }
 
@@ -135,8 +142,7 @@ std::vector<Plan> plans(const Problem& problem) {
   if (const Plan plan = preferred_plan(problem); !unsupported(problem, plan)) all.push_back(plan);
   const auto add = [&](Plan plan, KeySplitRule::Value rule, std::int64_t size, Combine::Value who) {
     plan.key_split_rule = rule;
-    (rule == KeySplitRule::even ? plan.key_splits : plan.split_keys) =
-        rule == KeySplitRule::own ? 0 : size;
+    (rule == KeySplitRule::even ? plan.key_splits : plan.split_keys) = size;
     plan.combine = who;
     const bool is_new = std::ranges::find(all, plan) == all.end();
     if (is_new && !unsupported(problem, plan)) all.push_back(plan);
@@ -148,6 +154,7 @@ std::vector<Plan> plans(const Problem& problem) {
     add(plan, KeySplitRule::fixed_keys, 128, Combine::second_kernel);
     add(plan, KeySplitRule::own, 0, Combine::last_block);
     add(plan, KeySplitRule::own, 0, Combine::second_kernel);
+    add(plan, KeySplitRule::stream, 0, Combine::last_block);
     add(plan, KeySplitRule::even, 1, Combine::last_block);
     add(plan, KeySplitRule::even, 3, Combine::second_kernel);
     add(plan, KeySplitRule::even, 7, Combine::last_block);
@@ -168,7 +175,9 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return decode_partial_bytes(problem, DecodeSizes::of(problem, plan).most_chunks);
+  return static_cast<std::size_t>(DecodeSizes::of(problem, plan).partial_rows() *
+                                  (problem.head_dim + 2)) *
+         sizeof(float);
 }
 
 std::size_t counter_bytes(const Problem& problem, const Plan& plan) {
@@ -186,7 +195,9 @@ void run(const ForwardArguments& a, Device& device) {
   const auto launch_units = [&](auto kernel, std::int64_t units) {
     const dim3 block(static_cast<unsigned>(32 * v.warps));
     const auto shared = static_cast<std::size_t>(v.shared_bytes);
-    const std::int64_t blocks = std::min(units, resident_blocks(kernel, block, shared, device));
+    const std::int64_t most = sizes.is_stream ? most_blocks : units;
+    const std::int64_t blocks =
+        std::min({units, most, resident_blocks(kernel, block, shared, device)});
     launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared, device, a, sizes);
   };
   if (a.plan.cascade == Cascade::yes && !is_window(problem.mask)) {  // windows pass a prefix by
@@ -204,7 +215,8 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   // a lane adds two of every eight, then four lanes meet.
   const DecodeSizes sizes = DecodeSizes::of(problem, plan);
   const std::int64_t chunks = sizes.most_chunks;
-  const std::int64_t keys = std::min(sizes.keys_of_chunk(sizes.keys), sizes.keys);
+  const std::int64_t keys =
+      sizes.is_stream ? sizes.keys : std::min(sizes.keys_of_chunk(sizes.keys), sizes.keys);
   const std::int64_t steps = ceil_div(keys, plan.key_tile) + 1;  // a window begins within a step
   const std::int64_t warp_keys = plan.key_tile / plan.warps;
   return {.score = hopper(),
@@ -235,7 +247,11 @@ const KernelRegistration registration{
                Mask::window_bottom_right},
      .head_dims = {64, 128, 256},
      .features = {.no_queries = true, .softcap = true, .lengths = true},
+     .plan_depends_on_batch =
+         [](const Plan& plan) { return plan.key_split_rule == KeySplitRule::stream; },
      .is_query_invariant = true,
+     .plan_depends_on_queries =
+         [](const Plan& plan) { return plan.key_split_rule != KeySplitRule::fixed_keys; },
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

@@ -20,8 +20,10 @@
 
 namespace attest {
 
-/// acc [chunks, rows, D] and {r, l} [chunks, rows, 2] in the workspace. Rows are those of full
-/// lengths, [batch, query_heads, query_len].
+/// acc [parts, rows, D] and {r, l} [parts, rows, 2] in the workspace. A part is a chunk, and rows
+/// are those of full lengths, [batch, query_heads, query_len]. KeySplitRule::stream has two parts a
+/// block, with the rows of a tile: what continues a row tile of the block before, and what the next
+/// block continues.
 template <int D>
 struct DecodePartials {
   float* acc;
@@ -29,23 +31,16 @@ struct DecodePartials {
   std::int64_t rows;
 
   static __device__ DecodePartials of(const ForwardArguments& a, const DecodeSizes& sizes) {
-    const std::int64_t rows = std::int64_t{sizes.batch} * sizes.query_heads * sizes.queries;
     auto* const first = static_cast<float*>(a.workspace);
-    return {first, reinterpret_cast<float2*>(first + sizes.most_chunks * rows * D), rows};
+    return {first, reinterpret_cast<float2*>(first + sizes.partial_rows() * D),
+            sizes.is_stream ? sizes.tile_rows
+                            : std::int64_t{sizes.batch} * sizes.query_heads * sizes.queries};
   }
-  __device__ float* acc_of(int chunk, std::int64_t row) const {
-    return acc + (chunk * rows + row) * D;
+  __device__ float* acc_of(int part, std::int64_t row) const {
+    return acc + (part * rows + row) * D;
   }
-  __device__ float2* sums_of(int chunk, std::int64_t row) const {
-    return sums + chunk * rows + row;
-  }
+  __device__ float2* sums_of(int part, std::int64_t row) const { return sums + part * rows + row; }
 };
-
-/// Size of the workspace that they take.
-inline std::size_t decode_partial_bytes(const Problem& problem, int most_chunks) {
-  return static_cast<std::size_t>(most_chunks * problem.rows() * (problem.head_dim + 2)) *
-         sizeof(float);
-}
 
 /// Loads what other blocks wrote while this one ran: past the L1 cache, which may hold what was
 /// there before.
@@ -97,12 +92,13 @@ struct RowPart {
   }
 };
 
-/// Where a row of an entry lies in O and LSE, and among the rows of full lengths.
+/// Where a row of an entry lies in O and LSE, and among partial results.
 template <typename T>
 struct DecodeRow {
   T* o;
   float* lse;
-  std::int64_t number;
+  std::int64_t number;   ///< of DecodePartials::rows
+  int first_block = -1;  ///< DecodeUnit::first_block under KeySplitRule::stream
 
   /// Row `n` of those that share a kv head: query n / group of head n % group of them.
   __device__ DecodeRow(const ForwardArguments& a, const DecodeSizes& sizes, const DecodeUnit& unit,
@@ -115,6 +111,14 @@ struct DecodeRow {
     const std::int64_t of_lse =
         is_packed ? std::int64_t{head} * a.query_starts[sizes.batch] + in_tensor : number;
     lse = a.lse + of_lse;
+    if (!sizes.is_stream) return;
+    first_block = unit.first_block;
+    number = n % sizes.tile_rows;
+  }
+  /// Where chunk `chunk` of the row lies among the parts.
+  __device__ int part(int chunk) const {
+    if (first_block < 0) return chunk;
+    return chunk == 0 ? 2 * first_block + 1 : 2 * (first_block + chunk);
   }
 };
 
@@ -130,10 +134,10 @@ struct MergedRow {
     acc.add(weight, acc_of_part);
   }
   /// Stores it as what a chunk has of a row.
-  __device__ __forceinline__ void leave(const DecodePartials<D>& to, int chunk, std::int64_t row,
+  __device__ __forceinline__ void leave(const DecodePartials<D>& to, int part, std::int64_t row,
                                         int lane) const {
-    acc.store(to.acc_of(chunk, row), lane);
-    if (lane == 0) *to.sums_of(chunk, row) = {top, l};
+    acc.store(to.acc_of(part, row), lane);
+    if (lane == 0) *to.sums_of(part, row) = {top, l};
   }
   /// Divides by the sum of weights, rounds and stores the lane's columns of O; and LSE.
   template <typename T>
@@ -160,13 +164,14 @@ __device__ __forceinline__ void merge_chunks(const DecodePartials<D>& partials,
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       if (first + i >= chunks) continue;
-      parts[i] = RowPart<D>::template load<true>(partials.acc_of(first + i, row.number), lane);
+      parts[i] =
+          RowPart<D>::template load<true>(partials.acc_of(row.part(first + i), row.number), lane);
     }
   };
   load(0);
   MergedRow<D> sum;
   for (int p = lane; p < chunks; p += 32) {
-    sum.top = fmaxf(sum.top, load_from_l2(partials.sums_of(p, row.number)).x);
+    sum.top = fmaxf(sum.top, load_from_l2(partials.sums_of(row.part(p), row.number)).x);
   }
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
@@ -175,7 +180,8 @@ __device__ __forceinline__ void merge_chunks(const DecodePartials<D>& partials,
 #pragma unroll 1
   for (int first = 0; first < chunks; first += at_once) {
     if (first > 0) load(first);
-    const float2 mine = load_from_l2(partials.sums_of(min(first + lane, chunks - 1), row.number));
+    const float2 mine =
+        load_from_l2(partials.sums_of(row.part(min(first + lane, chunks - 1)), row.number));
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       const float r = __shfl_sync(0xffffffffU, mine.x, i), l = __shfl_sync(0xffffffffU, mine.y, i);

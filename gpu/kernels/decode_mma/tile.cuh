@@ -20,6 +20,7 @@
 #include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
+#include "gpu/primitives/memory_fence.cuh"
 
 namespace attest {
 
@@ -39,8 +40,8 @@ struct DecodeSpan {
     first_row = unit.row_tile * Shape::rows;
     rows = min(Shape::rows, entry.queries * group - first_row);
     const int first_query = first_row / group, last_query = (first_row + rows - 1) / group;
-    chunk_first = (entry.first_chunk + unit.chunk) * entry.chunk_keys;
-    chunk_past = chunk_first + entry.chunk_keys;
+    chunk_first = unit.chunk_first;
+    chunk_past = unit.chunk_past;
     from = max(chunk_first, entry.reach.first_key(first_query));
     to = min(chunk_past, entry.reach.past_key(last_query));
     all_from = max(chunk_first, entry.reach.first_key(last_query));
@@ -79,8 +80,7 @@ class DecodeBlock {
 
   /// All threads of the block.
   __device__ __forceinline__ void run() {
-    number_ = static_cast<int>(blockIdx.x);
-    bool exists = list_.find(number_, next_);
+    bool exists = list_.next(next_);
     if (!exists) return;
     Loader loader(a_, next_, Span(sizes_, next_));
     begin_fetching(loader, 0);
@@ -105,8 +105,7 @@ class DecodeBlock {
         __syncwarp();  // the tile is there for all lanes, and all have left the one before
         if (!is_ahead && fetch_step_ == fetch_past_) {
           is_ahead = true;
-          number_ += static_cast<int>(gridDim.x);
-          exists = list_.find(number_, next_);
+          exists = list_.next(next_);
           if (exists) {
             loader = Loader(a_, next_, Span(sizes_, next_));
             begin_fetching(loader, buffer ^ 1);
@@ -279,7 +278,7 @@ class DecodeBlock {
     if (unit.of.all_chunks() == 1) {
       sum.store(to, lane_);
     } else {
-      sum.leave(partials, unit.of.prefix_chunks + unit.chunk, to.number, lane_);
+      sum.leave(partials, to.part(unit.of.prefix_chunks + unit.chunk), to.number, lane_);
     }
   }
 
@@ -319,10 +318,10 @@ class DecodeBlock {
     if (threadIdx.x == 0) {
       // One thread's fence, behind the barrier, is everybody's: a fence waits for all copies of its
       // warp that are under way, and costs microseconds where all warps have one.
-      __threadfence();
+      fence_device_memory();
       const int number = (unit.entry * sizes_.kv_heads + unit.kv_head) * sizes_.most_row_tiles;
       *flag = atomicInc(a_.counters + number + unit.row_tile, last) == last;
-      __threadfence();
+      fence_device_memory();
     }
     __syncthreads();
     const bool is_last = *flag != 0;
@@ -338,7 +337,6 @@ class DecodeBlock {
   float* const exchange_;
   const SharedAddress tiles_;  ///< of this warp
   DecodeUnit next_;            ///< whose keys are fetched, or the one at work
-  int number_ = 0;
   int fetch_step_ = 0, fetch_past_ = 0;
 };
 
