@@ -77,8 +77,9 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
         ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
-  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides, pages,
-               page_sizes] = needs;
+  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
+               dense_tables, finite_unused, pages, page_sizes] = needs;
+  (void)dense_tables, (void)finite_unused;  // of libraries of others, which are no plugins
   add(static_cast<int>(pages));
   add(page_sizes.size());
   add(contiguous_only ? 1 : 0);

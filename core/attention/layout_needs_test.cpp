@@ -82,6 +82,25 @@ TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
   EXPECT_EQ(fitted(needs, problem, lone)[forward::k].lone_stride, 4);
 }
 
+TEST(LayoutNeeds, FormsOfTablesAndPoisonThatAKernelDoesNotTakeAreRefusedAndFitted) {
+  const LayoutNeeds needs{.dense_tables = true, .finite_unused = true, .pages = Pages::also};
+  const auto why = [&](const Problem& problem, const std::string& paging) {
+    Layouts layouts;
+    layouts.paging = paging_from_string(paging);
+    const auto reason = why_layouts_do_not_fit(needs, problem, layouts);
+    EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, fitted(needs, problem, layouts)));
+    return reason.value_or("fits");
+  };
+  const Problem full{.batch = 2, .key_len = 32}, part{.batch = 2, .key_len = 33};
+  EXPECT_EQ(why(full, "paged16/csr"), "it takes page tables in the dense form alone");
+  EXPECT_EQ(why(part, "paged16/infinity"),
+            "it reads slots and table entries that no key uses, in which it takes finite numbers "
+            "and pages of the pool (large), not infinity");
+  EXPECT_EQ(why(part, "paged16/large"), "fits");
+  EXPECT_EQ(why(full, "paged16"), "fits") << "keys use all slots";
+  EXPECT_NE(why({.batch = 2, .key_len = 32, .length_seed = 9}, "paged16"), "fits");
+}
+
 TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {
   // Two entries become one batch, whose stride is then that of a single index.
   const Problem problem{.batch = 2, .query_len = 4, .key_len = 4, .head_dim = 4, .length_seed = 9};

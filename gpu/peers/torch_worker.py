@@ -8,6 +8,10 @@ ends because the GPU's context is lost. It ends with its parent.
 {"do": "run", "kernel": name, "type": "fp16", "mask": name, "scale": x, "plan": {...}, "q": tensor, ..., "launches": n}
     tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. Writes o and lse; with launches
     {"ms": mean of so many launches in a row by CUDA events, "ran": names of the GPU kernels of one, profiled once a problem}.
+    "graph": true times replays of a CUDA graph of one launch, captured once a problem.
+    "copied": true where the memory may hold other values than before.
+    "query_starts", "key_starts": where entries that are packed begin, int32, with "most_queries" and "most_keys" of one.
+    "pages": the dense page table, int32; k and v are pools then; "key_lengths": keys of every entry.
 """
 
 import ctypes
@@ -70,6 +74,14 @@ class Problem:
         self.q, self.k, self.v, self.o = (memory.tensor(request[name], DTYPES[request["type"]]) for name in "qkvo")
         self.lse = memory.tensor(request["lse"], torch.float32)
         self.is_causal = self.mask != "none"
+        self.query_starts, self.key_starts, self.key_lengths = (self.integers(request, memory, name)
+                                                                for name in ("query_starts", "key_starts", "key_lengths"))
+        self.most_queries, self.most_keys = request.get("most_queries"), request.get("most_keys")
+        self.pages = memory.tensor(request["pages"], torch.int32) if "pages" in request else None
+
+    @staticmethod
+    def integers(request, memory, name):
+        return memory.tensor(request[name], torch.int32)[0] if name in request else None
 
     def hidden(self):
         """True where a key is hidden from a query; None for no mask."""
@@ -118,6 +130,51 @@ def flash_attention_3(p):
     return run, lambda made: (made[0].transpose(1, 2), made[1])
 
 
+def flash_attention_3_kvcache(p):
+    import fa3_fwd._C  # noqa: F401, registers the operator
+    # As flash_attn_with_kvcache calls it, which counts keys on the device and splits them as it likes (num_splits 0).
+    entries = [None] * 8  # cu_seqlens_q, _k, _k_new, seqused_q, _k, max_seqlen_q, _k, page_table
+    if p.query_starts is None:
+        q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
+        entries[4] = torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device="cuda")
+    else:
+        q, k, v = (tensor[0].transpose(0, 1) for tensor in (p.q, p.k, p.v))
+        entries[0], entries[1], entries[5], entries[6] = p.query_starts, p.key_starts, p.most_queries, p.most_keys
+    before, after = [None] * 4, [None] * 8
+    window, chunk, softcap, interleaved, metadata, splits, pack, margin = (-1, -1), 0, 0.0, True, None, 0, None, 0
+
+    def run():
+        return torch.ops.fa3_fwd.fwd(q, k, v, *before, *entries, *after, p.scale, p.is_causal, *window, chunk, softcap,
+                                     interleaved, metadata, splits, pack, margin)
+
+    def results(made):
+        if p.query_starts is None:
+            return made[0].transpose(1, 2), made[1]
+        return made[0].transpose(0, 1)[None], made[1][None]
+    return run, results
+
+
+def flashinfer_decode(p):
+    import flashinfer
+    heads, kv_heads, dim = p.q.shape[1], p.k.shape[1], p.q.shape[3]
+    page_size = p.k.shape[2]
+    # Its plan is made on the host, from lengths that it reads there: outside the time.
+    lengths = p.key_lengths.cpu()
+    counts = (lengths + page_size - 1) // page_size
+    starts = torch.nn.functional.pad(counts.cumsum(0, dtype=torch.int32), (1, 0))
+    indices = torch.cat([p.pages[entry, :count] for entry, count in enumerate(counts.tolist())])
+    workspace = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "HND", use_tensor_cores=True)
+    wrapper.plan(starts, indices, lengths - (counts - 1) * page_size, heads, kv_heads, dim, page_size,
+                 q_data_type=p.q.dtype, kv_data_type=p.k.dtype, sm_scale=p.scale)
+    q = p.q[:, :, 0]
+
+    def run():
+        return wrapper.run(q, (p.k, p.v), return_lse=True)
+    # Its LSE is a logarithm of base 2.
+    return run, lambda made: (made[0][:, :, None], made[1][:, :, None] * 0.6931471805599453)
+
+
 def math(p):
     is_grouped = p.q.shape[1] != p.k.shape[1]
     # To the operator a mask is what is added to the scores: SDPA makes that of one of bools.
@@ -159,10 +216,12 @@ def triton_flash():
 
 
 KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton,
-           "flash_attention_3": flash_attention_3}
+           "flash_attention_3": flash_attention_3, "flash_attention_3_kvcache": flash_attention_3_kvcache,
+           "flashinfer_decode": flashinfer_decode}
 # What the name of a GPU kernel of each contains; of math's, that of no other.
 NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward",
-         "flash_attention_3": "FlashAttnFwdSm90"}
+         "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
+         "flashinfer_decode": "KVCacheKernel"}
 
 
 def gpu_kernels_of(run):
@@ -185,17 +244,39 @@ def require_right_kernels(name, ran):
         raise RuntimeError(f"PyTorch ran another backend: {', '.join(ran)}")
 
 
+def captured(name, run):
+    """(replay, what it makes): a CUDA graph of run()."""
+    beside = torch.cuda.Stream()
+    with torch.cuda.stream(beside):  # what only the first launch does
+        run()
+    beside.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            made = run()
+    except Exception as error:
+        raise RuntimeError(f"{name} cannot be captured in a CUDA graph: {sentence(error)}") from error
+    return graph.replay, made
+
+
 class Worker:
+    HOW = ("launches", "graph", "copied")  # parts of a request that say nothing of what is computed
+
     def __init__(self):
         self.memory = Memory()
         self.ran = {}       # names of GPU kernels by request
+        self.forget()
+
+    def forget(self):
         self.ready = {}     # (problem, run, results) by request, of one problem: rivals take turns on it
+        self.graphs = {}    # (replay, what it makes) by request
         self.ready_on = None
 
     def made_ready(self, request, key):
-        place = {name: value for name, value in request.items() if name not in ("kernel", "plan", "launches")}
-        if place != self.ready_on:
-            self.ready, self.ready_on = {}, place  # the old ones first: they may hold a mask of the size of the scores
+        place = {name: value for name, value in request.items() if name not in ("kernel", "plan", *self.HOW)}
+        if place != self.ready_on or request.get("copied"):
+            self.forget()  # the old ones first: they may hold a mask of the size of the scores
+            self.ready_on = place
         if key not in self.ready:
             problem = Problem(request, self.memory)
             self.ready[key] = (problem, *KERNELS[problem.kernel](problem))
@@ -210,7 +291,7 @@ class Worker:
         torch.cuda.synchronize()
 
     def run(self, request):
-        key = json.dumps({name: value for name, value in request.items() if name != "launches"})
+        key = json.dumps({name: value for name, value in request.items() if name not in self.HOW})
         problem, run, results = self.made_ready(request, key)
         launches = request["launches"]
         if launches == 0:
@@ -219,6 +300,14 @@ class Worker:
         if key not in self.ran:
             self.ran[key] = gpu_kernels_of(run)
         require_right_kernels(problem.kernel, self.ran[key])
+        if request.get("graph"):
+            if key not in self.graphs:
+                self.graphs[key] = captured(problem.kernel, run)
+            replay, made_by_graph = self.graphs[key]
+
+            def run():
+                replay()
+                return made_by_graph
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         for _ in range(launches):
@@ -232,7 +321,7 @@ class Worker:
         if request["do"] == "open":
             self.memory.open(request["handle"], request["bytes"])
         elif request["do"] == "close":
-            self.ready, self.ready_on = {}, None  # their tensors lie in it
+            self.forget()  # their tensors lie in it
             self.memory.close()
         else:
             return self.run(request)
@@ -246,7 +335,7 @@ def sentence(error):
 
 def versions():
     found = [f"PyTorch {torch.__version__}"]
-    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd")):
+    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd"), ("FlashInfer", "flashinfer-python")):
         try:
             found.append(f"{name} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
