@@ -61,12 +61,6 @@ TensorLayout fitted_layout(const LayoutNeeds& needs, const Shape& shape, std::in
   return layout;
 }
 
-/// Are there slots of pages with keys, or table entries before the last that a key uses, that no
-/// key uses? Spare pages and columns lie behind them.
-bool has_unused(const Problem& problem, const Paging& paging) {
-  return paging.is_used() && (problem.length_seed != 0 || problem.key_len % paging.page_size != 0);
-}
-
 std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, const Problem& problem,
                                                    const Layouts& layouts) {
   const Paging& paging = layouts.paging;
@@ -84,13 +78,6 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
   }
   if (needs.dense_tables && paging.table != TableForm::dense) {
     return "it takes page tables in the dense form alone";
-  }
-  if (needs.finite_unused && has_unused(problem, paging) && paging.unused != Unused::large) {
-    return fmt::format(
-        "it reads slots and table entries that no key uses, in which it takes finite numbers and "
-        "pages of the pool ({}), not {}",
-        unused_names()[static_cast<std::size_t>(Unused::large)],
-        unused_names()[static_cast<std::size_t>(paging.unused)]);
   }
   if (!paging.joins_kv) return std::nullopt;
   if (problem.output_dim() != problem.head_dim) {
@@ -134,7 +121,6 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
     paging.page_size = needs.page_sizes.front();
   }
   if (paging.is_used() && needs.dense_tables) paging.table = TableForm::dense;
-  if (needs.finite_unused && has_unused(problem, paging)) paging.unused = Unused::large;
   if (problem.output_dim() != problem.head_dim || needs.contiguous_only) paging.joins_kv = false;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;

@@ -82,23 +82,17 @@ TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
   EXPECT_EQ(fitted(needs, problem, lone)[forward::k].lone_stride, 4);
 }
 
-TEST(LayoutNeeds, FormsOfTablesAndPoisonThatAKernelDoesNotTakeAreRefusedAndFitted) {
-  const LayoutNeeds needs{.dense_tables = true, .finite_unused = true, .pages = Pages::also};
-  const auto why = [&](const Problem& problem, const std::string& paging) {
-    Layouts layouts;
-    layouts.paging = paging_from_string(paging);
-    const auto reason = why_layouts_do_not_fit(needs, problem, layouts);
-    EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, fitted(needs, problem, layouts)));
-    return reason.value_or("fits");
-  };
-  const Problem full{.batch = 2, .key_len = 32}, part{.batch = 2, .key_len = 33};
-  EXPECT_EQ(why(full, "paged16/csr"), "it takes page tables in the dense form alone");
-  EXPECT_EQ(why(part, "paged16/infinity"),
-            "it reads slots and table entries that no key uses, in which it takes finite numbers "
-            "and pages of the pool (large), not infinity");
-  EXPECT_EQ(why(part, "paged16/large"), "fits");
-  EXPECT_EQ(why(full, "paged16"), "fits") << "keys use all slots";
-  EXPECT_NE(why({.batch = 2, .key_len = 32, .length_seed = 9}, "paged16"), "fits");
+TEST(LayoutNeeds, CsrIsRefusedAndFittedWhereTheTableMustBeDense) {
+  const Problem problem{.batch = 2, .key_len = 33};
+  const LayoutNeeds needs{.dense_tables = true, .pages = Pages::also};
+  Layouts layouts;
+  layouts.paging = paging_from_string("paged16/csr/infinity");
+  EXPECT_EQ(why_layouts_do_not_fit(needs, problem, layouts).value_or("fits"),
+            "it takes page tables in the dense form alone");
+  const Layouts fit = fitted(needs, problem, layouts);
+  EXPECT_EQ(to_string(fit.paging), "paged16/infinity");
+  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, fit));
+  EXPECT_FALSE(why_layouts_do_not_fit({.pages = Pages::also}, problem, layouts));
 }
 
 TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {

@@ -136,6 +136,7 @@ struct Backend {
   std::function<std::string()> unavailable = why_no_torch;
   ComputeCapabilities compute_capabilities{};
   Features features{};
+  bool drops_vanished_parts = false;
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -153,6 +154,7 @@ KernelInfo kernel(const Backend& backend) {
       .is_batch_invariant = backend.is_batch_invariant,
       .depends_on_alignment = backend.depends_on_alignment,
       .ignores_hidden_nan = false,
+      .drops_vanished_parts = backend.drops_vanished_parts,
       .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
       .unavailable = backend.unavailable,
       .compute_capabilities = backend.compute_capabilities,
@@ -194,7 +196,8 @@ const KernelRegistration kvcache{kernel(
      .source = "Q3; wheel fa3_fwd",
      .unavailable = why_no_flash_attention_3,
      .compute_capabilities = hopper_alone,
-     .features = {.lengths = true}})};
+     .features = {.lengths = true},
+     .drops_vanished_parts = true})};  // README.md, finding 9
 const KernelRegistration efficient{
     kernel({.name = "torch_efficient",
             .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",
