@@ -174,7 +174,7 @@ class TorchPeer {
     memory_.find_buffers(a);
     if (!worker_ || !worker_->is_alive()) {
       memory_.drop();
-      const std::array scripts{torch_worker_script(), triton_flash_script()};
+      const std::array scripts{torch_worker_script(), triton_flash_script(), torch_decode_script()};
       worker_.emplace("PyTorch worker", scripts, PythonWorker::Limits{});
     }
     if (!memory_.has_room()) open_memory();
