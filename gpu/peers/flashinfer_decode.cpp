@@ -25,6 +25,13 @@ std::optional<std::string> unsupported(const Problem& p, const Plan&) {
   return fmt::format("scale is {}; allowed: positive normal numbers", p.scale);
 }
 
+/// As its headers say: the tensor cores add the rows of P, whose weights are rounded by then.
+PrecisionPlan precision(const Problem& problem, const Plan&) {
+  PrecisionPlan plan = fused_precision(problem);
+  plan.sums_rounded_weights = true;
+  return plan;
+}
+
 const KernelRegistration registration{
     {.name = kernel_name,
      .summary = "FlashInfer's decoding over pages, in a Python worker",
@@ -43,7 +50,7 @@ const KernelRegistration registration{
                       .pages = Pages::always},
      .unavailable = why_no_flashinfer,
      .compute_capabilities = {.least = 80},
-     .precision = [](const Problem& problem, const Plan&) { return fused_precision(problem); },
+     .precision = precision,
      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
      .unsupported = unsupported,
      .launch = [](const ForwardArguments& a,

@@ -206,14 +206,19 @@ TEST(InfinityLaws, ANaNUnderAWeightOfZeroThatIsLeftOutIsCaughtInOneCaseOfTen) {
   EXPECT_GE(times_caught("infinite_values_stay_infinite", c, gives_another_number, claim), 1U);
 }
 
+// The first two weights are near e^-57 and e^-60: too small to be seen in O, and not 0.
 TEST(InfinityLaws, AnInfiniteValueThatIsLeftOutUnderAWeightAbove0IsCaughtWhateverIsClaimed) {
+  Case c = plain_case();
+  c.problem.mask = Mask::none;
+  c.problem.key_len = 40;
+  c.inputs = {.family = "ascending_maxima", .magnitude = 60};
   const Sabotage leaves_out = [](const ForwardArguments& a) {
-    const auto places = elements(a, a.v, a.v_strides, is_infinite, a.problem.key_len);
+    const auto places = elements(a, a.v, a.v_strides, is_infinite, 2);
     if (!places.empty()) launch_with(places, 0.0F, a);
   };
-  EXPECT_GT(times_caught("infinite_values_stay_infinite", plain_case(), leaves_out,
+  EXPECT_GE(times_caught("infinite_values_stay_infinite", c, leaves_out,
                          [](KernelInfo& kernel) { kernel.drops_vanished_parts = true; }),
-            seeds / 2);
+            seeds / 10);
 }
 
 }  // namespace
