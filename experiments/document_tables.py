@@ -324,6 +324,12 @@ def peer_campaigns():
                     *((f"`{kernel}`", of[kernel].provenance["commit"][:7], verdict_of(of[kernel])) for kernel in kernels))
 
 
+@table
+def peer_decode_campaigns():
+    return markdown(("kernel", "commit", "result"), *((f"`{record.labels['kernel']}`", record.provenance["commit"][:7], verdict_of(record))
+                                                      for record in read(RESULTS / "h200/verify_peers_decode.jsonl")))
+
+
 def is_alarm(record):
     return record.verdict != "passed" and record.labels["expected"] != "yes"
 

@@ -45,10 +45,12 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [operation, name, summary, source, executor, role, killed_by, planted_in, plugin,
                dataflow, element_types, masks, dims, features, is_deterministic, is_batch_invariant,
                plan_depends_on_batch, is_query_invariant, plan_depends_on_queries, reads_lengths,
-               depends_on_alignment, shares_reference, ignores_hidden_nan, missing_outputs, nan_rows_may_have_empty_lse,
-               needs, query_len_multiple, key_len_multiple, unavailable, compute_capabilities,
-               precision, kernel_plans, unsupported, first_row, workspace_bytes, counter_bytes,
-               launch, timed_launch] = kernel;
+               depends_on_alignment, shares_reference, ignores_hidden_nan, drops_vanished_parts,
+               missing_outputs, nan_rows_may_have_empty_lse, needs, query_len_multiple,
+               key_len_multiple, unavailable, compute_capabilities, precision, kernel_plans,
+               unsupported, first_row, workspace_bytes, counter_bytes, launch, timed_launch] =
+      kernel;
+  (void)drops_vanished_parts;  // of libraries of others, too
   // Ours alone: a role, a planted bug, a source in the literature, launches in another process, and
   // devices that are not there, for which a plugin has nothing that could be looked at.
   (void)compute_capabilities, (void)plan_depends_on_batch, (void)plan_depends_on_queries;
@@ -78,8 +80,9 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
         ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
-  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides, pages,
-               page_sizes] = needs;
+  const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
+               dense_tables, pages, page_sizes] = needs;
+  (void)dense_tables;  // of libraries of others, which are no plugins
   add(static_cast<int>(pages));
   add(page_sizes.size());
   add(contiguous_only ? 1 : 0);

@@ -76,6 +76,9 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
     return fmt::format("it takes no pages of {} keys; allowed: {}", paging.page_size,
                        fmt::join(needs.page_sizes, ", "));
   }
+  if (needs.dense_tables && paging.table != TableForm::dense) {
+    return "it takes page tables in the dense form alone";
+  }
   if (!paging.joins_kv) return std::nullopt;
   if (problem.output_dim() != problem.head_dim) {
     return "K and V of a page cannot be neighbours: they differ in columns";
@@ -117,6 +120,7 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
       std::ranges::find(needs.page_sizes, paging.page_size) == needs.page_sizes.end()) {
     paging.page_size = needs.page_sizes.front();
   }
+  if (paging.is_used() && needs.dense_tables) paging.table = TableForm::dense;
   if (problem.output_dim() != problem.head_dim || needs.contiguous_only) paging.joins_kv = false;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;

@@ -23,6 +23,7 @@ struct LayoutNeeds {
   /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
   /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
+  bool dense_tables = false;  ///< of the forms of page tables it takes no CSR
   Pages pages = Pages::none;
   /// Page sizes that it takes; empty: any.
   std::vector<std::int64_t> page_sizes{};
@@ -38,7 +39,8 @@ struct LayoutNeeds {
 
 /// Layouts that the needs allow: base offsets and gaps are rounded up until they fit; gaps and
 /// order are given up where contiguous tensors are asked for, pages where there may be none or
-/// their size is another. What no layout can satisfy is left as it is.
+/// their size is another, CSR where it takes none. What no layout can satisfy is left as
+/// it is.
 [[nodiscard]] Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts);
 
 }  // namespace attest

@@ -82,6 +82,19 @@ TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
   EXPECT_EQ(fitted(needs, problem, lone)[forward::k].lone_stride, 4);
 }
 
+TEST(LayoutNeeds, CsrIsRefusedAndFittedWhereTheTableMustBeDense) {
+  const Problem problem{.batch = 2, .key_len = 33};
+  const LayoutNeeds needs{.dense_tables = true, .pages = Pages::also};
+  Layouts layouts;
+  layouts.paging = paging_from_string("paged16/csr/infinity");
+  EXPECT_EQ(why_layouts_do_not_fit(needs, problem, layouts).value_or("fits"),
+            "it takes page tables in the dense form alone");
+  const Layouts fit = fitted(needs, problem, layouts);
+  EXPECT_EQ(to_string(fit.paging), "paged16/infinity");
+  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, fit));
+  EXPECT_FALSE(why_layouts_do_not_fit({.pages = Pages::also}, problem, layouts));
+}
+
 TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {
   // Two entries become one batch, whose stride is then that of a single index.
   const Problem problem{.batch = 2, .query_len = 4, .key_len = 4, .head_dim = 4, .length_seed = 9};

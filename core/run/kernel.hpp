@@ -98,6 +98,9 @@ struct KernelInfo {
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;
+  /// Where the weights of a part of a row's keys are all 0 in fp32, what its values give is left
+  /// out of the merge of the parts, infinities included, instead of multiplied by 0.
+  bool drops_vanished_parts = false;
   /// Names of outputs that it does not write: it gets no memory for them, and nothing is asked of
   /// them.
   std::vector<std::string> missing_outputs{};

@@ -3,10 +3,12 @@
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
@@ -26,7 +28,16 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-enum TensorId : std::int64_t { q_id = 1, k_id, v_id, o_id, lse_id };
+enum TensorId : std::int64_t {
+  q_id = 1,
+  k_id,
+  v_id,
+  o_id,
+  lse_id,
+  table_id,
+  query_lengths_id,
+  key_lengths_id
+};
 
 void check(const fe::error_t& error, const char* step) {
   if (!error.is_good()) {
@@ -89,6 +100,35 @@ std::shared_ptr<fe::graph::Tensor_attributes> input(fe::graph::Graph& graph, con
                           .set_stride(dims(strides)));
 }
 
+std::shared_ptr<fe::graph::Tensor_attributes> integers(fe::graph::Graph& graph, const char* name,
+                                                       TensorId id, std::int64_t batch,
+                                                       std::int64_t count, std::int64_t stride) {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_name(name)
+                          .set_uid(id)
+                          .set_data_type(fe::DataType_t::INT32)
+                          .set_dim({batch, 1, count, 1})
+                          .set_stride({stride, stride, 1, 1}));
+}
+
+bool is_paged(const ForwardArguments& a) {
+  return a.page_table.page_size > 0;
+}
+
+/// Columns of the page table that keys may use: Problem's key_len may be more than there is room
+/// for.
+std::int64_t used_columns(const ForwardArguments& a) {
+  const std::int64_t size = a.page_table.page_size;
+  return std::min(a.page_table.columns, (a.problem.key_len + size - 1) / size);
+}
+
+/// A pool of pages takes the place of the batch.
+Shape stored_key_shape(const ForwardArguments& a) {
+  const Problem& p = a.problem;
+  if (!is_paged(a)) return key_shape(p);
+  return {a.page_table.pool_pages, p.kv_heads, a.page_table.page_size, p.head_dim};
+}
+
 class BuiltPlan final : public CudnnSdpaPlan {
  public:
   BuiltPlan(const ForwardArguments& a, const Handle& handle) : handle_(handle) {
@@ -107,8 +147,9 @@ class BuiltPlan final : public CudnnSdpaPlan {
           .set_diagonal_band_right_bound(0);
     }
     const auto q = input(graph_, "q", q_id, query_shape(p), a.q_strides);
-    const auto k = input(graph_, "k", k_id, key_shape(p), a.k_strides);
-    const auto v = input(graph_, "v", v_id, key_shape(p), a.v_strides);
+    const auto k = input(graph_, "k", k_id, stored_key_shape(a), a.k_strides);
+    const auto v = input(graph_, "v", v_id, stored_key_shape(a), a.v_strides);
+    if (is_paged(a)) use_pages(options, a);
     auto [o, lse] = graph_.sdpa(q, k, v, options);
     o->set_output(true).set_uid(o_id).set_dim(dims(query_shape(p))).set_stride(dims(a.o_strides));
     lse->set_output(true)
@@ -130,12 +171,37 @@ class BuiltPlan final : public CudnnSdpaPlan {
         {v_id, const_cast<void*>(a.v)},
         {o_id, a.o},
         {lse_id, a.lse}};
+    if (is_paged(a)) {
+      addresses[table_id] = const_cast<std::int32_t*>(a.page_table.pages);
+      addresses[query_lengths_id] = query_lengths_.data();
+      addresses[key_lengths_id] = const_cast<std::int32_t*>(a.page_table.lengths);
+    }
     check(graph_.execute(handle_.get(), addresses, workspace_.data()), "running a plan");
   }
 
  private:
+  /// One table for K and V. How many keys an entry has is read on the device; how many queries is
+  /// the same for all, and cuDNN asks all the same.
+  void use_pages(fe::graph::SDPA_attributes& options, const ForwardArguments& a) {
+    const Problem& p = a.problem;
+    const std::int64_t columns = used_columns(a);
+    query_lengths_ = DeviceBuffer<std::int32_t>(static_cast<std::size_t>(p.batch));
+    query_lengths_.copy_from(std::vector<std::int32_t>(static_cast<std::size_t>(p.batch),
+                                                       static_cast<std::int32_t>(p.query_len)));
+    const auto table =
+        integers(graph_, "page_table", table_id, p.batch, columns, a.page_table.columns);
+    options.set_padding_mask(true)
+        .set_seq_len_q(integers(graph_, "query_lengths", query_lengths_id, p.batch, 1, 1))
+        .set_seq_len_kv(integers(graph_, "key_lengths", key_lengths_id, p.batch, 1, 1))
+        .set_paged_attention_k_table(table)
+        .set_paged_attention_v_table(table)
+        .set_paged_attention_max_seq_len_kv(
+            static_cast<int>(std::min(p.key_len, columns * a.page_table.page_size)));
+  }
+
   const Handle& handle_;
   fe::graph::Graph graph_;
+  DeviceBuffer<std::int32_t> query_lengths_;  ///< [batch], with pages
   DeviceBuffer<std::byte> workspace_;
 };
 
@@ -144,10 +210,11 @@ class BuiltPlan final : public CudnnSdpaPlan {
 auto key_of(const ForwardArguments& a) {
   const Problem& p = a.problem;
   const auto strides = [](const Strides& s) { return std::tuple(s.batch, s.head, s.row); };
-  return std::tuple(std::tuple(p.batch, p.query_heads, p.kv_heads, p.query_len, p.key_len,
-                               p.head_dim, p.mask, p.element_type, p.scale),
-                    strides(a.q_strides), strides(a.k_strides), strides(a.v_strides),
-                    strides(a.o_strides));
+  return std::tuple(
+      std::tuple(p.batch, p.query_heads, p.kv_heads, p.query_len, p.key_len, p.head_dim, p.mask,
+                 p.element_type, p.scale),
+      strides(a.q_strides), strides(a.k_strides), strides(a.v_strides), strides(a.o_strides),
+      std::tuple(a.page_table.page_size, a.page_table.pool_pages, a.page_table.columns));
 }
 
 /// A random campaign hardly ever comes back to an old plan, its laws come back to the last few.
@@ -193,11 +260,16 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .is_deterministic = false,    // README.md, finding 6
+     .reads_lengths = true,        // with pages
      .shares_reference = true,     // nothing is known of how its rows decide
      .ignores_hidden_nan = false,  // README.md, finding 2
      // Loads of 16 bytes and TMA; a misaligned stride gives wrong results without a word
      // (cudnn-frontend#1571).
-     .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+     .layout_needs = {.pointer_alignment_bytes = 16,
+                      .stride_alignment_bytes = 16,
+                      .dense_tables = true,
+                      .pages = Pages::also,
+                      .page_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256}},
      .unavailable = [] { return why_no_cudnn(); },
      .precision = [](const Problem& problem, const Plan&) { return fused_precision(problem); },
      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },

@@ -39,6 +39,20 @@ TEST(CudnnSdpa, says_what_it_cannot_run_in_a_sentence) {
   EXPECT_TRUE(kernel().unsupported(empty_rows, {}));
 }
 
+TEST(CudnnSdpa, takes_dense_tables_of_pages_whose_size_is_a_power_of_two) {
+  Case c;
+  c.problem = {.batch = 3, .key_len = 40, .head_dim = 64, .element_type = ElementType::fp16};
+  const auto why = [&](const std::string& paging) {
+    c.layouts.paging = paging_from_string(paging);
+    return why_unsupported(kernel(), c).value_or("");
+  };
+  for (const char* const text : {"paged1", "paged16/columns2/shuffled7/infinity", "paged256"}) {
+    EXPECT_EQ(why(text), "") << text;
+  }
+  EXPECT_NE(why("paged48").find("pages of 48 keys"), std::string::npos) << why("paged48");
+  EXPECT_NE(why("paged16/csr").find("dense form"), std::string::npos) << why("paged16/csr");
+}
+
 TEST(CudnnSdpaDeathTest, a_missing_library_makes_it_unavailable_and_the_reason_names_the_variable) {
   // In a process of its own: the library is opened once.
   EXPECT_EXIT(

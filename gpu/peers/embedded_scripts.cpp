@@ -26,6 +26,7 @@
 
 ATTEST_EMBED(torch_worker, ATTEST_TORCH_WORKER)
 ATTEST_EMBED(triton_flash, ATTEST_TRITON_FLASH)
+ATTEST_EMBED(torch_decode, ATTEST_TORCH_DECODE)
 
 namespace attest {
 
@@ -34,6 +35,9 @@ std::string_view torch_worker_script() {
 }
 std::string_view triton_flash_script() {
   return {attest_triton_flash_begin, attest_triton_flash_end};
+}
+std::string_view torch_decode_script() {
+  return {attest_torch_decode_begin, attest_torch_decode_end};
 }
 
 }  // namespace attest

@@ -4,9 +4,9 @@
 
 namespace attest {
 
-/// Source text of torch_worker.py and triton_flash.py as it was at build time: the binary needs no
-/// file beside it.
+/// Source text of the Python files as it was at build time: the binary needs no file beside it.
 [[nodiscard]] std::string_view torch_worker_script();
 [[nodiscard]] std::string_view triton_flash_script();
+[[nodiscard]] std::string_view torch_decode_script();
 
 }  // namespace attest

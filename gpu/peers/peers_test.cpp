@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -47,7 +48,9 @@ bool is_supported(const std::string& name, const Problem& problem) {
 }
 
 TEST(Peers, say_what_is_missing_in_one_line_or_nothing) {
-  for (const std::string& name : names()) {
+  std::vector<std::string> all = names();
+  all.insert(all.end(), {"flash_attention_3_kvcache", "flashinfer_decode"});
+  for (const std::string& name : all) {
     EXPECT_EQ(kernel(name).unavailable().find('\n'), std::string::npos) << name;
   }
 }
@@ -105,6 +108,50 @@ TEST(Peers, refuse_what_their_backends_do_not_claim) {
   for (const std::string& name : peers_among({"torch_math", "triton_flash", "cublas_standard"})) {
     EXPECT_TRUE(is_supported(name, empty_rows)) << name;
   }
+}
+
+TEST(Peers, flash_attention_3_decodes_few_queries_of_entries_that_have_keys) {
+  const std::string name = "flash_attention_3_kvcache";
+  const auto takes = [&](const std::string& text) {
+    return is_supported(name, problem_from_string(text));
+  };
+  EXPECT_TRUE(takes("b3 h8/2 q1 k500 d128 none bf16"));
+  EXPECT_TRUE(takes("b3 h8/2 q16 k500 d128 causal_bottom_right bf16"));
+  EXPECT_FALSE(takes("b3 h8/2 q17 k500 d128 none bf16"));
+  EXPECT_FALSE(takes("b3 h8/2 q1 k500 d128 none fp16"));
+  EXPECT_FALSE(takes("b1 h8/2 q3 k2 d128 causal_bottom_right bf16"));
+  int taken = 0, refused = 0;
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    Problem p = problem_from_string("b2 h8/2 q3 k9 d128 causal_bottom_right bf16");
+    p.length_seed = seed;
+    bool has_empty_row = false;
+    for (std::int64_t b = 0; b < p.batch; ++b) {
+      for (std::int64_t n = 0; n < p.query_len_of(b); ++n) {
+        has_empty_row = has_empty_row || visible_key_count(p, b, n) == 0;
+      }
+    }
+    EXPECT_EQ(is_supported(name, p), !has_empty_row) << to_string(p);
+    ++(has_empty_row ? refused : taken);
+  }
+  EXPECT_GT(std::min(taken, refused), 0);
+}
+
+TEST(Peers, flashinfer_decodes_one_query_over_pages) {
+  const KernelInfo& info = kernel("flashinfer_decode");
+  const auto takes = [&](const std::string& problem, const std::string& paging) {
+    Case c{.problem = problem_from_string(problem)};
+    if (!paging.empty()) c.layouts.paging = paging_from_string(paging);
+    return !why_unsupported(info, c);
+  };
+  const std::string one = "b3 h8/2 q1 k500 d128 none bf16";
+  EXPECT_TRUE(takes(one, "paged16"));
+  EXPECT_TRUE(takes(one, "paged3/spare4/columns2/shuffled7/infinity"));
+  EXPECT_FALSE(takes(one, ""));
+  EXPECT_FALSE(takes(one, "paged16/csr"));
+  EXPECT_FALSE(takes(one, "paged16/joined")) << "K and V have other strides than the page's";
+  EXPECT_FALSE(takes("b3 h8/2 q2 k500 d128 none bf16", "paged16"));
+  EXPECT_FALSE(takes("b3 h8/2 q1 k500 d64 none bf16", "paged16"));
+  EXPECT_FALSE(takes("b3 h8/2 q1 k500 d128 none bf16 scale-1", "paged16"));
 }
 
 TEST(Peers, triton_runs_its_own_plans_only) {

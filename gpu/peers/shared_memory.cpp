@@ -52,8 +52,17 @@ SharedMemory::Buffer allocation_of(const void* address) {
 void SharedMemory::find_buffers(const ForwardArguments& a) {
   buffers_.clear();
   needed_ = 0;
-  for (const void* address :
-       {a.q, a.k, a.v, static_cast<const void*>(a.o), static_cast<const void*>(a.lse)}) {
+  const std::array<const void*, 9> addresses{a.q,
+                                             a.k,
+                                             a.v,
+                                             a.o,
+                                             a.lse,
+                                             a.query_starts,
+                                             a.key_starts,
+                                             a.page_table.pages,
+                                             a.page_table.lengths};
+  for (const void* address : addresses) {
+    if (address == nullptr) continue;  // an array that the problem does not have
     Buffer buffer = allocation_of(address);
     const bool is_known = std::ranges::any_of(
         buffers_, [&](const Buffer& known) { return known.original == buffer.original; });

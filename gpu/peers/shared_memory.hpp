@@ -24,7 +24,8 @@ class SharedMemory {
     std::size_t at = 0;  ///< its copy's first byte in the shared memory
   };
 
-  /// The allocations that hold Q, K, V, O and LSE. Throws MachineError.
+  /// The allocations that hold Q, K, V, O, LSE and the arrays of lengths and pages. Throws
+  /// MachineError.
   void find_buffers(const ForwardArguments& arguments);
   [[nodiscard]] bool has_room() const { return needed_ <= memory_.size(); }
   /// Makes room: the worker must have given back what it had open.

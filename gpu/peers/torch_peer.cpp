@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -23,7 +24,7 @@ namespace {
 /// Asks Python which modules it could import, without importing them: PyTorch takes seconds.
 constexpr std::string_view which_modules = R"(
 import importlib.util, json
-print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton", "fa3_fwd")}))
+print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton", "fa3_fwd", "flashinfer")}))
 )";
 
 std::string why_no_module(const std::string& name) {
@@ -49,26 +50,66 @@ Json tensor(const SharedMemory& memory, const void* first, const Shape& shape,
           {"strides", std::array<std::int64_t, 4>{strides.batch, strides.head, strides.row, 1}}};
 }
 
+Json integers(const SharedMemory& memory, const std::int32_t* first, std::int64_t rows,
+              std::int64_t columns) {
+  return {{"at", memory.place_of(first)},
+          {"shape", std::array{rows, columns}},
+          {"strides", std::array{columns, std::int64_t{1}}}};
+}
+
+/// Of a tensor that is packed along its rows where the entries have lengths: as one entry.
+Shape packed(const ForwardArguments& a, Shape shape, const std::vector<std::int32_t>& starts) {
+  if (a.problem.length_seed == 0) return shape;
+  return {1, shape[1], starts.back(), shape[3]};
+}
+
+/// Of K or V: pages take the place of entries.
+Shape stored_keys(const ForwardArguments& a, const Shape& shape) {
+  if (a.page_table.page_size == 0) return packed(a, shape, key_starts(a.problem));
+  return {a.page_table.pool_pages, shape[1], a.page_table.page_size, shape[3]};
+}
+
+/// Where the entries have lengths, the first rows of each; where K and V lie in pages, their dense
+/// table.
+void add_arrays(Json& request, const ForwardArguments& a, const SharedMemory& memory) {
+  const std::int64_t batch = a.problem.batch;
+  if (a.query_starts != nullptr) {
+    request["query_starts"] = integers(memory, a.query_starts, 1, batch + 1);
+    request["most_queries"] = a.problem.query_len;
+  }
+  if (a.key_starts != nullptr) {
+    request["key_starts"] = integers(memory, a.key_starts, 1, batch + 1);
+    request["most_keys"] = a.problem.key_len;
+  }
+  if (a.page_table.page_size == 0) return;
+  request["pages"] = integers(memory, a.page_table.pages, batch, a.page_table.columns);
+  request["key_lengths"] = integers(memory, a.page_table.lengths, 1, batch);
+}
+
 Json request_of(const std::string& name, const ForwardArguments& a, const SharedMemory& memory) {
   const Problem& p = a.problem;
+  const std::vector<std::int32_t> starts = query_starts(p);
+  const Shape rows = packed(a, {p.batch, p.query_heads, p.query_len, 1}, starts);
   Json lse{{"at", memory.place_of(a.lse)},
-           {"shape", std::array{p.batch, p.query_heads, p.query_len}},
-           {"strides", std::array{p.query_heads * p.query_len, p.query_len, std::int64_t{1}}}};
-  return {{"do", "run"},
-          {"kernel", name},
-          {"type", format_of(p.element_type).name},
-          {"mask", name_of(p.mask)},
-          {"scale", p.scale},
-          {"plan",
-           {{"query_tile", a.plan.query_tile},
-            {"key_tile", a.plan.key_tile},
-            {"warps", a.plan.warps},
-            {"stages", a.plan.stages}}},
-          {"q", tensor(memory, a.q, query_shape(p), a.q_strides)},
-          {"k", tensor(memory, a.k, key_shape(p), a.k_strides)},
-          {"v", tensor(memory, a.v, value_shape(p), a.v_strides)},
-          {"o", tensor(memory, a.o, output_shape(p), a.o_strides)},
-          {"lse", std::move(lse)}};
+           {"shape", std::array{rows[0], rows[1], rows[2]}},
+           {"strides", std::array{rows[1] * rows[2], rows[2], std::int64_t{1}}}};
+  Json request{{"do", "run"},
+               {"kernel", name},
+               {"type", format_of(p.element_type).name},
+               {"mask", name_of(p.mask)},
+               {"scale", p.scale},
+               {"plan",
+                {{"query_tile", a.plan.query_tile},
+                 {"key_tile", a.plan.key_tile},
+                 {"warps", a.plan.warps},
+                 {"stages", a.plan.stages}}},
+               {"q", tensor(memory, a.q, packed(a, query_shape(p), starts), a.q_strides)},
+               {"k", tensor(memory, a.k, stored_keys(a, key_shape(p)), a.k_strides)},
+               {"v", tensor(memory, a.v, stored_keys(a, value_shape(p)), a.v_strides)},
+               {"o", tensor(memory, a.o, packed(a, output_shape(p), starts), a.o_strides)},
+               {"lse", std::move(lse)}};
+  add_arrays(request, a, memory);
+  return request;
 }
 
 /// The worker of a host thread and the memory shared with it.
@@ -84,6 +125,7 @@ class TorchPeer {
     copied_.reset();
     memory_.copy_in(device.native_stream());
     request["launches"] = 0;
+    request["copied"] = true;
     (void)worker_->ask(request);
     memory_.copy_back(device.native_stream());
   }
@@ -91,7 +133,9 @@ class TorchPeer {
   double time(const std::string& name, const ForwardArguments& a, Device& device,
               LaunchesInRow launches) {
     Json request = prepared(name, a, device);
-    if (auto now = state_of(device); !now || now != copied_) {
+    auto now = state_of(device);
+    request["copied"] = !now || now != copied_;
+    if (request["copied"]) {
       memory_.copy_in(device.native_stream());
       copied_ = std::move(now);
     }
@@ -130,7 +174,7 @@ class TorchPeer {
     memory_.find_buffers(a);
     if (!worker_ || !worker_->is_alive()) {
       memory_.drop();
-      const std::array scripts{torch_worker_script(), triton_flash_script()};
+      const std::array scripts{torch_worker_script(), triton_flash_script(), torch_decode_script()};
       worker_.emplace("PyTorch worker", scripts, PythonWorker::Limits{});
     }
     if (!memory_.has_room()) open_memory();
@@ -172,6 +216,11 @@ std::string why_no_flash_attention_3() {
   if (std::string reason = why_no_torch(); !reason.empty()) return reason;
   if (std::string reason = why_no_module("fa3_fwd"); !reason.empty()) return reason;
   return why_no_gpu().empty() ? why_not_hopper() : "";
+}
+
+std::string why_no_flashinfer() {
+  const std::string reason = why_no_torch();
+  return reason.empty() ? why_no_module("flashinfer") : reason;
 }
 
 void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device) {

@@ -7,19 +7,21 @@
 
 namespace attest {
 
-/// Kernels of PyTorch, Triton and FlashAttention-3, run by torch_worker.py in one process for each
-/// host thread. The names are the worker's. `launch` copies the buffers to memory that both
-/// processes see, has the worker write O and LSE there and copies them back. `timed_launch` copies
-/// the inputs only where they are not there yet, and takes the worker's time of launches in a row:
-/// neither copies nor messages are in it.
+/// Kernels of PyTorch, Triton, FlashAttention-3 and FlashInfer, run by torch_worker.py in one
+/// process for each host thread. The names are the worker's. `launch` copies the buffers to memory
+/// that both processes see, has the worker write O and LSE there and copies them back.
+/// `timed_launch` copies the inputs only where they are not there yet, and takes the worker's time
+/// of launches in a row: neither copies nor messages are in it.
 
 /// One sentence where Python or the module is missing, or an empty string; asked once a process.
 [[nodiscard]] std::string why_no_torch();
 [[nodiscard]] std::string why_no_triton();
 [[nodiscard]] std::string why_no_flash_attention_3();
+[[nodiscard]] std::string why_no_flashinfer();
 
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
 void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device);
+/// In a graph, which the worker captures, nothing of what Python costs is in the time.
 [[nodiscard]] double time_torch_peer(const std::string& name, const ForwardArguments& arguments,
                                      Device& device, LaunchesInRow launches);
 

@@ -65,6 +65,26 @@ std::optional<std::string> why_not_flash(const Problem& p, const Plan& plan) {
   return why_not_cudnn(p, plan);
 }
 
+/// Decoding, and a few drafted tokens. Rows without keys come with lengths of single entries, too.
+std::optional<std::string> why_not_kvcache(const Problem& p, const Plan& plan) {
+  constexpr std::int64_t most_queries = 16;
+  if (p.query_len > most_queries) {
+    return fmt::format("query_len is {}; allowed: at most {}", p.query_len, most_queries);
+  }
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    const std::int64_t queries = p.query_len_of(b), keys = p.key_len_of(b);
+    if (queries > 0 && visible_key_count(p, b, 0) == 0) {
+      return fmt::format("entry {} has {} queries and {} keys; allowed: no row without a key", b,
+                         queries, keys);
+    }
+    if (p.mask == Mask::causal_top_left && queries != keys) {
+      return fmt::format("entry {} has {} queries and {} keys; its causal mask is bottom-right", b,
+                         queries, keys);
+    }
+  }
+  return why_not_flash(p, plan);
+}
+
 std::optional<std::string> why_not_efficient(const Problem& p, const Plan&) {
   if (p.query_heads != p.kv_heads) {
     return fmt::format("{} query heads and {} kv heads; the backend needs as many of both",
@@ -115,33 +135,37 @@ struct Backend {
   std::string source = "KS; PyTorch SDPA";
   std::function<std::string()> unavailable = why_no_torch;
   ComputeCapabilities compute_capabilities{};
+  Features features{};
+  bool drops_vanished_parts = false;
 };
 
 KernelInfo kernel(const Backend& backend) {
   const std::string name = backend.name;
-  return {
-      .name = name,
-      .summary = backend.summary,
-      .source = backend.source,
-      .executor = Executor::gpu,
-      .dataflow = backend.dataflow,
-      .element_types = backend.types,
-      .masks = backend.masks,
-      .is_deterministic = backend.is_deterministic,
-      .is_batch_invariant = backend.is_batch_invariant,
-      .depends_on_alignment = backend.depends_on_alignment,
-      .ignores_hidden_nan = false,
-      .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
-      .unavailable = backend.unavailable,
-      .compute_capabilities = backend.compute_capabilities,
-      .precision = backend.precision,
-      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
-      .unsupported = backend.unsupported,
-      .launch = [name](const ForwardArguments& a,
-                       Device& device) { launch_torch_peer(name, a, device); },
-      .timed_launch = [name](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
-        return time_torch_peer(name, a, device, launches);
-      }};
+  return {.name = name,
+          .summary = backend.summary,
+          .source = backend.source,
+          .executor = Executor::gpu,
+          .dataflow = backend.dataflow,
+          .element_types = backend.types,
+          .masks = backend.masks,
+          .features = backend.features,
+          .is_deterministic = backend.is_deterministic,
+          .is_batch_invariant = backend.is_batch_invariant,
+          .depends_on_alignment = backend.depends_on_alignment,
+          .ignores_hidden_nan = false,
+          .drops_vanished_parts = backend.drops_vanished_parts,
+          .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+          .unavailable = backend.unavailable,
+          .compute_capabilities = backend.compute_capabilities,
+          .precision = backend.precision,
+          .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
+          .unsupported = backend.unsupported,
+          .launch = [name](const ForwardArguments& a,
+                           Device& device) { launch_torch_peer(name, a, device); },
+          .timed_launch =
+              [name](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
+                return time_torch_peer(name, a, device, launches);
+              }};
 }
 
 const std::vector<ElementType> half_types{ElementType::fp16, ElementType::bf16};
@@ -163,6 +187,18 @@ const KernelRegistration flash_attention_3{
             .source = "Q3; wheel fa3_fwd",
             .unavailable = why_no_flash_attention_3,
             .compute_capabilities = hopper_alone})};
+const KernelRegistration kvcache{kernel(
+    {.name = "flash_attention_3_kvcache",
+     .summary = "FlashAttention-3 for decoding, its own splits (fa3_fwd), in a Python worker",
+     .types = {ElementType::bf16},
+     .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+     .unsupported = why_not_kvcache,
+     .is_batch_invariant = false,  // as many splits as fill the GPU
+     .source = "Q3; wheel fa3_fwd",
+     .unavailable = why_no_flash_attention_3,
+     .compute_capabilities = hopper_alone,
+     .features = {.lengths = true},
+     .drops_vanished_parts = true})};  // README.md, finding 9
 const KernelRegistration efficient{
     kernel({.name = "torch_efficient",
             .summary = "PyTorch's memory-efficient backend, of CUTLASS, in a Python worker",

@@ -1,6 +1,7 @@
 """Runs attention of PyTorch and Triton on tensors in GPU memory that another process owns.
 
-Started by gpu/peers/python_worker.cpp with the parent's process id and the path of triton_flash.py. A request is a line of
+Started by gpu/peers/python_worker.cpp with the parent's process id and the paths of triton_flash.py and
+torch_decode.py. A request is a line of
 JSON on stdin, its answer a line on stdout: {} or what was asked for, or {"error": sentence}, with "fatal" where this process
 ends because the GPU's context is lost. It ends with its parent.
 
@@ -8,6 +9,10 @@ ends because the GPU's context is lost. It ends with its parent.
 {"do": "run", "kernel": name, "type": "fp16", "mask": name, "scale": x, "plan": {...}, "q": tensor, ..., "launches": n}
     tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. Writes o and lse; with launches
     {"ms": mean of so many launches in a row by CUDA events, "ran": names of the GPU kernels of one, profiled once a problem}.
+    "graph": true times the replay of a CUDA graph of all launches, captured once a problem.
+    "copied": true where the memory may hold other values than before.
+    "query_starts", "key_starts": where entries that are packed begin, int32, with "most_queries" and "most_keys" of one.
+    "pages": the dense page table, int32; k and v are pools then; "key_lengths": keys of every entry.
 """
 
 import ctypes
@@ -70,6 +75,14 @@ class Problem:
         self.q, self.k, self.v, self.o = (memory.tensor(request[name], DTYPES[request["type"]]) for name in "qkvo")
         self.lse = memory.tensor(request["lse"], torch.float32)
         self.is_causal = self.mask != "none"
+        self.query_starts, self.key_starts, self.key_lengths = (self.integers(request, memory, name)
+                                                                for name in ("query_starts", "key_starts", "key_lengths"))
+        self.most_queries, self.most_keys = request.get("most_queries"), request.get("most_keys")
+        self.pages = memory.tensor(request["pages"], torch.int32) if "pages" in request else None
+
+    @staticmethod
+    def integers(request, memory, name):
+        return memory.tensor(request[name], torch.int32)[0] if name in request else None
 
     def hidden(self):
         """True where a key is hidden from a query; None for no mask."""
@@ -145,24 +158,30 @@ def math(p):
 
 
 def triton(p):
-    kernel = triton_flash()
+    kernel = script("triton_flash", 2)
     return (lambda: kernel.forward(p.q, p.k, p.v, p.o, p.lse, p.scale, p.mask, p.plan)), None
 
 
+def decoding(name):
+    return lambda p: getattr(script("torch_decode", 3), name)(p)
+
+
 @functools.cache
-def triton_flash():
+def script(name, argument):
     """The module of that name: read from a file without a suffix, and only where it is asked for."""
-    loader = importlib.machinery.SourceFileLoader("triton_flash", sys.argv[2])
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("triton_flash", loader))
+    loader = importlib.machinery.SourceFileLoader(name, sys.argv[argument])
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
 
 
 KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton,
-           "flash_attention_3": flash_attention_3}
+           "flash_attention_3": flash_attention_3,
+           **{name: decoding(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode")}}
 # What the name of a GPU kernel of each contains; of math's, that of no other.
 NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward",
-         "flash_attention_3": "FlashAttnFwdSm90"}
+         "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
+         "flashinfer_decode": "KVCacheKernel"}
 
 
 def gpu_kernels_of(run):
@@ -185,17 +204,40 @@ def require_right_kernels(name, ran):
         raise RuntimeError(f"PyTorch ran another backend: {', '.join(ran)}")
 
 
+def captured(name, run, launches):
+    """(replay, what it makes): a CUDA graph of so many run() in a row."""
+    beside = torch.cuda.Stream()
+    with torch.cuda.stream(beside):  # what only the first launch does
+        run()
+    beside.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            for _ in range(launches):
+                made = run()
+    except Exception as error:
+        raise RuntimeError(f"{name} cannot be captured in a CUDA graph: {sentence(error)}") from error
+    return graph.replay, made
+
+
 class Worker:
+    HOW = ("launches", "graph", "copied")  # parts of a request that say nothing of what is computed
+
     def __init__(self):
         self.memory = Memory()
         self.ran = {}       # names of GPU kernels by request
+        self.forget()
+
+    def forget(self):
         self.ready = {}     # (problem, run, results) by request, of one problem: rivals take turns on it
+        self.graphs = {}    # (replay, what it makes) by request and launches
         self.ready_on = None
 
     def made_ready(self, request, key):
-        place = {name: value for name, value in request.items() if name not in ("kernel", "plan", "launches")}
-        if place != self.ready_on:
-            self.ready, self.ready_on = {}, place  # the old ones first: they may hold a mask of the size of the scores
+        place = {name: value for name, value in request.items() if name not in ("kernel", "plan", *self.HOW)}
+        if place != self.ready_on or request.get("copied"):
+            self.forget()  # the old ones first: they may hold a mask of the size of the scores
+            self.ready_on = place
         if key not in self.ready:
             problem = Problem(request, self.memory)
             self.ready[key] = (problem, *KERNELS[problem.kernel](problem))
@@ -210,7 +252,7 @@ class Worker:
         torch.cuda.synchronize()
 
     def run(self, request):
-        key = json.dumps({name: value for name, value in request.items() if name != "launches"})
+        key = json.dumps({name: value for name, value in request.items() if name not in self.HOW})
         problem, run, results = self.made_ready(request, key)
         launches = request["launches"]
         if launches == 0:
@@ -219,10 +261,17 @@ class Worker:
         if key not in self.ran:
             self.ran[key] = gpu_kernels_of(run)
         require_right_kernels(problem.kernel, self.ran[key])
+        if request.get("graph"):
+            if (key, launches) not in self.graphs:
+                self.graphs[key, launches] = captured(problem.kernel, run, launches)
+            replay, made = self.graphs[key, launches]
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        for _ in range(launches):
-            made = run()
+        if request.get("graph"):
+            replay()
+        else:
+            for _ in range(launches):
+                made = run()
         stop.record()
         stop.synchronize()
         self.write(problem, results, made)
@@ -232,7 +281,7 @@ class Worker:
         if request["do"] == "open":
             self.memory.open(request["handle"], request["bytes"])
         elif request["do"] == "close":
-            self.ready, self.ready_on = {}, None  # their tensors lie in it
+            self.forget()  # their tensors lie in it
             self.memory.close()
         else:
             return self.run(request)
@@ -246,7 +295,7 @@ def sentence(error):
 
 def versions():
     found = [f"PyTorch {torch.__version__}"]
-    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd")):
+    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd"), ("FlashInfer", "flashinfer-python")):
         try:
             found.append(f"{name} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:

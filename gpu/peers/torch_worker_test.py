@@ -19,9 +19,9 @@ def worker_module():
     return module
 
 
-def request(kernel, launches=3, scale=1.0):
+def request(kernel, launches=3, scale=1.0, **more):
     return {"do": "run", "kernel": kernel, "type": "fp16", "mask": "none", "scale": scale, "plan": {}, "launches": launches,
-            "lse": TENSORS["q"], **TENSORS}
+            "lse": TENSORS["q"], **TENSORS, **more}
 
 
 class Requests(unittest.TestCase):
@@ -80,6 +80,60 @@ class Requests(unittest.TestCase):
         self.module.gpu_kernels_of = mock.Mock(return_value=["fmha_cutlass"])
         with self.assertRaisesRegex(RuntimeError, "PyTorch ran another backend: fmha_cutlass"):
             self.worker.answer(request("torch_flash"))
+
+
+    def test_what_was_made_ready_from_other_values_is_made_again(self):
+        for copied in (True, False, True):
+            self.worker.answer(request("torch_flash", copied=copied))
+        self.assertEqual(len(self.made), 2)
+
+    def test_a_graph_is_captured_once_a_problem_and_its_replays_are_timed(self):
+        graph = self.module.torch.cuda.CUDAGraph.return_value
+        for turn in range(2):
+            self.launched.clear()
+            graph.replay.reset_mock()
+            self.assertEqual(self.worker.answer(request("torch_flash", 5, graph=True))["ms"], 6.0 / 5)
+            self.assertEqual(graph.replay.call_count, 1)  # all five
+            self.assertEqual(len(self.launched), 1 + 5 if turn == 0 else 0)  # one before the capture
+        self.assertEqual(self.module.torch.cuda.graph.call_count, 1)
+        self.worker.answer(request("torch_flash", graph=False))
+        self.assertEqual(graph.replay.call_count, 1)
+        self.worker.answer(request("torch_flash", 3, graph=True))
+        self.worker.answer(request("torch_flash", scale=0.5, graph=True))
+        self.assertEqual(self.module.torch.cuda.graph.call_count, 3)
+
+    def test_outputs_of_a_graph_are_those_that_its_replays_write(self):
+        written, numbers = [], iter(range(9))
+        self.worker.write = lambda problem, results, made: written.append(made)
+        self.module.KERNELS["torch_flash"] = lambda problem: (lambda: next(numbers), lambda made: (mock.Mock(), mock.Mock()))
+        for _ in range(2):
+            self.worker.answer(request("torch_flash", graph=True))
+        self.assertEqual(written, [1, 1])  # 0 was made before the capture
+
+    def test_a_launch_that_cannot_be_captured_says_so(self):
+        self.module.torch.cuda.graph.return_value.__exit__.return_value = False
+        count = iter(range(9))
+
+        def run():
+            if next(count) == 1:
+                raise ValueError("a host copy")
+        self.module.KERNELS["torch_flash"] = lambda problem: (run, None)
+        with self.assertRaisesRegex(RuntimeError, "torch_flash cannot be captured in a CUDA graph: ValueError: a host copy"):
+            self.worker.answer(request("torch_flash", graph=True))
+
+    def test_arrays_of_lengths_and_pages_reach_the_kernel(self):
+        seen = []
+        self.module.KERNELS["torch_flash"] = lambda problem: (seen.append(problem) or (lambda: None, None))
+        self.worker.answer(request("torch_flash"))
+        array = {"at": 64, "shape": [1, 3], "strides": [3, 1]}
+        self.worker.answer(request("torch_flash", query_starts=array, key_starts=array, most_queries=2, most_keys=7))
+        self.worker.answer(request("torch_flash", pages=array, key_lengths=array))
+        plain, packed, paged = seen
+        self.assertEqual([plain.query_starts, plain.key_starts, plain.pages, plain.key_lengths], [None] * 4)
+        self.assertEqual((packed.most_queries, packed.most_keys), (2, 7))
+        self.assertIsNotNone(packed.query_starts)
+        self.assertIsNotNone(paged.pages)
+        self.assertIsNotNone(paged.key_lengths)
 
 
 class Versions(unittest.TestCase):

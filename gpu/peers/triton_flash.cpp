@@ -78,9 +78,10 @@ const KernelRegistration registration{
      .unsupported = unsupported,
      .launch = [](const ForwardArguments& a,
                   Device& device) { launch_torch_peer(name, a, device); },
-     .timed_launch = [](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
-       return time_torch_peer(name, a, device, launches);
-     }}};
+     .timed_launch =
+         [](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
+           return time_torch_peer(name, a, device, launches);
+         }}};
 
 }  // namespace
 }  // namespace attest

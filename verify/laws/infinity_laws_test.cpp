@@ -74,11 +74,12 @@ void for_outputs(const ForwardArguments& a, const Change& change) {
 }
 
 /// Cases of `seeds` seeds in which the law fails; without the sabotage it fails in none.
-std::uint64_t times_caught(const std::string& law, Case c, const Sabotage& sabotage) {
+std::uint64_t times_caught(const std::string& law, Case c, const Sabotage& sabotage,
+                           const std::function<void(KernelInfo&)>& change = {}) {
   std::uint64_t caught = 0;
   for (c.inputs.seed = 0; c.inputs.seed < seeds; ++c.inputs.seed) {
     EXPECT_EQ(verdict_of(law, c, [](const ForwardArguments&) {}), Verdict::passed) << c.inputs.seed;
-    caught += verdict_of(law, c, sabotage) == Verdict::failed ? 1 : 0;
+    caught += verdict_of(law, c, sabotage, change) == Verdict::failed ? 1 : 0;
   }
   return caught;
 }
@@ -196,6 +197,28 @@ TEST(InfinityLaws, ANaNUnderAWeightOfZeroThatIsLeftOutIsCaughtInOneCaseOfTen) {
   };
   EXPECT_GE(times_caught("nan_stays_in_its_rows", c, leaves_out), seeds / 10);
   EXPECT_GE(times_caught("infinite_values_stay_infinite", c, leaves_out), seeds / 10);
+  const auto claim = [](KernelInfo& kernel) { kernel.drops_vanished_parts = true; };
+  EXPECT_EQ(times_caught("infinite_values_stay_infinite", c, leaves_out, claim), 0U);
+  const Sabotage gives_another_number = [&](const ForwardArguments& a) {
+    leaves_out(a);
+    for_outputs(a, [](float& o) { o += 1.0F; });
+  };
+  EXPECT_GE(times_caught("infinite_values_stay_infinite", c, gives_another_number, claim), 1U);
+}
+
+// The first two weights are near e^-57 and e^-60: too small to be seen in O, and not 0.
+TEST(InfinityLaws, AnInfiniteValueThatIsLeftOutUnderAWeightAbove0IsCaughtWhateverIsClaimed) {
+  Case c = plain_case();
+  c.problem.mask = Mask::none;
+  c.problem.key_len = 40;
+  c.inputs = {.family = "ascending_maxima", .magnitude = 60};
+  const Sabotage leaves_out = [](const ForwardArguments& a) {
+    const auto places = elements(a, a.v, a.v_strides, is_infinite, 2);
+    if (!places.empty()) launch_with(places, 0.0F, a);
+  };
+  EXPECT_GE(times_caught("infinite_values_stay_infinite", c, leaves_out,
+                         [](KernelInfo& kernel) { kernel.drops_vanished_parts = true; }),
+            seeds / 10);
 }
 
 }  // namespace
