@@ -43,7 +43,7 @@ struct DecodePartials {
 
 /// Size of the workspace that they take.
 inline std::size_t decode_partial_bytes(const Problem& problem, int most_chunks) {
-  return static_cast<std::size_t>(most_chunks * problem.rows() * (problem.head_dim + 2)) *
+  return static_cast<std::size_t>(most_chunks * problem.rows() * (problem.output_dim() + 2)) *
          sizeof(float);
 }
 
