@@ -76,7 +76,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 19> places{{{"operation", nowhere},
+constexpr std::array<Place, 20> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -85,6 +85,7 @@ constexpr std::array<Place, 19> places{{{"operation", nowhere},
                                         {"key_len", number<&P::key_len>},
                                         {"head_dim", number<&P::head_dim>},
                                         {"value_dim", number<&P::value_dim>},
+                                        {"values", number<&P::values_in_keys>},
                                         {"mask", bit<&P::mask>},
                                         {"window_left", number<&P::window_left>},
                                         {"window_right", number<&P::window_right>},

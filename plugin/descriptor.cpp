@@ -154,15 +154,16 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
     reject(where, "features", fmt::format("{:#x}", bits),
            fmt::format("ATTEST_NO_QUERIES or 0 for operation '{}'", operation.name));
   }
-  constexpr std::uint32_t all =
-      ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM | ATTEST_NO_QUERIES;
+  constexpr std::uint32_t all = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
+                                ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS;
   if ((bits & ~all) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
            "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
-           "ATTEST_NO_QUERIES");
+           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS");
   }
   return {.no_queries = (bits & ATTEST_NO_QUERIES) != 0,
           .value_dim = (bits & ATTEST_VALUE_DIM) != 0,
+          .values_in_keys = (bits & ATTEST_VALUES_IN_KEYS) != 0,
           .softcap = (bits & ATTEST_SOFTCAP) != 0,
           .lengths = (bits & ATTEST_LENGTHS) != 0,
           .padding = (bits & ATTEST_PADDING) != 0};

@@ -51,13 +51,13 @@ void ask_a_little(const KernelInfo& kernel) {
     for (const Mask mask : kernel.masks) {
       for (const std::int64_t key_len : {0, 1, 65}) {
         const std::int64_t head_dim = kernel.head_dims.empty() ? 64 : kernel.head_dims.front();
-        const Problem problem = with_length_multiples(kernel, {.operation = kernel.operation,
-                                                               .query_len = 33,
-                                                               .key_len = key_len,
-                                                               .head_dim = head_dim,
-                                                               .mask = mask,
-                                                               .element_type = type,
-                                                               .scale = default_scale(head_dim)});
+        const Problem problem = with_needs_of(kernel, {.operation = kernel.operation,
+                                                       .query_len = 33,
+                                                       .key_len = key_len,
+                                                       .head_dim = head_dim,
+                                                       .mask = mask,
+                                                       .element_type = type,
+                                                       .scale = default_scale(head_dim)});
         for (const Plan& plan : kernel.plans(problem)) {
           if (why_unsupported(kernel, problem, plan)) continue;
           (void)kernel.workspace_bytes(problem, plan);

@@ -80,6 +80,7 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
     return "it takes page tables in the dense form alone";
   }
   if (!paging.joins_kv) return std::nullopt;
+  if (problem.values == Values::in_keys) return "K and V of a page are one tensor";
   if (problem.output_dim() != problem.head_dim) {
     return "K and V of a page cannot be neighbours: they differ in columns";
   }
@@ -121,7 +122,9 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
     paging.page_size = needs.page_sizes.front();
   }
   if (paging.is_used() && needs.dense_tables) paging.table = TableForm::dense;
-  if (problem.output_dim() != problem.head_dim || needs.contiguous_only) paging.joins_kv = false;
+  const bool is_joinable =
+      problem.output_dim() == problem.head_dim && problem.values == Values::own;
+  if (!is_joinable || needs.contiguous_only) paging.joins_kv = false;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;
     layouts[index] = fitted_layout(needs, stored_shape(tensor, problem, layouts.paging),

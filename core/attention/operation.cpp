@@ -36,9 +36,15 @@ const TensorSpec& Operation::operator[](OutputIndex index) const {
   return outputs()[index.number];
 }
 
+InputIndex holder_of(const Problem& problem, InputIndex index) {
+  const TensorSpec& tensor = (*problem.operation)[index];
+  return tensor.part_of == nullptr ? index : tensor.part_of(problem).value_or(index);
+}
+
 double tensor_bytes(const Problem& problem) {
   double bytes = 0;
   for (const TensorSpec& tensor : problem.operation->tensors) {
+    if (tensor.part_of != nullptr && tensor.part_of(problem)) continue;
     const Shape shape = tensor.shape(problem);
     bytes += static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]) *
              static_cast<double>(format_of(tensor.format(problem)).size_bytes);

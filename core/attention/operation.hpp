@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct TensorSpec {
   ElementType (*format)(const Problem&) = nullptr;  ///< of its elements in memory
   bool is_strided = true;  ///< false: contiguous in every case, and no layout speaks of it
   float absent = 0;        ///< an output: what a row reads as that does not exist
+  /// The input whose first columns it is, in memory too, if the problem says so. nullptr: it is a
+  /// tensor of its own.
+  std::optional<InputIndex> (*part_of)(const Problem&) = nullptr;
 };
 
 /// What kernels compute. Each operation is a file of core/operations, which lists its tensors, and
@@ -35,8 +39,8 @@ struct Operation {
   std::string_view name;
   std::string_view summary;                  ///< one line
   std::span<const TensorSpec> tensors = {};  ///< inputs, then outputs
-  /// Fills inputs that are outputs of another operation from the others, whose tensors a family
-  /// made. May be null: there are none.
+  /// Fills inputs that follow from the others, whose tensors a family made: outputs of another
+  /// operation, say. May be null: there are none.
   void (*complete)(const Problem&, Inputs&) = nullptr;
   double (*flops)(const Problem&) = nullptr;  ///< of the products
   double (*bytes)(const Problem&) = nullptr;  ///< each tensor once
@@ -55,6 +59,10 @@ void for_each_tensor(const Operation& operation, const Visit& visit) {
   number = 0;
   for (const TensorSpec& tensor : operation.outputs()) visit(tensor, OutputIndex{number++});
 }
+
+/// The input in whose memory an input lies: another one's, of which it is a part, or its own. The
+/// other one comes before it.
+[[nodiscard]] InputIndex holder_of(const Problem& problem, InputIndex index);
 
 /// Bytes of all tensors of the problem's operation, each counted once.
 [[nodiscard]] double tensor_bytes(const Problem& problem);

@@ -143,6 +143,9 @@ void validate(const Paging& paging, const Problem& problem) {
   if (!paging.is_used() && paging != Paging{}) {
     throw InvalidInput("paging has no page_size; allowed: 1 and more, or no paging at all");
   }
+  if (paging.joins_kv && problem.values == Values::in_keys) {
+    throw InvalidInput("paging joins K and V, and V is a part of K; allowed: V of its own");
+  }
   if (paging.joins_kv && problem.output_dim() != problem.head_dim) {
     throw InvalidInput(
         fmt::format("paging joins K of {} and V of {} columns; allowed: as many in both",

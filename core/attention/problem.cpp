@@ -229,6 +229,13 @@ void validate(const Problem& problem) {
     throw InvalidInput(fmt::format("problem field '{}' is {}, but {} has no such field", field.name,
                                    text_of(field, problem), problem.operation->name));
   }
+  if (problem.values == Values::in_keys &&
+      (problem.operation != &forward_operation || problem.output_dim() > problem.head_dim)) {
+    throw InvalidInput(fmt::format(
+        "problem field 'values' is in_keys in {} with {} columns of K and {} of V; allowed: in "
+        "forward, with no more columns of V than of K",
+        problem.operation->name, problem.head_dim, problem.output_dim()));
+  }
   if (problem.query_heads % problem.kv_heads != 0) {
     throw InvalidInput(fmt::format("problem field 'kv_heads' is {}; it must divide query_heads, {}",
                                    problem.kv_heads, problem.query_heads));

@@ -12,6 +12,12 @@
 
 namespace attest {
 
+/// Where V comes from.
+enum class Values : int {
+  own,     ///< a tensor of its own
+  in_keys  ///< the first columns of K: multi-head latent attention, whose cache is one vector a key
+};
+
 struct Operation;                          // core/attention/operation.hpp
 extern const Operation forward_operation;  // core/operations/forward.hpp
 
@@ -21,8 +27,9 @@ extern const Operation forward_operation;  // core/operations/forward.hpp
 /// output_dim()], LSE [batch, query_heads, query_len] in fp32, natural log. A row that sees no key
 /// has O = 0 and LSE = -infinity.
 ///
-/// With a softcap c the scores are c tanh(scale q.k / c). With a length_seed the entries of the
-/// batch have lengths of their own: query_len and key_len are the largest, rows past an entry's
+/// With values in keys V is K's first output_dim() columns, in memory too: it is no tensor of its
+/// own. With a softcap c the scores are c tanh(scale q.k / c). With a length_seed the entries of
+/// the batch have lengths of their own: query_len and key_len are the largest, rows past an entry's
 /// length do not exist, and in memory the entries lie packed one after the other (Arguments). With
 /// a padding_seed some keys of every entry are hidden from all of its queries. Seeds stand for the
 /// lengths and the padding themselves so that a Problem stays a small value; both are pure
@@ -36,6 +43,7 @@ struct Problem {
   std::int64_t key_len = 1;    ///< 0 is allowed: every row is then empty
   std::int64_t head_dim = 64;
   std::int64_t value_dim = 0;  ///< columns of V and O; 0: head_dim
+  Values values = Values::own;
   Mask mask = Mask::none;
   Window window = {};  ///< of window masks, else unset
   ElementType element_type = ElementType::fp32;

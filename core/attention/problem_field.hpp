@@ -15,8 +15,9 @@ namespace attest {
 /// What a kernel offers beyond dense problems with at least one query. Windows are masks. Which
 /// field of a Problem asks for which of them, its row of problem_fields() says.
 struct Features {
-  bool no_queries = false;  ///< query_len 0
-  bool value_dim = false;   ///< V and O narrower or wider than Q and K
+  bool no_queries = false;      ///< query_len 0
+  bool value_dim = false;       ///< V and O narrower or wider than Q and K
+  bool values_in_keys = false;  ///< V is the first columns of K
   bool softcap = false;
   bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
   bool padding = false;  ///< hidden keys
@@ -28,9 +29,10 @@ enum class FieldKind : std::size_t { size, seed, real, choice };
 using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_view>;
 
 /// Where a Problem keeps the field.
-using FieldMember = std::variant<std::int64_t Problem::*, std::int64_t Window::*,
-                                 std::uint64_t Problem::*, float Problem::*, Mask Problem::*,
-                                 ElementType Problem::*, const Operation * Problem::*>;
+using FieldMember =
+    std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
+                 float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
+                 const Operation * Problem::*>;
 
 /// How a field enters the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

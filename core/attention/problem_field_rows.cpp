@@ -41,7 +41,9 @@ std::vector<std::string_view> names_of_element_types() {
   return names;
 }
 
-using FieldRows = std::array<ProblemField, 19>;
+constexpr std::array<std::string_view, 2> names_of_values{"own", "in_keys"};
+
+using FieldRows = std::array<ProblemField, 20>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -127,6 +129,16 @@ FieldRows make_rows() {
                         .flag = &Features::value_dim,
                         .refusal = "has no value_dim apart from head_dim",
                         .is_used = [](const Problem& p) { return p.output_dim() != p.head_dim; }}},
+      {.name = "values",
+       .summary = "where V comes from: a tensor of its own, or the first columns of K",
+       .member = &Problem::values,
+       .choices = names_of_values,
+       .prefix = "values_",
+       .example = "values_in_keys",
+       .in_tuning_key = InTuningKey::no,  // head_dim and value_dim say enough
+       .feature = FieldFeature{.name = "values_in_keys",
+                               .flag = &Features::values_in_keys,
+                               .refusal = "does not read V from the first columns of K"}},
       {.name = "mask",
        .summary = "which keys a query sees",
        .member = &Problem::mask,

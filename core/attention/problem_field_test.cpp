@@ -19,11 +19,11 @@ TEST(ProblemFields, AreTheMembersOfProblemAndTheSidesOfItsWindow) {
   const Problem problem;
   // A new member does not compile here: it wants a row of problem_fields() and a name in this list.
   [[maybe_unused]] const auto& [operation, batch, query_heads, kv_heads, query_len, key_len,
-                                head_dim, value_dim, mask, window, element_type, scale, softcap,
-                                length_seed, padding_seed, shared_keys, parts, partial_type] =
-      problem;
+                                head_dim, value_dim, values, mask, window, element_type, scale,
+                                softcap, length_seed, padding_seed, shared_keys, parts,
+                                partial_type] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
-  constexpr std::size_t members = 18, sides = 2;
+  constexpr std::size_t members = 19, sides = 2;
   EXPECT_EQ(problem_fields().size(), members - 1 + sides);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;

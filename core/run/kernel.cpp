@@ -78,12 +78,18 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
 }
 
-Problem with_length_multiples(const KernelInfo& kernel, Problem problem) {
+Problem with_needs_of(const KernelInfo& kernel, Problem problem) {
   const auto up = [](std::int64_t length, std::int64_t multiple) {
     return (length + multiple - 1) / multiple * multiple;
   };
   problem.query_len = up(problem.query_len, kernel.query_len_multiple);
   problem.key_len = up(problem.key_len, kernel.key_len_multiple);
+  if (kernel.values_in_keys_dim > 0) {
+    problem.values = Values::in_keys;
+    problem.value_dim = kernel.values_in_keys_dim;
+  } else if (problem.values == Values::in_keys && problem.output_dim() > problem.head_dim) {
+    problem.value_dim = 0;
+  }
   return problem;
 }
 

@@ -109,6 +109,9 @@ struct KernelInfo {
   /// Lengths, those of single entries too, are multiples of these; generators round them up.
   std::int64_t query_len_multiple = 1;
   std::int64_t key_len_multiple = 1;
+  /// V must be so many first columns of K (Values::in_keys); generators see to it. 0: it takes V of
+  /// its own.
+  std::int64_t values_in_keys_dim = 0;
   /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
   /// missing, say. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
@@ -153,9 +156,9 @@ struct KernelInfo {
 /// The same, and the case's layouts against the kernel's needs.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c);
 
-/// The problem with its lengths rounded up to multiples that the kernel takes. Lengths of single
-/// entries follow from those and from their seed, and may still be others.
-[[nodiscard]] Problem with_length_multiples(const KernelInfo& kernel, Problem problem);
+/// The problem with its lengths rounded up to multiples that the kernel takes, and V where it takes
+/// it. Lengths of single entries follow from those and from their seed, and may still be others.
+[[nodiscard]] Problem with_needs_of(const KernelInfo& kernel, Problem problem);
 
 /// A kernel that calls a library of others says at each launch who computed, for the records of
 /// what is timed: `cuDNN 9.19.0`, `PyTorch 2.11.0 ran flash_fwd_kernel`. Kept for the calling

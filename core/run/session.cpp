@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 #include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
@@ -73,6 +74,21 @@ Tensor<float> side_by_side(const Tensor<float>& k, const Tensor<float>& v, const
     }
   }
   return both;
+}
+
+/// A law that changes one of the two would not be obeyed by any kernel.
+void require_part(const Tensor<float>& holder, const Tensor<float>& part) {
+  const Shape& shape = part.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const auto row = part.row(b, h, n);
+        if (std::memcmp(row.data(), holder.row(b, h, n).data(), row.size_bytes()) != 0) {
+          throw std::logic_error("an input that lies in another one's columns differs from them");
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -160,6 +176,11 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
   try {
     for (std::size_t i = 0; i < problem_.operation->inputs().size(); ++i) {
       const InputIndex index{i};
+      if (const InputIndex holder = holder_of(problem_, index); holder != index) {
+        require_part(inputs[holder], inputs[index]);
+        arguments_[index] = arguments_[holder];
+        continue;
+      }
       if (paging_.joins_kv && index == forward::k) add_joined(inputs, c.layouts[index]);
       if (paging_.joins_kv && (index == forward::k || index == forward::v)) continue;
       add_input((*problem_.operation)[index], index, c.layouts[index], inputs[index]);

@@ -220,8 +220,12 @@ KernelInfo kernel() {
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {
-      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
+  info.features = {.no_queries = true,
+                   .value_dim = true,
+                   .values_in_keys = true,
+                   .softcap = true,
+                   .lengths = true,
+                   .padding = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

@@ -17,17 +17,17 @@
 namespace attest {
 namespace {
 
-using Values = std::span<const FormulaValue>;
+using FormulaValues = std::span<const FormulaValue>;
 
-Problem problem_of(Values a, std::size_t i) {
+Problem problem_of(FormulaValues a, std::size_t i) {
   return problem_from_string(text_of(a, i));
 }
 
-const GpuModel& gpu_of(Values a) {
+const GpuModel& gpu_of(FormulaValues a) {
   return gpu_model_from_name(text_of(a, 0));
 }
 
-Dataflow dataflow_of(Values a) {
+Dataflow dataflow_of(FormulaValues a) {
   const std::string& name = text_of(a, 0);
   if (name == "standard") return Dataflow::standard;
   if (name == "keys_outside") return Dataflow::keys_outside;
@@ -36,11 +36,11 @@ Dataflow dataflow_of(Values a) {
       fmt::format("dataflow '{}' is none of standard, keys_outside, queries_outside", name));
 }
 
-Tiling tiling_of(Values a, std::size_t i) {
+Tiling tiling_of(FormulaValues a, std::size_t i) {
   return {.query_tile = integer_of(a, i), .key_tile = integer_of(a, i + 1)};
 }
 
-Traffic without_cache(Values a) {
+Traffic without_cache(FormulaValues a) {
   Tiling tiling = tiling_of(a, 2);
   if (a.size() > 4) tiling.passes = integer_of(a, 4);
   return traffic_without_cache(dataflow_of(a), problem_of(a, 1), tiling);
@@ -51,7 +51,7 @@ double without_lse(const Traffic& traffic) {
   return traffic.total() - traffic.lse;
 }
 
-L2Counts simulated_anew(Values a) {
+L2Counts simulated_anew(FormulaValues a) {
   const std::string& order = text_of(a, 4);
   if (order != "q_fastest" && order != "q_slowest") {
     throw InvalidInput(fmt::format("order '{}' is none of q_fastest, q_slowest", order));
@@ -66,7 +66,7 @@ L2Counts simulated_anew(Values a) {
 }
 
 /// Several claims ask about one launch, and a simulation takes up to a second.
-L2Counts simulated(Values a) {
+L2Counts simulated(FormulaValues a) {
   static std::map<std::vector<FormulaValue>, L2Counts> known;
   const std::vector<FormulaValue> key(a.begin(), a.end());
   const auto found = known.find(key);
@@ -92,12 +92,12 @@ double gpu_number(const GpuModel& gpu, std::string_view name) {
   throw InvalidInput(fmt::format("'{}' is no number of the device table", name));
 }
 
-Occupancy block_occupancy(Values a) {
+Occupancy block_occupancy(FormulaValues a) {
   return occupancy_of(gpu_of(a), {.threads = integer_of(a, 1), .shared_bytes = integer_of(a, 2)},
                       1 << 20);
 }
 
-std::int64_t block_bytes(Values a) {
+std::int64_t block_bytes(FormulaValues a) {
   const Problem problem = problem_of(a, 0);
   return shared_bytes(
       {.head_dim = problem.head_dim,
@@ -113,34 +113,37 @@ std::int64_t block_bytes(Values a) {
 
 void add_models(FormulaScope& scope) {
   const auto add = [&scope](const char* name, std::size_t count, auto compute) {
-    scope.functions[name] = [count, compute](Values a) {
+    scope.functions[name] = [count, compute](FormulaValues a) {
       require_arguments(a, count, count);
       return static_cast<double>(compute(a));
     };
   };
-  add("flops", 1, [](Values a) { return full_flops(problem_of(a, 0)); });
-  add("visible_flops", 1, [](Values a) { return forward_flops(problem_of(a, 0)); });
-  add("tiled_flops", 3, [](Values a) { return tiled_flops(problem_of(a, 0), tiling_of(a, 1)); });
-  add("exponentials", 1, [](Values a) { return exponentials(problem_of(a, 0)); });
+  add("flops", 1, [](FormulaValues a) { return full_flops(problem_of(a, 0)); });
+  add("visible_flops", 1, [](FormulaValues a) { return forward_flops(problem_of(a, 0)); });
+  add("tiled_flops", 3,
+      [](FormulaValues a) { return tiled_flops(problem_of(a, 0), tiling_of(a, 1)); });
+  add("exponentials", 1, [](FormulaValues a) { return exponentials(problem_of(a, 0)); });
   add("tile_pairs", 3,
-      [](Values a) { return visited_tile_pairs(problem_of(a, 0), tiling_of(a, 1)); });
-  add("matrix_bytes", 1, [](Values a) { return footprint_of(problem_of(a, 0)).matrix; });
-  add("tensor_bytes", 1, [](Values a) { return footprint_of(problem_of(a, 0)).tensors; });
-  scope.functions["moved"] = [](Values a) {
+      [](FormulaValues a) { return visited_tile_pairs(problem_of(a, 0), tiling_of(a, 1)); });
+  add("matrix_bytes", 1, [](FormulaValues a) { return footprint_of(problem_of(a, 0)).matrix; });
+  add("tensor_bytes", 1, [](FormulaValues a) { return footprint_of(problem_of(a, 0)).tensors; });
+  scope.functions["moved"] = [](FormulaValues a) {
     require_arguments(a, 4, 5);
     return without_lse(without_cache(a));
   };
-  add("moved_statistics", 4, [](Values a) { return without_cache(a).statistics; });
-  add("read", 4, [](Values a) { return without_cache(a).read(); });
-  add("compulsory", 1, [](Values a) { return without_lse(compulsory_traffic(problem_of(a, 0))); });
-  add("compulsory_read", 1, [](Values a) { return compulsory_traffic(problem_of(a, 0)).read(); });
-  add("l2_read", 6, [](Values a) { return simulated(a).dram_read; });
-  add("l2_hits", 6, [](Values a) { return simulated(a).read_hit_rate(); });
-  add("gpu", 2, [](Values a) { return gpu_number(gpu_of(a), text_of(a, 1)); });
-  add("ridge", 2, [](Values a) { return ridge(gpu_of(a), problem_of(a, 1).element_type); });
-  add("blocks", 3, [](Values a) { return block_occupancy(a).blocks; });
-  add("occupancy", 3, [](Values a) { return block_occupancy(a).share; });
-  add("block_bytes", 7, [](Values a) { return block_bytes(a); });
+  add("moved_statistics", 4, [](FormulaValues a) { return without_cache(a).statistics; });
+  add("read", 4, [](FormulaValues a) { return without_cache(a).read(); });
+  add("compulsory", 1,
+      [](FormulaValues a) { return without_lse(compulsory_traffic(problem_of(a, 0))); });
+  add("compulsory_read", 1,
+      [](FormulaValues a) { return compulsory_traffic(problem_of(a, 0)).read(); });
+  add("l2_read", 6, [](FormulaValues a) { return simulated(a).dram_read; });
+  add("l2_hits", 6, [](FormulaValues a) { return simulated(a).read_hit_rate(); });
+  add("gpu", 2, [](FormulaValues a) { return gpu_number(gpu_of(a), text_of(a, 1)); });
+  add("ridge", 2, [](FormulaValues a) { return ridge(gpu_of(a), problem_of(a, 1).element_type); });
+  add("blocks", 3, [](FormulaValues a) { return block_occupancy(a).blocks; });
+  add("occupancy", 3, [](FormulaValues a) { return block_occupancy(a).share; });
+  add("block_bytes", 7, [](FormulaValues a) { return block_bytes(a); });
 }
 
 }  // namespace attest

@@ -17,7 +17,7 @@ namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-using Values = std::span<const FormulaValue>;
+using FormulaValues = std::span<const FormulaValue>;
 
 struct Term {
   std::string label, text;
@@ -95,7 +95,7 @@ class Records {
   }
 
   /// Of at least one record.
-  std::vector<double> values(Values a) {
+  std::vector<double> values(FormulaValues a) {
     std::vector<double> values;
     for (const Record* record : chosen(text_of(a, 0), text_of(a, 1))) {
       values.push_back(measured(*record, text_of(a, 2)));
@@ -106,7 +106,7 @@ class Records {
     return values;
   }
 
-  double explained(Values a) {
+  double explained(FormulaValues a) {
     const std::vector<Term> terms = terms_of(text_of(a, 1));
     std::vector<const Json*> found;
     for (const Json& line : lines("h200/hardware_check.jsonl")) {
@@ -169,35 +169,35 @@ class Records {
 void add_records(FormulaScope& scope, const fs::path& results) {
   const auto records = std::make_shared<Records>(results);
   const auto add = [&scope](const char* name, std::size_t count, auto compute) {
-    scope.functions[name] = [count, compute](Values a) {
+    scope.functions[name] = [count, compute](FormulaValues a) {
       require_arguments(a, count, count);
       return compute(a);
     };
   };
-  add("record", 3, [records](Values a) {
+  add("record", 3, [records](FormulaValues a) {
     const std::vector<double> values = records->values(a);
     if (values.size() == 1) return values[0];
     throw InvalidInput(fmt::format("{}: {} records have {}, one is wanted", text_of(a, 0),
                                    values.size(), text_of(a, 1)));
   });
-  add("records", 2, [records](Values a) {
+  add("records", 2, [records](FormulaValues a) {
     return static_cast<double>(records->chosen(text_of(a, 0), text_of(a, 1)).size());
   });
-  add("least", 3, [records](Values a) { return std::ranges::min(records->values(a)); });
-  add("most", 3, [records](Values a) { return std::ranges::max(records->values(a)); });
-  add("total", 3, [records](Values a) {
+  add("least", 3, [records](FormulaValues a) { return std::ranges::min(records->values(a)); });
+  add("most", 3, [records](FormulaValues a) { return std::ranges::max(records->values(a)); });
+  add("total", 3, [records](FormulaValues a) {
     double sum = 0;
     for (const double value : records->values(a)) sum += value;
     return sum;
   });
-  add("geomean", 3, [records](Values a) {
+  add("geomean", 3, [records](FormulaValues a) {
     const std::vector<double> values = records->values(a);
     double sum = 0;
     for (const double value : values) sum += std::log(value);
     return std::exp(sum / static_cast<double>(values.size()));
   });
-  add("explained", 3, [records](Values a) { return records->explained(a); });
-  scope.functions["mutants"] = [records](Values a) {
+  add("explained", 3, [records](FormulaValues a) { return records->explained(a); });
+  scope.functions["mutants"] = [records](FormulaValues a) {
     require_arguments(a, 0, 1);
     return records->killed(a.empty() ? "" : text_of(a, 0));
   };

@@ -100,6 +100,11 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
     for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
       const TensorSpec& tensor = operation[InputIndex{i}];
       storages_.push_back(storage_of(tensor, problem, paging));
+      if (const InputIndex holder = holder_of(problem, {i}); holder != InputIndex{i}) {
+        inputs_.push_back({});  // filled and given back with the other one
+        arguments_.inputs[i] = arguments_.inputs[holder.number];
+        continue;
+      }
       inputs_.push_back(allocate(tensor));
       arguments_.inputs[i] = {inputs_[i].data,
                               strides_of(stored_shape(storages_[i], tensor.shape(problem)), {})};
@@ -126,7 +131,9 @@ ResidentProblem::~ResidentProblem() {
 void ResidentProblem::release() noexcept {
   indices_.release(device_);
   for (const auto* buffers : {&inputs_, &outputs_}) {
-    for (const Buffer& buffer : *buffers) device_.release(buffer.data);
+    for (const Buffer& buffer : *buffers) {
+      if (buffer.data != nullptr) device_.release(buffer.data);
+    }
   }
   if (workspace_ != nullptr) device_.release(workspace_);
   if (counters_ != nullptr) device_.release(counters_);
@@ -154,6 +161,7 @@ void ResidentProblem::put_values(std::size_t draw) {
   if (!drawn_[draw]) drawn_[draw] = drawn_inputs(problem_, spec_, draw);
   draw_ = draw;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].data == nullptr) continue;
     device_.fill(inputs_[i].data, inputs_[i].bytes, values({i}).bytes());
   }
 }
@@ -241,6 +249,20 @@ std::int64_t ResidentProblem::offset_of(InputIndex input, std::int64_t entry, st
 }
 
 Tensor<float> ResidentProblem::on_host(InputIndex input) const {
+  if (const InputIndex holder = holder_of(problem_, input); holder != input) {
+    const Tensor<float> whole = on_host(holder);
+    Tensor<float> part((*problem_.operation)[input].shape(problem_));
+    const Shape& shape = part.shape();
+    for (std::int64_t b = 0; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < shape[2]; ++n) {
+          const auto to = part.row(b, h, n);
+          std::ranges::copy(whole.row(b, h, n).first(to.size()), to.begin());
+        }
+      }
+    }
+    return part;
+  }
   const TensorSpec& tensor = (*problem_.operation)[input];
   const Storage& storage = storages_[input.number];
   const Shape shape = tensor.shape(problem_);

@@ -92,7 +92,7 @@ class ResidentProblem {
   };
 
   [[nodiscard]] const TiledValues& values(InputIndex input) const {
-    return *(*drawn_[draw_])[input.number];
+    return *(*drawn_[draw_])[holder_of(problem_, input).number];
   }
   [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
   [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;

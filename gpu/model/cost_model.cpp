@@ -208,7 +208,7 @@ Traffic compulsory_traffic(const Problem& problem) {
   const double keys = e * d(problem.kv_heads) * key_rows(problem);
   return {.q = queries * d(problem.head_dim),
           .k = keys * d(problem.head_dim),
-          .v = keys * d(problem.output_dim()),
+          .v = problem.values == Values::in_keys ? 0.0 : keys * d(problem.output_dim()),
           .o_written = queries * d(problem.output_dim()),
           .lse = fp32_bytes * rows_of_lse(problem)};
 }

@@ -30,7 +30,8 @@ class Layout {
     const std::int64_t heads = p.batch * p.query_heads;
     q = place(heads, p.query_len, p.head_dim * e);
     k = place(p.batch * p.kv_heads, p.key_len, p.head_dim * e);
-    v = place(p.batch * p.kv_heads, p.key_len, p.output_dim() * e);
+    v = p.values == Values::in_keys ? k
+                                    : place(p.batch * p.kv_heads, p.key_len, p.output_dim() * e);
     o = place(heads, p.query_len, p.output_dim() * e);
     lse = place(heads, p.query_len, 4);
     m = place(heads, p.query_len, 4);

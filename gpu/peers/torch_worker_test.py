@@ -108,7 +108,7 @@ class Requests(unittest.TestCase):
         self.module.KERNELS["torch_flash"] = lambda problem: (lambda: next(numbers), lambda made: (mock.Mock(), mock.Mock()))
         for _ in range(2):
             self.worker.answer(request("torch_flash", graph=True))
-        self.assertEqual(written, [1, 1])  # 0 was made before the capture
+        self.assertEqual(written, [3, 3])  # 0 was made before the capture of three
 
     def test_a_launch_that_cannot_be_captured_says_so(self):
         self.module.torch.cuda.graph.return_value.__exit__.return_value = False

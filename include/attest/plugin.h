@@ -90,6 +90,7 @@ ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
 #define ATTEST_PADDING 4u     /* keys that are hidden from all queries of their entry */
 #define ATTEST_VALUE_DIM 8u   /* V and O with fewer or more columns than Q and K */
 #define ATTEST_NO_QUERIES 16u /* query_len 0 */
+#define ATTEST_VALUES_IN_KEYS 32u /* V is the first value_dim columns of K, and lies there */
 
 /* Where a kernel's pointers point. */
 #define ATTEST_HOST 0u
@@ -118,6 +119,8 @@ typedef struct AttestProblem {
   void* user_data;           /* AttestKernel.user_data */
   int64_t shared_keys;       /* first keys of every entry, and their values, that are the same in all */
   int64_t page_size;         /* keys of a page where k and v are ATTEST_PAGED; else 0 */
+  uint32_t values_in_keys;   /* 1: v is the first value_dim columns of k, with k's address and strides */
+  uint32_t unused;           /* 0 */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u

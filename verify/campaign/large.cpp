@@ -177,7 +177,7 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
     (p.query_len > p.key_len ? p.query_len : p.key_len) /= 2;
     if (std::max(p.query_len, p.key_len) < options.min_len) return std::nullopt;
   }
-  p = with_length_multiples(kernel, p);
+  p = with_needs_of(kernel, p);
   // Gaps that put a few rows 2^31 elements apart would put a hundred thousand nowhere.
   for_each_tensor(*p.operation, [&](const TensorSpec& /*tensor*/, auto which) {
     c->layouts[which].plane_gap = c->layouts[which].outer_gap = 0;
@@ -201,7 +201,7 @@ std::optional<double> speed_of(const KernelInfo& kernel, const LargeOptions& opt
     c->problem.value_dim = 0;
     c->problem.softcap = 0;
     c->problem.length_seed = c->problem.padding_seed = 0;
-    c->problem = with_length_multiples(kernel, c->problem);
+    c->problem = with_needs_of(kernel, c->problem);
     c->inputs = {};
     c->layouts = {};
     if (why_unsupported(kernel, *c)) continue;

@@ -98,6 +98,14 @@ void add_value_dims(std::vector<Feature>& list) {
       [](const Case& c) { return c.problem.output_dim() > c.problem.head_dim; });
 }
 
+void add_values_in_keys(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with values_in_keys");
+  add("V is a part of K", {}, [](const Case& c) { return c.problem.values == Values::in_keys; });
+  add("V is a part of K in pages", {}, [](const Case& c) {
+    return c.problem.values == Values::in_keys && c.layouts.paging.is_used();
+  });
+}
+
 /// Does an entry of a batch with lengths satisfy the predicate?
 template <typename Holds>
 bool any_entry(const Problem& p, const Holds& holds) {
@@ -192,6 +200,7 @@ void add_extra_features(std::vector<Feature>& list) {
   add_windows(list);
   add_softcap(list);
   add_value_dims(list);
+  add_values_in_keys(list);
   add_lengths_of_entries(list);
   add_padding(list);
   Adder(list, "a kernel that accepts 0 queries")(

@@ -25,11 +25,12 @@ struct Odds {
   bool Features::*feature;
   int one_of;
 };
-constexpr std::array<Odds, 5> odds_of_features{{{&Features::softcap, 4},
+constexpr std::array<Odds, 6> odds_of_features{{{&Features::softcap, 4},
                                                 {&Features::value_dim, 4},
                                                 {&Features::lengths, 3},
                                                 {&Features::padding, 3},
-                                                {&Features::no_queries, 1}}};
+                                                {&Features::no_queries, 1},
+                                                {&Features::values_in_keys, 6}}};
 
 /// Sides of sliding windows in use are powers of two from here on.
 constexpr std::int64_t long_side = 1024;
@@ -96,6 +97,7 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
     problem.window = draw_window(key_tile, problem.key_len);
   }
   if (extras.value_dim) problem.value_dim = draw_value_dim(kernel, max_head_dim, problem.head_dim);
+  if (extras.values_in_keys) problem.values = Values::in_keys;
   if (extras.padding) {
     problem.padding_seed = draw_seed();
     // Only there does the law padding_equals_removal apply.

@@ -42,6 +42,11 @@ constexpr std::array<HeadCounts, 20> head_counts{
 constexpr std::array<HeadCounts, 8> packed_head_counts{
     {{8, 1}, {8, 1}, {16, 2}, {5, 1}, {10, 2}, {6, 2}, {7, 1}, {12, 4}}};
 
+/// For kernels of latent attention, whose heads share one cache: half a tile of rows and less, and
+/// with several queries tiles of rows that are not full.
+constexpr std::array<HeadCounts, 6> latent_head_counts{
+    {{16, 1}, {16, 1}, {20, 1}, {12, 1}, {5, 1}, {6, 2}}};
+
 std::vector<const InputFamily*> matching_families(const Operation& operation,
                                                   const std::string& glob) {
   std::vector<const InputFamily*> matching = families_of(operation);
@@ -244,7 +249,8 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   const bool is_one_query = !of_one.empty() && *gen::inRange(0, 6) == 0;
   c.plan = *gen::elementOf(is_one_query ? of_one : plans);
   if (c.plan.pack_gqa == PackGqa::yes) {
-    const HeadCounts packed = *gen::elementOf(packed_head_counts);
+    const HeadCounts packed = kernel.values_in_keys_dim > 0 ? *gen::elementOf(latent_head_counts)
+                                                            : *gen::elementOf(packed_head_counts);
     if (packed.query <= most.query_heads) {
       p.query_heads = packed.query;
       p.kv_heads = packed.kv;
@@ -265,7 +271,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   // A row with one key has nothing beside a logit below the sentinel (FlashInfer#4267).
   if (family.name == "negative_shift" && *gen::inRange(0, 3) == 0) p.key_len = 1;
   draw_extra_shapes(extras, kernel, c.plan.key_tile, most.head_dim, p);
-  p = with_length_multiples(kernel, p);
+  p = with_needs_of(kernel, p);
   c.inputs = {.family = family.name,
               .seed = *gen::arbitrary<std::uint64_t>(),
               .magnitude = *gen::elementOf(family.magnitudes),
@@ -305,6 +311,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
     c = draw_within(kernel, options, usual, many_tiles);
   }
   draw_own_fields(kernel, c->problem);
+  c->problem = with_needs_of(kernel, c->problem);  // a large head_dim or value_dim came later
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
   const Layouts layouts = draw_layouts(kernel, c->plan, c->problem, may_be_far);
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);

@@ -61,6 +61,7 @@ Case rounded_case(const KernelInfo& kernel, const GeneratorOptions& options, Cas
                                        : nearest_multiple(p.head_dim, 16, most.head_dim);
     if (p.value_dim == p.head_dim) p.value_dim = 0;
   }
+  p = with_needs_of(kernel, p);
   c.layouts = fitted(kernel.layout_needs, p, c.layouts);
   return c;
 }

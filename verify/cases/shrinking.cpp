@@ -157,7 +157,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
   const auto add = [&](const auto& change) {
     Case simpler = c;
     change(simpler);
-    simpler.problem = with_length_multiples(kernel, simpler.problem);
+    simpler.problem = with_needs_of(kernel, simpler.problem);
     simpler.layouts = fitted(kernel.layout_needs, simpler.problem, simpler.layouts);
     if (!(simpler == c) && can_run(kernel, simpler)) candidates.push_back(std::move(simpler));
   };

@@ -81,6 +81,10 @@ bool Law::is_about(const Operation& operation) const {
   return operations.empty() || std::ranges::find(operations, &operation) != operations.end();
 }
 
+bool Law::is_about(const Problem& problem) const {
+  return is_about(*problem.operation) && !(needs_own_values && problem.values == Values::in_keys);
+}
+
 LawRegistration::LawRegistration(Law law) {
   std::vector<Law>& laws = registry();
   const auto at = std::ranges::lower_bound(laws, law.name, {}, &Law::name);

@@ -57,10 +57,15 @@ struct Law {
   Layer layer = Layer::exact;
   /// The operations that it is about; empty: all, as it needs to know nothing of what is computed.
   std::vector<const Operation*> operations = {};
+  /// It cannot be asked where V is a part of K: it changes values without their keys or keys
+  /// without their values, or it counts on columns of V that have nothing in common, which those of
+  /// K may have.
+  bool needs_own_values = false;
   std::function<bool(Run&)> applies;  ///< may be empty: always
   std::function<Check(Run&)> check;
 
   [[nodiscard]] bool is_about(const Operation& operation) const;
+  [[nodiscard]] bool is_about(const Problem& problem) const;
 };
 
 struct LawRegistration {

@@ -18,7 +18,7 @@ std::vector<const Law*> select(Run& run, const LawSelection& laws) {
   std::vector<const Law*> cheap;
   std::vector<const Law*> costly;
   for (const Law& law : all_laws()) {
-    if (!law.is_about(*run.problem().operation)) continue;
+    if (!law.is_about(run.problem())) continue;
     if (!matches_glob(law.name, laws.glob) || !laws.layers.contains(law.layer)) continue;
     if (law.applies && !law.applies(run)) continue;
     (law.cost == Law::Cost::base_launch ? cheap : costly).push_back(&law);

@@ -30,6 +30,7 @@ const LawRegistration registration{
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies = {},
      .check = [](Run& run) {
        const Inputs inputs = with_constant_values(run, run.inputs());

@@ -82,6 +82,7 @@ const LawRegistration registration{
                   "within its bound",
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies =
          [](Run& run) { return has_such_rows(run.problem()) && run.problem().key_len < (1 << 20); },
      .check =

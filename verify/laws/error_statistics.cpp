@@ -57,6 +57,7 @@ Law statistic_law(const Row& row) {
   law.statement = row.statement;
   law.layer = Layer::statistics;
   law.operations = {&forward_operation};
+  law.needs_own_values = info_of(statistic).tensor == "O";
   law.applies = [statistic](Run& run) {
     return is_modelled(run, info_of(statistic).tensor) && has_enough(statistic, run.error_models());
   };

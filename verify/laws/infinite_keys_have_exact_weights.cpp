@@ -124,6 +124,7 @@ const LawRegistration registration{
      .layer = Layer::bound,
      // A softcap makes a finite score of an infinite one. Parts of an infinity are NaN.
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();

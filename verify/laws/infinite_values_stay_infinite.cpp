@@ -48,6 +48,7 @@ const LawRegistration registration{
                   "changes no other bit of kernels that keep a hidden NaN out",
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().key_len > 0 && run.problem().query_len > 0; },
      .check =
          [](Run& run) {

@@ -54,6 +54,7 @@ const LawRegistration registration{
                   "a hidden NaN out are held to the first, for V",
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();

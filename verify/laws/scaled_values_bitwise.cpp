@@ -63,6 +63,7 @@ const LawRegistration registration{
      .statement = "V times 2^k gives O times 2^k bit for bit, and the same LSE",
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().key_len > 0; },
      .check =
          [](Run& run) {

@@ -117,6 +117,7 @@ const LawRegistration keys{
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().softcap == 0 && run.problem().key_len > 0; },
      .check = check_shifted_keys}};
 
@@ -128,6 +129,7 @@ const LawRegistration values{
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
      .operations = {&forward_operation},
+     .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().key_len > 0; },
      .check = check_shifted_values}};
 

@@ -175,9 +175,7 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return static_cast<std::size_t>(DecodeSizes::of(problem, plan).partial_rows() *
-                                  (problem.head_dim + 2)) *
-         sizeof(float);
+  return decode_partial_bytes(problem, DecodeSizes::of(problem, plan));
 }
 
 std::size_t counter_bytes(const Problem& problem, const Plan& plan) {

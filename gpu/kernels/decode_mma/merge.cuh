@@ -42,6 +42,12 @@ struct DecodePartials {
   __device__ float2* sums_of(int part, std::int64_t row) const { return sums + part * rows + row; }
 };
 
+/// Size of the workspace that they take.
+inline std::size_t decode_partial_bytes(const Problem& problem, const DecodeSizes& sizes) {
+  return static_cast<std::size_t>(sizes.partial_rows() * (problem.output_dim() + 2)) *
+         sizeof(float);
+}
+
 /// Loads what other blocks wrote while this one ran: past the L1 cache, which may hold what was
 /// there before.
 template <typename Vector>

@@ -1,0 +1,260 @@
+// The kernel as one under test: which Plans it offers, what it cannot run, which roundings it
+// performs. The algorithm is in consumer.cuh and loader.cuh; the README says what was measured.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "core/run/registry.hpp"
+#include "gpu/kernels/decode_mma/merge.cuh"
+#include "gpu/kernels/mla_wgmma/consumer.cuh"
+#include "gpu/kernels/mla_wgmma/loader.cuh"
+#include "gpu/primitives/cuda_type.cuh"
+#include "gpu/primitives/elementary_error.hpp"
+#include "gpu/primitives/tensor_map.cuh"
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // rows, keys and units have 32 bits
+constexpr std::int64_t most_chunks = 4096;
+constexpr float log2_e = 1.44269504088896340736F;
+
+using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
+
+/// One block: two warpgroups that multiply, and a warp that loads.
+template <Executor home, typename T>
+__global__ void __launch_bounds__(MlaShape<T>::threads, 1)
+    mla_wgmma(const __grid_constant__ MlaParameters p) {
+  using Shape = MlaShape<T>;
+  let_successor_begin();  // it waits for all of this launch
+  const MlaShared<Shape> shared(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();
+  // Uniform over the warp, and known to be.
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::consumers) {
+    release_registers<Shape::loader_registers>();
+    if (threadIdx.x % warpgroup_threads < 32) MlaLoader<Shape>(p, shared).run();
+  } else if (group == 0) {
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 0>(p, shared).run();
+  } else {
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 1>(p, shared).run();
+  }
+}
+
+std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
+  const auto outside = [](const std::string& what, std::int64_t got, const std::string& allowed) {
+    return what + " is " + std::to_string(got) + "; allowed: " + allowed;
+  };
+  if (problem.head_dim != AnyShape::D) {
+    return outside("head_dim", problem.head_dim, std::to_string(AnyShape::D));
+  }
+  if (problem.values != Values::in_keys || problem.output_dim() != AnyShape::columns) {
+    return "V must be the first " + std::to_string(AnyShape::columns) + " columns of K";
+  }
+  Plan tiles = plan;
+  tiles.key_split_rule = tiles.split_keys = tiles.key_splits = 0;
+  const Plan compiled{.query_tile = AnyShape::rows,
+                      .key_tile = AnyShape::tile_keys,
+                      .warps = AnyShape::threads / 32,
+                      .stages = AnyShape::stages,
+                      .pack_gqa = PackGqa::yes,
+                      .combine = Combine::second_kernel};
+  if (tiles != compiled) {
+    return "the plan is " + to_string(plan) + "; compiled: " + to_string(compiled) +
+           ", with any key splits";
+  }
+  switch (plan.key_split_rule) {
+    case KeySplitRule::fixed_keys:
+      if (plan.split_keys < chunk_step || plan.split_keys % chunk_step != 0) {
+        return outside("split_keys", plan.split_keys, "multiples of " + std::to_string(chunk_step));
+      }
+      break;
+    case KeySplitRule::even:
+      if (plan.key_splits < 1) return outside("key_splits", plan.key_splits, "1 and more");
+      break;
+    case KeySplitRule::own:
+      break;
+    default:
+      return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
+  }
+  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
+  if (sizes.most_chunks > most_chunks) {
+    return outside("the number of chunks of a row", sizes.most_chunks,
+                   "1 to " + std::to_string(most_chunks));
+  }
+  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
+  if (std::max({rows, problem.batch * problem.key_len, sizes.most_units()}) >= largest_count) {
+    return "the problem has too many rows of a kv head, keys or blocks; allowed: below " +
+           std::to_string(largest_count) + " of each";
+  }
+  return std::nullopt;
+}
+
+Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
+  Plan plan{.query_tile = AnyShape::rows,
+            .key_tile = AnyShape::tile_keys,
+            .warps = AnyShape::threads / 32,
+            .stages = AnyShape::stages,
+            .pack_gqa = PackGqa::yes,
+            .key_split_rule = rule,
+            .combine = Combine::second_kernel};
+  (rule == KeySplitRule::even ? plan.key_splits : plan.split_keys) =
+      rule == KeySplitRule::own ? 0 : size;
+  return plan;
+}
+
+/// What to take without a table: the number of chunks that is done soonest, where a unit has a
+/// beginning and an end as long as some tiles, and what is cut must be merged.
+Plan preferred_plan(const Problem& problem) {
+  constexpr std::int64_t blocks = 132, most = 64;  // of an H200
+  constexpr std::int64_t unit_tiles = 4, merge_tiles = 6;
+  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
+  const std::int64_t pairs =
+      problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, AnyShape::rows));
+  const std::int64_t tiles =
+      std::max<std::int64_t>(1, ceil_div(problem.key_len, AnyShape::tile_keys));
+  std::int64_t best = tiles, least = 0;
+  for (std::int64_t chunks = 1; chunks <= std::min(most, tiles); ++chunks) {
+    const std::int64_t each = ceil_div(tiles, chunks);
+    const std::int64_t time =
+        ceil_div(pairs * ceil_div(tiles, each), blocks) * (each + unit_tiles) +
+        (chunks > 1 ? merge_tiles : 0);
+    if (chunks > 1 && time >= least) continue;
+    best = each;
+    least = time;
+  }
+  return plan_of(KeySplitRule::fixed_keys, best * AnyShape::tile_keys);
+}
+
+std::vector<Plan> plans(const Problem& problem) {
+  if (problem.head_dim != AnyShape::D) return {};
+  std::vector<Plan> all{preferred_plan(problem)};
+  const auto add = [&](KeySplitRule::Value rule, std::int64_t size) {
+    const Plan plan = plan_of(rule, size);
+    if (std::ranges::find(all, plan) == all.end()) all.push_back(plan);
+  };
+  for (const std::int64_t keys : {64, 128, 192, 512, 1024, 2048, 4096, 8192}) {
+    if (keys <= 512 || problem.key_len > keys / 2) add(KeySplitRule::fixed_keys, keys);
+  }
+  add(KeySplitRule::own, 0);
+  for (const std::int64_t splits : {1, 2, 3, 7}) add(KeySplitRule::even, splits);
+  return all;
+}
+
+std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
+  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
+  return sizes.most_chunks > 1 ? decode_partial_bytes(problem, sizes) : 0;
+}
+
+MlaParameters parameters(const ForwardArguments& a) {
+  const Problem& problem = a.problem;
+  const bool is_paged = a.page_table.page_size > 0, is_packed = a.key_starts != nullptr;
+  BoxedTensor k{.first = a.k,
+                .type = problem.element_type,
+                .batch = problem.batch,
+                .heads = problem.kv_heads,
+                .rows = problem.key_len,
+                .columns = problem.head_dim,
+                .strides = a.k_strides,
+                .box_rows = AnyShape::tile_keys};
+  if (is_paged) {
+    k.batch = a.page_table.pool_pages;
+    k.rows = a.page_table.page_size;
+    k.box_rows = std::gcd<std::int64_t>(a.page_table.page_size, AnyShape::tile_keys);
+  } else if (is_packed) {  // how many keys there are the device knows; no box leaves them
+    k.batch = 1;
+    k.rows = problem.batch * problem.key_len;
+  }
+  if (k.batch * k.rows == 0) {  // nothing is read, but the map must be one
+    k.first = a.q;
+    k.batch = k.heads = k.rows = 1;
+  }
+  MlaParameters p{};
+  p.k = tensor_map(k);
+  p.box_rows = static_cast<int>(k.box_rows);
+  k.box_rows = 8;
+  p.k_eights = tensor_map(k);
+  p.a = a;
+  p.sizes = DecodeSizes::of(problem, a.plan);
+  const float c = problem.scale * log2_e;
+  p.c = c > 0.0F ? c : 1.0F;
+  p.factor = c > 0.0F ? 1.0F : c;
+  return p;
+}
+
+template <typename T>
+void launch_units(const MlaParameters& p, Device& device) {
+  const auto kernel = mla_wgmma<this_executor, T>;
+  const dim3 block(MlaShape<T>::threads);
+  constexpr std::size_t shared_bytes = MlaShape<T>::shared_bytes;
+  const std::int64_t blocks =
+      std::min(p.sizes.most_units(), resident_blocks(kernel, block, shared_bytes, device));
+  launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared_bytes, device, p);
+  if (p.sizes.most_chunks < 2) return;
+  launch_dependent(decode_merge<this_executor, T, AnyShape::columns>,
+                   dim3(static_cast<unsigned>(ceil_div(p.a.problem.rows(), 4))), dim3(128), 0,
+                   device, p.a, p.sizes);
+}
+
+void run(const ForwardArguments& a, Device& device) {
+  if (DecodeSizes::of(a.problem, a.plan).most_units() == 0) return;  // no row
+  const MlaParameters p = parameters(a);
+  with_sixteen_bits(a.problem.element_type,
+                    [&]<typename T>(std::type_identity<T>) { launch_units<T>(p, device); });
+}
+
+PrecisionPlan precision(const Problem& problem, const Plan& plan) {
+  // Two groups weigh every other tile of a chunk. Of a tile a lane adds two of every eight weights
+  // of a row, then the tiles; then four lanes meet, the groups, and the chunks.
+  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
+  const std::int64_t keys = std::min(sizes.keys_of_chunk(sizes.keys), sizes.keys);
+  const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(keys, AnyShape::tile_keys));
+  return {.score = hopper(),
+          .value = hopper(),
+          // A positive scale is part of the exponent's fused product; others multiply before.
+          .scale_after_dot = !(problem.scale > 0.0F),
+          .exp = ex2_approx(),
+          .reference_lag = mla_reference_lag,
+          .weight_format = problem.element_type,
+          .rescale = Rescale::deferred,
+          .blocks = tiles,
+          .splits = sizes.most_chunks,
+          .normaliser_chain = AnyShape::tile_keys / 4 + tiles + 3 + sizes.most_chunks,
+          .division_error = 0x1p-23,  // the reciprocal and the product
+          .log_error = ln_error,
+          .lse = LseForm::log2,
+          .flushes_subnormals = true};
+}
+
+const KernelRegistration registration{
+    {.name = "mla_wgmma",
+     .summary = "multi-head latent attention on Hopper: V is the first 512 of K's 576 columns",
+     .source = "FlashMLA's seesaw scheduling",
+     .executor = this_executor,
+     .dataflow = Dataflow::queries_outside,
+     .element_types = {ElementType::fp16, ElementType::bf16},
+     .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .head_dims = {AnyShape::D},
+     .features = {.no_queries = true, .value_dim = true, .values_in_keys = true, .lengths = true},
+     .is_query_invariant = true,
+     .reads_lengths = true,
+     .ignores_hidden_nan = false,
+     .layout_needs = {.pointer_alignment_bytes = 16,
+                      .stride_alignment_bytes = 16,
+                      .pages = Pages::also,
+                      .page_sizes = {8, 16, 24, 32, 48, 64, 128, 192, 256}},
+     .values_in_keys_dim = AnyShape::columns,
+     .unavailable = [] { return why_not_hopper(); },
+     .compute_capabilities = hopper_alone,
+     .precision = precision,
+     .plans = plans,
+     .unsupported = unsupported,
+     .workspace_bytes = workspace_bytes,
+     .launch = run}};
+
+}  // namespace
+}  // namespace attest

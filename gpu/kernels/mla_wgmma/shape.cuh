@@ -1,0 +1,50 @@
+#pragma once
+
+#include "core/base/host_device.hpp"
+#include "gpu/primitives/warpgroup.cuh"
+#include "gpu/primitives/wgmma_descriptor.hpp"
+
+namespace attest {
+
+/// Sizes of a block, and where what lies in its shared memory.
+template <typename T_>
+struct MlaShape {
+  using T = T_;
+  static constexpr int D = 576;         ///< columns of Q and K
+  static constexpr int columns = 512;   ///< of V, the first ones of K, and of O
+  static constexpr int rows = 64;       ///< packed rows of a block: a row of products
+  static constexpr int tile_keys = 64;  ///< of a step
+  static constexpr int stages = 2;      ///< tiles of keys in shared memory
+  static constexpr int consumers = 2;   ///< warpgroups that multiply, each for half of O's columns
+  static constexpr int group_columns = columns / consumers;
+  static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  static constexpr int loader_registers = 80, consumer_registers = 216;
+
+  // Panels of 64 columns and 64 rows.
+  static constexpr int panels = D / panel_columns;
+  static constexpr int group_panels = group_columns / panel_columns;
+  static constexpr int panel_bytes = rows * panel_row_bytes;
+  static constexpr int tile_bytes = panels * panel_bytes;
+  static_assert(rows == tile_keys, "panels of Q and of K are alike");
+
+  static constexpr int q_at = 0;
+  static constexpr int k_at = tile_bytes;
+  static constexpr int weights_at = k_at + stages * tile_bytes;   ///< P [64, 64]
+  static constexpr int references_at = weights_at + panel_bytes;  ///< floats [consumers][rows]
+  static constexpr int sums_at = references_at + 4 * consumers * rows;  ///< likewise
+  static constexpr int works_at = sums_at + 4 * consumers * rows;
+  static constexpr int work_bytes = 128;
+  static constexpr int barriers_at = works_at + 2 * work_bytes;
+  /// Panels of a stage are given back in parts: the half of O's first columns, the other half, and
+  /// what is no value.
+  static constexpr int parts = consumers + 1;
+  static constexpr int barriers = stages * (panels + parts) + 4;
+  static constexpr int shared_bytes = barriers_at + 8 * barriers;
+
+  ATTEST_HOST_DEVICE static constexpr int first_panel(int part) { return part * group_panels; }
+  ATTEST_HOST_DEVICE static constexpr int past_panel(int part) {
+    return part == consumers ? panels : (part + 1) * group_panels;
+  }
+};
+
+}  // namespace attest
