@@ -241,6 +241,8 @@ const KernelRegistration registration{
      .head_dims = {AnyShape::D},
      .features = {.no_queries = true, .value_dim = true, .values_in_keys = true, .lengths = true},
      .is_query_invariant = true,
+     .plan_depends_on_queries =
+         [](const Plan& plan) { return plan.key_split_rule != KeySplitRule::fixed_keys; },
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,
