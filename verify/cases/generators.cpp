@@ -191,6 +191,11 @@ void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, cons
   p.kv_heads = heads.kv;
 }
 
+/// Is the Plan one of a kernel for decoding? Others that read lengths do not split keys by a rule.
+bool decodes(const KernelInfo& kernel, const Plan& plan) {
+  return kernel.reads_lengths && plan.key_split_rule != 0;
+}
+
 /// Of a kernel for decoding every other case has few queries, and keys that end beside a chunk: one
 /// query among 9 chunks is what it is for, and requests of all lengths in one batch.
 void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
@@ -209,7 +214,7 @@ void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const 
 /// Plans that a kernel made for many queries offers for one alone: how it decodes.
 std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
                                      const std::vector<Plan>& of_many) {
-  if (kernel.reads_lengths) return {};  // made for few: see shape_for_decoding
+  if (decodes(kernel, of_many.front())) return {};  // made for few: see shape_for_decoding
   problem.query_len = 1;
   std::vector<Plan> plans = kernel.plans(problem);
   std::erase_if(plans, [&](const Plan& plan) { return std::ranges::count(of_many, plan) > 0; });
@@ -256,7 +261,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
-  if (kernel.reads_lengths) shape_for_decoding(kernel, most, c.plan, extras, p);
+  if (decodes(kernel, c.plan)) shape_for_decoding(kernel, most, c.plan, extras, p);
   if (many_tiles) {
     p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
     shape_for_many_tiles(kernel, most, c.plan, p);
