@@ -221,6 +221,18 @@ std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
   return plans;
 }
 
+/// Where few Plans take pages, every third case has one of them: a draw from all would hardly meet
+/// any.
+void keep_plans_for_pages(const KernelInfo& kernel, const Problem& problem,
+                          std::vector<Plan>& plans) {
+  if (!kernel.unsupported_in_pages || *gen::inRange(0, 3) != 0) return;
+  std::vector<Plan> kept = plans;
+  std::erase_if(kept, [&](const Plan& plan) {
+    return kernel.unsupported_in_pages(problem, plan).has_value();
+  });
+  if (!kept.empty()) plans = kept;
+}
+
 /// A case but for its layouts, of sizes up to `most`.
 Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, const SizeLimits& most,
                  bool many_tiles) {
@@ -243,7 +255,14 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   // Plans of the largest problem of this kind: the lengths are then drawn around one plan's tiles.
   Problem largest = p;
   largest.query_len = largest.key_len = most.len;
-  const std::vector<Plan> plans = kernel.plans(largest);
+  if (extras.lengths) largest.length_seed = 1;
+  std::vector<Plan> plans = kernel.plans(largest);
+  if (plans.empty() && extras.lengths) {  // not of this head dim, say
+    extras.lengths = false;
+    largest.length_seed = 0;
+    plans = kernel.plans(largest);
+  }
+  keep_plans_for_pages(kernel, largest, plans);
   if (plans.empty()) return c;
   const std::vector<Plan> of_one = plans_of_one_query(kernel, largest, plans);
   const bool is_one_query = !of_one.empty() && *gen::inRange(0, 6) == 0;
