@@ -95,7 +95,10 @@ Problem with_needs_of(const KernelInfo& kernel, Problem problem) {
 
 std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c) {
   if (auto reason = why_unsupported(kernel, c.problem, c.plan)) return reason;
-  const auto reason = why_layouts_do_not_fit(kernel.layout_needs, c.problem, c.layouts);
+  auto reason = why_layouts_do_not_fit(kernel.layout_needs, c.problem, c.layouts);
+  if (!reason && c.layouts.paging.is_used() && kernel.unsupported_in_pages) {
+    reason = kernel.unsupported_in_pages(c.problem, c.plan);
+  }
   if (!reason) return std::nullopt;
   return fmt::format("{}: {}", kernel.name, *reason);
 }

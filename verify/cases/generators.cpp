@@ -196,6 +196,11 @@ void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, cons
   p.kv_heads = heads.kv;
 }
 
+/// Is the Plan one of a kernel for decoding? Others that read lengths do not split keys by a rule.
+bool decodes(const KernelInfo& kernel, const Plan& plan) {
+  return kernel.reads_lengths && plan.key_split_rule != 0;
+}
+
 /// Of a kernel for decoding every other case has few queries, and keys that end beside a chunk: one
 /// query among 9 chunks is what it is for, and requests of all lengths in one batch.
 void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
@@ -214,11 +219,23 @@ void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const 
 /// Plans that a kernel made for many queries offers for one alone: how it decodes.
 std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
                                      const std::vector<Plan>& of_many) {
-  if (kernel.reads_lengths) return {};  // made for few: see shape_for_decoding
+  if (decodes(kernel, of_many.front())) return {};  // made for few: see shape_for_decoding
   problem.query_len = 1;
   std::vector<Plan> plans = kernel.plans(problem);
   std::erase_if(plans, [&](const Plan& plan) { return std::ranges::count(of_many, plan) > 0; });
   return plans;
+}
+
+/// Where few Plans take pages, every third case has one of them: a draw from all would hardly meet
+/// any.
+void keep_plans_for_pages(const KernelInfo& kernel, const Problem& problem,
+                          std::vector<Plan>& plans) {
+  if (!kernel.unsupported_in_pages || *gen::inRange(0, 3) != 0) return;
+  std::vector<Plan> kept = plans;
+  std::erase_if(kept, [&](const Plan& plan) {
+    return kernel.unsupported_in_pages(problem, plan).has_value();
+  });
+  if (!kept.empty()) plans = kept;
 }
 
 /// A case but for its layouts, of sizes up to `most`.
@@ -243,7 +260,14 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   // Plans of the largest problem of this kind: the lengths are then drawn around one plan's tiles.
   Problem largest = p;
   largest.query_len = largest.key_len = most.len;
-  const std::vector<Plan> plans = kernel.plans(largest);
+  if (extras.lengths) largest.length_seed = 1;
+  std::vector<Plan> plans = kernel.plans(largest);
+  if (plans.empty() && extras.lengths) {  // not of this head dim, say
+    extras.lengths = false;
+    largest.length_seed = 0;
+    plans = kernel.plans(largest);
+  }
+  keep_plans_for_pages(kernel, largest, plans);
   if (plans.empty()) return c;
   const std::vector<Plan> of_one = plans_of_one_query(kernel, largest, plans);
   const bool is_one_query = !of_one.empty() && *gen::inRange(0, 6) == 0;
@@ -262,7 +286,7 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
   p.key_len = draw_length(options.lengths, c.plan.key_tile, max_len);
   if (*gen::inRange(0, 6) == 0) p.key_len = p.query_len;
-  if (kernel.reads_lengths) shape_for_decoding(kernel, most, c.plan, extras, p);
+  if (decodes(kernel, c.plan)) shape_for_decoding(kernel, most, c.plan, extras, p);
   if (many_tiles) {
     p.key_len = draw_many_tiles(c.plan.key_tile, most.len);
     shape_for_many_tiles(kernel, most, c.plan, p);

@@ -31,6 +31,7 @@ std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
 Paging draw_paging(const KernelInfo& kernel, const Plan& plan, Problem& problem) {
   const LayoutNeeds& needs = kernel.layout_needs;
   if (needs.pages == Pages::none) return {};
+  if (kernel.unsupported_in_pages && kernel.unsupported_in_pages(problem, plan)) return {};
   const bool is_cascade = plan.cascade == Cascade::yes;
   if (needs.pages == Pages::also && !is_cascade && *gen::inRange(0, 2) == 0) return {};
   if (is_cascade) problem.batch = std::max(problem.batch, *gen::element<std::int64_t>(2, 3, 7));

@@ -6,11 +6,13 @@
 namespace attest {
 namespace {
 
-/// The other plans that run this problem.
+/// The other plans that run this case.
 std::vector<Plan> other_plans(Run& run) {
   std::vector<Plan> plans;
+  Case other = run.the_case();
   for (const Plan& plan : run.kernel().plans(run.problem())) {
-    if (plan == run.the_case().plan || why_unsupported(run.kernel(), run.problem(), plan)) continue;
+    other.plan = plan;
+    if (plan == run.the_case().plan || why_unsupported(run.kernel(), other)) continue;
     plans.push_back(plan);
   }
   return plans;

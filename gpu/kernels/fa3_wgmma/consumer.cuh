@@ -52,6 +52,7 @@ namespace attest {
 template <typename Shape>
 struct Fa3Consumer : Fa3Thread {
   using T = typename Shape::T;
+  using Work = typename Shape::Work;
   using Softmax = Fa3Softmax<Shape::Bc>;
   using Output = Fa3Output<Shape>;
   static constexpr int D = Shape::D, Bc = Shape::Bc;
@@ -75,7 +76,7 @@ struct Fa3Consumer : Fa3Thread {
     bool has_scores = false;  // the first key tile's, in s
     for (;;) {
       Softmax softmax;
-      const Fa3Work work = cursor.wait_for_work();
+      const Work work = cursor.wait_for_work();
       if (work.count == Fa3Work::none_left) break;
       skip(work.skipped, work.count == 0 ? work.skipped - 1 : work.skipped, has_scores);
       if (work.count == 0) {
@@ -174,7 +175,7 @@ struct Fa3Consumer : Fa3Thread {
     // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
-    const int masked = uniform(p.past_key(cursor.work().row) / Bc);
+    const int masked = uniform(bounds_of(p, cursor.work()).past_key(cursor.work().row) / Bc);
     const int seen = uniform(p.scales_first ? 0 : masked > tile ? tile : masked - 1);
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
@@ -218,7 +219,7 @@ struct Fa3Consumer : Fa3Thread {
       output().store(o, softmax);
       return false;
     }
-    const Fa3Work next = cursor.wait_for_work();
+    const Work next = cursor.wait_for_work();
     // Key tiles that this group leaves out come first. More than there is room for would not come
     // before the V that is being read is given back.
     const bool has_next = next.count > 0 && next.skipped <= most_skipped_ahead;
@@ -243,9 +244,10 @@ struct Fa3Consumer : Fa3Thread {
   /// Scores of keys of tile `tile` that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
     const int row = Output::row_of(cursor.work());
+    const auto& bounds = bounds_of(p, cursor.work());
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int past = p.past_key(min(row + 8 * h, p.queries - 1));
+      const int past = bounds.past_key(min(row + 8 * h, bounds.queries - 1));
       const int left = past - tile * Bc - 2 * (lane() % 4);
       hide_scores(s, h, left);
     }

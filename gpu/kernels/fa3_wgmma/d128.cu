@@ -19,14 +19,15 @@ constexpr Fa3Choice two_groups{.dim = 128,
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 128>() {
   return fa3_variants_of<this_executor, __half, overlapped, two_groups,
-                         with(overlapped, &Fa3Choice::splits)>;
+                         with(overlapped, &Fa3Choice::splits),
+                         with(overlapped, &Fa3Choice::ragged)>;
 }
 
 /// One type is enough for studies: these, too, are verified.
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 128>() {
   return fa3_variants_of<this_executor, __nv_bfloat16, overlapped, two_groups,
-                         with(overlapped, &Fa3Choice::splits),
+                         with(overlapped, &Fa3Choice::splits), with(overlapped, &Fa3Choice::ragged),
                          with(overlapped, &Fa3Choice::ping_pong), serial,
                          with(serial, &Fa3Choice::ping_pong), with(two_groups, &Fa3Choice::delays)>;
 }

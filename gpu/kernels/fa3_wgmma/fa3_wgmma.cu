@@ -9,6 +9,7 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/kernels/fa3_wgmma/ragged_launch.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 #include "gpu/kernels/few_queries.hpp"
 #include "gpu/kernels/key_splits.cuh"
@@ -26,10 +27,10 @@ namespace attest {
 namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
+constexpr std::int64_t largest_ragged_head_dim = 128;
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
-constexpr int output_box_rows = 16;  // of a warp
 constexpr int warpgroup_rows = 64;
 constexpr float log2_e = 1.44269504088896340736F;
 
@@ -65,15 +66,47 @@ Plan plan_of(const Fa3Variant& v) {
           .delays = v.choice.delays ? std::int64_t{Delays::random} : 0};
 }
 
-const Fa3Variant* find_variant(const Problem& problem, const Plan& plan) {
+/// Those for lengths and pages are compiled for fewer head dims.
+std::span<const Fa3Variant> ragged_variants(Problem problem) {
+  if (problem.head_dim > largest_ragged_head_dim) return {};
+  problem.head_dim = problem.head_dim <= 64 ? 64 : largest_ragged_head_dim;
+  return variants(problem);
+}
+
+/// `is_ragged`: among those for lengths and pages.
+const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is_ragged) {
   Plan tiles = plan;
   tiles.grid_order = tiles.group = tiles.scheduling = tiles.pack_gqa = 0;
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
-  for (const Fa3Variant& v : variants(problem)) {
-    if (plan_of(v) == tiles) return &v;
+  for (const Fa3Variant& v : is_ragged ? ragged_variants(problem) : variants(problem)) {
+    if (v.choice.ragged == is_ragged && plan_of(v) == tiles) return &v;
   }
   return nullptr;
+}
+
+/// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
+std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
+  if (problem.head_dim > largest_ragged_head_dim) {
+    return "head_dim is " + std::to_string(problem.head_dim) +
+           "; allowed with lengths and pages: 1 to " + std::to_string(largest_ragged_head_dim);
+  }
+  if (find_variant(problem, plan, true) == nullptr) {
+    std::string allowed;
+    for (const Fa3Variant& v : ragged_variants(problem)) {
+      if (v.choice.ragged) allowed = to_string(plan_of(v));
+    }
+    return "the plan is " + to_string(plan) +
+           "; compiled for lengths and pages and this head_dim: " + allowed;
+  }
+  const bool is_listed = plan.scheduling == Scheduling::persistent && plan.pack_gqa == 0 &&
+                         (plan.grid_order == 0 || plan.grid_order == GridOrder::longest_first);
+  if (!is_listed) {
+    return "the plan is " + to_string(plan) +
+           "; allowed with lengths and pages: scheduling persistent, grid_order longest_first or "
+           "none, no pack_gqa";
+  }
+  return std::nullopt;
 }
 
 std::int64_t splits_of(const Plan& plan) {
@@ -133,9 +166,12 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.key_splits < 0 || plan.key_splits > largest_splits) {
     return outside("key_splits", plan.key_splits, "0 to " + std::to_string(largest_splits));
   }
-  if (find_variant(problem, plan) == nullptr) {
+  if (problem.length_seed != 0) {
+    if (const auto reason = why_not_ragged(problem, plan)) return reason;
+  } else if (find_variant(problem, plan, false) == nullptr) {
     std::string allowed;
     for (const Fa3Variant& v : variants(problem)) {
+      if (v.choice.ragged) continue;
       if (!allowed.empty()) allowed += "; ";
       allowed += to_string(plan_of(v));
     }
@@ -178,8 +214,9 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
   if (!is_grouped && numbers.front() == 1) return all;  // as for many queries
   for (const std::int64_t splits : numbers) {
     if (!is_grouped && splits == 1) continue;
-    const auto variant = std::ranges::find_if(
-        variants(problem), [&](const Fa3Variant& v) { return v.choice.splits == (splits > 1); });
+    const auto variant = std::ranges::find_if(variants(problem), [&](const Fa3Variant& v) {
+      return !v.choice.ragged && v.choice.splits == (splits > 1);
+    });
     if (variant == variants(problem).end()) continue;
     Plan plan = plan_of(*variant);
     plan.key_splits = splits > 1 ? splits : 0;
@@ -189,14 +226,31 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
   return all;
 }
 
+std::vector<Plan> plans_for_lengths(const Problem& problem) {
+  std::vector<Plan> all;
+  for (const Fa3Variant& v : ragged_variants(problem)) {
+    if (!v.choice.ragged) continue;
+    Plan plan = plan_of(v);
+    plan.scheduling = Scheduling::persistent;
+    plan.grid_order = GridOrder::longest_first;
+    for (const std::int64_t heads : sections) {
+      plan.group = heads;
+      if (!unsupported(problem, plan)) all.push_back(plan);
+    }
+  }
+  return all;
+}
+
 std::vector<Plan> plans(const Problem& problem) {
   if (problem.head_dim > largest_head_dim) return {};
+  if (problem.length_seed != 0) return plans_for_lengths(problem);
   std::vector<Plan> all = plans_for_one_query(problem);
   const std::size_t for_one_query = all.size();
   const auto add = [&](Plan plan) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
   for (const Fa3Variant& v : variants(problem)) {
+    if (v.choice.ragged) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
@@ -232,7 +286,11 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  return plan.key_splits > 1 ? partial_result_bytes(problem, plan) : 0;
+  if (plan.key_splits > 1) return partial_result_bytes(problem, plan);
+  // K and V may lie in pages.
+  return why_not_ragged(problem, plan)
+             ? 0
+             : Fa3WorkList::bytes(fa3_most_items(problem, plan.query_tile));
 }
 
 unsigned* next_counters() {
@@ -244,25 +302,10 @@ unsigned* next_counters() {
   return static_cast<unsigned*>(first) + std::size_t{2} * (launches++ % launches_in_flight);
 }
 
-Fa3Parameters parameters(const Fa3Variant& v, const ForwardArguments& a) {
+/// All but the maps.
+Fa3Parameters parameters(const ForwardArguments& a) {
   const Problem& problem = a.problem;
-  const auto map = [&](const void* tensor, std::int64_t heads, std::int64_t rows,
-                       const Strides& strides, std::int64_t box_rows) {
-    // Nothing is read of a tensor without rows, but its map must be one.
-    return tensor_map({.first = rows == 0 ? a.q : tensor,
-                       .type = problem.element_type,
-                       .batch = problem.batch,
-                       .heads = heads,
-                       .rows = std::max<std::int64_t>(1, rows),
-                       .columns = problem.head_dim,
-                       .strides = rows == 0 ? Strides{8, 8, 8} : strides,
-                       .box_rows = box_rows});
-  };
   Fa3Parameters p{};
-  p.q = map(a.q, problem.query_heads, problem.query_len, a.q_strides, warpgroup_rows);
-  p.k = map(a.k, problem.kv_heads, problem.key_len, a.k_strides, v.choice.key_tile);
-  p.v = map(a.v, problem.kv_heads, problem.key_len, a.v_strides, v.choice.key_tile);
-  p.o = map(a.o, problem.query_heads, problem.query_len, a.o_strides, output_box_rows);
   p.output = a.o;
   p.o_strides = a.o_strides;
   p.stores_boxes = problem.head_dim % 8 == 0;  // a box's rows are clipped at multiples of 16 bytes
@@ -288,8 +331,16 @@ Fa3Parameters parameters(const Fa3Variant& v, const ForwardArguments& a) {
 }
 
 void run(const ForwardArguments& a, Device& device) {
-  const Fa3Variant& v = *find_variant(a.problem, a.plan);
-  Fa3Parameters p = parameters(v, as_run(a));
+  const bool is_ragged = a.query_starts != nullptr || a.page_table.page_size > 0;
+  const Fa3Variant& v = *find_variant(a.problem, a.plan, is_ragged);
+  const ForwardArguments run = as_run(a);
+  Fa3Parameters p = parameters(run);
+  if (is_ragged) {
+    p.counters = next_counters();
+    fa3_launch_ragged<this_executor>(v, fa3_ragged_parameters(v, p, a), a, device);
+    return;
+  }
+  fa3_set_maps(p, run, query_shape(run.problem), key_shape(run.problem), v.choice.key_tile);
   const dim3 threads(static_cast<unsigned>(v.threads));
   const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
   std::int64_t blocks = p.tiles;
@@ -331,13 +382,18 @@ const KernelRegistration registration{
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .features = {.lengths = true},
+     .reads_lengths = true,
      .ignores_hidden_nan = false,
-     .layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16},
+     .layout_needs = {.pointer_alignment_bytes = 16,
+                      .stride_alignment_bytes = 16,
+                      .pages = Pages::also},
      .unavailable = [] { return why_not_hopper(); },
      .compute_capabilities = hopper_alone,
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
+     .unsupported_in_pages = why_not_ragged,
      .first_row = first_row,
      .workspace_bytes = workspace_bytes,
      .launch = run}};

@@ -18,6 +18,7 @@ namespace attest {
 template <typename Shape>
 struct Fa3Output : Fa3Thread {
   using T = typename Shape::T;
+  using Work = typename Shape::Work;
   using Softmax = Fa3Softmax<Shape::Bc>;
   static constexpr int D = Shape::D;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
@@ -32,19 +33,19 @@ struct Fa3Output : Fa3Thread {
       : p(p_), cursor(cursor_) {}
 
   /// The calling lane's first row; its other row is 8 below.
-  static __device__ __forceinline__ int row_of(const Fa3Work& work) {
+  static __device__ __forceinline__ int row_of(const Work& work) {
     return work.row + 16 * warp() + lane() / 4;
   }
 
   /// Writes O and LSE of the Q that came last.
   __device__ __forceinline__ void store(const float (&o)[D / 2], const Softmax& softmax) const {
-    const Fa3Work work = cursor.last_work();  // again, instead of keeping it in registers
+    const Work work = cursor.last_work();  // again, instead of keeping it in registers
     const int row = row_of(work), t = lane() % 4;
     const float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
     if constexpr (Shape::choice.splits) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        if (row + 8 * h >= p.queries) continue;
+        if (row + 8 * h >= bounds_of(p, work).queries) continue;
         partials().store(partial_row(work, row + 8 * h), t, o, h, softmax.r[h], sum[h]);
       }
       return;
@@ -54,17 +55,19 @@ struct Fa3Output : Fa3Thread {
     if (t == 0) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        if (row + 8 * h < p.queries) lse_of(work, row + 8 * h) = log_sum_exp2(softmax.r[h], sum[h]);
+        if (row + 8 * h < bounds_of(p, work).queries) {
+          lse_of(work, row + 8 * h) = log_sum_exp2(softmax.r[h], sum[h]);
+        }
       }
     }
   }
 
   /// Writes the results of rows that see no key, of this split at least.
-  __device__ __forceinline__ void store_nothing(const Fa3Work& work) const {
+  __device__ __forceinline__ void store_nothing(const Work& work) const {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {
       const int row = row_of(work) + 8 * h;
-      if (!has_row(row)) continue;
+      if (!has_row(work, row)) continue;
       const int t = lane() % 4;
       if constexpr (Shape::choice.splits) {
         partials().store_nothing(partial_row(work, row), t);
@@ -89,8 +92,8 @@ struct Fa3Output : Fa3Thread {
   }
 
  private:
-  __device__ __forceinline__ bool has_row(int row) const {
-    return static_cast<unsigned>(row) < static_cast<unsigned>(p.queries);
+  __device__ __forceinline__ bool has_row(const Work& work, int row) const {
+    return static_cast<unsigned>(row) < static_cast<unsigned>(bounds_of(p, work).queries);
   }
   static __device__ __forceinline__ unsigned output_pair(const float (&o)[D / 2], int i, int h,
                                                          float factor) {
@@ -99,7 +102,7 @@ struct Fa3Output : Fa3Thread {
 
   /// Each warp puts its own 16 rows in order in shared memory, some panels at a time; from there
   /// whole lines are written.
-  __device__ __forceinline__ void store_output(const float (&o)[D / 2], const Fa3Work& work,
+  __device__ __forceinline__ void store_output(const float (&o)[D / 2], const Work& work,
                                                const float (&factor)[2]) const {
     const SharedAddress ordered =
         has_panels ? cursor.rings.output(cursor.group) : cursor.last_q_tile();
@@ -115,30 +118,37 @@ struct Fa3Output : Fa3Thread {
                                   swizzled_chunk(16 * warp() + lane() % 16, i % 8 + lane() / 16)),
                        pairs);
       }
-      if (orders_in_q && p.stores_boxes) {
+      if (orders_in_q && p.stores_boxes && has_box(work)) {
         store_boxes(work, ordered);
       } else {
         store_lines(work, ordered, first);
       }
     }
   }
+  /// May the warp's 16 rows be written as a box? Past the end of an entry another one begins.
+  __device__ __forceinline__ bool has_box(const Work& work) const {
+    if constexpr (!Shape::choice.ragged) return true;  // the tensor ends there
+    return work.row + 16 * warp() + 16 <= bounds_of(p, work).queries;
+  }
   /// The copy engine writes O, which it reads while this warp goes on.
-  __device__ __forceinline__ void store_boxes(const Fa3Work& work, SharedAddress ordered) const {
+  __device__ __forceinline__ void store_boxes(const Work& work, SharedAddress ordered) const {
     fence_async_shared();
     __syncwarp();
     if (lane() != 0) return;
     const int row = 16 * warp();
 #pragma unroll
     for (int panel = 0; panel < Shape::panels; ++panel) {
-      store_box(p.o, {panel * panel_columns, work.row + row, work.head, work.entry},
-                ordered + (panel * Shape::q_panel_bytes + row * panel_row_bytes));
+      store_box(
+          p.o,
+          {panel * panel_columns, first_query_of(work) + work.row + row, work.head, work.entry},
+          ordered + (panel * Shape::q_panel_bytes + row * panel_row_bytes));
     }
     commit_stores();
   }
   /// The warp itself writes the ordered panels, of which `first` is the first. Memory that is
   /// wanted back at once must not wait for the copy engine, which first loads the key tiles that it
   /// was asked for before.
-  __device__ __forceinline__ void store_lines(const Fa3Work& work, SharedAddress ordered,
+  __device__ __forceinline__ void store_lines(const Work& work, SharedAddress ordered,
                                               int first) const {
     __syncwarp();
     // A row's 128 bytes of a panel are for 8 lanes.
@@ -150,7 +160,7 @@ struct Fa3Output : Fa3Thread {
         const uint4 chunk = load_16_bytes(
             ordered + (panel * Shape::q_panel_bytes + swizzled_chunk(row + i, lane() % 8)));
         const int query = work.row + row + i;
-        if (query < p.queries && column + panel * panel_columns < p.columns)
+        if (query < bounds_of(p, work).queries && column + panel * panel_columns < p.columns)
           store_columns(output_row(work, query), column + panel * panel_columns, chunk);
       }
     }
@@ -170,19 +180,24 @@ struct Fa3Output : Fa3Thread {
     }
   }
 
-  __device__ __forceinline__ T* output_row(const Fa3Work& work, int row) const {
-    return static_cast<T*>(p.output) + p.o_strides.offset(work.entry, work.head, row);
+  __device__ __forceinline__ T* output_row(const Work& work, int row) const {
+    return static_cast<T*>(p.output) +
+           p.o_strides.offset(work.entry, work.head, first_query_of(work) + row);
   }
-  __device__ __forceinline__ std::int64_t plane_of(const Fa3Work& work) const {
+  __device__ __forceinline__ std::int64_t plane_of(const Work& work) const {
     return static_cast<std::int64_t>(work.entry) * p.heads + work.head;
   }
-  __device__ __forceinline__ float& lse_of(const Fa3Work& work, int row) const {
-    return p.lse[plane_of(work) * p.queries + row];
+  __device__ __forceinline__ float& lse_of(const Work& work, int row) const {
+    if constexpr (Shape::choice.ragged) {
+      return p.lse[work.first_lse + row];
+    } else {
+      return p.lse[plane_of(work) * p.queries + row];
+    }
   }
   __device__ __forceinline__ auto partials() const {
     return PartialResults<int>{p.partial, p.grid.heads * p.queries, p.columns};
   }
-  __device__ __forceinline__ float* partial_row(const Fa3Work& work, int row) const {
+  __device__ __forceinline__ float* partial_row(const Work& work, int row) const {
     return partials().row(work.part, plane_of(work) * p.queries + row);
   }
 };

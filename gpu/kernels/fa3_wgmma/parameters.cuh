@@ -51,4 +51,30 @@ struct alignas(16) Fa3Work {
   static constexpr int none_left = -1;
 };
 
+/// The same where entries have lengths of their own: `entry` is that of Q's and O's strides, 0
+/// where entries are packed.
+struct alignas(16) Fa3RaggedWork : Fa3Work, CausalKeys<Fa3RaggedWork> {
+  int queries, keys;       ///< of the entry
+  int reach;               ///< as in Fa3Parameters, of the entry
+  int first_query;         ///< its row in Q and O
+  std::int64_t first_lse;  ///< that of its row 0 and this head
+  std::int64_t unused;     ///< no byte of it is left out where it is copied
+};
+
+/// Whose queries, keys and reach a piece of work has: the problem's, or its entry's.
+__device__ __forceinline__ const Fa3Parameters& bounds_of(const Fa3Parameters& p, const Fa3Work&) {
+  return p;
+}
+__device__ __forceinline__ const Fa3RaggedWork& bounds_of(const Fa3Parameters&,
+                                                          const Fa3RaggedWork& work) {
+  return work;
+}
+/// Row of Q and O in which query 0 lies.
+__device__ __forceinline__ int first_query_of(const Fa3Work&) {
+  return 0;
+}
+__device__ __forceinline__ int first_query_of(const Fa3RaggedWork& work) {
+  return work.first_query;
+}
+
 }  // namespace attest

@@ -27,6 +27,7 @@ struct Fa3Thread {
 /// barriers.
 template <typename Shape>
 struct Fa3RingCursor {
+  using Work = typename Shape::Work;
   const Fa3Rings<Shape>& rings;
   const int group;        ///< of the warpgroups that multiply
   unsigned kv_tiles = 0;  ///< key tiles of this block whose V is done with
@@ -48,8 +49,8 @@ struct Fa3RingCursor {
     return rings.v_tile(stage_of_v(tile));
   }
   /// What is to be done with the current Q.
-  __device__ __forceinline__ const Fa3Work& work() const { return rings.work(q_tiles, group); }
-  __device__ __forceinline__ const Fa3Work& last_work() const {
+  __device__ __forceinline__ const Work& work() const { return rings.work(q_tiles, group); }
+  __device__ __forceinline__ const Work& last_work() const {
     return rings.work(q_tiles - 1, group);
   }
 
@@ -59,7 +60,7 @@ struct Fa3RingCursor {
   __device__ __forceinline__ void wait_for_v(unsigned tile) const {
     rings.full_v(stage_of_v(tile)).wait(tile / Shape::v_stages % 2);
   }
-  __device__ __forceinline__ Fa3Work wait_for_work() const {
+  __device__ __forceinline__ Work wait_for_work() const {
     rings.full_q(stage_of_q(q_tiles), group).wait(q_tiles / Shape::q_stages % 2);
     return work();
   }

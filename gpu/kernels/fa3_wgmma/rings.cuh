@@ -47,9 +47,14 @@ struct Fa3Rings {
   /// What is to be done with the block's `n`th Q of a group; written before it is full.
   /// Through a pointer, not an asm: ptxas then knows that all lanes have the same, and keeps what
   /// follows from it, the descriptors above all, in uniform registers.
-  __device__ Fa3Work& work(unsigned n, int group) const {
+  __device__ typename Shape::Work& work(unsigned n, int group) const {
     const int place = static_cast<int>(n % Shape::works) * Shape::consumers + group;
-    return reinterpret_cast<Fa3Work*>(first + Shape::works_at)[place];
+    return reinterpret_cast<typename Shape::Work*>(first + Shape::works_at)[place];
+  }
+
+  /// One of two places by which loading warps tell each other the number of an output tile.
+  __device__ int& ticket(unsigned n) const {
+    return reinterpret_cast<int*>(first + Shape::tickets_at)[n % 2];
   }
 
   /// One thread, before a barrier of the block.

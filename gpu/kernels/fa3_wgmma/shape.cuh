@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "gpu/kernels/fa3_wgmma/parameters.cuh"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 
@@ -20,6 +22,7 @@ struct Fa3Choice {
   bool ping_pong = false;  ///< PingPong
   bool splits = false;     ///< key splits: partial outputs are written
   bool delays = false;     ///< Delays
+  bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
 };
 
 /// The choice with one more of the fields that are false by default.
@@ -38,8 +41,13 @@ struct Fa3Shape {
   static constexpr int q_stages = choice.q_stages;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
-  static constexpr int loader_registers = consumers == 1 ? 56 : consumers == 2 ? 24 : 32;
-  static constexpr int consumer_registers = consumers == 1   ? 256
+  /// Whoever copies rows itself needs more of them.
+  static constexpr int loader_registers = choice.ragged    ? (consumers == 2 ? 48 : 56)
+                                          : consumers == 1 ? 56
+                                          : consumers == 2 ? 24
+                                                           : 32;
+  static constexpr int consumer_registers = choice.ragged    ? (consumers == 2 ? 232 : 152)
+                                            : consumers == 1 ? 256
                                             : consumers == 2 ? 240
                                             : consumers == 3 ? 160
                                                              : 112;
@@ -59,9 +67,13 @@ struct Fa3Shape {
   static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
   /// A Q stage is released before the output of its work is written, and that needs the work's
   /// description still: one description more than stages.
-  static constexpr int works = q_stages + 1, work_bytes = 32;
+  using Work = std::conditional_t<choice.ragged, Fa3RaggedWork, Fa3Work>;
+  static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
-  static constexpr int shared_bytes = works_at + work_bytes * works * consumers;
+  /// Numbers of output tiles on their way from the thread that takes them to the other loading
+  /// warps.
+  static constexpr int tickets_at = works_at + work_bytes * works * consumers;
+  static constexpr int shared_bytes = tickets_at + (choice.ragged ? 16 : 0);
 
   static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);

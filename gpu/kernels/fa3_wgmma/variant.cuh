@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/fa3_wgmma/consumer.cuh"
 #include "gpu/kernels/fa3_wgmma/loader.cuh"
+#include "gpu/kernels/fa3_wgmma/ragged_loader.cuh"
 #include "gpu/primitives/launch.cuh"
 
 namespace attest {
@@ -28,17 +29,42 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
+/// The same where entries have lengths, or K and V lie in pages.
+template <Executor home, typename Shape>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    fa3_ragged(const __grid_constant__ Fa3RaggedParameters p) {
+  const Fa3Rings<Shape> rings(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) rings.init();
+  __syncthreads();
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::consumers) {
+    release_registers<Shape::loader_registers>();
+    Fa3RaggedLoader<Shape>(p, rings).run();
+  } else {
+    take_registers<Shape::consumer_registers>();
+    Fa3Consumer<Shape> c(p, rings, group);
+    c.run();
+  }
+}
+
 /// A compiled kernel, and the Plans that it is for.
 struct Fa3Variant {
   Fa3Choice choice;
   int query_tile, threads, shared_bytes;
   void (*kernel)(Fa3Parameters);
+  void (*ragged)(Fa3RaggedParameters);  ///< instead, where the choice says so
 };
 
 template <Executor home, typename T, Fa3Choice choice>
 constexpr Fa3Variant fa3_variant() {
   using Sizes = Fa3Shape<T, choice>;
-  return {choice, Sizes::Br, Sizes::threads, Sizes::shared_bytes, fa3_wgmma<home, Sizes>};
+  Fa3Variant variant{choice, Sizes::Br, Sizes::threads, Sizes::shared_bytes, nullptr, nullptr};
+  if constexpr (choice.ragged) {
+    variant.ragged = fa3_ragged<home, Sizes>;
+  } else {
+    variant.kernel = fa3_wgmma<home, Sizes>;
+  }
+  return variant;
 }
 
 template <Executor home, typename T, Fa3Choice... choices>
