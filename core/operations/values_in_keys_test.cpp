@@ -15,7 +15,16 @@
 namespace attest {
 namespace {
 
-const Problem latent = problem_from_string("b2 h4/2 q3 k9 d24 dv16 bf16 values_in_keys");
+const Problem latent{.batch = 2,
+                     .query_heads = 4,
+                     .kv_heads = 2,
+                     .query_len = 3,
+                     .key_len = 9,
+                     .head_dim = 24,
+                     .value_dim = 16,
+                     .values = Values::in_keys,
+                     .element_type = ElementType::bf16,
+                     .scale = default_scale(24)};
 const InputSpec normal{.family = "normal", .seed = 5};
 
 std::string complaint_of(const char* text) {

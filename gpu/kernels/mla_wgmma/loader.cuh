@@ -70,7 +70,7 @@ class MlaLoader {
         const int panel = first + i / cut.boxes, row = i % cut.boxes * cut.rows;
         load_box(shared_.k_tile(stage) + (panel * Shape::panel_bytes + row * panel_row_bytes),
                  cut.map, box_at(work, first_key + row, panel), shared_.full(stage, panel),
-                 work.unit.of.row_tiles > 1 ? L2Hint::evict_last : L2Hint::evict_first);
+                 L2Hint::evict_first);
       }
     }
   }

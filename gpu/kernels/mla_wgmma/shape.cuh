@@ -18,7 +18,9 @@ struct MlaShape {
   static constexpr int consumers = 2;   ///< warpgroups that multiply, each for half of O's columns
   static constexpr int group_columns = columns / consumers;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
-  static constexpr int loader_registers = 80, consumer_registers = 216;
+  static constexpr int loader_registers = 88, consumer_registers = 208;
+  /// A block begins with 168 registers a thread, and who asks for more than it has waits for ever.
+  static_assert(loader_registers + consumers * consumer_registers <= (consumers + 1) * 168);
 
   // Panels of 64 columns and 64 rows.
   static constexpr int panels = D / panel_columns;
