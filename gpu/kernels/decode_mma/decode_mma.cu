@@ -102,37 +102,39 @@ Plan plan_of(const DecodeVariant& v) {
           .pack_gqa = PackGqa::yes};
 }
 
-/// The variant for so many rows of a kv head: tiles of 32 rows where 16 would read the keys twice.
-/// Where an SM gets one unit, the block of most warps, which has its shared memory for itself;
-/// where it gets several, one unit's end is hidden by another block.
-const DecodeVariant& variant_for(const Problem& problem, std::int64_t rows, bool has_sm_alone) {
+/// The variant for so many rows of a kv head: tiles of 32 rows where 16 would read the keys twice,
+/// and for long chunks the block of most warps, which has an SM's shared memory for itself.
+const DecodeVariant& variant_for(const Problem& problem, std::int64_t rows, bool has_long_chunks) {
   const std::span<const DecodeVariant> all = variants(problem);
   const auto fits = [&](const DecodeVariant& v) {
     if (rows > 16) return v.query_tile > 16;
-    return v.query_tile == 16 && (v.warps > 4) == has_sm_alone;
+    return v.query_tile == 16 && (v.warps > 4) == has_long_chunks;
   };
   const auto found = std::ranges::find_if(all, fits);
   return found == all.end() ? all.front() : *found;
 }
 
-/// What to take without a table. For few rows about one chunk for every SM: fewer leave SMs idle,
-/// and each more costs a beginning, an end and a part of a merge. Many rows are work for all SMs
-/// as they are; long ones are cut all the same, so that the last to end, or a much longer entry, is
-/// not waited for, and merged by a second kernel, for which no block waits.
+/// What to take without a table. Of few rows about one chunk for every SM: fewer leave SMs idle,
+/// and each more costs a beginning, an end and a part of a merge. Many rows are work for all SMs,
+/// whole where they are equally long. Where entries have lengths of their own, long rows are cut,
+/// so that nobody waits for the longest; chunks are then many more than blocks, and a second kernel
+/// merges them, for which no block waits at a chunk's end.
 Plan preferred_plan(const Problem& problem) {
-  constexpr std::int64_t units = 128, least_keys = 2 * chunk_step, many_rows_keys = 2048;
+  constexpr std::int64_t units = 128, least_keys = 2 * chunk_step, unequal_keys = 2048;
   const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
   const std::int64_t tile = variant_for(problem, rows, false).query_tile;
   const std::int64_t pairs =
       problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
-  const bool has_many_rows = pairs > units;
   const std::int64_t chunks = std::max<std::int64_t>(1, units / pairs);
   const std::int64_t keys =
       std::max(least_keys, chunk_step * ceil_div(problem.key_len, chunks * chunk_step));
-  Plan plan = plan_of(variant_for(problem, rows, !has_many_rows));
+  const bool has_many_rows = pairs > units;
+  const bool cuts_unequal = has_many_rows && problem.length_seed != 0 && keys > unequal_keys;
+  const std::int64_t long_chunk = has_many_rows ? 1024 : 256;
+  Plan plan = plan_of(variant_for(problem, rows, keys >= long_chunk && !cuts_unequal));
   plan.key_split_rule = KeySplitRule::fixed_keys;
-  plan.split_keys = has_many_rows ? std::min(keys, many_rows_keys) : keys;
-  plan.combine = has_many_rows ? Combine::second_kernel : Combine::last_block;
+  plan.split_keys = cuts_unequal ? unequal_keys : keys;
+  plan.combine = cuts_unequal ? Combine::second_kernel : Combine::last_block;
   return plan;
 }
 

@@ -20,7 +20,6 @@
 #include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
-#include "gpu/primitives/memory_fence.cuh"
 
 namespace attest {
 
@@ -318,10 +317,10 @@ class DecodeBlock {
     if (threadIdx.x == 0) {
       // One thread's fence, behind the barrier, is everybody's: a fence waits for all copies of its
       // warp that are under way, and costs microseconds where all warps have one.
-      fence_device_memory();
+      __threadfence();
       const int number = (unit.entry * sizes_.kv_heads + unit.kv_head) * sizes_.most_row_tiles;
       *flag = atomicInc(a_.counters + number + unit.row_tile, last) == last;
-      fence_device_memory();
+      __threadfence();
     }
     __syncthreads();
     const bool is_last = *flag != 0;
