@@ -74,11 +74,11 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   for (const std::int64_t dim : dims) lists += std::to_string(dim) + " ";
   for (const std::string& output : missing_outputs) lists += output;
   claims.push_back(lists);
-  const auto& [no_queries, value_dim, softcap, lengths, padding] = features;
+  const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding] = features;
   for (const bool flag :
-       {no_queries, value_dim, softcap, lengths, padding, is_deterministic, is_batch_invariant,
-        is_query_invariant, reads_lengths, depends_on_alignment, shares_reference,
-        ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
+       {no_queries, value_dim, values_in_keys, softcap, lengths, padding, is_deterministic,
+        is_batch_invariant, is_query_invariant, reads_lengths, depends_on_alignment,
+        shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
   const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
@@ -126,6 +126,7 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.features = ATTEST_PADDING; },
     [](K& k) { k.features = ATTEST_VALUE_DIM; },
     [](K& k) { k.features = ATTEST_NO_QUERIES; },
+    [](K& k) { k.features = ATTEST_VALUES_IN_KEYS; },
     [](K& k) { k.is_not_deterministic = 1; },
     [](K& k) { k.is_not_batch_invariant = 1; },
     [](K& k) { k.depends_on_alignment = 1; },

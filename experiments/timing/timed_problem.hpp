@@ -14,7 +14,7 @@ namespace attest {
 class TimedProblem {
  public:
   struct Options {
-    bool is_cold = false;  ///< nothing of the problem is in the L2 cache when a launch begins
+    bool is_cold = false;   ///< nothing of the problem is in the L2 cache when a launch begins
     bool in_graph = false;  ///< launches of a timing are replayed from a graph; not with is_cold
     double shortest_ms =
         2;  ///< launches of one timing fill it; a clock's step is half a microsecond

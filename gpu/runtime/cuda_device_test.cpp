@@ -172,8 +172,8 @@ TEST_F(GpuDeviceTest, ReplayedWorkIsDoneOnceAndTakesTime) {
   const auto double_it = [&] {  // not the same when done twice
     ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer + 500, buffer, 500, cudaMemcpyDeviceToDevice,
                                       device.stream().get()));
-    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer, buffer + 1, 499, cudaMemcpyDeviceToDevice,
-                                      device.stream().get()));
+    ATTEST_CUDA_CHECK(
+        cudaMemcpyAsync(buffer, buffer + 1, 499, cudaMemcpyDeviceToDevice, device.stream().get()));
   };
   EXPECT_GT(device.replay_ms(double_it), 0);
   std::vector<std::byte> want = before, got(before.size());

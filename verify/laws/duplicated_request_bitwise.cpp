@@ -47,9 +47,9 @@ const LawRegistration registration{
            const Case twice = with_two_requests(run);
            const Inputs inputs = mapped(run.inputs(), doubled);
            const Launch launch = run.launch(twice, inputs);
-           const Agreement agreement =
-               agreement_of(run, {.batch = true, .addresses = true},
-                            [&] { return run.answer_to(twice.problem, twice.plan, inputs); });
+           const Agreement agreement = agreement_of(run, {.batch = true, .addresses = true}, [&] {
+             return run.answer_to(twice.problem, twice.plan, inputs);
+           });
            return check_agree(run.kernel(), launch.outputs, mapped(launch.outputs, doubled),
                               agreement, "two equal requests of one batch have different results");
          }}};

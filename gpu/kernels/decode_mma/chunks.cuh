@@ -172,9 +172,9 @@ class EntryScan {
     if (are_alike_) {
       const int each = lane_entry_.units(sizes_.kv_heads);
       if (each == 0 || number / each >= sizes_.batch) return false;
-      unit.of = lane_entry_;
       unit.entry = number / each;
-      within = number % each;
+      within = number - unit.entry * each;
+      unit.of = lane_entry_;
       return true;
     }
     while (true) {
@@ -216,11 +216,37 @@ class EntryScan {
       before_ = 0;  ///< of the 32 entries that lanes look at: the first, units before it
 };
 
-/// Gives a block its units. All lanes of every warp ask alike.
-class UnitList {
+/// Units that are chunks at places of their own, by number. All lanes of every warp ask alike, for
+/// larger and larger numbers.
+class ChunkList {
+ public:
+  __device__ ChunkList(const ForwardArguments& a, const DecodeSizes& sizes)
+      : sizes_(sizes), scan_(a, sizes) {}
+
+  /// False: there is none of this number. Heads first: their keys lie beside each other.
+  __device__ bool find(int number, DecodeUnit& unit) {
+    int within = 0;
+    if (!scan_.find(number, unit, within)) return false;
+    const int tiles = unit.of.row_tiles * sizes_.kv_heads;
+    unit.chunk = within / tiles;
+    const int of_chunk = within - unit.chunk * tiles;
+    unit.row_tile = of_chunk / sizes_.kv_heads;
+    unit.kv_head = of_chunk - unit.row_tile * sizes_.kv_heads;
+    unit.place_chunk();
+    return true;
+  }
+
+ protected:
+  const DecodeSizes& sizes_;
+  EntryScan scan_;
+};
+
+/// Gives a block its units: chunks, or under KeySplitRule::stream its share of all keys. All lanes
+/// of every warp ask alike.
+class UnitList : ChunkList {
  public:
   __device__ UnitList(const ForwardArguments& a, const DecodeSizes& sizes)
-      : sizes_(sizes), scan_(a, sizes), at_(static_cast<int>(blockIdx.x)) {
+      : ChunkList(a, sizes), at_(static_cast<int>(blockIdx.x)) {
     if (!sizes.is_stream) return;
     const auto blocks = static_cast<int>(gridDim.x);
     share_ = max(least_share, (scan_.total() + blocks - 1) / blocks);
@@ -229,15 +255,9 @@ class UnitList {
 
   /// The block's next unit; false: there is none.
   __device__ bool next(DecodeUnit& unit) {
-    int within = 0;
-    if (share_ > 0) {
-      if (at_ >= past_share() || !scan_.find(at_, unit, within)) return false;
-      place_share(unit, within);
-      return true;
-    }
-    if (!scan_.find(at_, unit, within)) return false;
+    if (share_ > 0) return at_ < past_share() && take_share(unit);
+    if (!find(at_, unit)) return false;
     at_ += static_cast<int>(gridDim.x);
-    place_chunk(unit, within);
     return true;
   }
 
@@ -245,17 +265,11 @@ class UnitList {
   static constexpr int least_share = 2;  ///< of chunk_step keys: less costs more than it saves
 
   __device__ int past_share() const { return (static_cast<int>(blockIdx.x) + 1) * share_; }
-  /// Heads first: their keys lie beside each other.
-  __device__ void place_chunk(DecodeUnit& unit, int within) const {
-    const int tiles = unit.of.row_tiles * sizes_.kv_heads;
-    unit.chunk = within / tiles;
-    unit.kv_head = within % tiles % sizes_.kv_heads;
-    unit.row_tile = within % tiles / sizes_.kv_heads;
-    unit.place_chunk();
-  }
-  /// KeySplitRule::stream: what the block's share has of a row tile. Row tiles follow each other,
-  /// each with all of its steps, so that a block cuts two at the most.
-  __device__ void place_share(DecodeUnit& unit, int within) {
+  /// What the block's share has of a row tile. Row tiles follow each other, each with all of its
+  /// steps, so that a block cuts two at the most.
+  __device__ bool take_share(DecodeUnit& unit) {
+    int within = 0;
+    if (!scan_.find(at_, unit, within)) return false;
     const int steps = unit.of.chunks, step = within % steps, begin = at_ - step;
     const int taken = min(past_share() - at_, steps - step);
     unit.kv_head = within / steps % sizes_.kv_heads;
@@ -266,10 +280,9 @@ class UnitList {
     unit.chunk = static_cast<int>(blockIdx.x) - unit.first_block;
     unit.of.chunks = (begin + steps - 1) / share_ - unit.first_block + 1;
     at_ += taken;
+    return true;
   }
 
-  const DecodeSizes& sizes_;
-  EntryScan scan_;
   int at_;         ///< number of the next unit; in shares, of the next step
   int share_ = 0;  ///< steps of a block; 0: units are chunks
 };

@@ -16,14 +16,14 @@ class MlaLoader {
 
   __device__ void run() {
     prefetch_map(p_.k);
-    UnitList list(p_.a, p_.sizes);
+    ChunkList list(p_.a, p_.sizes);
     unsigned tiles = 0;
     for (unsigned n = 0;; ++n) {
       MlaWork& work = shared_.work(n);
       shared_.work_empty(n).wait(n / 2 % 2 ^ 1U);
       {
         DecodeUnit unit;
-        const bool exists = list.next(unit);
+        const bool exists = list.find(static_cast<int>(blockIdx.x + n * gridDim.x), unit);
         if (lane_ == 0) {
           if (exists) work.take(p_.sizes, unit);
           work.exists = exists;

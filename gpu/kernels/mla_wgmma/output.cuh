@@ -38,10 +38,19 @@ class MlaOutput {
 
  private:
   static __device__ __forceinline__ int lane() {
-    return static_cast<int>(threadIdx.x & 31U);
+    return static_cast<int>(thread() & 31U);
   }
   static __device__ __forceinline__ int warp() {
-    return static_cast<int>(threadIdx.x >> 5 & 3U);
+    return static_cast<int>(thread() >> 5 & 3U);
+  }
+  /// Asked anew every time: what follows from it would fill registers throughout the loop over key
+  /// tiles.
+  static __device__ __forceinline__ unsigned thread() {
+    unsigned thread = threadIdx.x;
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(thread));
+#endif
+    return thread;
   }
   static __device__ __forceinline__ int row() {
     return 16 * warp() + lane() / 4;
