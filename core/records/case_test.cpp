@@ -115,7 +115,7 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
   EXPECT_EQ(
       message_of(with("\"head_dim\"", "\"headdim\": 8, \"head_dim\"")),
       "file.json: problem: key 'headdim' is unknown; allowed: operation, batch, "
-      "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, mask, window_left, "
+      "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, values, mask, window_left, "
       "window_right, element_type, scale, softcap, length_seed, padding_seed, shared_keys, parts, "
       "partial_type");
   EXPECT_EQ(

@@ -101,7 +101,8 @@ void add_value_dims(std::vector<Feature>& list) {
 void add_values_in_keys(std::vector<Feature>& list) {
   const Adder add(list, "a kernel with values_in_keys");
   add("V is a part of K", {}, [](const Case& c) { return c.problem.values == Values::in_keys; });
-  add("V is a part of K in pages", {}, [](const Case& c) {
+  const Adder add_in_pages(list, "a kernel that takes pages");
+  add_in_pages("V is a part of K in pages", {}, [](const Case& c) {
     return c.problem.values == Values::in_keys && c.layouts.paging.is_used();
   });
 }
