@@ -16,6 +16,10 @@ def timed(path):
         labels = record.get("labels", {})
         values = {m["name"]: m["value"] for m in record.get("measurements", [])}
         problem = labels.get("shape") or labels.get("problem")
+        if problem and " shared" in problem:
+            continue  # models do not know that entries may share pages
+        if labels.get("contender") == "read_once":
+            continue  # it computes nothing
         if problem and {"contender", "plan"} <= labels.keys() and values.get("time", 0) > 0 and "rate" in values:
             yield labels["contender"], problem, labels["plan"], values["time"], values["rate"]
 

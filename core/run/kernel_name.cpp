@@ -83,10 +83,11 @@ std::string without_last_zeros(std::string name) {
 std::string with_cuda_types(std::string name) {
   constexpr std::string_view of_executor = "SixteenBitFloat<";
   for (std::size_t at; (at = name.find(of_executor)) != std::string::npos;) {
-    const std::size_t end = name.find('>', at);  // its arguments are functions: none has a bracket
+    std::size_t end = name.find('>', at);  // its arguments are functions: none has a bracket
     if (end == std::string::npos) break;
     const bool is_bfloat =
         std::string_view(name).substr(at, end - at).find("bfloat16") != std::string_view::npos;
+    if (std::string_view(name).substr(end).starts_with("> >")) ++end;  // two brackets stand apart
     name.replace(at, end + 1 - at, is_bfloat ? "__nv_bfloat16" : "__half");
   }
   return name;

@@ -48,6 +48,10 @@ TEST(KernelName, isTheSameForTheExecutorsSixteenBitTypesAndForThoseOfNvcc) {
   EXPECT_EQ(named("attest::simt::SixteenBitFloat<&attest::simt::bfloat16_bits, "
                   "&attest::simt::bfloat16_value>"),
             named("__nv_bfloat16"));
+  EXPECT_EQ(kernel_name_of("void attest::k<attest::simt::SixteenBitFloat<&attest::simt::half_bits, "
+                           "&attest::simt::half_value> >(attest::Arguments)"),
+            "k<__half>")
+      << "the last argument";
   // As c++filt has them.
   EXPECT_EQ(named("attest::simt::SixteenBitFloat<&(attest::simt::half_bits(float)), "
                   "&(attest::simt::half_value(unsigned short))>"),

@@ -26,9 +26,9 @@ std::string executors_of(std::string_view name) {
 
 const std::vector<std::string>& peer_names() {
   static const std::vector<std::string> names{
-      "cublas_standard", "cublas_standard_tf32", "cudnn_sdpa",      "flash_attention_3",
-      "read_once",       "torch_cudnn",          "torch_efficient", "torch_flash",
-      "torch_math",      "triton_flash"};
+      "cublas_standard",           "cublas_standard_tf32", "cudnn_sdpa", "flash_attention_3",
+      "flash_attention_3_kvcache", "flashinfer_decode",    "read_once",  "torch_cudnn",
+      "torch_efficient",           "torch_flash",          "torch_math", "triton_flash"};
   return names;
 }
 

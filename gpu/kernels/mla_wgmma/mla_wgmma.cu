@@ -14,13 +14,6 @@
 #include "gpu/primitives/tensor_map.cuh"
 
 namespace attest {
-namespace {
-
-constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // rows, keys and units have 32 bits
-constexpr std::int64_t most_chunks = 4096;
-constexpr float log2_e = 1.44269504088896340736F;
-
-using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
 
 /// One block: two warpgroups that multiply, and a warp that loads.
 template <Executor home, typename T>
@@ -44,6 +37,14 @@ __global__ void __launch_bounds__(MlaShape<T>::threads, 1)
     MlaConsumer<Shape, 1>(p, shared).run();
   }
 }
+
+namespace {
+
+constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // rows, keys and units have 32 bits
+constexpr std::int64_t most_chunks = 4096;
+constexpr float log2_e = 1.44269504088896340736F;
+
+using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   const auto outside = [](const std::string& what, std::int64_t got, const std::string& allowed) {
