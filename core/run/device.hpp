@@ -104,8 +104,8 @@ class Device {
   virtual void synchronize() = 0;
   /// Milliseconds that `work` took on the device.
   [[nodiscard]] virtual double time_ms(const std::function<void()>& work) = 0;
-  /// The same without what launches cost the host: `work` is recorded first and then replayed at
-  /// once, as serving systems do. Where nothing can be recorded, time_ms().
+  /// Milliseconds that `work` takes without what launches cost the host: it is recorded first and
+  /// then replayed at once, as serving systems do. Where nothing can be recorded, time_ms().
   [[nodiscard]] virtual double replay_ms(const std::function<void()>& work) {
     return time_ms(work);
   }

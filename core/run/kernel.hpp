@@ -126,8 +126,8 @@ struct KernelInfo {
   /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
   /// runs everything.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};
-  /// The same where K and V lie in pages, asked besides: of Plans that take none. May be empty: all
-  /// do, if layout_needs say that pages may be.
+  /// A sentence when a Plan takes no K and V in pages; asked besides `unsupported`. May be empty:
+  /// all Plans do, if layout_needs say that pages may be.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported_in_pages{};
   /// Query that tile 0 begins with, in (-query_tile, 0]. Below 0 the first tile is the short one:
   /// its rows before query 0 do not exist. May be empty: 0, and the last tile is the short one.
