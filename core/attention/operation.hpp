@@ -39,6 +39,9 @@ struct Operation {
   std::string_view name;
   std::string_view summary;                  ///< one line
   std::span<const TensorSpec> tensors = {};  ///< inputs, then outputs
+  /// An operation whose inputs are the first ones of this: its input families serve here, too, and
+  /// what they do not fill is N(0, 1). May be null: there is none.
+  const Operation* extends = nullptr;
   /// Fills inputs that follow from the others, whose tensors a family made: outputs of another
   /// operation, say. May be null: there are none.
   void (*complete)(const Problem&, Inputs&) = nullptr;

@@ -77,4 +77,22 @@ namespace attest {
 /// All LSE_p are `magnitude`, and O_p is near 1: errors of the weights' sum do not average out.
 [[nodiscard]] Inputs partial_ties(const Problem& problem, const InputSpec& spec);
 
+// Inputs of a backward pass (core/operations/backward.hpp). Q, K, V and dO are N(0, 1) unless said
+// otherwise, O and LSE those of an exact forward pass.
+
+/// dO is 0.
+[[nodiscard]] Inputs gradient_zero(const Problem& problem, const InputSpec& spec);
+/// One element of dO of each query head is `magnitude`, the others are 0.
+[[nodiscard]] Inputs gradient_one_hot(const Problem& problem, const InputSpec& spec);
+/// dO and V whole numbers in [-4, 4].
+[[nodiscard]] Inputs gradient_integers(const Problem& problem, const InputSpec& spec);
+/// dO N(0, magnitude).
+[[nodiscard]] Inputs gradient_scaled(const Problem& problem, const InputSpec& spec);
+/// dO is O; logits of standard deviation `magnitude`.
+[[nodiscard]] Inputs gradient_along_o(const Problem& problem, const InputSpec& spec);
+/// Every column of K and V has a mean of its own of the size of `magnitude`.
+[[nodiscard]] Inputs gradient_mean_kv(const Problem& problem, const InputSpec& spec);
+/// O is off by an ulp of bf16 and LSE by 2^-10, N(0, 1) times.
+[[nodiscard]] Inputs gradient_inexact_saved(const Problem& problem, const InputSpec& spec);
+
 }  // namespace attest

@@ -8,6 +8,8 @@
 #include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/families.hpp"
+#include "core/inputs/input_fill.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 
 namespace attest {
@@ -22,6 +24,19 @@ InputFamily of_parts(std::string name, std::string summary, std::vector<double> 
           .make = make,
           .unsupported = {},
           .operation = &combine_operation};
+}
+
+/// A family of dO.
+InputFamily of_gradients(std::string name, std::string summary, std::vector<double> magnitudes,
+                         Inputs (*make)(const Problem&, const InputSpec&),
+                         bool is_complete = false) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .magnitudes = std::move(magnitudes),
+          .make = make,
+          .unsupported = {},
+          .operation = &backward_operation,
+          .is_complete = is_complete};
 }
 
 std::vector<InputFamily>& families() {
@@ -122,6 +137,24 @@ std::vector<InputFamily>& families() {
       of_parts("partial_copies", "all parts of a row alike", {1, 16}, partial_copies),
       of_parts("partial_ties", "equal weights, O_p near 1: errors of the sum do not average out",
                {0, -50, 1e3}, partial_ties),
+      of_gradients("gradient_zero", "dO 0: so are all gradients, whatever lay in memory", {1},
+                   gradient_zero),
+      of_gradients("gradient_one_hot",
+                   "dO has one element a head that is not 0: rows and columns that are mixed up",
+                   {1, 16}, gradient_one_hot),
+      of_gradients("gradient_integers", "dO and V small whole numbers: products of both are exact",
+                   {1}, gradient_integers),
+      of_gradients("gradient_scaled", "dO as loss scaling makes it: fp16 overflows in dS",
+                   {0x1p-12, 0x1p10, 0x1p16}, gradient_scaled),
+      of_gradients("gradient_along_o",
+                   "dO is O: delta is as large as it gets, and dO V^T cancels against it", {1, 4},
+                   gradient_along_o, true),
+      of_gradients("gradient_mean_kv",
+                   "K and V with means: an error of delta adds up along the mean key", {1, 3},
+                   gradient_mean_kv),
+      of_gradients("gradient_inexact_saved",
+                   "O and LSE off by some roundings: a kernel must take what it is given", {1},
+                   gradient_inexact_saved, true),
   };
   return table;
 }
@@ -156,6 +189,10 @@ void share_prefix(const Problem& problem, Inputs& inputs) {
 
 }  // namespace
 
+bool InputFamily::serves(const Operation& asked) const {
+  return operation == &asked || (asked.extends != nullptr && operation == asked.extends);
+}
+
 const std::vector<InputFamily>& all_input_families() {
   return families();
 }
@@ -163,7 +200,7 @@ const std::vector<InputFamily>& all_input_families() {
 std::vector<const InputFamily*> families_of(const Operation& operation) {
   std::vector<const InputFamily*> of_it;
   for (const InputFamily& family : families()) {
-    if (family.operation == &operation) of_it.push_back(&family);
+    if (family.serves(operation)) of_it.push_back(&family);
   }
   return of_it;
 }
@@ -193,12 +230,17 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
     if (const auto reason = family.unsupported(problem)) throw InvalidInput(*reason);
   }
   Inputs inputs = family.make(problem, spec);
+  const auto specs = problem.operation->inputs();
+  for (std::size_t i = inputs.size(); i < specs.size(); ++i) {
+    inputs[InputIndex{i}] = normals(specs[i].shape(problem), spec.seed, stream_rest + i);
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const InputIndex index{i};
     round_values(inputs[index], (*problem.operation)[index].format(problem), spec);
   }
   share_prefix(problem, inputs);
-  if (problem.operation->complete != nullptr) problem.operation->complete(problem, inputs);
+  const auto complete = problem.operation->complete;
+  if (complete != nullptr && !family.is_complete) complete(problem, inputs);
   return inputs;
 }
 

@@ -25,10 +25,15 @@ struct InputFamily {
   /// Head dims it exists for; empty: any. Generators draw head_dim from these.
   std::vector<std::int64_t> head_dims = {};
   const Operation* operation = &forward_operation;  ///< whose inputs it fills
+  /// It fills as well what Operation::complete would.
+  bool is_complete = false;
+
+  /// Are there cases of the operation with inputs of this family?
+  [[nodiscard]] bool serves(const Operation& asked) const;
 };
 
 [[nodiscard]] const std::vector<InputFamily>& all_input_families();
-/// The families that fill the inputs of the operation, in the order of the table.
+/// The families that serve the operation, in the order of the table.
 [[nodiscard]] std::vector<const InputFamily*> families_of(const Operation& operation);
 /// Adds a family at run time (captured activations). Throws InvalidInput if the name is taken.
 void add_input_family(InputFamily family);

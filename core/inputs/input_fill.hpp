@@ -9,7 +9,15 @@
 namespace attest {
 
 // Streams of core/inputs/random.hpp: one a tensor, further ones for choices a family makes.
-enum Stream : std::uint64_t { stream_q, stream_k, stream_v, stream_choice, stream_outlier };
+// stream_rest + i: input i, where the family does not fill it.
+enum Stream : std::uint64_t {
+  stream_q,
+  stream_k,
+  stream_v,
+  stream_choice,
+  stream_outlier,
+  stream_rest = 16
+};
 
 /// Where an element sits. `index` is its position in the contiguous tensor: the counter of its
 /// random numbers.
@@ -35,7 +43,7 @@ Tensor<float> filled(const Shape& shape, const Value& value) {
   return tensor;
 }
 
-inline Tensor<float> normals(const Shape& shape, std::uint64_t seed, Stream stream,
+inline Tensor<float> normals(const Shape& shape, std::uint64_t seed, std::uint64_t stream,
                              double size = 1.0, double mean = 0.0) {
   return filled(shape, [=](const ElementPlace& at) {
     return mean + size * random_normal(seed, stream, at.index);

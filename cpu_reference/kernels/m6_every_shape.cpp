@@ -16,54 +16,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
+#include "cpu_reference/kernels/tensor_rows.hpp"
 
 namespace attest {
 namespace {
-
-/// Rows of one entry in a tensor.
-struct EntryRows {
-  std::int64_t at = 0, first = 0, count = 0;
-};
-
-EntryRows entry_rows(const std::int32_t* starts, std::int64_t b, std::int64_t length) {
-  if (starts == nullptr) return {.at = b, .first = 0, .count = length};
-  return {.at = 0, .first = starts[b], .count = starts[b + 1] - starts[b]};
-}
 
 /// Element (entry, head, row n) of a tensor in memory.
 std::ptrdiff_t place(const Strides& strides, const EntryRows& rows, std::int64_t h, std::int64_t n,
                      ElementType type) {
   return strides.offset(rows.at, h, rows.first + n) *
          static_cast<std::ptrdiff_t>(format_of(type).size_bytes);
-}
-
-void read_row(const void* tensor, std::ptrdiff_t bytes, ElementType type, std::span<float> row) {
-  const std::size_t size = format_of(type).size_bytes;
-  const auto* from = static_cast<const std::byte*>(tensor) + bytes;
-  for (float& value : row) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, from, size);
-    value = decode(type, bits);
-    from += size;
-  }
-}
-
-void write_row(std::span<const float> row, void* tensor, std::ptrdiff_t bytes, ElementType type) {
-  const std::size_t size = format_of(type).size_bytes;
-  auto* to = static_cast<std::byte*>(tensor) + bytes;
-  for (const float value : row) {
-    const auto rounded = static_cast<float>(round_to(type, static_cast<double>(value)));
-    const std::uint32_t bits = encode(type, rounded);
-    std::memcpy(to, &bits, size);
-    to += size;
-  }
 }
 
 /// Keys and values of one head of one entry.

@@ -4,13 +4,18 @@
 
 #include <algorithm>
 
+#include "core/attention/operation.hpp"
+
 namespace attest {
 
 std::vector<std::string> features_of(const KernelInfo& kernel, const Case& c) {
   std::vector<std::string> names;
   const auto is_asked = [&](const Feature& feature) {
-    return feature.operations.empty() ||
-           std::ranges::find(feature.operations, c.problem.operation) != feature.operations.end();
+    const auto is_named = [&](const Operation* operation) {
+      return std::ranges::find(feature.operations, operation) != feature.operations.end();
+    };
+    return feature.operations.empty() || is_named(c.problem.operation) ||
+           (c.problem.operation->extends != nullptr && is_named(c.problem.operation->extends));
   };
   for (const Feature& feature : all_features()) {
     if (is_asked(feature) && feature.holds(kernel, c)) names.push_back(feature.name);

@@ -18,7 +18,8 @@ struct Feature {
   std::function<bool(const KernelInfo&, const Case&)> holds;
   /// Empty: every default run reaches it. Otherwise a sentence that says what it takes.
   std::string needs = {};
-  /// The operations of whose cases it is asked; empty: all, as it only looks at layouts.
+  /// The operations of whose cases, and of those that extend them, it is asked; empty: all, as it
+  /// only looks at layouts.
   std::vector<const Operation*> operations = {&forward_operation};
 };
 

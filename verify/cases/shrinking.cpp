@@ -132,7 +132,7 @@ void add_simpler_pages(const KernelInfo& kernel, const Case& c, const Add& add) 
 
 bool has_inputs(const Case& c) {
   const InputFamily& family = input_family(c.inputs.family);
-  if (family.operation != c.problem.operation) return false;
+  if (!family.serves(*c.problem.operation)) return false;
   if (!family.head_dims.empty() &&
       std::ranges::find(family.head_dims, c.problem.head_dim) == family.head_dims.end()) {
     return false;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -41,7 +42,7 @@ const LawRegistration registration{
                   "sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &backward_operation},
      .applies = [](Run& run) { return with_equal_mask(run).has_value(); },
      .check =
          [](Run& run) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -70,6 +71,8 @@ Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n,
   return inputs;
 }
 
+static_assert(backward::k == forward::k && backward::v == forward::v);
+
 /// [batch][query]: sees none of the keys that are hidden from row `n` of its entry.
 std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t n) {
   std::vector<std::vector<bool>> unmoved;
@@ -84,7 +87,8 @@ std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t
   return unmoved;
 }
 
-/// The rows that see no replaced key have the results of the base launch.
+/// The rows that see no replaced key have the results of the base launch. So have the gradients of
+/// keys that were not replaced, since LSE and O are given.
 Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
   const Problem& problem = run.problem();
   const Outputs& base = run.base().outputs;
@@ -94,11 +98,20 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
       "keys that query {} does not see became {}, and a row that cannot see them changed", row.n,
       value ? fmt::format("{}", *value) : "the largest of their head");
   const auto unmoved = unmoved_rows(problem, row.n);
-  return check_agree(run.kernel(), launch.outputs, base, agreement_of(run, {.neighbours = true}),
-                     failure,
-                     [&](OutputIndex, std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
-                       return unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)];
-                     });
+  return check_agree(
+      run.kernel(), launch.outputs, base, agreement_of(run, {.neighbours = true}), failure,
+      [&](OutputIndex output, std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
+        if ((*problem.operation)[output].rows == Rows::keys) return problem.sees(b, row.n, n);
+        return unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)];
+      });
+}
+
+bool scales_heads(const Run& run) {
+  if (run.problem().operation != &forward_operation) return false;
+  const PrecisionPlan plan =
+      run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
+  return may_scale_heads(run.kernel(), plan.score_parts) ||
+         may_scale_heads(run.kernel(), plan.value_parts);
 }
 
 const LawRegistration registration{
@@ -107,7 +120,7 @@ const LawRegistration registration{
                   "window and padded ones, by NaN or by a huge number (by the largest of the head, "
                   "where heads may be scaled by that), changes none of its bits",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &backward_operation},
      .applies = [](Run& run) { return drawn_row(run).has_value(); },
      .check =
          [](Run& run) {
@@ -119,11 +132,7 @@ const LawRegistration registration{
              const Check check = check_hidden(run, row, std::numeric_limits<float>::quiet_NaN());
              if (check.status == Check::Status::failed) return check;
            }
-           const PrecisionPlan plan =
-               run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
-           const bool scales_heads = may_scale_heads(run.kernel(), plan.score_parts) ||
-                                     may_scale_heads(run.kernel(), plan.value_parts);
-           return check_hidden(run, row, scales_heads ? std::nullopt : std::optional(huge));
+           return check_hidden(run, row, scales_heads(run) ? std::nullopt : std::optional(huge));
          }}};
 
 }  // namespace

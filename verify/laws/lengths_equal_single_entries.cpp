@@ -1,6 +1,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -28,7 +29,7 @@ const LawRegistration registration{
          "the sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &backward_operation},
      .applies =
          [](Run& run) {
            const auto b = drawn_entry(run);

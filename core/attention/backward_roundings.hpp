@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/accumulation.hpp"
+#include "core/attention/element_type.hpp"
+#include "core/attention/exp_method.hpp"
+
+namespace attest {
+
+/// Which roundings a backward kernel performs, for one problem and plan; the bound of its gradients
+/// follows from it (cpu_reference/backward/gradient_bound.hpp). Between the points named here all
+/// is fp32. delta_i is dO_i.O_i, formed from the O that the kernel is given.
+struct BackwardRoundings {
+  Accumulation score{};            ///< Q K^T, chain of head_dim
+  Accumulation product{};          ///< dO V^T, chain of the value columns
+  Accumulation sums{};             ///< of dQ, dK and dV
+  bool scale_after_dot = true;     ///< s = fl(scale * dot), one more rounding of the score
+  double softcap_error = 0;        ///< |computed - c tanh(x / c)| <= softcap_error * c
+  ExpMethod exp = library_expf();  ///< of s - LSE
+  /// natural: the exponent is fl(s - LSE). log2: it is formed from fl(scale log2 e) times the dot
+  /// product and fl(LSE log2 e), whose roundings do not cancel.
+  LseForm lse = LseForm::natural;
+  std::int64_t delta_chain = 1;  ///< additions that a term of delta passes through at the most
+  ElementType weight_format = ElementType::fp32;  ///< P before P^T dO
+  ElementType dscore_format = ElementType::fp32;  ///< dS before dS K and dS^T Q
+  std::int64_t dq_chain = 1;  ///< keys in one chain of dQ, those of whole tiles counted
+  std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
+  std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
+  std::int64_t kv_tiles =
+      1;  ///< row tiles of such a chain, each of which begins a step of a product
+  std::int64_t kv_parts = 1;               ///< such chains, which are added in fp32
+  ElementType output = ElementType::fp32;  ///< of dQ, dK and dV
+  bool flushes_subnormals = false;         ///< fp32 results below 2^-126 become 0 (ftz)
+};
+
+}  // namespace attest

@@ -1,0 +1,119 @@
+#include "core/operations/backward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/operations/forward.hpp"
+
+namespace attest {
+namespace {
+
+ElementType of_problem(const Problem& problem) {
+  return problem.element_type;
+}
+
+ElementType always_fp32(const Problem& /*problem*/) {
+  return ElementType::fp32;
+}
+
+double score(const Problem& problem, std::span<const float> q, std::span<const float> k) {
+  double dot = 0;
+  for (std::size_t c = 0; c < q.size(); ++c) dot += static_cast<double>(q[c]) * k[c];
+  const double x = problem.scale * dot;
+  return problem.softcap > 0 ? problem.softcap * std::tanh(x / problem.softcap) : x;
+}
+
+/// O and LSE of one row of the forward pass, in double, rounded once.
+void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t h,
+            std::int64_t n) {
+  const std::int64_t kv_head = problem.kv_head_of(h);
+  const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);
+  const auto o = inputs[backward::o].row(b, h, n);
+  float& lse = inputs[backward::lse].at(b, h, n, 0);
+  std::ranges::fill(o, 0.0F);
+  lse = -std::numeric_limits<float>::infinity();
+  if (keys.empty()) return;
+  std::vector<double> weights, sums(o.size(), 0.0);
+  for (const std::int64_t key : keys) {
+    weights.push_back(
+        score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)));
+  }
+  const double maximum = *std::ranges::max_element(weights);
+  double total = 0;
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    weights[j] = std::exp(weights[j] - maximum);
+    total += weights[j];
+    const auto v = inputs[backward::v].row(b, kv_head, keys[j]);
+    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += weights[j] * v[c];
+  }
+  const double limit = format_of(problem.element_type).max_finite;
+  for (std::size_t c = 0; c < sums.size(); ++c) {
+    const double x = std::clamp(sums[c] / total, -limit, limit);
+    o[c] = static_cast<float>(round_to(problem.element_type, x));
+  }
+  lse = static_cast<float>(maximum + std::log(total));
+}
+
+void complete(const Problem& problem, Inputs& inputs) {
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      for (std::int64_t n = 0; n < problem.query_len; ++n) attend(problem, inputs, b, h, n);
+    }
+  }
+}
+
+/// Five products: S, dS and their three uses.
+double flops(const Problem& problem) {
+  const auto d = static_cast<double>(problem.head_dim);
+  const auto dv = static_cast<double>(problem.output_dim());
+  return forward_flops(problem) / (2 * (d + dv)) * 2 * (3 * d + 2 * dv);
+}
+
+constexpr std::array<TensorSpec, 9> tensors{
+    {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
+     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
+     {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
+     {.name = "o", .label = "O", .shape = output_shape, .format = of_problem},
+     {.name = "lse",
+      .label = "LSE",
+      .shape = lse_shape,
+      .format = always_fp32,
+      .is_strided = false},
+     {.name = "do", .label = "dO", .shape = output_shape, .format = of_problem},
+     {.name = "dq",
+      .label = "dQ",
+      .role = TensorRole::output,
+      .shape = query_shape,
+      .format = of_problem},
+     {.name = "dk",
+      .label = "dK",
+      .role = TensorRole::output,
+      .rows = Rows::keys,
+      .shape = key_shape,
+      .format = of_problem},
+     {.name = "dv",
+      .label = "dV",
+      .role = TensorRole::output,
+      .rows = Rows::keys,
+      .shape = value_shape,
+      .format = of_problem}}};
+
+}  // namespace
+
+constinit const Operation backward_operation{
+    .name = "backward",
+    .summary = "dQ, dK and dV of attention from Q, K, V, O, LSE and dO",
+    .tensors = tensors,
+    .extends = &forward_operation,
+    .complete = complete,
+    .flops = flops,
+    .bytes = tensor_bytes};
+
+namespace {
+const OperationRegistration registration{backward_operation};
+}  // namespace
+
+}  // namespace attest

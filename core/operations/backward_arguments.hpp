@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/operations/backward.hpp"
+#include "core/run/arguments.hpp"
+
+namespace attest {
+
+/// What a launch of a backward kernel receives: Arguments with the tensors by name. LSE is [batch,
+/// query_heads, query_len], contiguous; with lengths, packed as ForwardArguments says,
+/// [query_heads, total queries].
+struct BackwardArguments {
+  Problem problem;
+  Plan plan;
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
+  const float* lse = nullptr;
+  const void* d_o = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
+  unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
+  const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
+  const std::int32_t* key_starts = nullptr;    ///< the same of K, V and their gradients
+  const std::uint8_t* key_mask =
+      nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  Strides q_strides, k_strides, v_strides, o_strides, do_strides, dq_strides, dk_strides,
+      dv_strides;
+
+  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
+  /// Arguments.
+  BackwardArguments(const Arguments& all)
+      : problem(all.problem),
+        plan(all.plan),
+        q(all[backward::q].data),
+        k(all[backward::k].data),
+        v(all[backward::v].data),
+        o(all[backward::o].data),
+        lse(static_cast<const float*>(all[backward::lse].data)),
+        d_o(all[backward::d_o].data),
+        dq(all[backward::dq].data),
+        dk(all[backward::dk].data),
+        dv(all[backward::dv].data),
+        workspace(all.workspace),
+        counters(all.counters),
+        query_starts(all.query_starts),
+        key_starts(all.key_starts),
+        key_mask(all.key_mask),
+        q_strides(all[backward::q].strides),
+        k_strides(all[backward::k].strides),
+        v_strides(all[backward::v].strides),
+        o_strides(all[backward::o].strides),
+        do_strides(all[backward::d_o].strides),
+        dq_strides(all[backward::dq].strides),
+        dk_strides(all[backward::dk].strides),
+        dv_strides(all[backward::dv].strides) {}
+};
+
+}  // namespace attest

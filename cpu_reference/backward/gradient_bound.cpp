@@ -1,0 +1,96 @@
+#include "cpu_reference/backward/gradient_bound.hpp"
+
+#include "cpu_reference/rounding/chain_error.hpp"
+#include "cpu_reference/rounding/exponential_error.hpp"
+
+namespace attest {
+namespace {
+
+/// Of a format narrower than the arithmetic; otherwise nothing is rounded but what the arithmetic
+/// has rounded.
+StoredRounding stored_in(ElementType type, const Arithmetic& arithmetic) {
+  const ElementFormat& format = format_of(type);
+  const bool is_narrow = format.unit_roundoff > fp32_arithmetic.unit_roundoff &&
+                         arithmetic.unit_roundoff == fp32_arithmetic.unit_roundoff;
+  return is_narrow ? stored_rounding(format) : StoredRounding{0, 0, arithmetic.max_finite};
+}
+
+/// kappa of a chain of products, and the additions of several such chains.
+double sum_of_chains(const Accumulation& how, double terms, double tiles, double parts,
+                     const Arithmetic& arithmetic) {
+  const double of_chain = accumulation_error(how, terms, tiles, arithmetic);
+  const double of_parts = chain_error(parts - 1, arithmetic.unit_roundoff);
+  return (1 + of_chain) * (1 + of_parts) - 1;
+}
+
+}  // namespace
+
+GradientConstants gradient_constants(const BackwardRoundings& how, const Problem& problem,
+                                     const Arithmetic& arithmetic) {
+  const double u = arithmetic.unit_roundoff;
+  const Underflow underflow = underflow_of(arithmetic, how.flushes_subnormals);
+  const double lost = underflow.results_per_term * underflow.of_result;  // a term of a sum
+  const double d = static_cast<double>(problem.head_dim);
+  const double columns = static_cast<double>(problem.output_dim());
+  const double scale = std::abs(static_cast<double>(problem.scale));
+  const double cap = static_cast<double>(problem.softcap);
+  const double keys = static_cast<double>(how.dq_chain * how.dq_parts);
+  const double rows = static_cast<double>(how.kv_chain * how.kv_parts);
+  // A window or padding begins within a step, or leaves gaps in it.
+  const double edges = is_window(problem.mask) || problem.padding_seed != 0 ? 2 : 1;
+
+  GradientConstants c{};
+  c.score_relative = accumulation_error(how.score, d, 1, arithmetic);
+  if (how.scale_after_dot) {
+    c.score_rounding = u;
+    c.score_relative += u * c.score_relative;
+  }
+  c.score_absolute = d * lost * scale + underflow.of_result;
+  if (cap > 0) {
+    // What scaling rounds is relative to the score before, which A alone bounds.
+    c.score_relative += c.score_rounding;
+    c.score_rounding = 0;
+    const double of_cap = declared_error(how.softcap_error, arithmetic);
+    c.slope_per_score = 0.77 / cap;
+    c.slope_absolute = 2 * of_cap + 4 * u;
+    c.score_absolute += of_cap * cap;
+  }
+  const ExponentialError exp = exponential_error(how.exp, arithmetic);
+  c.exponent = exp.constant;
+  c.argument = exp.per_difference;
+  if (how.lse == LseForm::log2) c.sizes = chain_error(2, u);
+  c.product_relative = accumulation_error(how.product, columns, 1, arithmetic);
+  c.product_absolute = columns * lost;
+  c.delta_relative = chain_error(static_cast<double>(how.delta_chain), u);
+  c.delta_absolute = columns * lost;
+  c.dscore_chain = chain_error(3, u);
+  c.weight = stored_in(how.weight_format, arithmetic);
+  c.dscore = stored_in(how.dscore_format, arithmetic);
+  c.of_dq = sum_of_chains(how.sums, static_cast<double>(how.dq_chain), edges,
+                          static_cast<double>(how.dq_parts), arithmetic);
+  c.of_dv = sum_of_chains(how.sums, static_cast<double>(how.kv_chain),
+                          static_cast<double>(how.kv_tiles) * edges,
+                          static_cast<double>(how.kv_parts), arithmetic);
+  c.of_dk = (1 + c.of_dv) * (1 + u) - 1;
+  c.of_dq = (1 + c.of_dq) * (1 + u) - 1;
+  c.dq_absolute = keys * lost;
+  c.dk_absolute = c.dv_absolute = rows * lost;
+  c.output = stored_in(how.output, arithmetic);
+  c.output.absolute += underflow.of_result;
+  c.tiny = arithmetic.min_normal;
+  c.max_finite = arithmetic.max_finite;
+  return c;
+}
+
+BackwardRoundings reference_roundings(const Problem& problem) {
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, problem.query_len * (problem.query_heads / problem.kv_heads));
+  // The C library's exp is within one ulp, its tanh within two.
+  return {.softcap_error = 0x1p-50,
+          .exp = {"exp", 0x1p-52, 0},
+          .delta_chain = problem.output_dim(),
+          .dq_chain = std::max<std::int64_t>(1, problem.key_len),
+          .kv_chain = rows};
+}
+
+}  // namespace attest

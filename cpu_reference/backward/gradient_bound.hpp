@@ -1,0 +1,141 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/attention/backward_roundings.hpp"
+#include "core/attention/problem.hpp"
+#include "cpu_reference/rounding/arithmetic.hpp"
+#include "cpu_reference/rounding/relative_error.hpp"
+#include "cpu_reference/rounding/stored_rounding.hpp"
+
+namespace attest {
+
+/// How far dQ, dK and dV of a correct kernel may be from the exact map of what it was given
+/// (core/operations/backward.hpp), computed before it runs from the roundings that it names.
+///
+/// Derivation, in the notation of forward/error_bound.hpp: u = 2^-24, g(k) = k u / (1 - k u), kappa
+/// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
+/// |dO v|, Omega_i = sum |dO O|, tau = dS = p r chi. Hats are computed values.
+///
+/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included.
+///
+/// 2. Weights. LSE is given, so that no sum of weights makes up for an error of a score: p_hat =
+///    p e^h with |h| <= H = delta + eps + (u + argument_error) |s - LSE|, plus 2 u (|s| + |LSE|)
+///    where both are multiplied by log2 e apart (LseForm::log2): these two do not cancel. A weight
+///    below 2^-126 may become 0.
+///
+/// 3. Products: |g_hat - g| <= gamma = kappa(columns of V) G, g = dO_i.v_j.
+///
+/// 4. |delta_hat_i - delta_i| <= d_i = g(delta_chain) Omega_i.
+///
+/// 5. Slope of a softcap, chi = 1 - t^2 with t = tanh(x / c). t^2 has a slope of at most 0.77, so
+///    |chi_hat - chi| <= psi = 0.77 delta_x / c + 2 softcap_error + 4 u.
+///
+/// 6. dS = p r chi in fp32, one subtraction and two products:
+///      |dS_hat - tau| <= e = p {phi |r| chi + e^H [(gamma + d) chi + psi (|r| + gamma + d)]} (1 +
+///      g(3)) + g(3) p e^H |r| chi + 3 2^-126 max(1, |r| + gamma + d),   phi = e^H - 1.
+///
+/// 7. Stored for the products, with roundoff u_S and half a smallest subnormal eta_S of dS's
+/// format,
+///    u_P and eta_P of P's:
+///      B = e (1 + u_S) + u_S |tau| + eta_S,   C = p (e^H (1 + u_P) - 1) + eta_P + 2^-126.
+///
+/// 8. Sums over the rows of a key, kv_parts of them added in fp32, kappa' = kappa(kv_chain) and the
+///    kv_parts - 1 additions composed:
+///      |dV_hat - dV|_jc <= sum_i [C + kappa' (p + C)] |dO_ic|,
+///      |dK_hat - dK|_jc <= |scale| sum_i [B + kappa'' (|tau| + B)] |q_ic|, kappa'' with u more for
+///    the scale. Over the keys of a row alike with dq_chain and dq_parts.
+///
+/// 9. Products and sums below 2^-126 lose as much as underflow_of() says, one a term.
+///
+/// 10. The rounding to the output's format.
+///
+/// Infinite where a weight or dS can exceed its format, or a sum fp32: nothing can be proven then.
+/// The same formulas with u = 2^-53 give the error of the reference in double.
+struct GradientConstants {
+  double score_relative, score_rounding, score_absolute;  ///< delta per A, per |s|, and constant
+  double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
+  double product_relative, product_absolute;  ///< gamma per G, and constant
+  double delta_relative, delta_absolute;      ///< d per Omega, and constant
+  double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
+  double dscore_chain;                     ///< g(3)
+  StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
+  double of_dq, of_dk, of_dv;              ///< kappa', kappa''
+  double dq_absolute, dk_absolute, dv_absolute;  ///< step 9
+  StoredRounding output;
+  double tiny;  ///< 2^-126
+  double max_finite;
+};
+
+[[nodiscard]] GradientConstants gradient_constants(const BackwardRoundings& how,
+                                                   const Problem& problem,
+                                                   const Arithmetic& arithmetic = fp32_arithmetic);
+
+/// What the double reference itself rounds; for constants with fp64_arithmetic.
+[[nodiscard]] BackwardRoundings reference_roundings(const Problem& problem);
+
+/// One visible pair of a query row and a key. Number: double or a multiprecision type.
+template <class Number>
+struct GradientPair {
+  Number x, absolute_x;  ///< scale q.k, A
+  Number s, chi;         ///< capped score, slope
+  Number lse;
+  Number g, absolute_g;          ///< dO.v, G
+  Number delta, absolute_delta;  ///< dO.O, Omega
+  Number p, r, tau;
+};
+
+/// Steps 6 and 7: errors of P and dS as they enter the sums. Infinite where nothing can be proven.
+template <class Number>
+struct PairErrors {
+  Number weight;  ///< C
+  Number dscore;  ///< B
+};
+
+template <class Number>
+[[nodiscard]] PairErrors<Number> pair_errors(const GradientConstants& c,
+                                             const GradientPair<Number>& pair) {
+  using std::abs;
+  using std::exp;
+  const Number infinity = std::numeric_limits<double>::infinity();
+  constexpr double largest_exponent = 80;  // e^80 is beyond fp32, and so is any use of the bound
+  const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
+                                         c.score_rounding * abs(pair.x) + c.score_absolute);
+  const Number distance = abs(Number(pair.s - pair.lse));
+  const Number h = score + exponent_slack * (c.exponent + c.argument * distance +
+                                             c.sizes * (abs(pair.s) + abs(pair.lse)));
+  if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
+    return {infinity, infinity};
+  }
+  const Number factor = exp(h), phi = factor - 1;
+  const Number r = abs(pair.r);
+  const Number of_r = c.product_relative * pair.absolute_g + c.product_absolute +
+                      c.delta_relative * pair.absolute_delta + c.delta_absolute;
+  const Number psi = c.slope_per_score * score + c.slope_absolute;
+  const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
+                       (1 + c.dscore_chain) +
+                   c.dscore_chain * pair.p * factor * r * pair.chi +
+                   3 * c.tiny * std::max<Number>(1, r + of_r);
+  return {stored_error<Number>(c.weight, pair.p, Number(pair.p * phi + c.tiny)),
+          stored_error<Number>(c.dscore, pair.tau, e)};
+}
+
+/// Steps 8 to 10, for a value x = factor times a sum: `errors` is the sum of the errors of its
+/// terms times what they are multiplied by, `absolute` that of their sizes and errors; `factor` is
+/// 1 or |scale|.
+template <class Number>
+[[nodiscard]] Number sum_error(const GradientConstants& c, double chain, double lost, double factor,
+                               const Number& x, const Number& errors, const Number& absolute) {
+  const Number infinity = std::numeric_limits<double>::infinity();
+  if (!(evaluation_slack * (1 + chain) * absolute * std::max(1.0, factor) < c.max_finite)) {
+    return infinity;
+  }
+  const Number core =
+      evaluation_slack * (factor * (errors + chain * absolute + lost) + c.tiny * (factor != 1));
+  return stored_error<Number>(c.output, x, core);
+}
+
+}  // namespace attest

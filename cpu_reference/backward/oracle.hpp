@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor_list.hpp"
+#include "core/operations/backward.hpp"
+#include "cpu_reference/backward/gradient_bound.hpp"
+
+namespace attest {
+
+/// What a row's pairs share: LSE, and delta = dO.O with its absolute sum.
+template <class Number>
+struct SavedRow {
+  Number lse, delta, absolute_delta;
+};
+
+/// Adds x.y, and its absolute sum.
+template <class Number>
+void add_products(std::span<const float> x, std::span<const float> y, Number& sum,
+                  Number& absolute) {
+  for (std::size_t c = 0; c < x.size(); ++c) {
+    // 24 + 24 significant bits: the product is exact in double.
+    const double product = static_cast<double>(x[c]) * static_cast<double>(y[c]);
+    sum += product;
+    absolute += std::abs(product);
+  }
+}
+
+/// Of O and LSE as they are given; h a query head.
+template <class Number>
+[[nodiscard]] SavedRow<Number> given_row(const Inputs& inputs, std::int64_t b, std::int64_t h,
+                                         std::int64_t query) {
+  SavedRow<Number> row{inputs[backward::lse].at(b, h, query, 0), 0, 0};
+  add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::o].row(b, h, query),
+               row.delta, row.absolute_delta);
+  return row;
+}
+
+/// A pair that the row sees, by the definition (core/operations/backward.hpp). Number: double, or a
+/// multiprecision type of 113 bits and more. What is not finite makes what it enters NaN or
+/// infinite.
+template <class Number>
+[[nodiscard]] GradientPair<Number> gradient_pair(const Problem& problem, const Inputs& inputs,
+                                                 std::int64_t b, std::int64_t h, std::int64_t query,
+                                                 std::int64_t key, const SavedRow<Number>& row) {
+  using std::exp;
+  using std::tanh;
+  const std::int64_t kv_head = problem.kv_head_of(h);
+  GradientPair<Number> pair{};
+  add_products(inputs[backward::q].row(b, h, query), inputs[backward::k].row(b, kv_head, key),
+               pair.x, pair.absolute_x);
+  add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::v].row(b, kv_head, key),
+               pair.g, pair.absolute_g);
+  pair.x *= problem.scale;
+  pair.absolute_x *= std::abs(problem.scale);
+  pair.s = pair.x;
+  pair.chi = 1;
+  if (problem.softcap > 0) {
+    const Number t = tanh(Number(pair.x / problem.softcap));
+    pair.s = problem.softcap * t;
+    pair.chi = 1 - t * t;
+  }
+  pair.lse = row.lse;
+  pair.delta = row.delta;
+  pair.absolute_delta = row.absolute_delta;
+  pair.p = exp(Number(pair.s - pair.lse));
+  pair.r = pair.g - pair.delta;
+  pair.tau = pair.p * pair.r * pair.chi;
+  return pair;
+}
+
+/// dQ of row (b, h, query), with `row` = given_row() or an exact one: 0 where it sees no key.
+template <class Number>
+[[nodiscard]] std::vector<Number> oracle_dq(const Problem& problem, const Inputs& inputs,
+                                            std::int64_t b, std::int64_t h, std::int64_t query,
+                                            const SavedRow<Number>& row) {
+  std::vector<Number> dq(static_cast<std::size_t>(problem.head_dim), Number(0));
+  for (const std::int64_t key : visible_keys_of(problem, b, query)) {
+    const auto pair = gradient_pair(problem, inputs, b, h, query, key, row);
+    const auto k = inputs[backward::k].row(b, problem.kv_head_of(h), key);
+    for (std::size_t c = 0; c < dq.size(); ++c) dq[c] += problem.scale * pair.tau * k[c];
+  }
+  return dq;
+}
+
+/// dK and dV of one key: 0 where no row sees it.
+template <class Number>
+struct KeyGradients {
+  std::vector<Number> dk, dv;
+};
+
+/// `row_of(h, query)` gives the rows' SavedRow.
+template <class Number, class RowOf>
+[[nodiscard]] KeyGradients<Number> oracle_of_key(const Problem& problem, const Inputs& inputs,
+                                                 std::int64_t b, std::int64_t kv_head,
+                                                 std::int64_t key, const RowOf& row_of) {
+  KeyGradients<Number> sums{
+      std::vector<Number>(static_cast<std::size_t>(problem.head_dim), Number(0)),
+      std::vector<Number>(static_cast<std::size_t>(problem.output_dim()), Number(0))};
+  const std::int64_t group = problem.query_heads / problem.kv_heads;
+  for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+    for (std::int64_t query = 0; query < problem.query_len; ++query) {
+      if (!problem.sees(b, query, key)) continue;
+      const SavedRow<Number> row = row_of(h, query);
+      const auto pair = gradient_pair(problem, inputs, b, h, query, key, row);
+      const auto q = inputs[backward::q].row(b, h, query);
+      const auto gradient = inputs[backward::d_o].row(b, h, query);
+      for (std::size_t c = 0; c < q.size(); ++c) sums.dk[c] += problem.scale * pair.tau * q[c];
+      for (std::size_t c = 0; c < gradient.size(); ++c) sums.dv[c] += pair.p * gradient[c];
+    }
+  }
+  return sums;
+}
+
+}  // namespace attest

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/operations/backward_arguments.hpp"
+#include "cpu_reference/forward/online_softmax_rows.hpp"
+#include "cpu_reference/kernels/tensor_rows.hpp"
+
+namespace attest {
+
+/// A tensor of one head of one entry, decoded: [count, columns].
+struct HeadTensor {
+  std::int64_t columns = 0;
+  std::vector<float> values;
+
+  HeadTensor(std::int64_t count, std::int64_t columns_)
+      : columns(columns_), values(static_cast<std::size_t>(count * columns_), 0.0F) {}
+
+  [[nodiscard]] std::span<float> row(std::int64_t n) {
+    return std::span(values).subspan(static_cast<std::size_t>(n * columns),
+                                     static_cast<std::size_t>(columns));
+  }
+  [[nodiscard]] std::span<const float> row(std::int64_t n) const {
+    return std::span(values).subspan(static_cast<std::size_t>(n * columns),
+                                     static_cast<std::size_t>(columns));
+  }
+  [[nodiscard]] HeadTensor transposed() const {
+    const std::int64_t count =
+        columns == 0 ? 0 : static_cast<std::int64_t>(values.size()) / columns;
+    HeadTensor result(columns, count);
+    for (std::int64_t n = 0; n < count; ++n) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        result.row(c)[static_cast<std::size_t>(n)] = row(n)[static_cast<std::size_t>(c)];
+      }
+    }
+    return result;
+  }
+};
+
+/// What a backward kernel on the CPU reads and writes, by entry and head.
+class BackwardRows {
+ public:
+  BackwardRows(const BackwardArguments& a, std::int64_t entry)
+      : a_(a),
+        entry_(entry),
+        queries_(entry_rows(a.query_starts, entry, a.problem.query_len)),
+        keys_(entry_rows(a.key_starts, entry, a.problem.key_len)) {}
+
+  [[nodiscard]] std::int64_t queries() const { return queries_.count; }
+  [[nodiscard]] std::int64_t keys() const { return keys_.count; }
+  [[nodiscard]] KeyRange keys_of(std::int64_t query) const {
+    return visible_range(a_.problem.mask, a_.problem.window, queries_.count, keys_.count, query);
+  }
+  /// By padding.
+  [[nodiscard]] bool is_hidden(std::int64_t key) const {
+    return a_.key_mask != nullptr && a_.key_mask[entry_ * a_.problem.key_len + key] == 0;
+  }
+
+  [[nodiscard]] HeadTensor q(std::int64_t h) const {
+    return read(a_.q, a_.q_strides, queries_, h, a_.problem.head_dim);
+  }
+  [[nodiscard]] HeadTensor o(std::int64_t h) const {
+    return read(a_.o, a_.o_strides, queries_, h, a_.problem.output_dim());
+  }
+  [[nodiscard]] HeadTensor gradient(std::int64_t h) const {
+    return read(a_.d_o, a_.do_strides, queries_, h, a_.problem.output_dim());
+  }
+  [[nodiscard]] HeadTensor k(std::int64_t kv_head) const {
+    return read(a_.k, a_.k_strides, keys_, kv_head, a_.problem.head_dim);
+  }
+  [[nodiscard]] HeadTensor v(std::int64_t kv_head) const {
+    return read(a_.v, a_.v_strides, keys_, kv_head, a_.problem.output_dim());
+  }
+  [[nodiscard]] float lse(std::int64_t h, std::int64_t query) const {
+    const Problem& p = a_.problem;
+    const std::int64_t total = a_.query_starts == nullptr ? p.query_len : a_.query_starts[p.batch];
+    return a_.lse[(queries_.at * p.query_heads + h) * total + queries_.first + query];
+  }
+
+  void write_dq(std::int64_t h, const HeadTensor& dq) const {
+    write(dq, a_.dq, a_.dq_strides, queries_, h);
+  }
+  void write_dk(std::int64_t kv_head, const HeadTensor& dk) const {
+    write(dk, a_.dk, a_.dk_strides, keys_, kv_head);
+  }
+  void write_dv(std::int64_t kv_head, const HeadTensor& dv) const {
+    write(dv, a_.dv, a_.dv_strides, keys_, kv_head);
+  }
+
+ private:
+  /// Byte at which row n of a head begins.
+  [[nodiscard]] std::ptrdiff_t place(const Strides& strides, const EntryRows& rows, std::int64_t h,
+                                     std::int64_t n) const {
+    return strides.offset(rows.at, h, rows.first + n) *
+           static_cast<std::ptrdiff_t>(format_of(a_.problem.element_type).size_bytes);
+  }
+  [[nodiscard]] HeadTensor read(const void* tensor, const Strides& strides, const EntryRows& rows,
+                                std::int64_t h, std::int64_t columns) const {
+    const ElementType type = a_.problem.element_type;
+    HeadTensor head(rows.count, columns);
+    for (std::int64_t n = 0; n < rows.count; ++n) {
+      read_row(tensor, place(strides, rows, h, n), type, head.row(n));
+    }
+    return head;
+  }
+  void write(const HeadTensor& head, void* tensor, const Strides& strides, const EntryRows& rows,
+             std::int64_t h) const {
+    const ElementType type = a_.problem.element_type;
+    for (std::int64_t n = 0; n < rows.count; ++n) {
+      write_row(head.row(n), tensor, place(strides, rows, h, n), type);
+    }
+  }
+
+  const BackwardArguments& a_;
+  std::int64_t entry_;
+  EntryRows queries_, keys_;
+};
+
+/// A chain of fused multiply-adds from 0.
+[[nodiscard]] inline float dot(std::span<const float> x, std::span<const float> y) {
+  float sum = 0;
+  for (std::size_t c = 0; c < x.size(); ++c) sum = std::fma(x[c], y[c], sum);
+  return sum;
+}
+
+/// The same of x and each of some rows, which `columns` holds as columns: [x.size(), all rows].
+[[nodiscard]] inline std::vector<float> dots(std::span<const float> x, const HeadTensor& columns,
+                                             KeyRange rows) {
+  std::vector<float> sums(static_cast<std::size_t>(rows.size()), 0.0F);
+  multiply_accumulate(x, columns.values.data() + rows.begin, columns.columns, sums);
+  return sums;
+}
+
+/// to += factor * row, one fused multiply-add an element.
+inline void add_row(float factor, std::span<const float> row, std::span<float> to) {
+  multiply_accumulate({&factor, 1}, row.data(), 0, to);
+}
+
+/// P and dS of a pair that is seen.
+struct PairWeights {
+  float p, ds;
+};
+
+/// P and dS from q.k, dO.v, LSE and delta, in fp32; `stored`: the format in which products read
+/// them.
+[[nodiscard]] inline PairWeights pair_weights(const Problem& problem, ElementType stored,
+                                              float score, float product, float lse, float delta) {
+  float s = problem.scale * score, slope = 1;
+  if (problem.softcap != 0) {
+    const float t = std::tanh(s / problem.softcap);
+    s = problem.softcap * t;
+    slope = 1 - t * t;
+  }
+  const float p = std::exp(s - lse);
+  const float ds = p * (product - delta) * slope;
+  const auto rounded = [&](float x) { return static_cast<float>(round_to(stored, x)); };
+  return {rounded(p), rounded(ds)};
+}
+
+}  // namespace attest

@@ -1,0 +1,109 @@
+// The laws of backward passes, each against a saboteur.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "core/operations/backward_arguments.hpp"
+#include "core/run/host_memory_device.hpp"
+#include "core/run/registry.hpp"
+#include "verify/judge/verdict.hpp"
+
+namespace attest {
+namespace {
+
+using GradientSabotage = std::function<void(const BackwardArguments&)>;
+
+Case gradient_case() {
+  return {.kernel = "backward_standard",
+          .problem = {.operation = &backward_operation,
+                      .batch = 2,
+                      .query_heads = 4,
+                      .kv_heads = 2,
+                      .query_len = 9,
+                      .key_len = 7,
+                      .head_dim = 8,
+                      .mask = Mask::causal_bottom_right,
+                      .scale = default_scale(8)},
+          .inputs = {.seed = 11}};
+}
+
+Verdict verdict_of_gradients(const std::string& law, const GradientSabotage& sabotage) {
+  const Case c = gradient_case();
+  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
+  KernelInfo kernel = *correct;
+  kernel.launch = [&](const Arguments& a, Device& device) {
+    correct->launch(a, device);
+    sabotage(a);
+  };
+  HostMemoryDevice device;
+  Run run(kernel, c, device);
+  return verify_case(run, {.glob = law, .every_law = true}).verdict;
+}
+
+/// The law holds for the kernel as it is and fails for the spoilt one.
+void expect_gradients_caught(const std::string& law, const GradientSabotage& sabotage) {
+  EXPECT_EQ(verdict_of_gradients(law, [](const BackwardArguments&) {}), Verdict::passed) << law;
+  EXPECT_EQ(verdict_of_gradients(law, sabotage), Verdict::failed) << law;
+}
+
+std::int64_t elements_of(const Shape& shape) {
+  return shape[0] * shape[1] * shape[2] * shape[3];
+}
+
+// Layouts of these cases are contiguous.
+std::span<const float> values_of(const void* tensor, const Shape& shape) {
+  return {static_cast<const float*>(tensor), static_cast<std::size_t>(elements_of(shape))};
+}
+std::span<float> values_of(void* tensor, const Shape& shape) {
+  return {static_cast<float*>(tensor), static_cast<std::size_t>(elements_of(shape))};
+}
+
+TEST(BackwardLaws, ASumThatBeginsWithARemainderIsCaughtWhereDOIs0) {
+  expect_gradients_caught("gradient_of_zero", [](const BackwardArguments& a) {
+    const bool is_zero = std::ranges::all_of(values_of(a.d_o, output_shape(a.problem)),
+                                             [](float x) { return x == 0; });
+    if (is_zero) values_of(a.dk, key_shape(a.problem))[3] += 1e-30F;
+  });
+}
+
+TEST(BackwardLaws, AThresholdOnGradientsIsCaughtByScalingDO) {
+  expect_gradients_caught("scaled_gradient_bitwise", [](const BackwardArguments& a) {
+    for (float& x : values_of(a.dq, query_shape(a.problem))) {
+      if (std::abs(x) < 0.01F) x = 0;
+    }
+  });
+}
+
+TEST(BackwardLaws, ADVThatDependsOnVIsCaught) {
+  expect_gradients_caught("values_do_not_enter_dv", [](const BackwardArguments& a) {
+    const auto v = values_of(a.v, value_shape(a.problem));
+    values_of(a.dv, value_shape(a.problem))[5] += 1e-3F * v[5];
+  });
+}
+
+TEST(BackwardLaws, AHiddenKeyThatReachesTheGradientsOfOthersIsCaught) {
+  expect_gradients_caught("hidden_keys_irrelevant", [](const BackwardArguments& a) {
+    const auto v = values_of(a.v, value_shape(a.problem));
+    if (std::ranges::none_of(v, [](float x) { return std::isnan(x); })) return;
+    std::ranges::fill(values_of(a.dk, key_shape(a.problem)),
+                      std::numeric_limits<float>::quiet_NaN());
+  });
+}
+
+TEST(BackwardLaws, AnErrorOfEachGradientIsCaughtByItsBound) {
+  expect_gradients_caught("within_bound", [](const BackwardArguments& a) {
+    values_of(a.dq, query_shape(a.problem))[60] *= 1.001F;
+  });
+  expect_gradients_caught("dk_within_bound", [](const BackwardArguments& a) {
+    values_of(a.dk, key_shape(a.problem))[2] *= 1.001F;
+  });
+  expect_gradients_caught("dv_within_bound", [](const BackwardArguments& a) {
+    values_of(a.dv, value_shape(a.problem))[2] *= 1.001F;
+  });
+}
+
+}  // namespace
+}  // namespace attest
