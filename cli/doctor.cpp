@@ -21,12 +21,11 @@ bool is_stale(const TunedPlan& row) {
     for (const Executor executor : {Executor::gpu, Executor::simt}) {
       const KernelInfo* const kernel = find_kernel(row.key.kernel, executor);
       if (kernel == nullptr) continue;
-      const auto choice =
-          default_plan(*kernel, problem_from_string(row.problem), row.key.gpu, {{row}});
-      return !choice || choice->origin != DefaultPlan::Origin::tuned;
+      const Problem problem = problem_from_string(row.problem);
+      return !is_offered(*kernel, problem, kernel->plans(problem), plan_from_string(row.plan));
     }
   } catch (const InvalidInput&) {
-    // A problem that this program no longer reads.
+    // A problem or a Plan that this program no longer reads.
   }
   return true;
 }

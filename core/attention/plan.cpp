@@ -30,9 +30,9 @@ constexpr std::array<std::string_view, 6> product_choices{"tf32",    "tf32_x3", 
                                                           "bf16_x3", "bf16_x6", "automatic"};
 
 constexpr std::array<std::string_view, 4> key_split_rules{"fixed_keys", "own", "even", "stream"};
-constexpr std::array<std::string_view, 2> combines{"last_block", "second_kernel"};
+constexpr std::array<std::string_view, 3> combines{"last_block", "second_kernel", "cluster"};
 
-constexpr std::array<PlanField, 26> fields{{
+constexpr std::array<PlanField, 27> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -59,6 +59,7 @@ constexpr std::array<PlanField, 26> fields{{
     {"key_split_rule", "", &Plan::key_split_rule, key_split_rules},
     {"combine", "", &Plan::combine, combines},
     {"cascade", "", &Plan::cascade, no_or_yes},
+    {"dependent_launch", "", &Plan::dependent_launch, no_or_yes},
 }};
 
 constexpr std::int64_t largest_size = 1 << 20;

@@ -100,7 +100,8 @@ struct KeySplitRule {
 struct Combine {
   enum Value : std::int64_t {
     last_block = 1,  ///< the block that ends last, as a counter says
-    second_kernel    ///< a launch of its own, which starts while the first one ends
+    second_kernel,   ///< a launch of its own, which starts while the first one ends
+    cluster          ///< the blocks of a thread block cluster, each some rows
   };
 };
 
@@ -110,6 +111,12 @@ struct Cascade {
     no = 1,  ///< every entry for itself
     yes      ///< a launch of its own, whose tiles hold rows of all entries
   };
+};
+
+/// Whether a launch may begin while the launch before it ends (programmatic dependent launch). What
+/// that one wrote is read only when it has ended, either way.
+struct DependentLaunch {
+  enum Value : std::int64_t { no = 1, yes };
 };
 
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
@@ -141,6 +148,7 @@ struct Plan {
   std::int64_t key_split_rule = 0;  ///< KeySplitRule
   std::int64_t combine = 0;         ///< Combine
   std::int64_t cascade = 0;         ///< Cascade
+  std::int64_t dependent_launch = 0;  ///< DependentLaunch
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

@@ -38,6 +38,9 @@ std::optional<DefaultPlan> default_plan(const KernelInfo& kernel, const Problem&
                                         std::string_view gpu, const TuningTable& table) {
   const std::vector<Plan> offered = kernel.plans(problem);
   if (offered.empty()) return std::nullopt;
+  if (kernel.has_plan_rule) {
+    return DefaultPlan{.plan = offered.front(), .origin = DefaultPlan::Origin::rule};
+  }
   const TuningKey key = tuning_key(kernel.name, problem, gpu);
   DefaultPlan best{.plan = offered.front()};
   int stale_rows = 0;
@@ -66,6 +69,9 @@ std::string to_string(const DefaultPlan& choice) {
     case DefaultPlan::Origin::nearby:
       text = fmt::format("tuned on {} for {}, the nearest that was", choice.row->key.gpu,
                          choice.row->problem);
+      break;
+    case DefaultPlan::Origin::rule:
+      text = "the kernel's rule for these lengths and heads";
       break;
     case DefaultPlan::Origin::first:
       text = "the kernel's first: nothing like this was tuned";

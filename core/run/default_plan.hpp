@@ -15,6 +15,7 @@ struct DefaultPlan {
   enum class Origin {
     tuned,   ///< won a race in the problem's own buckets
     nearby,  ///< won one at other lengths or another number of heads
+    rule,    ///< the kernel computes it (KernelInfo::has_plan_rule)
     first    ///< no race says anything: the first that the kernel offers
   };
   Plan plan;
@@ -31,10 +32,11 @@ struct DefaultPlan {
 [[nodiscard]] bool is_offered(const KernelInfo& kernel, const Problem& problem,
                               const std::vector<Plan>& offered, const Plan& plan);
 
-/// The Plan where none was given. It comes from the table of tuned Plans: among the rows of this
-/// kernel, GPU, element type, head dim, mask and group, whose Plan the kernel offers for the
-/// problem, the nearest in lengths and heads; of several the first in the table's order. Otherwise
-/// it is the kernel's first Plan; nothing when it offers none.
+/// The Plan where none was given. A kernel that has a rule follows it. For others it comes from the
+/// table of tuned Plans: among the rows of this kernel, GPU, element type, head dim, mask and
+/// group, whose Plan the kernel offers for the problem, the nearest in lengths and heads; of
+/// several the first in the table's order. Otherwise it is the kernel's first Plan; nothing when it
+/// offers none.
 [[nodiscard]] std::optional<DefaultPlan> default_plan(
     const KernelInfo& kernel, const Problem& problem, std::string_view gpu,
     const TuningTable& table = embedded_tuning_table());

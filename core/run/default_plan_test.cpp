@@ -85,6 +85,18 @@ TEST(DefaultPlan, IsTheWinnerOfTheProblemsOwnBuckets) {
   EXPECT_EQ(choice_for(inside, table).origin, DefaultPlan::Origin::tuned);
 }
 
+TEST(DefaultPlan, OfAKernelWithARuleIsTheRulesWhateverTheTableSays) {
+  KernelInfo kernel = kernel_offering({first, second});
+  kernel.has_plan_rule = true;
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32")});
+  const DefaultPlan choice = *default_plan(kernel, tuned_problem(), gpu, table);
+  EXPECT_EQ(choice.plan, first);
+  EXPECT_EQ(choice.origin, DefaultPlan::Origin::rule);
+  EXPECT_FALSE(choice.row);
+  kernel.has_plan_rule = false;
+  EXPECT_EQ(default_plan(kernel, tuned_problem(), gpu, table)->plan, second);
+}
+
 TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherElementTypeMaskDimOrGroup) {
   const TuningTable table = table_of({row_for(tuned_problem(), "qt32")});
   for (const Change& change : foreign_changes()) {

@@ -123,6 +123,10 @@ struct KernelInfo {
   /// The Plans it can run for the problem: generators draw from these. Never empty for a supported
   /// problem.
   std::function<std::vector<Plan>(const Problem&)> plans;
+  /// The first of them is computed from the problem's own lengths and head counts, which a table of
+  /// tuned Plans knows by buckets alone: it is what runs where no Plan is given, whatever the table
+  /// says.
+  bool has_plan_rule = false;
   /// A sentence when it cannot run; asked after element type and mask were checked. May be empty:
   /// runs everything.
   std::function<std::optional<std::string>(const Problem&, const Plan&)> unsupported{};

@@ -52,6 +52,11 @@ void launch_cluster_ring(const CUtensorMap& map, int boxes, int stages, SlowSide
 /// the i-th was. The group `slow` pauses in its turns.
 void launch_turns(int rounds, int slow, int* order, Device& device);
 
+/// `steps` times every block adds to its numbers, its index at first, those of the block behind it
+/// in its cluster. The block of rank `slow` pauses. out: [block, thread].
+void launch_add_neighbours(int clusters, int cluster, int threads, int steps, int slow, int* out,
+                           Device& device);
+
 /// Two warpgroups, each with a barrier of its own, meet rounds[group] times. Each time a thread
 /// leaves a number in shared memory and finds its neighbour's, whose warp may be slow: wrong[group]
 /// counts those that were not there.

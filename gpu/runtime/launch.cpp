@@ -1,11 +1,12 @@
-#include "gpu/runtime/launch.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "gpu/runtime/cluster_launch.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 
 namespace attest {
@@ -31,10 +32,9 @@ void allow_all_shared_memory(const void* kernel, const DeviceInfo& device) {
                                          static_cast<int>(left)));
 }
 
-}  // namespace
-
-void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
-                    Device& device, void** arguments, bool is_dependent) {
+/// A launch whose sizes are checked; `attributes`: what is special about it.
+void launch_with(std::span<cudaLaunchAttribute> attributes, const void* kernel, dim3 grid,
+                 dim3 block, std::size_t shared_bytes, Device& device, void** arguments) {
   const CudaDevice& gpu = dynamic_cast<CudaDevice&>(device);
   const DeviceInfo& info = gpu.info();
   require_within("grid.x", grid.x, 1, info.max_grid_x, info);
@@ -48,19 +48,54 @@ void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t share
   if (static_cast<std::int64_t>(shared_bytes) > info.shared_per_block_bytes) {
     allow_all_shared_memory(kernel, info);
   }
-  cudaLaunchAttribute overlaps{};
-  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlaps.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = gpu.stream().get();
-  config.attrs = &overlaps;
-  config.numAttrs = is_dependent ? 1 : 0;
+  config.attrs = attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
   ATTEST_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
   // A launch can also leave its error behind without returning it.
   ATTEST_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace
+
+void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
+                    Device& device, void** arguments, bool is_dependent) {
+  cudaLaunchAttribute overlaps{};
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  launch_with(std::span(&overlaps, is_dependent ? 1 : 0), kernel, grid, block, shared_bytes, device,
+              arguments);
+}
+
+void launch_clusters_checked(const void* kernel, unsigned cluster, dim3 grid, dim3 block,
+                             std::size_t shared_bytes, Device& device, void** arguments) {
+  constexpr unsigned most_blocks = 8;  // of a cluster, on every GPU that has clusters
+  const DeviceInfo& info = dynamic_cast<CudaDevice&>(device).info();
+  require_within("blocks of a cluster", cluster, 1, most_blocks, info);
+  if (grid.x % cluster != 0) {
+    throw MachineError(fmt::format(
+        "kernel launch: grid.x is {}; clusters of {} blocks allow multiples", grid.x, cluster));
+  }
+  cudaLaunchAttribute size{};
+  size.id = cudaLaunchAttributeClusterDimension;
+  size.val.clusterDim = {cluster, 1, 1};
+  launch_with(std::span(&size, 1), kernel, grid, block, shared_bytes, device, arguments);
+}
+
+std::string why_no_clusters() {
+  static const std::string reason = [] {
+    std::string no_gpu = why_no_gpu();
+    if (!no_gpu.empty()) return no_gpu;
+    const DeviceInfo info = device_info(0);
+    if (info.compute_major >= 9) return std::string{};
+    return fmt::format("clusters need sm_90, and {} is sm_{}{}", info.name, info.compute_major,
+                       info.compute_minor);
+  }();
+  return reason;
 }
 
 std::int64_t resident_blocks_of(const void* kernel, dim3 block, std::size_t shared_bytes,

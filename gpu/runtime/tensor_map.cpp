@@ -76,11 +76,16 @@ CUtensorMap tensor_map(const BoxedTensor& t) {
 }
 
 std::string why_not_hopper() {
-  if (std::string reason = why_no_gpu(); !reason.empty()) return reason;
-  const DeviceInfo info = device_info(0);
-  if (info.compute_major == 9 && info.compute_minor == 0) return {};
-  return fmt::format("it needs wgmma and TMA of sm_90, and {} is sm_{}{}", info.name,
-                     info.compute_major, info.compute_minor);
+  // Asked for every Plan of every case; the driver takes long to describe a device.
+  static const std::string reason = [] {
+    std::string no_gpu = why_no_gpu();
+    if (!no_gpu.empty()) return no_gpu;
+    const DeviceInfo info = device_info(0);
+    if (info.compute_major == 9 && info.compute_minor == 0) return std::string{};
+    return fmt::format("it needs wgmma and TMA of sm_90, and {} is sm_{}{}", info.name,
+                       info.compute_major, info.compute_minor);
+  }();
+  return reason;
 }
 
 }  // namespace attest

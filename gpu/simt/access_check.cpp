@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/simt/block_cluster.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/launch_tracer.hpp"
@@ -26,7 +27,7 @@ class WordCheck {
   WordCheck(const RunningThread& thread, const AccessedWord& word)
       : thread_(thread),
         word_(word),
-        memory_(memory_of(thread, word.region)),
+        memory_(word.of_block != nullptr ? *word.of_block : memory_of(thread, word.region)),
         cell_(memory_.cells[word.offset / 4]),
         write_(load(cell_.write)),
         read_(load(cell_.read)) {}
@@ -53,12 +54,19 @@ class WordCheck {
     return serial_of(s) == serial_of(thread_.stamp) || thread_.runner->is_own_serial(serial_of(s));
   }
   [[nodiscard]] bool is_from_this_launch(Stamp s) const {
-    return word_.region == Region::global ? (s & ~incomplete) >= thread_.launch_start : is_own(s);
+    return word_.region == Region::global ? (s & ~incomplete) >= thread_.launch_start
+                                          : is_own(s) || is_of_cluster(s);
+  }
+  [[nodiscard]] bool is_of_cluster(Stamp s) const {
+    return thread_.is_in_cluster && thread_.runner->cluster()->has(serial_of(s));
+  }
+  [[nodiscard]] bool is_before_cluster_barrier(Stamp s) const {
+    return is_of_cluster(s) && thread_.runner->cluster()->is_before_barrier(s);
   }
 
   /// Bytes of the word that hold a value.
   [[nodiscard]] unsigned written() const {
-    if (word_.region != Region::global && !is_own(write_)) return 0;
+    if (word_.region != Region::global && !is_own(write_) && !is_of_cluster(write_)) return 0;
     if ((write_ & incomplete) != 0) return written_bytes();
     return serial_of(write_) == serial_of(unwritten) ? 0 : 15;
   }
@@ -79,7 +87,7 @@ class WordCheck {
   /// Whether something orders an access that `s` stands for before this one. `by_other` says that
   /// threads other than the one in the stamp made it too.
   [[nodiscard]] bool is_ordered(Stamp s, Stamp readers) const {
-    if (!is_from_this_launch(s)) return true;
+    if (!is_from_this_launch(s) || is_before_cluster_barrier(s)) return true;
     if (readers == many_blocks) return false;
     if (!is_own(s))
       return thread_.runner->launch().order.is_ordered(serial_of(s), thread_.runner->acquired());
@@ -132,6 +140,7 @@ class WordCheck {
   void remember_read() {
     const Stamp mine = thread_.stamp | Stamp{word_.bytes} << bytes_shift, tag = read_ & tag_mask;
     if (!is_from_this_launch(read_) || bytes_of(read_) != word_.bytes) return replace(mine);
+    if (word_.region == Region::shared && is_before_cluster_barrier(read_)) return replace(mine);
     if (tag == many_blocks) return;
     if (!is_own(read_)) return widen(many_blocks);
     if (interval_of(read_) != interval_of(mine)) return replace(mine);
@@ -160,8 +169,21 @@ bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& w
   if (within(thread.shared)) return true;
   word.region = Region::global;
   if (within(thread.global)) return true;
+  if (thread.is_in_cluster) {
+    word.of_block = thread.runner->cluster()->shared_at(address);
+    if (word.of_block != nullptr) {
+      word.region = Region::shared;
+      return within(*word.of_block);
+    }
+  }
   word.region = Region::static_shared;
   return within(thread.static_shared);
+}
+
+/// Is it beside the shared memory of the block, or of a block of its cluster?
+bool is_in_guards(const RunningThread& thread, std::uintptr_t address) {
+  if (thread.is_in_cluster) return thread.runner->cluster()->is_in_guards(address);
+  return address - thread.shared_guards.base < thread.shared_guards.size_bytes;
 }
 
 }  // namespace
@@ -189,7 +211,7 @@ void check_range(std::uintptr_t address, std::size_t size, Access access, Progra
     if (locate(thread, address, word)) {
       word.offset &= ~std::uintptr_t{3};
       WordCheck(thread, word).run();
-    } else if (address - thread.shared_guards.base < thread.shared_guards.size_bytes) {
+    } else if (is_in_guards(thread, address)) {
       word.offset = address - thread.shared.base;
       report_out_of_bounds(thread, word);
     }
@@ -200,7 +222,8 @@ void check_range(std::uintptr_t address, std::size_t size, Access access, Progra
 bool forget_shared(std::uintptr_t address, std::size_t size) {
   const RunningThread& thread = running_thread;
   if (thread.runner == nullptr) return false;
-  for (const ShadowedMemory* memory : {&thread.shared, &thread.static_shared}) {
+  const ShadowedMemory& shared = thread.runner->dynamic_shared();
+  for (const ShadowedMemory* memory : {&shared, &thread.static_shared}) {
     const std::uintptr_t offset = address - memory->base;
     if (offset >= memory->size_bytes || memory->size_bytes - offset < size) continue;
     for (std::uintptr_t at = offset; at < offset + size; at += 4) {

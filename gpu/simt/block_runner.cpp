@@ -40,22 +40,27 @@ void BlockRunner::end() {
 
 bool BlockRunner::run_block(std::uint64_t block_index) {
   start_block(block_index);
-  make_current(0);  // any: the first pick replaces it
-  const bool any = pick_next();
-  if (any) {
-    current_fiber_ = &fibers_.take();
-    threads_[current_].fiber = current_fiber_;
-    switch_fiber(main_, *current_fiber_);
-  }
+  run_ready();
   if (launch_->tracer != nullptr)
     launch_->tracer->end_block(static_cast<std::int64_t>(running_->fmas));
   if (diverged_) fibers_.discard_running();
   return !diverged_;
 }
 
+/// Runs threads until none of the block can go on.
+void BlockRunner::run_ready() {
+  make_current(0);  // any: the first pick replaces it
+  if (!pick_next()) return;
+  Thread& first = threads_[current_];
+  if (first.fiber == nullptr) first.fiber = &fibers_.take();
+  current_fiber_ = first.fiber;
+  switch_fiber(main_, *current_fiber_);
+}
+
 void BlockRunner::start_block(std::uint64_t block_index) {
   const dim3 grid = launch_->grid;
-  running_->shared = shared_.dynamic(launch_->shared_bytes);
+  dynamic_ = shared_.dynamic(launch_->shared_bytes);
+  running_->shared = dynamic_;
   running_->block = {static_cast<unsigned>(block_index % grid.x),
                      static_cast<unsigned>(block_index / grid.x % grid.y),
                      static_cast<unsigned>(block_index / grid.x / grid.y)};
@@ -70,6 +75,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   for (unsigned t = 0; t < thread_count_; ++t) {
     threads_[t].fiber = nullptr;
     threads_[t].has_waited = false;
+    threads_[t].cluster_phase = 0;
   }
   for (AsyncCopyQueue& copies : async_copies_) copies.clear();
   mbarriers_.clear();
@@ -154,7 +160,7 @@ bool BlockRunner::pick_next() {
       make_current(warp * warp_size + lane);
       return true;
     }
-    if (exited_count_ == thread_count_ || !release_barrier()) return false;
+    if (exited_count_ == thread_count_ || is_held_by_cluster() || !release_barrier()) return false;
   }
 }
 
@@ -238,9 +244,10 @@ void BlockRunner::fiber_body() {
 /// The current thread has put itself among the waiting; returns when it may go on.
 void BlockRunner::wait() {
   const unsigned self = current_;
-  if (!pick_next()) {  // the block is abandoned and this fiber never continues from here
+  if (!pick_next()) {  // the block is abandoned and this fiber never continues from here, or the
+                       // block's turn is over and a later one goes on with this thread
     switch_fiber(*threads_[self].fiber, main_);
-    __builtin_unreachable();
+    return;
   }
   if (current_ == self) return;
   Thread& next = threads_[current_];

@@ -20,6 +20,7 @@
 
 namespace attest::simt {
 
+class BlockCluster;
 class FindingLog;
 class GlobalMemory;
 class LaunchTracer;
@@ -60,11 +61,34 @@ class BlockRunner {
   [[nodiscard]] bool run_block(std::uint64_t block_index);
   void end();
 
+  /// What became of a block of a cluster at its turn: it waits for the others of the cluster, or
+  /// could not go on.
+  enum class Turn { ended, waits, failed };
+  /// Begins the block; the calling OS thread is not bound to it between its turns.
+  void enter(BlockCluster& cluster, const Launch& launch, std::uint64_t block_index);
+  /// Runs the block until it ends or waits for others.
+  [[nodiscard]] Turn take_turn();
+  /// Reports where the block waits in vain.
+  void fail_waiting();
+  void leave_cluster();
+  /// Do threads wait for the cluster's barrier?
+  [[nodiscard]] bool is_held_by_cluster() const;
+
   // What the CUDA built-ins call, on the fiber of the current thread.
   int sync_block(int predicate, const char* file, int line);
   std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                               unsigned source, const char* file, int line);
   void wait_for_predecessor();
+  // cluster.hpp.
+  void arrive_cluster();
+  void wait_cluster(const char* file, int line);
+  [[nodiscard]] BlockCluster* cluster() const { return cluster_; }
+  /// The block's dynamic shared memory and its guards.
+  [[nodiscard]] const ShadowedMemory& dynamic_shared() const { return dynamic_; }
+  [[nodiscard]] ShadowedMemory shared_guards() const { return shared_.with_guards(); }
+  [[nodiscard]] bool has_ended() const { return exited_count_ == thread_count_; }
+  /// What has this stamp or a later one came after the last barrier of the cluster.
+  [[nodiscard]] Stamp cluster_barrier() const { return cluster_barrier_; }
   // hopper.hpp.
   void init_mbarrier(const void* barrier, unsigned arrivals);
   void arrive_mbarrier(const void* barrier, unsigned bytes);
@@ -105,7 +129,8 @@ class BlockRunner {
     std::uint64_t value = 0, result = 0;
     const char* file = nullptr;  ///< where it waits
     int line = 0;
-    bool has_waited = false;  ///< for the launch before
+    bool has_waited = false;     ///< for the launch before
+    unsigned cluster_phase = 0;  ///< of the cluster's barrier, for whose end it waits
   };
   /// Lanes that meet at one warp operation.
   struct Meeting {
@@ -145,6 +170,9 @@ class BlockRunner {
   };
 
   void fiber_body();
+  void run_ready();
+  void bind(RunningThread& place);
+  void end_cluster_phase();
   [[nodiscard]] bool deliver_boxes(const void* barrier);
   [[nodiscard]] float* result_of(unsigned thread, const GroupProduct& product);
   void finish_phase(const void* barrier, Mbarrier& state);
@@ -170,6 +198,10 @@ class BlockRunner {
   RunningThread* running_ = nullptr;
   const Launch* launch_ = nullptr;
   SharedMemory shared_;
+  ShadowedMemory dynamic_;           ///< of shared_: the part that the launch asked for
+  BlockCluster* cluster_ = nullptr;  ///< of the block, if it has one
+  Stamp cluster_barrier_ = 0;
+  RunningThread between_turns_;  ///< what the OS thread knows of the block at its turn
   FiberPool fibers_;
   Fiber main_;
   Fiber* current_fiber_ = nullptr;

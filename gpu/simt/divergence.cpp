@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/simt/block_cluster.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/symbols.hpp"
@@ -17,6 +18,8 @@ std::string BlockRunner::describe_wait(unsigned thread) const {
     return (warp.at_barrier >> thread % warp_size & 1U) != 0 ? "__syncthreads" : "a warp operation";
   }
   const void* const key = sleeper->key;
+  if (key == cluster_)
+    return fmt::format("the barrier of the cluster, where {} threads are,", cluster_->arrived());
   if (const auto found = mbarriers_.find(key); found != mbarriers_.end()) {
     const auto [arrivals, pending, bytes, phase] = found->second;
     return fmt::format(

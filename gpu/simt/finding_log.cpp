@@ -19,7 +19,7 @@ std::string describe_place(const RunningThread& thread, const AccessedWord& word
   const std::uintptr_t offset = word.offset + first;
   if (word.region == Region::shared)
     return fmt::format("shared memory, byte {} of {}", static_cast<std::ptrdiff_t>(offset),
-                       thread.shared.size_bytes);
+                       thread.runner->launch().shared_bytes);
   if (word.region == Region::static_shared) return "a static __shared__ variable";
   const std::uintptr_t address = thread.global.base + offset;
   std::uintptr_t start = 0;

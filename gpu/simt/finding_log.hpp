@@ -42,6 +42,7 @@ struct AccessedWord {
   unsigned bytes = 0;         ///< a bit for each byte touched
   Access access = Access::read;
   ProgramPoint point = 0;
+  const ShadowedMemory* of_block = nullptr;  ///< in a cluster: the shared memory that holds it
 };
 
 /// Whether all bytes belong to the buffer's accessible part. Global memory only.

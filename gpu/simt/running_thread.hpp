@@ -38,6 +38,9 @@ struct RunningThread {
   uint3 thread{}, block{};
   dim3 block_size, grid_size;
   BlockRunner* runner = nullptr;
+  /// The block runs in a cluster: the size of `shared` is then 0 and the guards seem to cover
+  /// everything, so that every access takes the long way, which knows the cluster.
+  bool is_in_cluster = false;
   /// When set, accesses are counted and not checked: the sizes of the memories above are then 0,
   /// but for the guards, which seem to cover everything.
   LaunchTracer* tracer = nullptr;

@@ -12,6 +12,8 @@
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/simt/block_cluster.hpp"
+#include "gpu/simt/cluster.hpp"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {
@@ -115,17 +117,18 @@ std::string SimtDevice::description() const {
 
 void SimtDevice::start_serials_anew() {
   memory_.forget_blocks();
-  for (const auto& runner : runners_) runner->forget_shared_memory();
+  for (const auto* all : {&runners_, &cluster_runners_})
+    for (const auto& runner : *all) runner->forget_shared_memory();
   next_serial_ = first_block_serial;
   last_first_serial_ = first_block_serial;
 }
 
-void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
-                          bool is_dependent) {
+bool SimtDevice::begin_launch(Launch& launch, const KernelCall& call, dim3 grid, dim3 block,
+                              std::size_t shared_bytes, bool is_dependent) {
   check_sizes(grid, block, shared_bytes);
   if (tracer_ != nullptr) {
     tracer_->begin_launch(call.address, grid, block, shared_bytes);
-    if (tracer_->is_dry()) return;
+    if (tracer_->is_dry()) return false;
   }
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   if (blocks > serial_limit / 2)
@@ -135,7 +138,6 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   // trillion barriers.
   if (next_serial_ + blocks > serial_limit * 3 / 4) start_serials_anew();
 
-  Launch launch;
   launch.call = call;
   launch.grid = grid;
   launch.block = block;
@@ -150,7 +152,14 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   launch.findings = &findings_;
   launch.tracer = tracer_.get();
   launch.next_serial = &next_serial_;
+  return true;
+}
 
+void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+                          bool is_dependent) {
+  Launch launch;
+  if (!begin_launch(launch, call, grid, block, shared_bytes, is_dependent)) return;
+  const std::uint64_t blocks = launch.block_count;
   const BlockOrder order(launch.seed, blocks);
   std::atomic<std::uint64_t> next = 0;
   const std::uint64_t helpers = std::min<std::uint64_t>(runners_.size(), blocks) - 1;
@@ -171,12 +180,47 @@ void SimtDevice::run_grid(const KernelCall& call, dim3 grid, dim3 block, std::si
   if (tracer_ != nullptr) tracer_->end_launch(memory_);
 }
 
-void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
-              Device& device, bool is_dependent) {
+void SimtDevice::run_clusters(const KernelCall& call, unsigned cluster, dim3 grid, dim3 block,
+                              std::size_t shared_bytes) {
+  if (cluster < 1 || cluster > most_in_cluster || grid.x % cluster != 0)
+    throw MachineError(
+        fmt::format("a grid of {} blocks in x cannot be launched in clusters of {}: at most {} "
+                    "blocks a cluster, and whole clusters",
+                    grid.x, cluster, most_in_cluster));
+  Launch launch;
+  if (!begin_launch(launch, call, grid, block, shared_bytes, false)) return;
+  if (tracer_ != nullptr)
+    throw InvalidInput(
+        "a launch in clusters cannot be traced: a trace follows one block at a time");
+  while (cluster_runners_.size() < cluster)
+    cluster_runners_.push_back(std::make_unique<BlockRunner>());
+  std::vector<BlockRunner*> blocks;
+  for (unsigned i = 0; i < cluster; ++i) blocks.push_back(cluster_runners_[i].get());
+  const BlockOrder order(launch.seed, launch.block_count / cluster);
+  for (std::uint64_t i = 0; i < order.count; ++i) {
+    if (!BlockCluster(blocks, launch, order(i) * cluster).run()) break;
+  }
+}
+
+namespace {
+
+SimtDevice& simt_of(Device& device) {
   auto* simt = dynamic_cast<SimtDevice*>(&device);
   if (simt == nullptr)
     throw std::logic_error("a kernel built for the SIMT executor was launched on another device");
-  simt->run_grid(call, grid, block, shared_bytes, is_dependent);
+  return *simt;
+}
+
+}  // namespace
+
+void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
+              Device& device, bool is_dependent) {
+  simt_of(device).run_grid(call, grid, block, shared_bytes, is_dependent);
+}
+
+void run_clusters(const KernelCall& call, unsigned cluster, dim3 grid, dim3 block,
+                  std::size_t shared_bytes, Device& device) {
+  simt_of(device).run_clusters(call, cluster, grid, block, shared_bytes);
 }
 
 }  // namespace attest::simt

@@ -39,13 +39,19 @@ class SimtDevice final : public Device {
 
   void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
                 bool is_dependent = false);
+  void run_clusters(const KernelCall& call, unsigned cluster, dim3 grid, dim3 block,
+                    std::size_t shared_bytes);
 
  private:
+  /// What all launches begin with; false: nothing is to run.
+  [[nodiscard]] bool begin_launch(Launch& launch, const KernelCall& call, dim3 grid, dim3 block,
+                                  std::size_t shared_bytes, bool is_dependent);
   void start_serials_anew();
 
   FindingLog findings_;
   GlobalMemory memory_;
-  std::vector<std::unique_ptr<BlockRunner>> runners_;
+  std::vector<std::unique_ptr<BlockRunner>> runners_;          ///< one an OS thread
+  std::vector<std::unique_ptr<BlockRunner>> cluster_runners_;  ///< one a block of a cluster
   std::unique_ptr<LaunchTracer> tracer_;
   std::atomic<std::uint64_t> next_serial_;
   std::uint64_t last_first_serial_ = first_block_serial;  ///< of the launch before

@@ -41,6 +41,28 @@ void launch_halves(Device& device, unsigned short* values, int words, bool overl
 /// values[1] = values[0], by one thread.
 void launch_copy_half(Device& device, unsigned short* values, int from, int to);
 
+// cluster_test.cu
+
+/// What may be forgotten or confused where blocks of a cluster read each other's shared memory.
+enum class ClusterBug {
+  none,
+  not_before_reading,  ///< no barrier between a write and the others' reads
+  no_wait,             ///< threads arrive at it and go on
+  not_before_writing,  ///< no barrier between a read and the owner's next write
+  not_at_the_end,      ///< none before the owner ends
+  thread_exits,        ///< a thread ends instead of coming to the last barrier
+  unwritten,           ///< the owner never wrote what is read
+  past_the_end         ///< reads lie behind the shared memory of the other block
+};
+
+/// `steps` times every block adds to its numbers, its index at first, those of the block behind it
+/// in its cluster. out: [block, thread].
+void launch_add_neighbours(Device& device, int clusters, int cluster, int threads, int steps,
+                           ClusterBug bug, int* out);
+/// out[block, i] = 100 i + rank of the block in its cluster, written by block i of the cluster;
+/// `begins_at_once`: before all have begun.
+void launch_write_to_all(Device& device, int clusters, int cluster, bool begins_at_once, int* out);
+
 // hopper_test.cu
 
 /// First column, row, head and entry of a box.

@@ -137,6 +137,14 @@ void add_splits(std::vector<Feature>& list) {
       [=](const Case& c) { return has_chunks(c) && c.plan.combine == Combine::last_block; });
   add("chunks merged by a second kernel", {61, 68},
       [=](const Case& c) { return has_chunks(c) && c.plan.combine == Combine::second_kernel; });
+  add("chunks merged in a cluster", {61},
+      [=](const Case& c) { return has_chunks(c) && c.plan.combine == Combine::cluster; });
+  add("blocks of a cluster that have no chunk", {61, 66}, [=](const Case& c) {
+    return has_chunks(c) && c.plan.combine == Combine::cluster &&
+           any_entry(c, [&](std::int64_t, std::int64_t keys) { return keys <= c.plan.split_keys; });
+  });
+  add("a launch that begins while the one before ends", {68},
+      [](const Case& c) { return c.plan.dependent_launch == DependentLaunch::yes; });
   add("chunks of a prefix that entries share", {69, 74}, [](const Case& c) {
     const Paging& paging = paging_of(c);
     if (c.plan.cascade != Cascade::yes || !paging.shares_prefix || c.plan.split_keys == 0) {

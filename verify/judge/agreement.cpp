@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "core/inputs/random.hpp"
-#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -65,15 +64,23 @@ Outputs of_entry(const Outputs& outputs, const Problem& alone, std::int64_t b) {
 
 }  // namespace
 
+bool treats_shared_keys_apart(const Plan& plan) {
+  return plan.cascade == Cascade::yes && plan.overlap == Overlap::yes;
+}
+
 bool claims_same_bits(const KernelInfo& kernel, const Plan& plan, const Differences& differences) {
   const auto holds = [&](const std::function<bool(const Plan&)>& of_plan) {
     return of_plan && of_plan(plan);
   };
   const bool by_share = holds(kernel.plan_depends_on_batch);
-  const bool by_batch = !kernel.is_batch_invariant || by_share;
-  const bool by_queries = !kernel.is_query_invariant || holds(kernel.plan_depends_on_queries);
+  const bool by_sharing = treats_shared_keys_apart(plan);
+  // A batch, and queries that do not see all of them, decide which keys are shared.
+  const bool by_batch = !kernel.is_batch_invariant || by_share || by_sharing;
+  const bool by_queries =
+      !kernel.is_query_invariant || by_sharing || holds(kernel.plan_depends_on_queries);
   return kernel.is_deterministic && !(differences.batch && by_batch) &&
          !(differences.queries && by_queries) && !(differences.device && by_share) &&
+         !(differences.sharing && by_sharing) &&
          !(differences.addresses && kernel.depends_on_alignment) &&
          !(differences.neighbours && kernel.shares_reference);
 }
@@ -158,15 +165,20 @@ DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
   p.length_seed = p.padding_seed = 0;
   entry.the_case.layouts = {};
   entry.the_case.layouts.paging = c.layouts.paging;
-  entry.inputs = {rows_of(inputs[forward::q], b, query_shape(p)), Tensor<float>(key_shape(p)),
-                  Tensor<float>(value_shape(p))};
-  for (std::int64_t h = 0; h < p.kv_heads; ++h) {
-    for (std::int64_t j = 0; j < p.key_len; ++j) {
-      const std::int64_t key = keys[static_cast<std::size_t>(j)];
-      std::ranges::copy(inputs[forward::k].row(b, h, key),
-                        entry.inputs[forward::k].row(0, h, j).begin());
-      std::ranges::copy(inputs[forward::v].row(b, h, key),
-                        entry.inputs[forward::v].row(0, h, j).begin());
+  const auto specs = p.operation->inputs();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const InputIndex input{i};
+    const Shape shape = specs[i].shape(p);
+    if (specs[i].rows == Rows::queries) {
+      entry.inputs[input] = rows_of(inputs[input], b, shape);
+      continue;
+    }
+    entry.inputs[input] = Tensor<float>(shape);
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        std::ranges::copy(inputs[input].row(b, h, keys[static_cast<std::size_t>(n)]),
+                          entry.inputs[input].row(0, h, n).begin());
+      }
     }
   }
   return entry;

@@ -19,7 +19,11 @@ struct Differences {
   bool neighbours = false;  ///< scores of other rows
   bool queries = false;     ///< how many queries are asked
   bool device = false;      ///< the GPU, or the executor in its place
+  bool sharing = false;     ///< which keys lie in pages that entries share
 };
+/// A cascade whose launch for shared keys multiplies otherwise than that for an entry's own, in
+/// larger products that overlap: a key has other bits where its page is shared.
+[[nodiscard]] bool treats_shared_keys_apart(const Plan& plan);
 /// Does the kernel claim that the two, both of this Plan, have the same bits?
 [[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Plan& plan,
                                     const Differences& differences);

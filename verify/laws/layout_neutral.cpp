@@ -24,7 +24,7 @@ const LawRegistration registration{
            const Case contiguous = contiguous_case(run);
            return check_agree(run.kernel(), run.base().outputs,
                               run.launch(contiguous, run.inputs()).outputs,
-                              agreement_of(run, {.addresses = true}),
+                              agreement_of(run, {.addresses = true, .sharing = true}),
                               "the strided run differs from the contiguous one");
          }}};
 

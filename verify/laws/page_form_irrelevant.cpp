@@ -43,7 +43,7 @@ const LawRegistration registration{
          [](Run& run) {
            const Case other = reformed(run);
            return check_variation(
-               run, other, {.addresses = true},
+               run, other, {.addresses = true, .sharing = true},
                fmt::format("{} gave another answer", to_string(other.layouts.paging)));
          }}};
 

@@ -108,9 +108,20 @@ TEST(PagingLaws, ManyMatesNeedNoMemoryForGapsBetweenEntries) {
 TEST(Cascade, QueriesThatSeeAPartOfThePrefixAnswerForThemselves) {
   const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
   const auto device = make_device(Executor::simt);
+  const auto expect_passed = [&](const Case& c, std::string_view text) {
+    attest::Run run(kernel, c, *device);
+    const auto judged = verify_case(
+        run, {.glob = "within_bound,clean_execution,shared_pages_equal_copies", .every_law = true});
+    EXPECT_EQ(judged.verdict, Verdict::passed)
+        << text << ' ' << to_string(c.plan) << ' ' << to_string(c.layouts.paging)
+        << (judged.failure ? judged.failure->check.detail : "");
+  };
   const Plan plan = plan_from_string(
       "qt32 kt64 w4 st6 pack_gqa=yes sk64 key_split_rule=fixed_keys combine=second_kernel "
       "cascade=yes");
+  const Plan by_wgmma = plan_from_string(
+      "qt16 kt64 w4 st6 pack_gqa=yes overlap=yes sk128 key_split_rule=fixed_keys "
+      "combine=second_kernel cascade=yes");
   for (const char* const text :
        {"b2 h4/2 q1 k128", "b2 h4/2 q1 k129", "b2 h4/2 q5 k129", "b2 h2/2 q16 k143",
         "b3 h8/2 q5 k132", "b5 h4/2 q3 k140 lengths3", "b2 h2/2 q5 k130 left100"}) {
@@ -119,11 +130,29 @@ TEST(Cascade, QueriesThatSeeAPartOfThePrefixAnswerForThemselves) {
     c.problem = problem_from_string(std::string(text) + " d64 bf16 shared143 " +
                                     (is_window ? "window_bottom_right" : "causal_bottom_right"));
     c.layouts.paging = paging_from_string("paged8/shared/shuffled2");
-    attest::Run run(kernel, c, *device);
-    const auto judged =
-        verify_case(run, {.glob = "within_bound,shared_pages_equal_copies", .every_law = true});
-    EXPECT_EQ(judged.verdict, Verdict::passed)
-        << text << (judged.failure ? judged.failure->check.detail : "");
+    expect_passed(c, text);
+    c.plan = by_wgmma;
+    for (const char* const pages : {"paged1/shared/shuffled2", "paged16/shared/csr/shuffled2"}) {
+      c.layouts.paging = paging_from_string(pages);
+      expect_passed(c, text);
+    }
+  }
+}
+
+TEST(Cascade, IsTheDefaultWhereManyRowsShareALongPrefix) {
+  const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
+  const auto plan_of = [&](const char* text) {
+    return kernel.plans(problem_from_string(text)).front();
+  };
+  const Plan many = plan_of("b64 h32/8 q1 k33792 d128 bf16 shared32768");
+  EXPECT_EQ(many.cascade, Cascade::yes);
+  EXPECT_EQ(many.overlap, Overlap::yes);
+  EXPECT_EQ(many.split_keys, 4096);  // 8 heads, 2 tiles of rows, 8 chunks: a block for every SM
+  for (const char* const text :
+       {"b64 h32/8 q1 k33792 d128 bf16", "b64 h32/8 q1 k33792 d128 bf16 shared100",
+        "b2 h32/8 q1 k33792 d128 bf16 shared32768", "b64 h32/8 q1 k33792 d256 bf16 shared32768",
+        "b64 h32/8 q1 k33792 d128 bf16 shared32768 softcap30"}) {
+    EXPECT_EQ(plan_of(text).cascade, 0) << text;
   }
 }
 

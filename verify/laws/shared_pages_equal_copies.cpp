@@ -18,7 +18,7 @@ const LawRegistration registration{
          [](Run& run) {
            Case other = run.the_case();
            other.layouts.paging.shares_prefix = !other.layouts.paging.shares_prefix;
-           return check_variation(run, other, {.addresses = true},
+           return check_variation(run, other, {.addresses = true, .sharing = true},
                                   "shared pages and copies of them differ");
          }}};
 

@@ -7,6 +7,7 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "gpu/kernels/visible_keys.cuh"
+#include "gpu/primitives/divisor.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/tile_plan.hpp"
 
@@ -14,12 +15,18 @@ namespace attest {
 
 /// Chunks begin at multiples of so many keys where a Plan says how many there are.
 inline constexpr int chunk_step = 64;
+/// Keys of a step of Overlap::yes, of which shared chunks are multiples.
+inline constexpr int prefix_tile_keys = 128;
 /// Chunks, over all heads and row tiles, into which KeySplitRule::own cuts one entry at the most,
 /// and blocks of KeySplitRule::stream: two for every SM of the largest GPU there is.
 inline constexpr int most_blocks = 264;
+/// Blocks of a cluster, and so chunks of an entry under Combine::cluster: what every GPU with
+/// clusters takes.
+inline constexpr int most_in_cluster = 8;
 
 /// What the host knows of a launch, in the 32 bits that a block counts in: a division of 64 bits
-/// takes a GPU as long as a load.
+/// takes a GPU as long as a load. Of 32 bits it takes 100 clocks, and a block begins with ten that
+/// wait for each other, so the host prepares them.
 struct DecodeSizes {
   int batch = 0, query_heads = 0, kv_heads = 0, group = 0;
   int queries = 0, keys = 0;  ///< of an entry, at the most
@@ -29,7 +36,8 @@ struct DecodeSizes {
   int chunk_keys = 0;
   int most_chunks = 1;     ///< of an entry
   bool is_stream = false;  ///< blocks cut keys where their shares of the whole batch end
-  int prefix_chunks = 0;   ///< Cascade::yes: of the keys that entries share
+  int prefix_chunks = 0;   ///< of the keys that entries share, under a Cascade
+  Divisor by_group, by_kv_heads, by_row_tiles, by_chunks, by_chunk_keys;
 
   static DecodeSizes of(const Problem& problem, const Plan& plan) {
     DecodeSizes sizes;
@@ -57,6 +65,12 @@ struct DecodeSizes {
       sizes.most_chunks =
           std::max(1, static_cast<int>(ceil_div(problem.key_len, sizes.chunk_keys)));
     }
+    const auto by = [](int divisor) { return Divisor(std::max(1, divisor)); };
+    sizes.by_group = by(sizes.group);
+    sizes.by_kv_heads = by(sizes.kv_heads);
+    sizes.by_row_tiles = by(sizes.most_row_tiles);
+    sizes.by_chunks = by(sizes.most_chunks);
+    sizes.by_chunk_keys = by(sizes.chunk_keys);
     return sizes;
   }
   /// Units at the most: lengths on the device may ask for fewer.
@@ -82,6 +96,11 @@ struct DecodeSizes {
     return chunk_step * (steps > 1 ? steps : 1);
   }
 };
+
+/// Do arrays on the device say how long an entry is?
+__device__ inline bool has_own_lengths(const ForwardArguments& a) {
+  return a.query_starts != nullptr || a.page_table.page_size > 0;
+}
 
 /// Rows and keys of one entry of the batch, as the device's arrays say.
 struct DecodeEntry {
@@ -114,8 +133,11 @@ struct DecodeEntry {
     reach = KeyReach(a.problem, queries, keys);
     chunk_keys = sizes.keys_of_chunk(keys);
     const int from = reach.first_key(0), to = reach.past_key(queries - 1);
-    first_chunk = from / chunk_keys;
-    chunks = from < to ? (to - 1) / chunk_keys - first_chunk + 1 : 1;
+    const auto chunk_of = [&](int key) {
+      return sizes.chunk_keys > 0 ? sizes.by_chunk_keys.quotient(key) : key / chunk_keys;
+    };
+    first_chunk = chunk_of(from);
+    chunks = from < to ? chunk_of(to - 1) - first_chunk + 1 : 1;
     const int prefix = sizes.prefix_chunks;
     if (prefix == 0 || reach.past_key(0) < prefix * chunk_keys || chunks <= prefix) return;
     prefix_chunks = first_chunk = prefix;
@@ -150,12 +172,13 @@ class EntryScan {
   __device__ EntryScan(const ForwardArguments& a, const DecodeSizes& sizes)
       : a_(a),
         sizes_(sizes),
-        are_alike_(a.query_starts == nullptr && a.page_table.page_size == 0),
-        lane_entry_(entry_at(are_alike_ ? 0 : lane())) {}
+        are_alike_(!has_own_lengths(a)),
+        lane_entry_(entry_at(are_alike_ ? 0 : lane())),
+        total_if_alike_(sizes.batch * lane_entry_.units(sizes.kv_heads)) {}
 
   /// DecodeEntry::units() of all entries.
   __device__ int total() const {
-    if (are_alike_) return sizes_.batch * lane_entry_.units(sizes_.kv_heads);
+    if (are_alike_) return total_if_alike_;
     int sum = 0;
     for (int entry = lane(); entry < sizes_.batch; entry += 32) {
       sum += entry_at(entry).units(sizes_.kv_heads);
@@ -170,9 +193,9 @@ class EntryScan {
   /// Whose `number` is, and which of its own; false: it is nobody's.
   __device__ bool find(int number, DecodeUnit& unit, int& within) {
     if (are_alike_) {
+      if (number >= total_if_alike_) return false;
       const int each = lane_entry_.units(sizes_.kv_heads);
-      if (each == 0 || number / each >= sizes_.batch) return false;
-      unit.entry = number / each;
+      unit.entry = number < each ? 0 : number / each;
       within = number - unit.entry * each;
       unit.of = lane_entry_;
       return true;
@@ -212,6 +235,7 @@ class EntryScan {
   const DecodeSizes& sizes_;
   const bool are_alike_;
   DecodeEntry lane_entry_;
+  const int total_if_alike_;
   int first_ = 0,
       before_ = 0;  ///< of the 32 entries that lanes look at: the first, units before it
 };
@@ -227,11 +251,10 @@ class ChunkList {
   __device__ bool find(int number, DecodeUnit& unit) {
     int within = 0;
     if (!scan_.find(number, unit, within)) return false;
-    const int tiles = unit.of.row_tiles * sizes_.kv_heads;
-    unit.chunk = within / tiles;
-    const int of_chunk = within - unit.chunk * tiles;
-    unit.row_tile = of_chunk / sizes_.kv_heads;
-    unit.kv_head = of_chunk - unit.row_tile * sizes_.kv_heads;
+    const int tile = sizes_.by_kv_heads.quotient(within), tiles = unit.of.row_tiles;
+    unit.kv_head = within - tile * sizes_.kv_heads;
+    unit.chunk = tiles == sizes_.most_row_tiles ? sizes_.by_row_tiles.quotient(tile) : tile / tiles;
+    unit.row_tile = tile - unit.chunk * tiles;
     unit.place_chunk();
     return true;
   }
@@ -285,6 +308,35 @@ class UnitList : ChunkList {
 
   int at_;         ///< number of the next unit; in shares, of the next step
   int share_ = 0;  ///< steps of a block; 0: units are chunks
+};
+
+/// Combine::cluster: one unit a block, by the block's number. The blocks of a cluster have the
+/// chunks of one row tile; of an entry with fewer chunks than there may be some have none. Asked
+/// like a UnitList.
+class ClusterList {
+ public:
+  __device__ ClusterList(const ForwardArguments& a, const DecodeSizes& sizes)
+      : a_(a), sizes_(sizes) {}
+
+  /// True once at the most.
+  __device__ bool next(DecodeUnit& unit) {
+    if (is_asked_) return false;
+    is_asked_ = true;
+    const auto block = static_cast<int>(blockIdx.x);
+    const int line = sizes_.by_chunks.quotient(block), tile = sizes_.by_kv_heads.quotient(line);
+    unit.chunk = block - line * sizes_.most_chunks;
+    unit.kv_head = line - tile * sizes_.kv_heads;
+    unit.entry = sizes_.by_row_tiles.quotient(tile);
+    unit.row_tile = tile - unit.entry * sizes_.most_row_tiles;
+    unit.of = DecodeEntry(a_, sizes_, unit.entry);
+    unit.place_chunk();
+    return unit.row_tile < unit.of.row_tiles && unit.chunk < unit.of.chunks;
+  }
+
+ private:
+  const ForwardArguments& a_;
+  const DecodeSizes& sizes_;
+  bool is_asked_ = false;
 };
 
 /// Units of the keys that entries share: chunks from key 0 on, whose tiles hold rows of all

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "core/run/registry.hpp"
+#include "gpu/kernels/decode_mma/prefix_wgmma.cuh"
 #include "gpu/kernels/decode_mma/variant.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
+#include "gpu/primitives/tensor_map.cuh"
 
 namespace attest {
 namespace {
@@ -40,6 +42,20 @@ const DecodeVariant* find_variant(const Problem& problem, const Plan& plan) {
   return nullptr;
 }
 
+/// The launch of shared chunks under Overlap::yes, or nullptr: not for this head dim.
+template <typename T>
+PrefixLaunch prefix_launch_of(std::int64_t head_dim) {
+  if (head_dim == 64) return prefix_launch<this_executor, T, 64>();
+  if (head_dim == 128) return prefix_launch<this_executor, T, 128>();
+  return nullptr;
+}
+
+PrefixLaunch wide_prefix(const Problem& problem) {
+  return with_sixteen_bits(problem.element_type, [&]<typename T>(std::type_identity<T>) {
+    return prefix_launch_of<T>(problem.head_dim);
+  });
+}
+
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   const auto outside = [](const std::string& what, std::int64_t got, const std::string& allowed) {
     return what + " is " + std::to_string(got) + "; allowed: " + allowed;
@@ -51,17 +67,40 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
            "that is compiled for this head_dim";
   }
   if (plan.pack_gqa != PackGqa::yes) return outside("pack_gqa", plan.pack_gqa, "yes");
-  if (plan.combine < Combine::last_block || plan.combine > Combine::second_kernel) {
-    return outside("combine", plan.combine, "last_block, second_kernel");
+  if (plan.combine < Combine::last_block || plan.combine > Combine::cluster) {
+    return outside("combine", plan.combine, "last_block, second_kernel, cluster");
+  }
+  if (plan.dependent_launch < 0 || plan.dependent_launch > DependentLaunch::yes ||
+      (plan.dependent_launch == DependentLaunch::yes && plan.combine == Combine::cluster)) {
+    return "the plan is " + to_string(plan) +
+           "; dependent_launch is no, yes or none, and no or none with combine cluster";
   }
   const bool is_cascade = plan.cascade == Cascade::yes;
   if (plan.cascade != 0 && !is_cascade) return outside("cascade", plan.cascade, "yes, or none");
+  const bool is_wide = plan.overlap == Overlap::yes;
+  if (plan.overlap != 0 && !(is_wide && is_cascade)) {
+    return outside("overlap", plan.overlap, "yes, with a cascade, or none");
+  }
   if (is_cascade &&
-      (find_variant(problem, plan)->prefix == nullptr ||
-       plan.key_split_rule != KeySplitRule::fixed_keys || plan.combine != Combine::second_kernel)) {
+      (plan.key_split_rule != KeySplitRule::fixed_keys || plan.combine != Combine::second_kernel ||
+       plan.dependent_launch == DependentLaunch::yes ||
+       (!is_wide && find_variant(problem, plan)->prefix == nullptr))) {
     return "the plan is " + to_string(plan) +
-           "; cascade takes the longest query_tile, key_split_rule fixed_keys and combine "
-           "second_kernel";
+           "; cascade takes key_split_rule fixed_keys, combine second_kernel, no "
+           "dependent_launch and, without overlap, the longest query_tile";
+  }
+  if (is_wide) {
+    if (wide_prefix(problem) == nullptr) {
+      return "overlap is yes and head_dim is " + std::to_string(problem.head_dim) +
+             "; allowed: 64, 128";
+    }
+    if (problem.softcap != 0.0F) return "overlap is yes, which takes no softcap";
+    if (plan.split_keys % prefix_tile_keys != 0) {
+      return "overlap is yes and " + outside("split_keys", plan.split_keys, "multiples of 128");
+    }
+    if (const std::string reason = why_not_hopper(); !reason.empty()) {
+      return "overlap is yes: " + reason;
+    }
   }
   switch (plan.key_split_rule) {
     case KeySplitRule::fixed_keys:
@@ -81,6 +120,15 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even, stream");
   }
   const std::int64_t chunks = DecodeSizes::of(problem, plan).most_chunks;
+  if (plan.combine == Combine::cluster) {
+    if (chunks > most_in_cluster) {
+      return outside("the number of chunks of a row in a cluster", chunks,
+                     "1 to " + std::to_string(most_in_cluster));
+    }
+    if (const std::string reason = why_no_clusters(); !reason.empty()) {
+      return "combine is cluster: " + reason;
+    }
+  }
   if (chunks > most_chunks) {
     return outside("the number of chunks of a row", chunks, "1 to " + std::to_string(most_chunks));
   }
@@ -114,34 +162,92 @@ const DecodeVariant& variant_for(const Problem& problem, std::int64_t rows, bool
   return found == all.end() ? all.front() : *found;
 }
 
-/// What to take without a table. Of few rows about one chunk for every SM: fewer leave SMs idle,
-/// and each more costs a beginning, an end and a part of a merge. Many rows are work for all SMs,
-/// whole where they are equally long. Where entries have lengths of their own, long rows are cut,
-/// so that nobody waits for the longest; chunks are then many more than blocks, and a second kernel
-/// merges them, for which no block waits at a chunk's end.
+/// Rows of the batch in tiles, each of which reads keys of its own.
+std::int64_t row_tiles_of(const Problem& problem, std::int64_t rows) {
+  const std::int64_t tile = variant_for(problem, rows, false).query_tile;
+  return problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
+}
+
+/// Few rows, chunks merged in clusters: as many chunks as give every other SM one, which is as many
+/// as there is room for where clusters are large. Nothing where that leaves most SMs idle for long.
+std::optional<Plan> cluster_plan(const Problem& problem, std::int64_t rows) {
+  constexpr std::int64_t blocks = 64, least_keys = 2 * chunk_step, long_chunk = 256,
+                         short_chunk = 512, longest_chunk = 16384;
+  const std::int64_t tiles = row_tiles_of(problem, rows);
+  if (tiles > blocks) return std::nullopt;
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(blocks / std::max<std::int64_t>(1, tiles), 2, most_in_cluster);
+  const std::int64_t keys =
+      std::max(least_keys, chunk_step * ceil_div(problem.key_len, chunks * chunk_step));
+  const bool fills = 2 * tiles * chunks > blocks;
+  if (keys > (fills ? longest_chunk : short_chunk)) return std::nullopt;
+  Plan plan = plan_of(variant_for(problem, rows, keys >= long_chunk));
+  plan.key_split_rule = KeySplitRule::fixed_keys;
+  plan.split_keys = keys;
+  plan.combine = Combine::cluster;
+  return plan;
+}
+
+/// What to take without a table. Few rows go to clusters, and where their keys are too many for
+/// that about one chunk to every SM: fewer leave SMs idle, and each more costs a beginning, an end
+/// and a part of a merge. Many rows are work for all SMs, whole where they are equally long. Where
+/// entries have lengths of their own, long rows are cut, so that nobody waits for the longest;
+/// chunks are then many more than blocks, and a second kernel merges them, for which no block waits
+/// at a chunk's end.
 Plan preferred_plan(const Problem& problem) {
   constexpr std::int64_t units = 128, least_keys = 2 * chunk_step, unequal_keys = 2048;
   const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
-  const std::int64_t tile = variant_for(problem, rows, false).query_tile;
-  const std::int64_t pairs =
-      problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
-  const std::int64_t chunks = std::max<std::int64_t>(1, units / pairs);
+  if (const auto plan = cluster_plan(problem, rows); plan && !unsupported(problem, *plan)) {
+    return *plan;
+  }
+  const std::int64_t tiles = row_tiles_of(problem, rows);
+  const std::int64_t chunks = std::max<std::int64_t>(1, units / std::max<std::int64_t>(1, tiles));
   const std::int64_t keys =
       std::max(least_keys, chunk_step * ceil_div(problem.key_len, chunks * chunk_step));
-  const bool has_many_rows = pairs > units;
+  const bool has_many_rows = tiles > units;
   const bool cuts_unequal = has_many_rows && problem.length_seed != 0 && keys > unequal_keys;
   const std::int64_t long_chunk = has_many_rows ? 1024 : 256;
   Plan plan = plan_of(variant_for(problem, rows, keys >= long_chunk && !cuts_unequal));
   plan.key_split_rule = KeySplitRule::fixed_keys;
   plan.split_keys = cuts_unequal ? unequal_keys : keys;
   plan.combine = cuts_unequal ? Combine::second_kernel : Combine::last_block;
+  plan.dependent_launch = DependentLaunch::yes;
+  return plan;
+}
+
+/// What to take where entries begin with the same keys, which may lie in memory once, and have rows
+/// for half a tile of wgmma: about one shared chunk for every SM.
+std::optional<Plan> preferred_cascade(const Problem& problem) {
+  constexpr std::int64_t units = 128, least_keys = 1024, tile = 128;
+  const std::int64_t rows =
+      problem.batch * problem.query_len * (problem.query_heads / problem.kv_heads);
+  if (problem.batch < 2 || is_window(problem.mask) || rows < tile / 2 ||
+      problem.shared_keys < 2 * least_keys) {
+    return std::nullopt;
+  }
+  const std::int64_t pairs = problem.kv_heads * ceil_div(rows, tile);
+  const std::int64_t chunks = std::max<std::int64_t>(1, units / pairs);
+  Plan plan = plan_of(variant_for(problem, rows / problem.batch, false));
+  plan.key_split_rule = KeySplitRule::fixed_keys;
+  plan.split_keys = std::max(
+      least_keys, prefix_tile_keys * ceil_div(problem.shared_keys, chunks * prefix_tile_keys));
+  plan.combine = Combine::second_kernel;
+  plan.cascade = Cascade::yes;
+  plan.overlap = Overlap::yes;
+  if (unsupported(problem, plan)) return std::nullopt;
   return plan;
 }
 
 std::vector<Plan> plans(const Problem& problem) {
   std::vector<Plan> all;
   if (variants(problem).empty()) return all;
-  if (const Plan plan = preferred_plan(problem); !unsupported(problem, plan)) all.push_back(plan);
+  if (const auto plan = preferred_cascade(problem)) all.push_back(*plan);
+  Plan preferred = preferred_plan(problem);
+  if (!unsupported(problem, preferred)) all.push_back(preferred);
+  if (preferred.dependent_launch == DependentLaunch::yes) {
+    preferred.dependent_launch = DependentLaunch::no;
+    if (!unsupported(problem, preferred)) all.push_back(preferred);
+  }
   const auto add = [&](Plan plan, KeySplitRule::Value rule, std::int64_t size, Combine::Value who) {
     plan.key_split_rule = rule;
     (rule == KeySplitRule::even ? plan.key_splits : plan.split_keys) = size;
@@ -160,12 +266,25 @@ std::vector<Plan> plans(const Problem& problem) {
     add(plan, KeySplitRule::even, 1, Combine::last_block);
     add(plan, KeySplitRule::even, 3, Combine::second_kernel);
     add(plan, KeySplitRule::even, 7, Combine::last_block);
+    add(plan, KeySplitRule::even, 3, Combine::cluster);
+    for (const std::int64_t keys : {64, 128, 256, 512, 1024, 2048}) {
+      add(plan, KeySplitRule::fixed_keys, keys, Combine::cluster);
+    }
+    Plan dependent = plan;
+    dependent.dependent_launch = DependentLaunch::yes;
+    add(dependent, KeySplitRule::fixed_keys, 256, Combine::last_block);
+    add(dependent, KeySplitRule::fixed_keys, 64, Combine::second_kernel);
+    Plan cascade = plan;
+    cascade.cascade = Cascade::yes;
     if (v.prefix != nullptr) {
-      Plan cascade = plan;
-      cascade.cascade = Cascade::yes;
       for (const std::int64_t keys : {64, 128, 256, 512}) {
         add(cascade, KeySplitRule::fixed_keys, keys, Combine::second_kernel);
       }
+    }
+    cascade.overlap = Overlap::yes;
+    for (const std::int64_t keys : {128, 384, 1024, 2048, 4096}) {
+      if (keys > 512 && problem.key_len <= keys) continue;
+      add(cascade, KeySplitRule::fixed_keys, keys, Combine::second_kernel);
     }
     for (const std::int64_t keys : {256, 1024, 2048, 4096, 8192}) {
       if (problem.key_len > keys / 2) {
@@ -177,6 +296,7 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
+  if (plan.combine == Combine::cluster) return 0;
   return decode_partial_bytes(problem, DecodeSizes::of(problem, plan));
 }
 
@@ -192,19 +312,40 @@ void run(const ForwardArguments& a, Device& device) {
   DecodeSizes sizes = DecodeSizes::of(problem, a.plan);
   if (sizes.most_units() == 0) return;  // no row
   const DecodeVariant& v = *find_variant(problem, a.plan);
-  const auto launch_units = [&](auto kernel, std::int64_t units) {
-    const dim3 block(static_cast<unsigned>(32 * v.warps));
-    const auto shared = static_cast<std::size_t>(v.shared_bytes);
+  const bool is_paged = a.page_table.page_size > 0;
+  if (a.plan.combine == Combine::cluster) {
+    launch_clusters(
+        is_paged ? v.paged_cluster : v.contiguous_cluster, static_cast<unsigned>(sizes.most_chunks),
+        dim3(static_cast<unsigned>(sizes.most_units())), dim3(static_cast<unsigned>(32 * v.warps)),
+        static_cast<std::size_t>(v.shared_bytes), device, a, sizes);
+    return;
+  }
+  const dim3 block(static_cast<unsigned>(32 * v.warps));
+  const auto shared = static_cast<std::size_t>(v.shared_bytes);
+  const auto blocks_for = [&](auto kernel, std::int64_t units) {
     const std::int64_t most = sizes.is_stream ? most_blocks : units;
-    const std::int64_t blocks =
-        std::min({units, most, resident_blocks(kernel, block, shared, device)});
-    launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared, device, a, sizes);
+    return std::min({units, most, resident_blocks(kernel, block, shared, device)});
   };
-  if (a.plan.cascade == Cascade::yes && !is_window(problem.mask)) {  // windows pass a prefix by
+  const auto grid = [](std::int64_t blocks) { return dim3(static_cast<unsigned>(blocks)); };
+  if (a.plan.cascade != 0 && !is_window(problem.mask)) {  // windows pass a prefix by
     sizes.prefix_chunks = static_cast<int>(a.page_table.shared_keys / sizes.chunk_keys);
   }
-  if (sizes.prefix_chunks > 0) launch_units(v.prefix, sizes.prefix_units());
-  launch_units(a.page_table.page_size > 0 ? v.paged : v.contiguous, sizes.most_units());
+  const auto kernel = is_paged ? v.paged : v.contiguous;
+  const std::int64_t blocks = blocks_for(kernel, sizes.most_units());
+  if (sizes.prefix_chunks > 0 && a.plan.overlap == Overlap::yes) {
+    wide_prefix(problem)(a, sizes, device);  // whose end the entries' own keys need not wait for
+    launch_dependent(kernel, grid(blocks), block, shared, device, a, sizes);
+  } else {
+    if (sizes.prefix_chunks > 0) {
+      launch(v.prefix, grid(blocks_for(v.prefix, sizes.prefix_units())), block, shared, device, a,
+             sizes);
+    }
+    if (a.plan.dependent_launch == DependentLaunch::yes) {
+      launch_dependent(kernel, grid(blocks), block, shared, device, a, sizes);
+    } else {
+      launch(kernel, grid(blocks), block, shared, device, a, sizes);
+    }
+  }
   if (a.plan.combine != Combine::second_kernel || sizes.most_chunks < 2) return;
   launch_dependent(v.merge, dim3(static_cast<unsigned>(ceil_div(problem.rows(), 4))), dim3(128), 0,
                    device, a, sizes);
@@ -217,8 +358,11 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   const std::int64_t chunks = sizes.most_chunks;
   const std::int64_t keys =
       sizes.is_stream ? sizes.keys : std::min(sizes.keys_of_chunk(sizes.keys), sizes.keys);
-  const std::int64_t steps = ceil_div(keys, plan.key_tile) + 1;  // a window begins within a step
-  const std::int64_t warp_keys = plan.key_tile / plan.warps;
+  // Under Overlap::yes a warp has all keys of a shared chunk, 64 at a time.
+  const bool is_wide = plan.overlap == Overlap::yes;
+  const std::int64_t tile = is_wide ? chunk_step : plan.key_tile;
+  const std::int64_t steps = ceil_div(keys, tile) + 1;  // a window begins within a step
+  const std::int64_t warp_keys = is_wide ? tile : plan.key_tile / plan.warps;
   return {.score = hopper(),
           .value = hopper(),
           .scale_after_dot = !(problem.scale > 0.0F) || problem.softcap != 0.0F,
@@ -260,6 +404,7 @@ const KernelRegistration registration{
      .compute_capabilities = {.least = 80},
      .precision = precision,
      .plans = plans,
+     .has_plan_rule = true,
      .unsupported = unsupported,
      .workspace_bytes = workspace_bytes,
      .counter_bytes = counter_bytes,

@@ -50,34 +50,54 @@ class KeyLoader {
   }
 
   /// Copies the tile of keys [first_key, first_key + Bc), which was looked up, to `tile`: K, then
-  /// V.
-  __device__ void fetch(int first_key, SharedAddress tile) const {
-    std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane
-    if constexpr (is_paged) {
-      const int slot = (first_key + lane()) % page_size_;
-      k_at = next_page_ * k_page_ + slot * k_row_;
-      v_at = next_page_ * v_page_ + slot * v_row_;
-    }
-#pragma unroll
-    for (int pass = 0; pass < passes; ++pass) {
-      const int row = lane() / chunks + pass * rows_a_pass, key = first_key + row;
-      const bool is_seen = is_read(key);
-      std::int64_t k_offset, v_offset;
-      if constexpr (is_paged) {
-        k_offset = __shfl_sync(0xffffffffU, k_at, row);
-        v_offset = __shfl_sync(0xffffffffU, v_at, row);
-      } else {
-        k_offset = key * k_row_;
-        v_offset = key * v_row_;
-      }
-      const int to = Tile::offset(row, lane() % chunks) * static_cast<int>(sizeof(T));
-      constexpr int values = Shape::tile_elements * static_cast<int>(sizeof(T));
-      AsyncCopies::copy_or_zero<16>(tile + to, k_ + (is_seen ? k_offset : 0), is_seen);
-      AsyncCopies::copy_or_zero<16>(tile + values + to, v_ + (is_seen ? v_offset : 0), is_seen);
+  /// V. Most tiles are read whole and need no question at every row; where keys lie in the L2 cache
+  /// a warp's instructions are what takes time.
+  __device__ __forceinline__ void fetch(int first_key, SharedAddress tile) const {
+    if (first_key >= from_ && first_key + Shape::Bc <= to_) {
+      copy<true>(first_key, tile);
+    } else {
+      copy<false>(first_key, tile);
     }
   }
 
  private:
+  template <bool is_whole>
+  __device__ __forceinline__ void copy(int first_key, SharedAddress tile) const {
+    std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane; contiguous: of the lane's key
+    if constexpr (is_paged) {
+      const int slot = (first_key + lane()) % page_size_;
+      k_at = next_page_ * k_page_ + slot * k_row_;
+      v_at = next_page_ * v_page_ + slot * v_row_;
+    } else {
+      const int key = first_key + lane() / chunks;
+      k_at = key * k_row_;
+      v_at = key * v_row_;
+    }
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass) {
+      const int row = lane() / chunks + pass * rows_a_pass;
+      const bool is_seen = is_whole || is_read(first_key + row);
+      std::int64_t k_offset = k_at, v_offset = v_at;
+      if constexpr (is_paged) {
+        k_offset = __shfl_sync(0xffffffffU, k_at, row);
+        v_offset = __shfl_sync(0xffffffffU, v_at, row);
+      } else {
+        k_at += rows_a_pass * k_row_;
+        v_at += rows_a_pass * v_row_;
+      }
+      const SharedAddress k_to =
+          tile + Tile::offset(row, lane() % chunks) * static_cast<int>(sizeof(T));
+      const SharedAddress v_to = k_to + Shape::tile_elements * static_cast<int>(sizeof(T));
+      if constexpr (is_whole) {
+        AsyncCopies::copy<16>(k_to, k_ + k_offset);
+        AsyncCopies::copy<16>(v_to, v_ + v_offset);
+      } else {
+        AsyncCopies::copy_or_zero<16>(k_to, k_ + (is_seen ? k_offset : 0), is_seen);
+        AsyncCopies::copy_or_zero<16>(v_to, v_ + (is_seen ? v_offset : 0), is_seen);
+      }
+    }
+  }
+
   __device__ bool is_read(int key) const {
     return key >= from_ && key < to_;
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "gpu/kernels/decode_mma/chunks.cuh"
+#include "gpu/primitives/cluster.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/mma.cuh"
@@ -109,7 +110,8 @@ struct DecodeRow {
   /// Row `n` of those that share a kv head: query n / group of head n % group of them.
   __device__ DecodeRow(const ForwardArguments& a, const DecodeSizes& sizes, const DecodeUnit& unit,
                        int n) {
-    const int query = n / sizes.group, head = unit.kv_head * sizes.group + n % sizes.group;
+    const int query = sizes.by_group.quotient(n),
+              head = unit.kv_head * sizes.group + n - query * sizes.group;
     const bool is_packed = a.query_starts != nullptr;
     const std::int64_t in_tensor = unit.of.q_start + query;
     o = static_cast<T*>(a.o) + a.o_strides.offset(is_packed ? 0 : unit.entry, head, in_tensor);
@@ -134,8 +136,10 @@ struct MergedRow {
   float top = -FLT_MAX, l = 0.0F;
   RowPart<D> acc;
 
-  __device__ __forceinline__ void add(float r, float l_of_part, const RowPart<D>& acc_of_part) {
-    const float weight = HardwareExp2::of(r - top);
+  /// Of a part with reference r.
+  __device__ __forceinline__ float weight_of(float r) const { return HardwareExp2::of(r - top); }
+  __device__ __forceinline__ void add(float weight, float l_of_part,
+                                      const RowPart<D>& acc_of_part) {
     l = fmaf(weight, l_of_part, l);
     acc.add(weight, acc_of_part);
   }
@@ -144,6 +148,11 @@ struct MergedRow {
                                         int lane) const {
     acc.store(to.acc_of(part, row), lane);
     if (lane == 0) *to.sums_of(part, row) = {top, l};
+  }
+  /// The same in shared memory: O, then r and l.
+  __device__ __forceinline__ void leave(float* to, int lane) const {
+    acc.store(to, lane);
+    if (lane == 0) *reinterpret_cast<float2*>(to + D) = {top, l};
   }
   /// Divides by the sum of weights, rounds and stores the lane's columns of O; and LSE.
   template <typename T>
@@ -158,43 +167,81 @@ struct MergedRow {
   }
 };
 
-/// Merges the chunks of a row; all lanes of a warp. What several chunks left is loaded at once: a
-/// load takes as long as a hundred additions.
+/// What chunks left of a row in the workspace.
 template <typename T, int D>
-__device__ __forceinline__ void merge_chunks(const DecodePartials<D>& partials,
-                                             const DecodeRow<T>& row, int chunks) {
-  constexpr int at_once = D > 128 ? 8 : 16;
+struct WorkspaceParts {
+  const DecodePartials<D>& partials;
+  const DecodeRow<T>& row;
+
+  __device__ float2 sums(int chunk) const {
+    return load_from_l2(partials.sums_of(row.part(chunk), row.number));
+  }
+  __device__ RowPart<D> acc(int chunk, int lane) const {
+    return RowPart<D>::template load<true>(partials.acc_of(row.part(chunk), row.number), lane);
+  }
+};
+
+/// What the blocks of a cluster left of a row in their shared memory, each at the same place.
+template <int D>
+struct ClusterParts {
+  float* left;  ///< by this block: O, then r and l
+
+  __device__ float2 sums(int chunk) const {
+    return *reinterpret_cast<const float2*>(Cluster::in_block(left, chunk) + D);
+  }
+  __device__ RowPart<D> acc(int chunk, int lane) const {
+    return RowPart<D>::load(Cluster::in_block(left, chunk), lane);
+  }
+};
+
+/// Merges the chunks of a row; all lanes of a warp. What `at_once` chunks left is loaded at once,
+/// and the sums of 32: a load takes as long as a hundred additions.
+template <int D, int at_once, typename Parts>
+__device__ __forceinline__ MergedRow<D> merge_chunks(const Parts& parts, int chunks) {
+  static_assert(32 % at_once == 0);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  RowPart<D> parts[at_once];
+  float2 mine{-FLT_MAX, 0.0F};  // r and l of chunk 32 n + lane
+  if (lane < chunks) mine = parts.sums(lane);
+  RowPart<D> acc[at_once];
   const auto load = [&](int first) {
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      if (first + i >= chunks) continue;
-      parts[i] =
-          RowPart<D>::template load<true>(partials.acc_of(row.part(first + i), row.number), lane);
+      if (first + i < chunks) acc[i] = parts.acc(first + i, lane);
     }
   };
   load(0);
   MergedRow<D> sum;
-  for (int p = lane; p < chunks; p += 32) {
-    sum.top = fmaxf(sum.top, load_from_l2(partials.sums_of(row.part(p), row.number)).x);
-  }
+  sum.top = mine.x;
+  for (int p = lane + 32; p < chunks; p += 32) sum.top = fmaxf(sum.top, parts.sums(p).x);
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
     sum.top = fmaxf(sum.top, __shfl_xor_sync(0xffffffffU, sum.top, distance));
   }
 #pragma unroll 1
   for (int first = 0; first < chunks; first += at_once) {
-    if (first > 0) load(first);
-    const float2 mine =
-        load_from_l2(partials.sums_of(row.part(min(first + lane, chunks - 1)), row.number));
+    if (first > 0) {
+      load(first);
+      if (first % 32 == 0) mine = parts.sums(min(first + lane, chunks - 1));
+    }
+    const float weight = sum.weight_of(mine.x);
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const float r = __shfl_sync(0xffffffffU, mine.x, i), l = __shfl_sync(0xffffffffU, mine.y, i);
-      if (first + i < chunks) sum.add(r, l, parts[i]);
+      const int owner = (first + i) % 32;
+      const float w = __shfl_sync(0xffffffffU, weight, owner),
+                  l = __shfl_sync(0xffffffffU, mine.y, owner);
+      if (first + i < chunks) sum.add(w, l, acc[i]);
     }
   }
-  sum.store(row, lane);
+  return sum;
+}
+
+/// Merges what the workspace holds of a row, and stores the answer.
+template <typename T, int D>
+__device__ __forceinline__ void merge_in_workspace(const DecodePartials<D>& partials,
+                                                   const DecodeRow<T>& row, int chunks) {
+  constexpr int at_once = D > 128 ? 8 : 16;
+  const WorkspaceParts<T, D> parts{partials, row};
+  merge_chunks<D, at_once>(parts, chunks).store(row, static_cast<int>(threadIdx.x) % 32);
 }
 
 /// Merges the chunks of all rows that have several, a warp a row. Rows are numbered as with full
@@ -211,9 +258,8 @@ __global__ void __launch_bounds__(128) decode_merge(ForwardArguments a, DecodeSi
   unit.of = DecodeEntry(a, sizes, unit.entry);
   unit.kv_head = head / sizes.group;
   if (query >= unit.of.queries || unit.of.all_chunks() < 2) return;
-  merge_chunks<T, D>(partials,
-                     DecodeRow<T>(a, sizes, unit, query * sizes.group + head % sizes.group),
-                     unit.of.all_chunks());
+  const DecodeRow<T> row(a, sizes, unit, query * sizes.group + head % sizes.group);
+  merge_in_workspace(partials, row, unit.of.all_chunks());
 }
 
 }  // namespace attest

@@ -20,6 +20,7 @@
 #include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
+#include "gpu/primitives/ordered_count.cuh"
 
 namespace attest {
 
@@ -38,7 +39,8 @@ struct DecodeSpan {
     group = sizes.group;
     first_row = unit.row_tile * Shape::rows;
     rows = min(Shape::rows, entry.queries * group - first_row);
-    const int first_query = first_row / group, last_query = (first_row + rows - 1) / group;
+    const int first_query = sizes.by_group.quotient(first_row),
+              last_query = sizes.by_group.quotient(first_row + rows - 1);
     chunk_first = unit.chunk_first;
     chunk_past = unit.chunk_past;
     from = max(chunk_first, entry.reach.first_key(first_query));
@@ -52,7 +54,7 @@ struct DecodeSpan {
   }
 };
 
-/// `List` says which units there are: UnitList or PrefixList.
+/// `List` says which units there are: UnitList, ClusterList or PrefixList.
 template <typename Shape, bool is_paged, typename List>
 class DecodeBlock {
   using T = typename Shape::T;
@@ -63,6 +65,7 @@ class DecodeBlock {
   using Loader = KeyLoader<Shape, is_paged>;
   static constexpr int D = Shape::D, Bc = Shape::Bc, stages = Shape::stages;
   static constexpr bool is_prefix = std::is_same_v<List, PrefixList>;
+  static constexpr bool is_cluster = std::is_same_v<List, ClusterList>;
 
  public:
   /// `shared`: Shape::shared_bytes.
@@ -80,10 +83,16 @@ class DecodeBlock {
   /// All threads of the block.
   __device__ __forceinline__ void run() {
     bool exists = list_.next(next_);
-    if (!exists) return;
+    if constexpr (!is_cluster) {
+      if (sizes_.prefix_chunks == 0) wait_for_predecessor();
+    }
+    if (!exists) {
+      if constexpr (is_cluster) merge_in_cluster(next_, 0);
+      return;
+    }
     Loader loader(a_, next_, Span(sizes_, next_));
     begin_fetching(loader, 0);
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < stages - 1; ++i) fetch(loader, i);
     int stage = 0;
     for (int buffer = 0; exists; buffer ^= 1) {
@@ -155,11 +164,11 @@ class DecodeBlock {
     for (int i = static_cast<int>(threadIdx.x); i < Shape::rows * Tile::chunks;
          i += Shape::threads) {
       const int row = i / Tile::chunks, chunk = i % Tile::chunks, n = span.first_row + row;
+      const int of_group = sizes_.by_group.quotient(n);
       bool is_there = row < span.rows;
-      std::int64_t query = n / span.group * a_.q_strides.row;
+      std::int64_t query = of_group * a_.q_strides.row;
       if constexpr (is_prefix) {
-        const int entry = n / span.group / sizes_.queries,
-                  of_entry = n / span.group % sizes_.queries;
+        const int entry = of_group / sizes_.queries, of_entry = of_group % sizes_.queries;
         query = entry * a_.q_strides.batch + of_entry * a_.q_strides.row;
         if (is_packed && is_there) {
           const int start = a_.query_starts[entry];
@@ -167,7 +176,7 @@ class DecodeBlock {
           query = (start + of_entry) * a_.q_strides.row;
         }
       }
-      const T* const from = first + query + n % span.group * a_.q_strides.head;
+      const T* const from = first + query + (n - of_group * span.group) * a_.q_strides.head;
       AsyncCopies::copy_or_zero<16>(tile + Tile::offset(row, chunk),
                                     is_there ? from + chunk * Tile::chunk : first, is_there);
     }
@@ -201,7 +210,7 @@ class DecodeBlock {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int row = span.first_row + lane_ / 4 + 16 * i + 8 * h;
-        const int query = min(row / span.group, entry.queries - 1);
+        const int query = min(sizes_.by_group.quotient(row), entry.queries - 1);
         hide_scores<true>(s[i], h, min(entry.reach.past_key(query), span.chunk_past) - key,
                           max(entry.reach.first_key(query), span.chunk_first) - key);
       }
@@ -230,6 +239,8 @@ class DecodeBlock {
           const int n = span.first_row + 16 * i + first + row;
           if constexpr (is_prefix) {
             leave_for_entry(unit, partials, n, row);
+          } else if (is_cluster && unit.of.chunks > 1) {
+            row_of_warps(row).leave(left_for_cluster(16 * i + first + row), lane_);
           } else {
             add_warps(unit, partials, DecodeRow<T>(a_, sizes_, unit, n), row);
           }
@@ -237,12 +248,41 @@ class DecodeBlock {
         __syncthreads();
       }
     }
+    if constexpr (is_cluster) return merge_in_cluster(unit, span.rows);
     if (is_prefix || unit.of.chunks < 2 || a_.plan.combine != Combine::last_block) return;
     if (!is_last_chunk(unit)) return;
     for (int row = warp_; row < span.rows; row += Shape::warps) {
-      merge_chunks<T, D>(partials, DecodeRow<T>(a_, sizes_, unit, span.first_row + row),
+      merge_in_workspace(partials, DecodeRow<T>(a_, sizes_, unit, span.first_row + row),
                          unit.of.chunks);
     }
+  }
+
+  /// Where the block leaves a row for its cluster: in place of tiles, which all warps have read.
+  __device__ float* left_for_cluster(int row) const {
+    static_assert(Shape::rows * Shape::row_pitch * static_cast<int>(sizeof(float)) <=
+                  Shape::shared_bytes - 2 * Shape::query_bytes - Shape::exchange_bytes);
+    return exchange_ + Shape::exchange_bytes / static_cast<int>(sizeof(float)) +
+           row * Shape::row_pitch;
+  }
+  /// Merges some rows of the unit, which has `rows`, for all blocks of the cluster. Blocks without
+  /// a unit come too: the barriers wait for them.
+  __device__ __forceinline__ void merge_in_cluster(const DecodeUnit& unit, int rows) const {
+    Cluster::arrive();
+    Cluster::wait();
+    const int chunks = unit.of.chunks;
+    bool has_arrived = false;
+    for (int row = unit.chunk + warp_ * chunks; chunks > 1 && row < rows;
+         row += Shape::warps * chunks) {
+      const MergedRow<D> sum =
+          merge_chunks<D, most_in_cluster>(ClusterParts<D>{left_for_cluster(row)}, chunks);
+      if (!has_arrived && row + Shape::warps * chunks >= rows) {
+        has_arrived = true;
+        Cluster::arrive();  // the last row has been read: results are stored meanwhile
+      }
+      sum.store(DecodeRow<T>(a_, sizes_, unit, unit.row_tile * Shape::rows + row), lane_);
+    }
+    if (!has_arrived) Cluster::arrive();
+    Cluster::wait();  // what this block left has been read
   }
 
   /// What warp w leaves of a row: O, then r and l.
@@ -303,7 +343,7 @@ class DecodeBlock {
     for (int w = 0; w < Shape::warps; ++w) {
       const float* const from = exchanged(w, row);
       const float2 sums = *reinterpret_cast<const float2*>(from + D);
-      sum.add(sums.x, sums.y, RowPart<D>::load(from, lane_));
+      sum.add(sum.weight_of(sums.x), sums.y, RowPart<D>::load(from, lane_));
     }
     return sum;
   }
@@ -315,12 +355,10 @@ class DecodeBlock {
     auto* const flag = reinterpret_cast<int*>(exchange_);
     __syncthreads();
     if (threadIdx.x == 0) {
-      // One thread's fence, behind the barrier, is everybody's: a fence waits for all copies of its
-      // warp that are under way, and costs microseconds where all warps have one.
-      __threadfence();
+      // One thread's count, behind the barrier, is everybody's: it waits for all copies of its warp
+      // that are under way, and costs microseconds where all warps have one.
       const int number = (unit.entry * sizes_.kv_heads + unit.kv_head) * sizes_.most_row_tiles;
-      *flag = atomicInc(a_.counters + number + unit.row_tile, last) == last;
-      __threadfence();
+      *flag = count_in_order(a_.counters + number + unit.row_tile, last) == last;
     }
     __syncthreads();
     const bool is_last = *flag != 0;
@@ -339,11 +377,19 @@ class DecodeBlock {
   int fetch_step_ = 0, fetch_past_ = 0;
 };
 
-template <Executor home, typename Shape, bool is_paged>
+template <Executor home, typename Shape, bool is_paged, typename List>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks_on_sm)
     decode_mma(ForwardArguments a, DecodeSizes sizes) {
   let_successor_begin();  // it waits for all of this launch
-  DecodeBlock<Shape, is_paged, UnitList>(a, sizes, dynamic_shared<unsigned char>()).run();
+  // Lengths may come from the launch before, and are read at once; else the block first finds out
+  // what it has to do. Shared chunks, where they are the launch before, write no lengths.
+  const bool follows_prefix = sizes.prefix_chunks > 0;
+  if (!std::is_same_v<List, ClusterList> && !follows_prefix && has_own_lengths(a)) {
+    wait_for_predecessor();
+  }
+  DecodeBlock<Shape, is_paged, List>(a, sizes, dynamic_shared<unsigned char>()).run();
+  if (follows_prefix)
+    wait_for_predecessor();  // the merge, which waits for this launch, reads it too
 }
 
 /// Cascade::yes: the chunks that entries share, before decode_mma() does the others.

@@ -13,6 +13,8 @@ struct DecodeVariant {
   std::int64_t shared_bytes;
   void (*contiguous)(ForwardArguments, DecodeSizes);
   void (*paged)(ForwardArguments, DecodeSizes);
+  void (*contiguous_cluster)(ForwardArguments, DecodeSizes);  ///< Combine::cluster
+  void (*paged_cluster)(ForwardArguments, DecodeSizes);
   void (*merge)(ForwardArguments, DecodeSizes);
   void (*prefix)(ForwardArguments, DecodeSizes) = nullptr;  ///< nullptr: it takes no Cascade
 };
@@ -25,8 +27,10 @@ constexpr DecodeVariant decode_variant() {
           .warps = Shape::warps,
           .stages = Shape::stages,
           .shared_bytes = Shape::shared_bytes,
-          .contiguous = decode_mma<home, Shape, false>,
-          .paged = decode_mma<home, Shape, true>,
+          .contiguous = decode_mma<home, Shape, false, UnitList>,
+          .paged = decode_mma<home, Shape, true, UnitList>,
+          .contiguous_cluster = decode_mma<home, Shape, false, ClusterList>,
+          .paged_cluster = decode_mma<home, Shape, true, ClusterList>,
           .merge = decode_merge<home, typename Shape::T, Shape::D>};
 }
 /// The same, and Cascade::yes: for the longest tiles, as rows of all entries fill them.

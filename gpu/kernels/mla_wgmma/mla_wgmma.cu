@@ -255,6 +255,7 @@ const KernelRegistration registration{
      .compute_capabilities = hopper_alone,
      .precision = precision,
      .plans = plans,
+     .has_plan_rule = true,
      .unsupported = unsupported,
      .workspace_bytes = workspace_bytes,
      .launch = run}};
