@@ -68,6 +68,8 @@ constexpr std::array exceptions{
     // The one place where a kernel's launch becomes CUDA's or the executor's.
     Exception{"gpu/primitives/launch.cuh", "gpu/runtime/launch.hpp"},
     Exception{"gpu/primitives/launch.cuh", "gpu/simt/launch.hpp"},
+    Exception{"gpu/primitives/cluster.cuh", "gpu/runtime/cluster_launch.hpp"},
+    Exception{"gpu/primitives/cluster.cuh", "gpu/simt/cluster.hpp"},
     // Maps of the copy engine: a call to the driver.
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/runtime/tensor_map.hpp"},
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/simt/tensor_map.hpp"},

@@ -351,7 +351,12 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "hidden_chunk_is_absent" /* z63 */,
                                          "single_queries_equal_rows" /* z70 */,
                                          "shared_pages_equal_copies" /* z74 */,
-                                         "more_mates_irrelevant" /* z75 */};
+                                         "more_mates_irrelevant" /* z75 */,
+                                         "dk_within_bound" /* b05 */,
+                                         "dv_within_bound" /* b04 */,
+                                         "gradient_of_zero",
+                                         "scaled_gradient_bitwise",
+                                         "values_do_not_enter_dv"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }

@@ -38,6 +38,7 @@ struct DecodeSizes {
   bool is_stream = false;  ///< blocks cut keys where their shares of the whole batch end
   int prefix_chunks = 0;   ///< of the keys that entries share, under a Cascade
   Divisor by_group, by_kv_heads, by_row_tiles, by_chunks, by_chunk_keys;
+  Divisor by_page;  ///< by the keys of a page, which no Problem says
 
   static DecodeSizes of(const Problem& problem, const Plan& plan) {
     DecodeSizes sizes;

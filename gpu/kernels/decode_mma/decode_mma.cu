@@ -267,7 +267,8 @@ std::vector<Plan> plans(const Problem& problem) {
     add(plan, KeySplitRule::even, 3, Combine::second_kernel);
     add(plan, KeySplitRule::even, 7, Combine::last_block);
     add(plan, KeySplitRule::even, 3, Combine::cluster);
-    for (const std::int64_t keys : {64, 128, 256, 512, 1024, 2048}) {
+    for (const std::int64_t keys : {64, 256, 512, 1024, 2048}) {
+      if (keys > chunk_step && problem.key_len <= keys) continue;
       add(plan, KeySplitRule::fixed_keys, keys, Combine::cluster);
     }
     Plan dependent = plan;
@@ -313,6 +314,7 @@ void run(const ForwardArguments& a, Device& device) {
   if (sizes.most_units() == 0) return;  // no row
   const DecodeVariant& v = *find_variant(problem, a.plan);
   const bool is_paged = a.page_table.page_size > 0;
+  if (is_paged) sizes.by_page = Divisor(a.page_table.page_size);
   if (a.plan.combine == Combine::cluster) {
     launch_clusters(
         is_paged ? v.paged_cluster : v.contiguous_cluster, static_cast<unsigned>(sizes.most_chunks),

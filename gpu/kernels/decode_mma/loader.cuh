@@ -22,8 +22,9 @@ class KeyLoader {
 
  public:
   template <typename Span>
-  __device__ KeyLoader(const ForwardArguments& a, const DecodeUnit& unit, const Span& span)
-      : from_(span.from), to_(span.to) {
+  __device__ KeyLoader(const ForwardArguments& a, const DecodeSizes& sizes, const DecodeUnit& unit,
+                       const Span& span)
+      : by_page_(sizes.by_page), from_(span.from), to_(span.to) {
     const int batch = is_paged || a.key_starts != nullptr ? 0 : unit.entry;
     const int chunk = lane() % chunks * Tile::chunk;
     k_ = static_cast<const T*>(a.k) + a.k_strides.offset(batch, unit.kv_head, unit.of.k_start) +
@@ -34,18 +35,20 @@ class KeyLoader {
     v_row_ = a.v_strides.row;
     if constexpr (is_paged) {
       pages_ = a.page_table.of(unit.entry);
-      page_size_ = static_cast<int>(a.page_table.page_size);
       k_page_ = a.k_strides.batch;
       v_page_ = a.v_strides.batch;
     }
   }
 
-  /// Looks up the pages of the tile that fetch() will be asked for next: the table's answer takes
-  /// as long as a key's.
+  /// Looks up the pages of the tile after the next: the table's answer takes as long as a key's, so
+  /// that a unit which asked tile by tile would begin with two waits. Twice before the first
+  /// fetch(), and once after each.
   __device__ void look_ahead(int first_key) {
     if constexpr (is_paged) {
+      next_ = after_next_;
       const int key = first_key + lane();
-      if (lane() < Shape::Bc && is_read(key)) next_page_ = pages_[key / page_size_];
+      after_next_.slot = by_page_.remainder(key);
+      if (lane() < Shape::Bc && is_read(key)) after_next_.page = pages_[by_page_.quotient(key)];
     }
   }
 
@@ -65,9 +68,8 @@ class KeyLoader {
   __device__ __forceinline__ void copy(int first_key, SharedAddress tile) const {
     std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane; contiguous: of the lane's key
     if constexpr (is_paged) {
-      const int slot = (first_key + lane()) % page_size_;
-      k_at = next_page_ * k_page_ + slot * k_row_;
-      v_at = next_page_ * v_page_ + slot * v_row_;
+      k_at = next_.page * k_page_ + next_.slot * k_row_;
+      v_at = next_.page * v_page_ + next_.slot * v_row_;
     } else {
       const int key = first_key + lane() / chunks;
       k_at = key * k_row_;
@@ -105,10 +107,16 @@ class KeyLoader {
     return static_cast<int>(threadIdx.x) % 32;
   }
 
+  /// Where a key lies in the pool.
+  struct Place {
+    int page = 0, slot = 0;
+  };
+
   const T *k_, *v_;  ///< the lane's chunk of row 0 of the entry, or of slot 0 of page 0
   std::int64_t k_row_, v_row_, k_page_ = 0, v_page_ = 0;
   const std::int32_t* pages_ = nullptr;
-  int page_size_ = 1, next_page_ = 0;
+  Place next_, after_next_;  ///< of key `lane` of the tile that is fetched next, and the one after
+  Divisor by_page_;
   int from_, to_;
 };
 

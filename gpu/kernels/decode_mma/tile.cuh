@@ -90,7 +90,7 @@ class DecodeBlock {
       if constexpr (is_cluster) merge_in_cluster(next_, 0);
       return;
     }
-    Loader loader(a_, next_, Span(sizes_, next_));
+    Loader loader(a_, sizes_, next_, Span(sizes_, next_));
     begin_fetching(loader, 0);
 #pragma unroll 1
     for (int i = 0; i < stages - 1; ++i) fetch(loader, i);
@@ -115,7 +115,7 @@ class DecodeBlock {
           is_ahead = true;
           exists = list_.next(next_);
           if (exists) {
-            loader = Loader(a_, next_, Span(sizes_, next_));
+            loader = Loader(a_, sizes_, next_, Span(sizes_, next_));
             begin_fetching(loader, buffer ^ 1);
           }
         }
@@ -140,6 +140,7 @@ class DecodeBlock {
     fetch_step_ = span.first_step;
     fetch_past_ = span.first_step + span.steps;
     loader.look_ahead(key_of(fetch_step_));
+    loader.look_ahead(key_of(fetch_step_ + 1));
     load_queries(span, queries_ + buffer * Shape::rows * D);
   }
 
@@ -149,7 +150,7 @@ class DecodeBlock {
     if (fetch_step_ < fetch_past_) {
       loader.fetch(key_of(fetch_step_), tiles_ + stage * Shape::stage_bytes);
       ++fetch_step_;
-      loader.look_ahead(key_of(fetch_step_));
+      loader.look_ahead(key_of(fetch_step_ + 1));
     }
     AsyncCopies::commit();
   }
