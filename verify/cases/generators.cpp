@@ -211,7 +211,9 @@ void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const 
   const std::int64_t chunks = *gen::element<std::int64_t>(1, 2, 3, 9);
   const std::int64_t beside = *gen::element<std::int64_t>(-1, 0, 1, 33);
   p.key_len = std::min(chunk * chunks + beside, 8 * most.len);
-  if (!kernel.features.lengths || *gen::inRange(0, 4) != 0) return;
+  // Which entries have the whole of a shared prefix is a matter of lengths.
+  const int one_in = plan.cascade == Cascade::yes ? 2 : 4;
+  if (!kernel.features.lengths || *gen::inRange(0, one_in) != 0) return;
   extras.lengths = true;
   p.batch = std::max(p.batch, *gen::element<std::int64_t>(2, 3, 5));
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/run/registry.hpp"
+#include "gpu/kernels/decode_mma/key_cut.hpp"
 #include "gpu/kernels/decode_mma/prefix_wgmma.cuh"
 #include "gpu/kernels/decode_mma/variant.cuh"
 #include "gpu/primitives/cuda_type.cuh"
@@ -14,9 +15,6 @@
 
 namespace attest {
 namespace {
-
-constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // rows, keys and units have 32 bits
-constexpr std::int64_t most_chunks = 4096;
 
 template <typename T>
 std::span<const DecodeVariant> variants_of(std::int64_t head_dim) {
@@ -57,9 +55,6 @@ PrefixLaunch wide_prefix(const Problem& problem) {
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  const auto outside = [](const std::string& what, std::int64_t got, const std::string& allowed) {
-    return what + " is " + std::to_string(got) + "; allowed: " + allowed;
-  };
   if (variants(problem).empty()) return outside("head_dim", problem.head_dim, "64, 128, 256");
   if (find_variant(problem, plan) == nullptr) {
     return "the plan is " + to_string(plan) +
@@ -102,25 +97,17 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       return "overlap is yes: " + reason;
     }
   }
-  switch (plan.key_split_rule) {
-    case KeySplitRule::fixed_keys:
-      if (plan.split_keys < chunk_step || plan.split_keys % chunk_step != 0) {
-        return outside("split_keys", plan.split_keys, "multiples of " + std::to_string(chunk_step));
-      }
-      break;
-    case KeySplitRule::even:
-      if (plan.key_splits < 1) return outside("key_splits", plan.key_splits, "1 and more");
-      break;
-    case KeySplitRule::own:
-      break;
-    case KeySplitRule::stream:
-      if (plan.combine == Combine::last_block) break;
-      return "the plan is " + to_string(plan) + "; key_split_rule stream takes combine last_block";
-    default:
-      return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even, stream");
+  const bool is_stream = plan.key_split_rule == KeySplitRule::stream;
+  if (plan.key_split_rule < KeySplitRule::fixed_keys ||
+      plan.key_split_rule > KeySplitRule::stream) {
+    return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even, stream");
   }
-  const std::int64_t chunks = DecodeSizes::of(problem, plan).most_chunks;
+  if (is_stream && plan.combine != Combine::last_block) {
+    return "the plan is " + to_string(plan) + "; key_split_rule stream takes combine last_block";
+  }
+  if (auto reason = why_not_cut(problem, plan)) return reason;
   if (plan.combine == Combine::cluster) {
+    const std::int64_t chunks = DecodeSizes::of(problem, plan).most_chunks;
     if (chunks > most_in_cluster) {
       return outside("the number of chunks of a row in a cluster", chunks,
                      "1 to " + std::to_string(most_in_cluster));
@@ -128,16 +115,6 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
     if (const std::string reason = why_no_clusters(); !reason.empty()) {
       return "combine is cluster: " + reason;
     }
-  }
-  if (chunks > most_chunks) {
-    return outside("the number of chunks of a row", chunks, "1 to " + std::to_string(most_chunks));
-  }
-  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads) *
-                            (is_cascade ? problem.batch : 1);
-  if (std::max({rows, problem.key_len, DecodeSizes::of(problem, plan).most_units()}) >=
-      largest_count) {
-    return "the problem has too many rows of a kv head, keys or blocks; allowed: below " +
-           std::to_string(largest_count) + " of each";
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "gpu/kernels/decode_mma/chunks.cuh"
 #include "gpu/primitives/async_copy.cuh"
+#include "gpu/primitives/load_if.cuh"
 #include "gpu/primitives/swizzled_tile.cuh"
 
 namespace attest {
@@ -40,15 +41,14 @@ class KeyLoader {
     }
   }
 
-  /// Looks up the pages of the tile after the next: the table's answer takes as long as a key's, so
-  /// that a unit which asked tile by tile would begin with two waits. Twice before the first
-  /// fetch(), and once after each.
+  /// Looks up the pages of the tile that fetch() will be asked for next: the table's answer takes
+  /// as long as a key's.
   __device__ void look_ahead(int first_key) {
     if constexpr (is_paged) {
-      next_ = after_next_;
       const int key = first_key + lane();
-      after_next_.slot = by_page_.remainder(key);
-      if (lane() < Shape::Bc && is_read(key)) after_next_.page = pages_[by_page_.quotient(key)];
+      const int page = by_page_.quotient(key);
+      slot_ = by_page_.remainder(key);
+      page_ = load_if(lane() < Shape::Bc && is_read(key), pages_ + page, page_);
     }
   }
 
@@ -68,8 +68,8 @@ class KeyLoader {
   __device__ __forceinline__ void copy(int first_key, SharedAddress tile) const {
     std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane; contiguous: of the lane's key
     if constexpr (is_paged) {
-      k_at = next_.page * k_page_ + next_.slot * k_row_;
-      v_at = next_.page * v_page_ + next_.slot * v_row_;
+      k_at = page_ * k_page_ + slot_ * k_row_;
+      v_at = page_ * v_page_ + slot_ * v_row_;
     } else {
       const int key = first_key + lane() / chunks;
       k_at = key * k_row_;
@@ -107,15 +107,10 @@ class KeyLoader {
     return static_cast<int>(threadIdx.x) % 32;
   }
 
-  /// Where a key lies in the pool.
-  struct Place {
-    int page = 0, slot = 0;
-  };
-
   const T *k_, *v_;  ///< the lane's chunk of row 0 of the entry, or of slot 0 of page 0
   std::int64_t k_row_, v_row_, k_page_ = 0, v_page_ = 0;
   const std::int32_t* pages_ = nullptr;
-  Place next_, after_next_;  ///< of key `lane` of the tile that is fetched next, and the one after
+  int page_ = 0, slot_ = 0;  ///< in the pool, of key `lane` of the tile that was looked up
   Divisor by_page_;
   int from_, to_;
 };

@@ -140,7 +140,6 @@ class DecodeBlock {
     fetch_step_ = span.first_step;
     fetch_past_ = span.first_step + span.steps;
     loader.look_ahead(key_of(fetch_step_));
-    loader.look_ahead(key_of(fetch_step_ + 1));
     load_queries(span, queries_ + buffer * Shape::rows * D);
   }
 
@@ -150,7 +149,7 @@ class DecodeBlock {
     if (fetch_step_ < fetch_past_) {
       loader.fetch(key_of(fetch_step_), tiles_ + stage * Shape::stage_bytes);
       ++fetch_step_;
-      loader.look_ahead(key_of(fetch_step_ + 1));
+      loader.look_ahead(key_of(fetch_step_));
     }
     AsyncCopies::commit();
   }

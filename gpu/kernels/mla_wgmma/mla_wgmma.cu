@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/run/registry.hpp"
+#include "gpu/kernels/decode_mma/key_cut.hpp"
 #include "gpu/kernels/decode_mma/merge.cuh"
 #include "gpu/kernels/mla_wgmma/consumer.cuh"
 #include "gpu/kernels/mla_wgmma/loader.cuh"
@@ -40,16 +41,11 @@ __global__ void __launch_bounds__(MlaShape<T>::threads, 1)
 
 namespace {
 
-constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // rows, keys and units have 32 bits
-constexpr std::int64_t most_chunks = 4096;
 constexpr float log2_e = 1.44269504088896340736F;
 
 using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  const auto outside = [](const std::string& what, std::int64_t got, const std::string& allowed) {
-    return what + " is " + std::to_string(got) + "; allowed: " + allowed;
-  };
   if (problem.head_dim != AnyShape::D) {
     return outside("head_dim", problem.head_dim, std::to_string(AnyShape::D));
   }
@@ -68,31 +64,10 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
     return "the plan is " + to_string(plan) + "; compiled: " + to_string(compiled) +
            ", with any key splits";
   }
-  switch (plan.key_split_rule) {
-    case KeySplitRule::fixed_keys:
-      if (plan.split_keys < chunk_step || plan.split_keys % chunk_step != 0) {
-        return outside("split_keys", plan.split_keys, "multiples of " + std::to_string(chunk_step));
-      }
-      break;
-    case KeySplitRule::even:
-      if (plan.key_splits < 1) return outside("key_splits", plan.key_splits, "1 and more");
-      break;
-    case KeySplitRule::own:
-      break;
-    default:
-      return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
+  if (plan.key_split_rule < KeySplitRule::fixed_keys || plan.key_split_rule > KeySplitRule::even) {
+    return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
   }
-  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
-  if (sizes.most_chunks > most_chunks) {
-    return outside("the number of chunks of a row", sizes.most_chunks,
-                   "1 to " + std::to_string(most_chunks));
-  }
-  const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
-  if (std::max({rows, problem.batch * problem.key_len, sizes.most_units()}) >= largest_count) {
-    return "the problem has too many rows of a kv head, keys or blocks; allowed: below " +
-           std::to_string(largest_count) + " of each";
-  }
-  return std::nullopt;
+  return why_not_cut(problem, plan);
 }
 
 Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
