@@ -148,13 +148,13 @@ def cut(source, out, is_wanted=lambda name: True):
         code = tree.kernel(kernel)
         for edit in family:
             code = replaced_once(code, *edit, f"{path.name}: family", kernel)
-        stem, suffix = pathlib.PurePosixPath(kernel).stem, pathlib.PurePosixPath(kernel).suffix
+        suffix = pathlib.PurePosixPath(kernel).suffix
         for number, mutant in enumerate(sorted(mutants, key=lambda mutant: mutant.name)):
             write(out / f"{mutant.name}{suffix}", planted(mutant, code, f"{path.name}: {mutant.name}", kernel))
             if is_wanted(mutant.name):
                 # The compiler then says of an error: included from verify/mutants/NAME.
                 lines = f'#line 1 "verify/mutants/{mutant.name}"\n' + INCLUDE.format(out / f"{mutant.name}{suffix}")
-                batch = out / f"{stem}_{number // TOGETHER}{suffix}"
+                batch = out / f"{path.stem}_{number // TOGETHER}{suffix}"
                 together[batch] = together.get(batch, "") + lines
     for batch, text in together.items():
         write(batch, text)
