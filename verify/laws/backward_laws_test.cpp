@@ -93,6 +93,32 @@ TEST(BackwardLaws, AHiddenKeyThatReachesTheGradientsOfOthersIsCaught) {
   });
 }
 
+TEST(BackwardLaws, ARowThatIsLostOrCountedTwiceIsCaughtByUnitWeights) {
+  expect_gradients_caught("unit_weights_sum_exactly", [](const BackwardArguments& a) {
+    const auto d_o = values_of(a.d_o, output_shape(a.problem));
+    const auto dv = values_of(a.dv, value_shape(a.problem));
+    for (std::size_t c = 0; c < 8; ++c) dv[c] -= d_o[c];
+  });
+}
+
+TEST(BackwardLaws, ADeltaOfAnotherRowIsCaughtByEqualValues) {
+  expect_gradients_caught("equal_values_leave_no_dscore", [](const BackwardArguments& a) {
+    // What a row's dS makes of dQ where delta is a little off.
+    for (float& x : values_of(a.dq, query_shape(a.problem))) x += 1e-12F;
+  });
+}
+
+TEST(BackwardLaws, AHeadOfAGroupThatIsNotSummedIsCaughtByCopiedHeads) {
+  expect_gradients_caught("groups_equal_copied_heads", [](const BackwardArguments& a) {
+    if (a.problem.kv_heads == a.problem.query_heads) return;
+    for (float& x : values_of(a.dk, key_shape(a.problem))) x /= 2;
+  });
+  expect_gradients_caught("groups_equal_copied_heads", [](const BackwardArguments& a) {
+    if (a.problem.kv_heads == a.problem.query_heads) return;
+    values_of(a.dq, query_shape(a.problem))[60] *= 1 + 0x1p-23F;
+  });
+}
+
 TEST(BackwardLaws, AnErrorOfEachGradientIsCaughtByItsBound) {
   expect_gradients_caught("within_bound", [](const BackwardArguments& a) {
     values_of(a.dq, query_shape(a.problem))[60] *= 1.001F;

@@ -356,7 +356,10 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "dv_within_bound" /* b04 */,
                                          "gradient_of_zero",
                                          "scaled_gradient_bitwise",
-                                         "values_do_not_enter_dv"};
+                                         "values_do_not_enter_dv",
+                                         "unit_weights_sum_exactly",
+                                         "equal_values_leave_no_dscore",
+                                         "groups_equal_copied_heads"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }
