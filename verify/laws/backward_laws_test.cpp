@@ -119,6 +119,48 @@ TEST(BackwardLaws, AHeadOfAGroupThatIsNotSummedIsCaughtByCopiedHeads) {
   });
 }
 
+/// Bigger, and of 16 bits, whose roundings the model of gains is about.
+Case gradient_case_of_16_bits() {
+  Case c = gradient_case();
+  c.kernel = "backward_tiled";
+  c.problem.query_len = c.problem.key_len = 40;
+  c.problem.head_dim = 64;
+  c.problem.scale = default_scale(64);
+  c.problem.element_type = ElementType::bf16;
+  c.plan = {.query_tile = 16, .key_tile = 32};
+  return c;
+}
+
+TEST(BackwardLaws, AGradientThatIsALittleTooShortIsCaughtByItsGain) {
+  const Case c = gradient_case_of_16_bits();
+  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
+  const auto verdict = [&](const std::string& law, float factor) {
+    KernelInfo kernel = *correct;
+    kernel.precision = correct->precision;
+    kernel.launch = [&](const Arguments& all, Device& device) {
+      correct->launch(all, device);
+      const BackwardArguments a(all);
+      for (const auto& [data, shape] :
+           {std::pair(a.dq, query_shape(a.problem)), std::pair(a.dk, key_shape(a.problem)),
+            std::pair(a.dv, value_shape(a.problem))}) {
+        auto* const bits = static_cast<std::uint16_t*>(data);
+        for (std::int64_t i = 0; i < elements_of(shape); ++i) {
+          const double x = decode(ElementType::bf16, bits[i]);
+          bits[i] = static_cast<std::uint16_t>(
+              encode(ElementType::bf16, static_cast<float>(x * static_cast<double>(factor))));
+        }
+      }
+    };
+    HostMemoryDevice device;
+    attest::Run run(kernel, c, device);
+    return verify_case(run, {.glob = law, .every_law = true}).verdict;
+  };
+  for (const char* const law : {"dq_gain", "dk_gain", "dv_gain"}) {
+    EXPECT_EQ(verdict(law, 1), Verdict::passed) << law;
+    EXPECT_EQ(verdict(law, 0.998F), Verdict::failed) << law;
+  }
+}
+
 TEST(BackwardLaws, AnErrorOfEachGradientIsCaughtByItsBound) {
   expect_gradients_caught("within_bound", [](const BackwardArguments& a) {
     values_of(a.dq, query_shape(a.problem))[60] *= 1.001F;

@@ -359,7 +359,10 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "values_do_not_enter_dv",
                                          "unit_weights_sum_exactly",
                                          "equal_values_leave_no_dscore",
-                                         "groups_equal_copied_heads"};
+                                         "groups_equal_copied_heads",
+                                         "dq_gain",
+                                         "dk_gain",
+                                         "dv_gain"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }
