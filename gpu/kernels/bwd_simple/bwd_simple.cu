@@ -1,14 +1,14 @@
 // The kernel as one under test: which Plans it offers, what it cannot run, which roundings it
 // performs. The algorithm is in kernels.cuh: begin there.
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <limits>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/kernels/bwd_simple/kernels.cuh"
+#include "gpu/kernels/bwd_simple/variant.cuh"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/tile_plan.hpp"
 
@@ -17,39 +17,20 @@ namespace {
 
 constexpr std::int64_t largest_head_dim = 128;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // rows and keys have 32 bits
-constexpr std::int64_t largest_shared_bytes = 99 * 1024;        // of every GPU from sm_80 on
 
-struct BwdVariant {
-  std::int64_t query_tile, key_tile;
-  std::int64_t keys_shared_bytes, queries_shared_bytes;
-  void (*keys)(BackwardArguments);
-  void (*queries)(BackwardArguments);
-
-  [[nodiscard]] bool fits() const {
-    return std::max(keys_shared_bytes, queries_shared_bytes) <= largest_shared_bytes;
-  }
-};
-
-template <typename T, int D, int Br, int Bc>
-constexpr BwdVariant variant{Br,
-                             Bc,
-                             BwdShape<T, D, Bc, Br>::shared_bytes,
-                             BwdShape<T, D, Br, Bc>::shared_bytes,
-                             bwd_simple_keys<this_executor, T, D, Br, Bc>,
-                             bwd_simple_queries<this_executor, T, D, Br, Bc>};
-
-template <typename T, int D>
-constexpr std::array variants_of{variant<T, D, 64, 64>, variant<T, D, 64, 32>,
-                                 variant<T, D, 32, 64>};
-
-/// The first is the one to take without a reason.
+/// Those of the smallest compiled dim that holds the problem's.
 std::vector<BwdVariant> variants(const Problem& problem) {
-  const bool is_narrow = std::max(problem.head_dim, problem.output_dim()) <= 64;
-  const auto all = with_cuda_type(problem.element_type, [&]<typename T>(std::type_identity<T>) {
-    return is_narrow ? variants_of<T, 64> : variants_of<T, 128>;
+  const auto all = with_cuda_type(problem.element_type, []<typename T>(std::type_identity<T>) {
+    return bwd_variants<this_executor, T>();
   });
+  const std::int64_t needed = std::max(problem.head_dim, problem.output_dim());
+  std::int64_t dim = largest_head_dim;
+  for (const BwdVariant& v : all) {
+    if (v.dim >= needed) dim = std::min(dim, v.dim);
+  }
   std::vector<BwdVariant> fitting;
-  std::ranges::copy_if(all, std::back_inserter(fitting), &BwdVariant::fits);
+  std::ranges::copy_if(all, std::back_inserter(fitting),
+                       [&](const BwdVariant& v) { return v.dim == dim; });
   return fitting;
 }
 
