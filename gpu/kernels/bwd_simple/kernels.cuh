@@ -32,12 +32,12 @@
 //   head_dim and value_dim up to 128; arithmetic: hopper() for 16 bits, FMAs for fp32.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/kernels/backward_delta.cuh"
 #include "gpu/kernels/bwd_simple/products.cuh"
 #include "gpu/kernels/bwd_simple/shape.cuh"
 #include "gpu/kernels/bwd_simple/weigh.cuh"
-#include "gpu/kernels/fa2_mma/output.cuh"
 #include "gpu/primitives/async_copy.cuh"
 
 namespace attest {
@@ -47,12 +47,31 @@ namespace attest {
 template <typename T, int D>
 __device__ void load_rows(const RowView<const T>& from, int first, int tile_rows, int columns,
                           const SwizzledTile<T, D>& tile) {
-  load_swizzled_async(from, first, tile_rows, columns, widest_row_copy(from, columns), tile);
+  constexpr int size = static_cast<int>(sizeof(T));
+  const int width = widest_copy(from.first, from.stride * size, columns * size);
+  load_swizzled_async(from, first, tile_rows, columns, width, tile);
 }
 inline __device__ void wait_for_tiles() {
   AsyncCopies::commit();
   AsyncCopies::wait<0>();
   __syncthreads();  // (2)
+}
+
+/// Writes the lane's part of a warp's 16 rows, of which its first is row `row`, times `factor`.
+template <typename Outputs, typename T>
+__device__ void store_rows(const Outputs& o, float factor, const RowView<T>& to, int row,
+                           int columns) {
+#pragma unroll
+  for (int n = 0; n < column_groups<std::remove_cvref_t<decltype(o[0])>>; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int to_row = row + i / 2 * 8;
+      const int column = 8 * n + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2;
+      if (to_row < to.count && column < columns) {
+        to.row(to_row)[column] = from_float<T>(o[0][n][i] * factor);
+      }
+    }
+  }
 }
 
 /// dK and dV of the keys of one tile of a KV head.
@@ -115,12 +134,8 @@ __global__ void __launch_bounds__(2 * Bc) bwd_simple_keys(BackwardArguments a) {
       Products::add_rows(dp, Q, dk);
     }
   }
-  wait_for_tiles();  // K and V, if no row sees a key: what is written next takes their place
-  const typename Shape::Rows one = {{1.0F, 1.0F}}, scale = {{problem.scale, problem.scale}};
-  store_output<Shape>(dk, scale, entry.key_view<T>(a.dk, a.dk_strides, kv_head),
-                      first_key + warp_first, k_columns, own_k.first);
-  store_output<Shape>(dv, one, entry.key_view<T>(a.dv, a.dv_strides, kv_head),
-                      first_key + warp_first, v_columns, own_v.first);
+  store_rows(dk, problem.scale, entry.key_view<T>(a.dk, a.dk_strides, kv_head), key, k_columns);
+  store_rows(dv, 1.0F, entry.key_view<T>(a.dv, a.dv_strides, kv_head), key, v_columns);
 }
 
 /// dQ of the rows of one tile of a query head.
@@ -180,10 +195,7 @@ __global__ void __launch_bounds__(2 * Br) bwd_simple_queries(BackwardArguments a
     });
     Products::add_rows(dp, K, dq);
   }
-  wait_for_tiles();  // Q, if no row sees a key
-  const typename Shape::Rows scale = {{problem.scale, problem.scale}};
-  store_output<Shape>(dq, scale, entry.row_view<T>(a.dq, a.dq_strides, head),
-                      first_row + warp_first, k_columns, own_q.first);
+  store_rows(dq, problem.scale, entry.row_view<T>(a.dq, a.dq_strides, head), row, k_columns);
 }
 
 }  // namespace attest
