@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "experiments/explain/largest_tiles.hpp"
@@ -41,6 +42,23 @@ TEST(Explanation, CountsTheWorkOfVisiblePairs) {
       explained("k3_sequence_parallel", "b2 h3 n64 d32 causal_top_left", "qt32 kt32");
   EXPECT_EQ(causal.flops_visible, 4.0 * 2 * 3 * (64 * 65 / 2) * 32);
   EXPECT_EQ(causal.flops_full, full.flops_full);
+}
+
+TEST(Explanation, GradientsAreFiveProductsOverNineTensors) {
+  Problem asked = problem_from_string("b2 h4/2 n64 d32 causal_top_left fp16");
+  asked.operation = &backward_operation;
+  const KernelInfo& kernel = simulated("bwd_simple");
+  const Explanation e =
+      explain(kernel, asked, kernel.plans(asked).front(), gpu_model_from_name("h200"));
+  const double pairs = 2 * 4 * (64 * 65 / 2), q = 2.0 * 2 * 4 * 64 * 32, k = q / 2;
+  EXPECT_EQ(e.flops_visible, 10 * pairs * 32);
+  EXPECT_EQ(e.flops_full, 10.0 * 2 * 4 * 64 * 64 * 32);
+  EXPECT_EQ(e.compulsory_read, 3 * q + 2 * k + 4.0 * 2 * 4 * 64);  // Q, O, dO, K, V, LSE
+  EXPECT_EQ(e.compulsory_written, q + 2 * k);
+  EXPECT_EQ(e.floors.flops, e.flops_visible / e.gpu->fp16_flops);
+  // Delta, the kernel of keys and that of queries; S and dO V^T are formed twice.
+  ASSERT_EQ(e.launches.size(), 3U);
+  EXPECT_TRUE(e.counters.has_value()) << e.why_no_counters;
 }
 
 TEST(Explanation, NothingCanMoveLessThanEveryTensorOnce) {
