@@ -27,12 +27,16 @@ struct BenchOptions : ProblemSelection {
 ExitCode run_bench(const BenchOptions& options) {
   require_benchmark_flags(options.flags);
   std::vector<Problem> problems = problems_of(options);
-  if (problems.empty()) problems = problems_of_suite("quick");
+  const Operation& operation = operation_from_name(options.operation);
+  if (problems.empty()) {
+    problems = problems_of_suite("quick");
+    ask_for(operation, problems);
+  }
   // The time of a simulated GPU is nobody's answer unless it is asked for.
   const bool chooses = options.executor == "auto";
   const std::string no_gpu = chooses ? why_unavailable(Executor::gpu) : "";
   const std::string executor = !chooses ? options.executor : no_gpu.empty() ? "gpu" : "cpu";
-  const auto kernels = select_kernels(options.kernel_glob(), executor, &forward_operation);
+  const auto kernels = select_kernels(options.kernel_glob(), executor, &operation);
   const Provenance build = current_provenance("");
   if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
   if (!no_gpu.empty()) {
@@ -96,6 +100,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  attest bench\n"
       "  attest bench --suite fa3 --kernel 'fa*' --benchmark_filter='d128 none'\n"
+      "  attest bench --operation backward --executor cpu\n"
       "  attest bench --suite serving --benchmark_out=serving.json --benchmark_repetitions=10\n"
       "Each kernel runs with its default Plan; times are the device's own. A kernel that gives a "
       "wrong answer is not timed; exit code 1 then.");

@@ -34,9 +34,10 @@ const KernelInfo& kernel_named(const std::string& name) {
   for (const Executor executor : {Executor::simt, Executor::gpu, Executor::cpu}) {
     const KernelInfo* const kernel = find_kernel(name, executor);
     if (kernel == nullptr) continue;
-    if (kernel->operation != &forward_operation) {
-      throw InvalidInput(fmt::format("explain is about attention, and {} computes {}", name,
-                                     kernel->operation->name));
+    if (!is_explained(*kernel->operation)) {
+      throw InvalidInput(
+          fmt::format("explain is about attention and its gradients, and {} computes {}", name,
+                      kernel->operation->name));
     }
     return *kernel;
   }

@@ -8,9 +8,11 @@
 #include <system_error>
 
 #include "cli/selection.hpp"
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "core/base/text.hpp"
+#include "core/inputs/input_family.hpp"
 #include "experiments/tuning/suites.hpp"
 
 namespace attest {
@@ -44,6 +46,10 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
       .add_option("--kernel", selection.kernels, "glob over kernel names, commas separate several")
       ->each([&selection](const std::string&) { selection.names_kernels = true; })
       ->capture_default_str();
+  command
+      .add_option("--operation", selection.operation,
+                  "what the problems ask for; see attest list operations")
+      ->capture_default_str();
   add_plugin_option(command, selection.plugins, "; without --kernel only their kernels");
   command
       .add_option("--problem", selection.problems,
@@ -61,12 +67,26 @@ std::string ProblemSelection::kernel_glob() const {
   return of_plugins.empty() || names_kernels ? kernels : glob_of_runnable(of_plugins);
 }
 
+void ask_for(const Operation& operation, std::vector<Problem>& problems) {
+  const std::string family = InputSpec{}.family;
+  if (!input_family(family).serves(operation)) {
+    throw InvalidInput(fmt::format(
+        "--operation {}: what is timed gets inputs of family '{}', and this operation's are others",
+        operation.name, family));
+  }
+  for (Problem& problem : problems) {
+    problem.operation = &operation;
+    validate(problem);
+  }
+}
+
 std::vector<Problem> problems_of(const ProblemSelection& selection) {
   std::vector<Problem> problems;
   for (const std::string& text : selection.problems) problems.push_back(problem_from_string(text));
   for (const std::string& name : selection.suites) {
     std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
   }
+  ask_for(operation_from_name(selection.operation), problems);
   return problems;
 }
 

@@ -38,16 +38,20 @@ struct ProblemSelection {
   bool names_kernels = false;                 ///< --kernel was given
   std::vector<std::string> plugins;           ///< paths
   std::vector<std::string> problems, suites;  ///< texts; names
+  std::string operation = "forward";          ///< that the problems ask for
 
   /// Loads the plugins and gives the glob over kernels: the one that was given, else all that run
   /// here of the plugins, else `*`.
   [[nodiscard]] std::string kernel_glob() const;
 };
 
-/// Adds --kernel, --plugin, --problem and --suite; `without_any` says what happens without a suite,
-/// or nothing. `selection` outlives the command.
+/// Adds --kernel, --operation, --plugin, --problem and --suite; `without_any` says what happens
+/// without a suite, or nothing. `selection` outlives the command.
 void add_problem_options(CLI::App& command, ProblemSelection& selection,
                          const std::string& without_any = "");
+
+/// Makes the problems those of an operation. Throws InvalidInput where that takes no such problem.
+void ask_for(const Operation& operation, std::vector<Problem>& problems);
 
 /// The problems of a selection: those named first, then those of the suites. Throws InvalidInput
 /// for a text that is none, and an unknown suite.

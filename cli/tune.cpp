@@ -50,7 +50,8 @@ struct Job {
 };
 
 std::vector<Job> jobs_of(const std::string& glob, const std::vector<Problem>& problems) {
-  const std::vector<const KernelInfo*> kernels = select_kernels(glob, "gpu", &forward_operation);
+  const std::vector<const KernelInfo*> kernels =
+      select_kernels(glob, "gpu", problems.front().operation);
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     const auto tuned = tunable(kernels, problem);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/attention/tensor_bytes.hpp"
 #include "core/base/error.hpp"
 
 namespace attest {
@@ -41,14 +42,20 @@ InputIndex holder_of(const Problem& problem, InputIndex index) {
   return tensor.part_of == nullptr ? index : tensor.part_of(problem).value_or(index);
 }
 
+double bytes_of(const TensorSpec& tensor, const Problem& problem) {
+  if (tensor.part_of != nullptr && tensor.part_of(problem)) return 0;
+  const Shape shape = tensor.shape(problem);
+  std::int64_t rows = shape[0] * shape[2];
+  if (problem.length_seed != 0) {
+    rows = (tensor.rows == Rows::queries ? query_starts(problem) : key_starts(problem)).back();
+  }
+  return static_cast<double>(rows * shape[1] * shape[3]) *
+         static_cast<double>(format_of(tensor.format(problem)).size_bytes);
+}
+
 double tensor_bytes(const Problem& problem) {
   double bytes = 0;
-  for (const TensorSpec& tensor : problem.operation->tensors) {
-    if (tensor.part_of != nullptr && tensor.part_of(problem)) continue;
-    const Shape shape = tensor.shape(problem);
-    bytes += static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]) *
-             static_cast<double>(format_of(tensor.format(problem)).size_bytes);
-  }
+  for (const TensorSpec& tensor : problem.operation->tensors) bytes += bytes_of(tensor, problem);
   return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include <regex>
 #include <string_view>
 
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
 #include "experiments/benchmarks/benchmark_module.h"
@@ -148,8 +149,9 @@ std::size_t run_benchmarks(BenchmarkRunner& runner, const std::vector<BenchmarkP
   }
   std::vector<AttestBenchmark> benchmarks;
   for (Timed& one : timed) {
-    benchmarks.push_back({one.name.c_str(), one.label.c_str(), forward_flops(one.point->problem),
-                          &one, prepare, time_launches, finish, why});
+    benchmarks.push_back({one.name.c_str(), one.label.c_str(),
+                          one.point->problem.operation->flops(one.point->problem), &one, prepare,
+                          time_launches, finish, why});
   }
   std::vector<AttestBenchmarkFact> printed;
   for (const auto& [name, value] : facts) printed.push_back({name.c_str(), value.c_str()});

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "core/attention/backward_roundings.hpp"
+#include "core/attention/tensor_bytes.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
@@ -111,17 +114,63 @@ void explain_traffic(Explanation& e) {
 
 }  // namespace
 
+namespace {
+
+double compulsory(const Problem& problem, TensorRole role) {
+  double bytes = 0;
+  for (const TensorSpec& tensor : problem.operation->tensors) {
+    if (tensor.role == role) bytes += bytes_of(tensor, problem);
+  }
+  return bytes;
+}
+
+/// FLOP of the operation for each of the forward pass: the same for all pairs.
+double products_over_forward(const Problem& problem) {
+  Problem pair = problem;
+  pair.batch = pair.query_heads = pair.kv_heads = pair.query_len = pair.key_len = 1;
+  pair.mask = Mask::none;
+  pair.window = {};
+  pair.length_seed = pair.padding_seed = 0;
+  return problem.operation->flops(pair) / forward_flops(pair);
+}
+
+/// FLOP/s of the products on the units that the kernel says it multiplies on.
+double product_rate(const Explanation& e) {
+  const ElementType type = e.problem.element_type;
+  const Roundings roundings = e.kernel->precision(e.problem, e.plan);
+  return e.problem.operation == &forward_operation
+             ? product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>())
+             : product_flops_per_s(*e.gpu, type, roundings.as<BackwardRoundings>());
+}
+
+}  // namespace
+
+NamedTensors tensors_of(const Problem& problem) {
+  NamedTensors all;
+  for (const TensorSpec& tensor : problem.operation->tensors) {
+    if (!tensor.is_strided) continue;
+    all.names += fmt::format("{}{}", all.names.empty() ? "" : ", ", tensor.label);
+    all.bytes += bytes_of(tensor, problem);
+  }
+  return all;
+}
+
+bool is_explained(const Operation& operation) {
+  return &operation == &forward_operation || &operation == &backward_operation;
+}
+
 Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
                     const GpuModel& gpu, TraceMemo* memo) {
   Explanation e{.kernel = &kernel,
                 .problem = problem,
                 .plan = plan,
                 .gpu = &gpu,
-                .flops_visible = forward_flops(problem),
-                .flops_full = full_flops(problem),
+                .flops_visible = problem.operation->flops(problem),
+                .flops_full = full_flops(problem) * products_over_forward(problem),
                 .exponentials = exponentials(problem),
                 .footprint = footprint_of(problem),
-                .compulsory = compulsory_traffic(problem),
+                .compulsory_read = compulsory(problem, TensorRole::input),
+                .compulsory_written = compulsory(problem, TensorRole::output),
                 .dataflow = dataflow_of(kernel, plan)};
   if (kernel.executor == Executor::simt) {
     try {
@@ -139,8 +188,8 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
 
   const SharedPasses passes = e.counters ? shared_passes(*e.counters) : SharedPasses{};
   e.work = {.flops = e.flops_visible,
-            .dram_bytes = e.compulsory.total(),
-            .l2_bytes = (e.law ? *e.law : e.compulsory).total(),
+            .dram_bytes = e.compulsory_read + e.compulsory_written,
+            .l2_bytes = e.law ? e.law->total() : e.compulsory_read + e.compulsory_written,
             .exponentials = e.exponentials,
             .shared_passes = passes.merged};
   if (e.l2) {
@@ -149,9 +198,7 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
   e.floors = time_floors(gpu, problem.element_type, e.work);
   if (kernel.precision) {
     // The element type's own peak is no floor: parts of fp32 are multiplied on faster units.
-    e.floors.flops =
-        e.work.flops / product_flops_per_s(gpu, problem.element_type,
-                                           kernel.precision(problem, plan).as<PrecisionPlan>());
+    e.floors.flops = e.work.flops / product_rate(e);
   }
   e.shared_as_written_s =
       time_floors(gpu, problem.element_type, {.shared_passes = passes.as_written}).shared;

@@ -40,7 +40,8 @@ struct Explanation {
   double flops_visible = 0, flops_full = 0;  ///< of visible pairs, and as if nothing were masked
   double exponentials = 0;
   Footprint footprint;
-  Traffic compulsory;
+  /// Each tensor once.
+  double compulsory_read = 0, compulsory_written = 0;
 
   Dataflow dataflow = Dataflow::unknown;
   std::optional<Tiling> tiling{};
@@ -56,6 +57,16 @@ struct Explanation {
   TimeFloors floors{};  ///< shared memory as if nvcc merged scalar accesses into 16 bytes
   double shared_as_written_s = 0;  ///< the time that it takes if nvcc merges none
 };
+
+/// The tensors of the operation but for LSE: `Q, K, V, O`.
+struct NamedTensors {
+  std::string names;
+  double bytes = 0;
+};
+[[nodiscard]] NamedTensors tensors_of(const Problem& problem);
+
+/// Is it attention or its gradients, whose work and units are known?
+[[nodiscard]] bool is_explained(const Operation& operation);
 
 /// `kernel` must support problem and plan. Of a kernel that does not run on the device there are
 /// no counters, traffic or times. `memo` keeps what several explanations share; may be

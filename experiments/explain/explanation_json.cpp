@@ -119,6 +119,16 @@ Json counters_json(const ProblemCounters& counters) {
   return json;
 }
 
+/// That of attention has the fields of traffic_json(), so that it can be held against a law.
+Json compulsory_json(const Explanation& e) {
+  if (e.problem.operation == &forward_operation) {
+    return traffic_json(compulsory_traffic(e.problem), e.flops_visible);
+  }
+  return {{"read_bytes", e.compulsory_read},
+          {"written_bytes", e.compulsory_written},
+          {"flop_per_byte", e.flops_visible / (e.compulsory_read + e.compulsory_written)}};
+}
+
 Json work_json(const Explanation& e) {
   Json json{{"flops_visible", e.flops_visible}, {"flops_full", e.flops_full}};
   if (e.tiling) {
@@ -128,7 +138,7 @@ Json work_json(const Explanation& e) {
         query_tiles(e.problem, *e.tiling) * key_tiles(e.problem, *e.tiling);
   }
   json["exponentials"] = e.exponentials;
-  json["tensor_bytes"] = e.footprint.tensors;
+  json["tensor_bytes"] = tensors_of(e.problem).bytes;
   json["score_matrix_bytes"] = e.footprint.matrix;
   return json;
 }
@@ -143,7 +153,7 @@ Json explanation_json(const Explanation& e) {
             {"device", device_json(*e.gpu, e.problem.element_type)},
             {"work", work_json(e)}};
   Json& traffic = json["traffic"];
-  traffic["compulsory"] = traffic_json(e.compulsory, e.flops_visible);
+  traffic["compulsory"] = compulsory_json(e);
   if (e.l2) traffic["l2_model"] = l2_json(*e.l2, e.flops_visible);
   if (e.law) traffic["without_cache"] = traffic_json(*e.law, e.flops_visible);
   if (!e.why_no_traffic.empty()) traffic["not_known"] = e.why_no_traffic;

@@ -57,8 +57,9 @@ void print_work(std::string& to, const Explanation& e) {
            all * heads);
   }
   append(to, "  exponentials    {:.4g}\n", e.exponentials);
-  append(to, "  memory          Q, K, V, O {}; S and P would take {} more\n",
-         bytes(e.footprint.tensors), bytes(2 * e.footprint.matrix));
+  const NamedTensors tensors = tensors_of(e.problem);
+  append(to, "  memory          {} {}; S and P would take {} more\n", tensors.names,
+         bytes(tensors.bytes), bytes(2 * e.footprint.matrix));
 }
 
 void print_traffic_row(std::string& to, const Explanation& e, std::string_view name, double read,
@@ -71,7 +72,7 @@ void print_traffic_row(std::string& to, const Explanation& e, std::string_view n
 void print_traffic(std::string& to, const Explanation& e) {
   append(to, "\n{:<16}  {:>10}  {:>10}  {:>10}  {}\n", "memory traffic", "read", "written",
          "FLOP/byte", "the roofline is limited by");
-  print_traffic_row(to, e, "compulsory", e.compulsory.read(), e.compulsory.written());
+  print_traffic_row(to, e, "compulsory", e.compulsory_read, e.compulsory_written);
   if (e.l2) {
     const L2Counts& c = e.l2->counts;
     print_traffic_row(to, e, "L2 model", static_cast<double>(c.dram_read),

@@ -82,6 +82,7 @@ ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, con
 
 Problem problem_to_explain(const KernelInfo& kernel, const std::string& text) {
   Problem problem = problem_from_string(text);
+  problem.operation = kernel.operation;
   const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
   const auto& types = kernel.element_types;
   if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {

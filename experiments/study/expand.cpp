@@ -108,7 +108,9 @@ class Expander {
     const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
     if (chosen.kernel == nullptr) return skip(Skipped::By::kernel, what, chosen.why_not, axes);
     const KernelInfo& kernel = *chosen.kernel;
-    const PlanChoice choice(kernel, at.problem, gpu_name_);
+    Problem problem = at.problem;
+    problem.operation = kernel.operation;
+    const PlanChoice choice(kernel, problem, gpu_name_);
     std::set<std::string> seen;
     for (const WantedPlan& wanted : wanted_plans(choice)) {
       Combination plan_axes = axes;
@@ -122,7 +124,7 @@ class Expander {
       const Plan& plan = std::get<Plan>(picked);
       // Alternatives may meet in one Plan.
       if (!seen.insert(to_string(plan)).second) continue;
-      add_points(kernel, at.problem, plan, plan_axes);
+      add_points(kernel, problem, plan, plan_axes);
     }
   }
 

@@ -65,7 +65,8 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
 
 std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
                                     const std::vector<ErrorMetric>& metrics) {
-  if (rows.rows.empty()) return {};
+  // Metrics are of O and LSE.
+  if (rows.rows.empty() || rows.operation != &forward_operation) return {};
   const auto count = static_cast<std::int64_t>(rows.rows.size());
   const Shape one = rows.rows.front().got[forward::o].shape();
   Stacked o({1, 1, count, one[3]}), lse({1, 1, count, 1});

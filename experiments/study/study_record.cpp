@@ -150,8 +150,10 @@ void add_measurements(Record& record, const Measured& measured,
     record.measurements.push_back({"launches", static_cast<double>(measured.launches), "1"});
     record.labels["round_times_ms"] = fmt::format("{:.6g}", fmt::join(measured.times_ms, " "));
     record.measurements.push_back(
-        {"rate", forward_flops(record.subject->problem) / (time.median * 1e9), "TFLOP/s"});
-    const double bytes = compulsory_traffic(record.subject->problem).total();
+        {"rate",
+         record.subject->problem.operation->flops(record.subject->problem) / (time.median * 1e9),
+         "TFLOP/s"});
+    const double bytes = record.subject->problem.operation->bytes(record.subject->problem);
     record.measurements.push_back({"bandwidth", bytes / (time.median * 1e6), "GB/s"});
     record.measurements.push_back({"hbm_bytes", bytes, "B"});
     for (const RivalTimes& rival : rivals) {

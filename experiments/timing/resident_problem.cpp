@@ -14,7 +14,9 @@
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "core/run/registry.hpp"
 #include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/reference.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -71,20 +73,47 @@ Tensor<float> tensor_of(const Shape& shape, const TiledValues& values) {
   return tensor;
 }
 
+/// Launches what computes the problem on the device's memory: the first of our own kernels that
+/// needs no workspace. Throws MachineError where there is none.
+void launch_any(Arguments& a, Device& device) {
+  const Executor executor = device.native_stream() != nullptr ? Executor::gpu : Executor::cpu;
+  for (const KernelInfo& kernel : all_kernels()) {
+    const bool is_ours = kernel.plugin.empty() && !kernel.unavailable;
+    if (kernel.executor != executor || kernel.role != KernelRole::kernel || !is_ours ||
+        kernel.operation != a.problem.operation || !kernel.missing_outputs.empty()) {
+      continue;
+    }
+    for (const Plan& plan : kernel.plans(a.problem)) {
+      const auto needs = [&](const auto& bytes) { return bytes && bytes(a.problem, plan) > 0; };
+      if (why_unsupported(kernel, a.problem, plan) || needs(kernel.workspace_bytes) ||
+          needs(kernel.counter_bytes)) {
+        continue;
+      }
+      a.plan = plan;
+      kernel.launch(a, device);
+      device.synchronize();
+      return;
+    }
+  }
+  throw MachineError(fmt::format("no kernel here computes {} of {}, which inputs follow from",
+                                 a.problem.operation->name, to_string(a.problem)));
+}
+
 }  // namespace
 
 std::optional<std::string> SampledRows::why_wrong() const {
   if (!failure.empty()) return failure;
   for (const Row& row : rows) {
-    for (const auto& [name, output] :
-         {std::pair("O", forward::o), std::pair("LSE", forward::lse)}) {
-      if (output == forward::lse && !has_lse) continue;
+    for (std::size_t i = 0; i < row.got.size(); ++i) {
+      const OutputIndex output{i};
+      if (row.got[output].values().empty()) continue;
       const Comparison comparison =
           compare(row.got[output], row.answer[output].value, row.answer[output].bound);
       if (comparison.is_within()) continue;
       const WorstElement& worst = comparison.worst;
-      return sentence(name, Shape{row.at[0], row.at[1], row.at[2], worst.index[3]}, worst.got,
-                      worst.want, worst.bound);
+      return sentence((*operation)[output].label,
+                      Shape{row.at[0], row.at[1], row.at[2], worst.index[3]}, worst.got, worst.want,
+                      worst.bound);
     }
   }
   return std::nullopt;
@@ -161,8 +190,35 @@ void ResidentProblem::put_values(std::size_t draw) {
   if (!drawn_[draw]) drawn_[draw] = drawn_inputs(problem_, spec_, draw);
   draw_ = draw;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].data == nullptr) continue;
+    if (inputs_[i].data == nullptr || (*drawn_[draw])[i] == nullptr) continue;
     device_.fill(inputs_[i].data, inputs_[i].bytes, values({i}).bytes());
+  }
+  make_what_follows();
+}
+
+void ResidentProblem::make_what_follows() {
+  TiledInputs& drawn = *drawn_[draw_];
+  const Operation& operation = *problem_.operation;
+  if (std::ranges::none_of(drawn, [](const auto& one) { return one == nullptr; })) return;
+  const Operation& maker = *operation.extends;
+  Arguments arguments = arguments_;
+  arguments.problem.operation = &maker;
+  arguments.outputs = {};
+  // What it reads are our first inputs; what it writes has the name of another one.
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const auto outputs = maker.outputs();
+    const auto made = std::ranges::find(outputs, operation[InputIndex{i}].name, &TensorSpec::name);
+    if (made == outputs.end()) continue;
+    arguments.outputs[static_cast<std::size_t>(made - outputs.begin())] = {
+        inputs_[i].data, arguments_.inputs[i].strides};
+  }
+  launch_any(arguments, device_);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (drawn[i] != nullptr) continue;
+    std::vector<float> made = downloaded(inputs_[i]);
+    if (made.empty()) made.push_back(0);
+    drawn[i] = std::make_shared<const TiledValues>(inputs_[i].type, std::move(made));
+    device_.fill(inputs_[i].data, inputs_[i].bytes, drawn[i]->bytes());
   }
 }
 
@@ -174,59 +230,67 @@ void ResidentProblem::poison_outputs() {
   }
 }
 
-/// The first and the last query among them: masks and tails go wrong at the ends.
-std::vector<ResidentProblem::Place> ResidentProblem::sampled_places(std::int64_t rows) const {
+/// The first and the last query or key among them: masks and tails go wrong at the ends.
+std::vector<ResidentProblem::Place> ResidentProblem::sampled_places(Rows kind,
+                                                                    std::int64_t rows) const {
+  const bool is_query = kind == Rows::queries;
+  const auto length_of = [&](std::int64_t entry) {
+    return is_query ? problem_.query_len_of(entry) : problem_.key_len_of(entry);
+  };
   std::vector<Place> places;
   for (std::int64_t number = 0; number < rows; ++number) {
     const auto draw = [&](std::uint64_t axis, std::int64_t below) {
       return random_below(seed_rows, axis, static_cast<std::uint64_t>(number), below);
     };
     std::int64_t entry = draw(0, problem_.batch), without = 0;
-    for (; problem_.query_len_of(entry) == 0 && without < problem_.batch; ++without) {
+    for (; length_of(entry) == 0 && without < problem_.batch; ++without) {
       entry = (entry + 1) % problem_.batch;
     }
-    const std::int64_t queries = problem_.query_len_of(entry);
-    if (queries == 0) break;  // there is no row at all
-    const std::int64_t query = number == 0 ? 0 : number == 1 ? queries - 1 : draw(2, queries);
-    places.push_back(place_of(entry, draw(1, problem_.query_heads), query));
+    const std::int64_t length = length_of(entry);
+    if (length == 0) break;  // there is no row at all
+    const std::int64_t row = number == 0 ? 0 : number == 1 ? length - 1 : draw(2, length);
+    const std::int64_t heads = is_query ? problem_.query_heads : problem_.kv_heads;
+    places.push_back({kind, entry, draw(1, heads), row});
   }
   return places;
 }
 
-ResidentProblem::Place ResidentProblem::place_of(std::int64_t entry, std::int64_t head,
-                                                 std::int64_t query) const {
-  // Packed entries follow each other along the sequence of one.
-  const bool is_packed = problem_.length_seed != 0;
-  const std::int64_t start =
-      is_packed ? std::int64_t{query_starts(problem_)[static_cast<std::size_t>(entry)]} : 0;
-  Place place{.at = {entry, head, query, 0}};
-  place.o_offset =
-      arguments_[forward::o].strides.offset(is_packed ? 0 : entry, head, start + query);
-  // Of tensors alike but for the last dimension.
-  place.lse_offset = place.o_offset / problem_.output_dim();
-  return place;
-}
-
 ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
-  const auto [entry, head, query, none] = place.at;
-  const std::vector<std::int64_t> keys = visible_keys_of(problem_, entry, query);
+  const std::int64_t group = problem_.query_heads / problem_.kv_heads;
+  std::vector<std::pair<std::int64_t, std::int64_t>> queries;  // head and row
+  std::vector<std::int64_t> keys;
+  std::int64_t kv_head = place.head;
+  if (place.kind == Rows::queries) {
+    kv_head = problem_.kv_head_of(place.head);
+    queries.emplace_back(place.head, place.row);
+    keys = visible_keys_of(problem_, place.entry, place.row);
+  } else {
+    keys.push_back(place.row);
+    for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+      for (std::int64_t i = 0; i < problem_.query_len_of(place.entry); ++i) {
+        if (problem_.sees(place.entry, i, place.row)) queries.emplace_back(h, i);
+      }
+    }
+  }
   OneRow row{.problem = problem_};
   Problem& one = row.problem;
-  one.batch = one.query_heads = one.kv_heads = one.query_len = 1;
+  one.batch = one.query_heads = one.kv_heads = 1;
+  one.query_len = static_cast<std::int64_t>(queries.size());
   one.key_len = static_cast<std::int64_t>(keys.size());
   one.mask = Mask::none;
   one.window = {};
   one.length_seed = one.padding_seed = 0;
   one.shared_keys = 0;
-  const std::int64_t kv_head = problem_.kv_head_of(head);
-  row.inputs = {Tensor<float>(query_shape(one)), Tensor<float>(key_shape(one)),
-                Tensor<float>(value_shape(one))};
-  values(forward::q)
-      .copy(offset_of(forward::q, entry, head, query), row.inputs[forward::q].values());
-  for (std::size_t j = 0; j < keys.size(); ++j) {
-    for (const InputIndex input : {forward::k, forward::v}) {
-      values(input).copy(offset_of(input, entry, kv_head, keys[j]),
-                         row.inputs[input].row(0, 0, static_cast<std::int64_t>(j)));
+  const Operation& operation = *problem_.operation;
+  for (std::size_t number = 0; number < operation.inputs().size(); ++number) {
+    const InputIndex input{number};
+    const TensorSpec& tensor = operation[input];
+    Tensor<float>& to = row.inputs[input] = Tensor<float>(tensor.shape(one));
+    for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
+      const auto at = static_cast<std::size_t>(n);
+      const auto [head, from] =
+          tensor.rows == Rows::queries ? queries[at] : std::pair(kv_head, keys[at]);
+      values(input).copy(offset_of(input, place.entry, head, from), to.row(0, 0, n));
     }
   }
   return row;
@@ -294,10 +358,26 @@ void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
   }
 }
 
-std::vector<float> ResidentProblem::downloaded(OutputIndex output) const {
-  const Buffer& buffer = outputs_[output.number];
+std::vector<float> ResidentProblem::downloaded(const Buffer& buffer) const {
   std::vector<std::byte> bytes(buffer.bytes);
   device_.download(buffer.data, bytes);
+  return decoded(buffer.type, bytes);
+}
+
+std::vector<float> ResidentProblem::row_of(OutputIndex output, const Place& place) const {
+  const Buffer& buffer = outputs_[output.number];
+  const std::size_t size = format_of(buffer.type).size_bytes;
+  // Packed entries follow each other along the sequence of one.
+  const bool is_packed = problem_.length_seed != 0;
+  const auto starts = !is_packed                    ? std::vector<std::int32_t>{}
+                      : place.kind == Rows::queries ? query_starts(problem_)
+                                                    : key_starts(problem_);
+  const std::int64_t first = is_packed ? starts[static_cast<std::size_t>(place.entry)] : 0;
+  const std::int64_t offset = arguments_.outputs[output.number].strides.offset(
+      is_packed ? 0 : place.entry, place.head, first + place.row);
+  const std::int64_t columns = (*problem_.operation)[output].shape(problem_)[3];
+  std::vector<std::byte> bytes(static_cast<std::size_t>(columns) * size);
+  device_.download(buffer.data + static_cast<std::size_t>(offset) * size, bytes);
   return decoded(buffer.type, bytes);
 }
 
@@ -318,40 +398,48 @@ SampledRows ResidentProblem::sample(const KernelInfo& kernel, const Plan& plan,
 
 SampledRows ResidentProblem::answers(const KernelInfo& kernel, const Plan& plan,
                                      std::int64_t count) {
-  SampledRows sampled{.rows = {}, .has_lse = kernel.gives(forward::lse)};
-  const std::vector<float> lse = downloaded(forward::lse);
-  const auto unwritten = std::ranges::find_if(lse, [](float x) { return std::isnan(x); });
-  if (sampled.has_lse && unwritten != lse.end()) {
-    sampled.failure =
-        fmt::format("LSE of row {} was not written or is NaN", unwritten - lse.begin());
+  const Operation& operation = *problem_.operation;
+  SampledRows sampled;
+  sampled.operation = &operation;
+  std::vector<Rows> kinds;
+  for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+    const TensorSpec& tensor = operation[OutputIndex{i}];
+    if (!kernel.gives(OutputIndex{i})) continue;
+    if (std::ranges::find(kinds, tensor.rows) == kinds.end()) kinds.push_back(tensor.rows);
+    if (tensor.is_strided) continue;
+    const std::vector<float> all = downloaded(outputs_[i]);  // one number a row
+    const auto unwritten = std::ranges::find_if(all, [](float x) { return std::isnan(x); });
+    if (unwritten == all.end()) continue;
+    sampled.failure = fmt::format("{} of row {} was not written or is NaN", tensor.label,
+                                  unwritten - all.begin());
     return sampled;
   }
-  const PrecisionPlan precision = kernel.precision(problem_, plan).as<PrecisionPlan>();
-  const ElementType type = outputs_[forward::o.number].type;
-  const std::size_t size = format_of(type).size_bytes;
+  const Roundings roundings = kernel.precision(problem_, plan);
   std::vector<std::future<SampledRows::Row>> rows;
-  for (const Place& place : sampled_places(count)) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(problem_.output_dim()) * size);
-    device_.download(
-        outputs_[forward::o.number].data + static_cast<std::size_t>(place.o_offset) * size, bytes);
-    const float lse_of_row = lse[static_cast<std::size_t>(place.lse_offset)];
-    // A row of a long problem holds all of its keys: few at a time.
-    if (rows.size() >= most_rows_at_a_time + sampled.rows.size()) {
-      sampled.rows.push_back(rows[sampled.rows.size()].get());
+  for (const Rows kind : kinds) {
+    for (const Place& place : sampled_places(kind, count)) {
+      SampledRows::Row row{.kind = kind, .at = {place.entry, place.head, place.row, 0}};
+      for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+        const OutputIndex output{i};
+        row.got[output] = {};
+        if (operation[output].rows != kind || !kernel.gives(output)) continue;
+        const std::vector<float> got = row_of(output, place);
+        row.got[output] = Tensor<float>(Shape{1, 1, 1, static_cast<std::int64_t>(got.size())});
+        std::ranges::copy(got, row.got[output].values().begin());
+      }
+      // A row of a long problem holds all of its keys: few at a time.
+      if (rows.size() >= most_rows_at_a_time + sampled.rows.size()) {
+        sampled.rows.push_back(rows[sampled.rows.size()].get());
+      }
+      // Where no thread can be had, get() does the work.
+      rows.push_back(std::async(
+          std::launch::async | std::launch::deferred,
+          [this, place, &operation, &roundings, row = std::move(row)]() mutable {
+            const OneRow one = row_at(place);
+            row.answer = reference_of(operation).exact(one.problem, one.inputs, roundings);
+            return std::move(row);
+          }));
     }
-    // Where no thread can be had, get() does the work.
-    rows.push_back(std::async(
-        std::launch::async | std::launch::deferred,
-        [this, place, precision, type, lse_of_row, bytes = std::move(bytes)] {
-          const OneRow one = row_at(place);
-          SampledRows::Row row{
-              .at = place.at,
-              .answer = exact_answer(one.problem, one.inputs, precision),
-              .got = {Tensor<float>(output_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})}};
-          std::ranges::copy(decoded(type, bytes), row.got[forward::o].values().begin());
-          row.got[forward::lse].values()[0] = lse_of_row;
-          return row;
-        }));
   }
   while (sampled.rows.size() < rows.size()) {
     sampled.rows.push_back(rows[sampled.rows.size()].get());
@@ -365,7 +453,8 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
   const double most_work =
       kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
   // Packed entries lie otherwise than the tensors that a reference takes.
-  if (reference == nullptr || problem_.length_seed != 0 || !reference->covers(problem_) ||
+  if (problem_.operation != &forward_operation || reference == nullptr ||
+      problem_.length_seed != 0 || !reference->covers(problem_) ||
       !(reference_work(problem_) <= most_work) ||
       elements_of(key_shape(problem_)) > most_reference_keys) {
     return std::nullopt;
@@ -373,8 +462,8 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
   const Inputs host{on_host(forward::q), on_host(forward::k), on_host(forward::v)};
   Outputs got{Tensor<float>(output_shape(problem_)),
               Tensor<float>(Shape{problem_.batch, problem_.query_heads, problem_.query_len, 1})};
-  std::ranges::copy(downloaded(forward::o), got[forward::o].values().begin());
-  std::ranges::copy(downloaded(forward::lse), got[forward::lse].values().begin());
+  std::ranges::copy(downloaded(outputs_[forward::o.number]), got[forward::o].values().begin());
+  std::ranges::copy(downloaded(outputs_[forward::lse.number]), got[forward::lse].values().begin());
   const OutputCheck check = reference->check(
       device_, problem_, host, kernel.precision(problem_, plan).as<PrecisionPlan>(), got);
   const auto why = [](const char* tensor, const WorstOutput& worst) -> std::optional<std::string> {

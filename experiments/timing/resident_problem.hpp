@@ -19,13 +19,14 @@ namespace attest {
 /// Some rows of what a launch gave, beside their exact answers.
 struct SampledRows {
   struct Row {
-    Shape at{};  ///< batch, head, query
+    Rows kind = Rows::queries;
+    Shape at{};  ///< batch, head, and query or key
     Answer answer{};
-    Outputs got{};
+    Outputs got{};  ///< those outputs that have rows of this kind and that the kernel gives
   };
   std::vector<Row> rows;
-  bool has_lse = true;    ///< the kernel gives LSE
   std::string failure{};  ///< a sentence: the launch failed, or some LSE was not written; no rows
+  const Operation* operation = &forward_operation;
 
   /// The failure, or the row that is out of its bounds; nothing when all is well.
   [[nodiscard]] std::optional<std::string> why_wrong() const;
@@ -33,7 +34,8 @@ struct SampledRows {
 
 /// A problem whose inputs lie on a device, of whatever size it may be: any kernel and Plan can be
 /// launched on it, checked and timed. Tensors have no gaps; K and V lie in pages where `paging` is
-/// used. See tiled_inputs() for the values.
+/// used. See tiled_inputs() for the values; those that follow from others, as O and LSE of a
+/// backward pass do, are what a kernel of the device gives for the others.
 class ResidentProblem {
  public:
   /// `device` outlives it. Throws MachineError when the device has no room, InvalidInput when the
@@ -59,8 +61,8 @@ class ResidentProblem {
   /// problem.
   [[nodiscard]] SampledRows sample(const KernelInfo& kernel, const Plan& plan,
                                    std::int64_t rows = 4);
-  /// What launches gave: looks at every LSE and at `rows` rows of O and LSE, the first and the last
-  /// query among them.
+  /// What launches gave: looks at every LSE and at `rows` rows of each kind that outputs have, the
+  /// first and the last query or key among them.
   [[nodiscard]] SampledRows answers(const KernelInfo& kernel, const Plan& plan, std::int64_t rows);
   /// The worst element of all that launches gave, where it is out of its bound and a reference on
   /// the device finds it in about a tenth of a second; nothing otherwise.
@@ -75,12 +77,13 @@ class ResidentProblem {
   [[nodiscard]] const Problem& problem() const { return problem_; }
 
  private:
-  /// A query row that is compared.
+  /// A query or a key whose rows of the outputs are compared.
   struct Place {
-    Shape at{};
-    std::int64_t o_offset = 0, lse_offset = 0;  ///< of its elements on the device
+    Rows kind = Rows::queries;
+    std::int64_t entry = 0, head = 0, row = 0;
   };
-  /// The row as a problem of its own: one query that sees all of its keys.
+  /// It as a problem of its own: one query that sees all of its keys, or one key that all of its
+  /// rows see, those of all query heads that share it.
   struct OneRow {
     Problem problem{};
     Inputs inputs{};
@@ -94,9 +97,10 @@ class ResidentProblem {
   [[nodiscard]] const TiledValues& values(InputIndex input) const {
     return *(*drawn_[draw_])[holder_of(problem_, input).number];
   }
-  [[nodiscard]] std::vector<Place> sampled_places(std::int64_t rows) const;
-  [[nodiscard]] Place place_of(std::int64_t entry, std::int64_t head, std::int64_t query) const;
+  [[nodiscard]] std::vector<Place> sampled_places(Rows kind, std::int64_t rows) const;
   [[nodiscard]] OneRow row_at(const Place& place) const;
+  /// The place's row of an output, as it lies on the device.
+  [[nodiscard]] std::vector<float> row_of(OutputIndex output, const Place& place) const;
   /// Row `row` of an entry, wherever it is stored.
   [[nodiscard]] std::int64_t offset_of(InputIndex input, std::int64_t entry, std::int64_t head,
                                        std::int64_t row) const;
@@ -105,9 +109,11 @@ class ResidentProblem {
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.
   [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
+  /// Has inputs that follow from others made by a kernel, on the device.
+  void make_what_follows();
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);
-  [[nodiscard]] std::vector<float> downloaded(OutputIndex output) const;
+  [[nodiscard]] std::vector<float> downloaded(const Buffer& buffer) const;
 
   const Problem problem_;
   const InputSpec spec_;

@@ -66,11 +66,22 @@ void TiledValues::copy(std::int64_t first, std::span<float> to) const {
   }
 }
 
+bool follows_from_others(const Operation& operation, InputIndex input) {
+  if (operation.complete == nullptr || operation.extends == nullptr) return false;
+  const auto outputs = operation.extends->outputs();
+  return std::ranges::find(outputs, operation[input].name, &TensorSpec::name) != outputs.end();
+}
+
 TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
-  const ElementType type = problem.element_type;
+  const Operation& operation = *problem.operation;
+  TiledInputs tiled(operation.inputs().size());
   if (spec.family == "normal" && !spec.round_to_integers) {
-    return {normals(type, spec.seed, 1, spec.magnitude), normals(type, spec.seed, 2, 1),
-            normals(type, spec.seed, 3, 1)};
+    for (std::size_t i = 0; i < tiled.size(); ++i) {
+      if (follows_from_others(operation, {i})) continue;
+      tiled[i] = normals(operation[InputIndex{i}].format(problem), spec.seed, i + 1,
+                         i == 0 ? spec.magnitude : 1);
+    }
+    return tiled;
   }
   Problem head = problem;
   head.batch = head.kv_heads = 1;
@@ -79,8 +90,10 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
   head.key_len = stored_shape(problem, forward::k, {})[2];
   head.length_seed = head.padding_seed = 0;
   const Inputs inputs = make_inputs(head, spec);
-  return {repeated(type, inputs[forward::q]), repeated(type, inputs[forward::k]),
-          repeated(type, inputs[forward::v])};
+  for (std::size_t i = 0; i < tiled.size(); ++i) {
+    tiled[i] = repeated(operation[InputIndex{i}].format(problem), inputs[InputIndex{i}]);
+  }
+  return tiled;
 }
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
+#include "core/attention/operation.hpp"
 #include "core/records/case.hpp"
 
 namespace attest {
@@ -30,12 +31,16 @@ class TiledValues {
   std::vector<std::byte> encoded_;
 };
 
+/// Is the input what another operation gives for the others, as O and LSE are of a backward pass?
+[[nodiscard]] bool follows_from_others(const Operation& operation, InputIndex input);
+
 /// The inputs of a problem as they lie in memory, by number in the operation.
 using TiledInputs = std::vector<std::shared_ptr<const TiledValues>>;
 /// Values for the inputs of a problem. A million numbers of the family `normal` are drawn and
 /// repeated; the period is a prime, so that rows and heads do not repeat with it. Of any other
 /// family the values of one KV head and the query heads that use it are drawn, and all heads of all
-/// entries of the batch get these. Drawn millions are kept for the next problem. Throws
+/// entries of the batch get these. Drawn millions are kept for the next problem. Inputs that follow
+/// from others are null for the family `normal`: millions of rows would take minutes. Throws
 /// InvalidInput when the family does not fit.
 [[nodiscard]] TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec);
 

@@ -7,8 +7,10 @@
 #include <map>
 #include <memory>
 
+#include "core/operations/backward_arguments.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
+#include "cpu_reference/rounding/chain_error.hpp"
 #include "experiments/timing/gate.hpp"
 
 namespace attest {
@@ -169,6 +171,64 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
     found += wrong.sample(wrong_kernel, {}).why_wrong().has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
+}
+
+Problem gradients_of(const std::string& text) {
+  Problem problem = problem_from_string(text);
+  problem.operation = &backward_operation;
+  return problem;
+}
+
+TEST(ResidentProblem, compares_rows_of_keys_where_outputs_have_them) {
+  const auto device = make_device(Executor::cpu);
+  const KernelInfo& right = *find_kernel("backward_tiled", Executor::cpu);
+  for (const std::string text :
+       {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right bf16",
+        "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2 dv40", "b3 h4/2 q19 k33 d24 padding3",
+        "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3 fp16",
+        "b1 h2/2 q0 k9 d24", "b1 h2/2 q9 k0 d24"}) {
+    ResidentProblem resident(gradients_of(text), {}, *device);
+    const Plan plan = right.plans(resident.problem()).front();
+    EXPECT_EQ(resident.sample(right, plan, 12).why_wrong(), std::nullopt) << text;
+  }
+  ResidentProblem resident(gradients_of("b2 h4/2 q19 k33 d24"), {}, *device);
+  for (const auto& [mutant, output] :
+       {std::pair("b01_delta_missing", "dQ"), std::pair("b04_dv_from_ds", "dV"),
+        std::pair("b09_dk_scaled_twice", "dK")}) {
+    const KernelInfo& wrong = *find_kernel(std::string("mutant/") + mutant, Executor::cpu);
+    const auto why = resident.sample(wrong, wrong.plans(resident.problem()).front()).why_wrong();
+    EXPECT_TRUE(why && why->find(output) == 0) << mutant << ": " << why.value_or("found right");
+  }
+}
+
+TEST(ResidentProblem, gives_a_backward_pass_what_a_forward_pass_gave) {
+  const auto device = make_device(Executor::cpu);
+  const Problem problem = gradients_of("b1 h1 n7 d8 causal_top_left");
+  ResidentProblem resident(problem, {}, *device);
+  KernelInfo reader = *find_kernel("backward_tiled", Executor::cpu);
+  int looked = 0;
+  // The first row sees the first key alone: O is its V, LSE the score.
+  reader.launch = [&](const BackwardArguments& a, Device&) {
+    const auto* const o = static_cast<const float*>(a.o);
+    const auto* const v = static_cast<const float*>(a.v);
+    const auto* const q = static_cast<const float*>(a.q);
+    const auto* const k = static_cast<const float*>(a.k);
+    double score = 0, absolute = 0;
+    for (int c = 0; c < 8; ++c) {
+      EXPECT_EQ(o[c], v[c]);
+      score += double{q[c]} * double{k[c]};
+      absolute += std::abs(double{q[c]} * double{k[c]});
+    }
+    // The dot product, the scale, and the maximum with the logarithm of 1.
+    EXPECT_LE(std::abs(a.lse[0] - problem.scale * score),
+              chain_error(8 + 2, 0x1p-24) * problem.scale * absolute);
+    ++looked;
+  };
+  for (const std::size_t draw : {0, 1, 0}) {
+    resident.put_values(draw);
+    resident.launch(reader, reader.plans(problem).front());
+  }
+  EXPECT_EQ(looked, 3);
 }
 
 TEST(ResidentProblem, knows_where_keys_in_pages_are) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "core/attention/operation.hpp"
 #include "core/run/default_plan.hpp"
 #include "experiments/timing/median_interval.hpp"
 #include "verify/workers/isolated_runner.hpp"
@@ -132,18 +133,19 @@ Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Pro
   if (order.empty()) return result;
   const RaceTimes& first = order.front();
   const MedianInterval ms = median_interval(first.times);
-  TunedPlan row{.key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),
-                .problem = to_string(problem),
-                .plan = to_string(right[first.contender]),
-                .time_ms = ms.median,
-                .time_low_ms = ms.low,
-                .time_high_ms = ms.high,
-                .rate_tflops = ms.median > 0 ? forward_flops(problem) / (ms.median * 1e9) : 0,
-                .plans = static_cast<std::int64_t>(offered.size() + mixtures.size()),
-                .refused = static_cast<std::int64_t>(result.refused.size()),
-                .commit = provenance.commit + (provenance.dirty ? " with changes" : ""),
-                .build = build_of(provenance),
-                .date = provenance.date};
+  TunedPlan row{
+      .key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),
+      .problem = to_string(problem),
+      .plan = to_string(right[first.contender]),
+      .time_ms = ms.median,
+      .time_low_ms = ms.low,
+      .time_high_ms = ms.high,
+      .rate_tflops = ms.median > 0 ? problem.operation->flops(problem) / (ms.median * 1e9) : 0,
+      .plans = static_cast<std::int64_t>(offered.size() + mixtures.size()),
+      .refused = static_cast<std::int64_t>(result.refused.size()),
+      .commit = provenance.commit + (provenance.dirty ? " with changes" : ""),
+      .build = build_of(provenance),
+      .date = provenance.date};
   if (order.size() > 1) {
     row.runner_up = to_string(right[order[1].contender]);
     row.runner_up_ratio = ratio_over(first, order[1]);

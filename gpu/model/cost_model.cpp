@@ -256,4 +256,11 @@ double product_flops_per_s(const GpuModel& gpu, ElementType type, const Precisio
   return 2 / (1 / scores + 1 / values);
 }
 
+double product_flops_per_s(const GpuModel& gpu, ElementType type,
+                           const BackwardRoundings& precision) {
+  const auto time_of = [&](const Accumulation& sum) { return 1 / rate(gpu, type, sum, {}); };
+  // S, dO V^T and three sums.
+  return 5 / (time_of(precision.score) + time_of(precision.product) + 3 * time_of(precision.sums));
+}
+
 }  // namespace attest

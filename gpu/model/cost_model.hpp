@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/run/kernel.hpp"
@@ -119,5 +120,8 @@ struct Work {
 /// times are held against. 0 where the GPU has no such unit.
 [[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
                                          const PrecisionPlan& precision);
+/// The same of the five products of the gradients.
+[[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
+                                         const BackwardRoundings& precision);
 
 }  // namespace attest

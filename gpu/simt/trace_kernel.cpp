@@ -4,10 +4,11 @@
 
 #include <exception>
 
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
-#include "core/operations/forward_arguments.hpp"
 #include "core/records/case.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/session.hpp"
 #include "gpu/simt/simt_device.hpp"
 
@@ -31,13 +32,12 @@ std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, cons
                                                   const Plan& plan) {
   require_support(kernel, problem, plan);
   simt::SimtDevice device(simt::TraceOptions{.is_dry = true});
-  ForwardArguments arguments;
+  Arguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;
-  arguments.q_strides = strides_of(query_shape(problem), {});
-  arguments.k_strides = strides_of(key_shape(problem), {});
-  arguments.v_strides = strides_of(value_shape(problem), {});
-  arguments.o_strides = strides_of(output_shape(problem), {});
+  for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
+    arguments[index].strides = strides_of(tensor.shape(problem), {});
+  });
   kernel.launch(arguments, device);
   return device.tracer()->launches();
 }

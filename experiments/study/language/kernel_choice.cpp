@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/attention/operation.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
@@ -20,6 +21,11 @@ std::string executors_of(std::string_view name) {
     executors += fmt::format("{}{}", executors.empty() ? "" : ", ", name_of(kernel.executor));
   }
   return executors;
+}
+
+/// Attention, and what has its inputs among its own.
+bool is_studied(const Operation& operation) {
+  return &operation == &forward_operation || operation.extends == &forward_operation;
 }
 
 }  // namespace
@@ -39,8 +45,9 @@ bool is_peer(std::string_view name) {
 std::vector<std::string> study_kernel_names() {
   std::vector<std::string> names = peer_names();
   for (const KernelInfo& kernel : all_kernels()) {
-    const bool is_attention = kernel.operation == &forward_operation;
-    if (kernel.role == KernelRole::kernel && is_attention) names.push_back(kernel.name);
+    if (kernel.role == KernelRole::kernel && is_studied(*kernel.operation)) {
+      names.push_back(kernel.name);
+    }
   }
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -55,8 +62,8 @@ std::vector<std::string> kernels_matching(std::string_view glob) {
 
 std::string why_no_study_kernel(std::string_view name) {
   for (const KernelInfo& kernel : all_kernels()) {
-    if (kernel.name != name || kernel.operation == &forward_operation) continue;
-    return fmt::format("{} computes {}; allowed: kernels of attention", name,
+    if (kernel.name != name || is_studied(*kernel.operation)) continue;
+    return fmt::format("{} computes {}; allowed: kernels of attention and of its gradients", name,
                        kernel.operation->name);
   }
   const auto near = near_names(name, study_kernel_names());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/study_names.hpp"
@@ -70,8 +71,8 @@ void ModelValues::look_at_launches() {
 
 Value ModelValues::value(std::string_view name) {
   const Problem& problem = subject_.problem;
-  if (name == "flops") return Value::number(forward_flops(problem));
-  if (name == "hbm_bytes") return Value::number(compulsory_traffic(problem).total());
+  if (name == "flops") return Value::number(problem.operation->flops(problem));
+  if (name == "hbm_bytes") return Value::number(problem.operation->bytes(problem));
   if (name == "tile_pairs") {
     if (subject_.plan.query_tile < 1 || subject_.plan.key_tile < 1) {
       return Value::missing("tile_pairs: the Plan names no tiles");

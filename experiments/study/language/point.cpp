@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/attention/operation.hpp"
 #include "core/attention/problem.hpp"
 #include "gpu/model/cost_model.hpp"
 
@@ -36,8 +37,8 @@ std::string_view name_of(Skipped::By by) {
 EstimatedWork estimated_work(const Expansion& expansion, const GpuModel& gpu) {
   EstimatedWork sum;
   const auto add = [&](const Problem& problem) {
-    const Work work{.flops = forward_flops(problem),
-                    .dram_bytes = compulsory_traffic(problem).total()};
+    const Work work{.flops = problem.operation->flops(problem),
+                    .dram_bytes = problem.operation->bytes(problem)};
     sum.flops += work.flops;
     sum.seconds += time_floors(gpu, problem.element_type, work).largest();
   };
