@@ -15,7 +15,7 @@ except ModuleNotFoundError:
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 
-def problem(mask="none", heads=4, kv_heads=2, queries=7, keys=9, dim=8, dtype=None, device="cpu", scale=0.4):
+def problem(mask="none", heads=6, kv_heads=2, queries=7, keys=9, dim=8, dtype=None, device="cpu", scale=0.4):
     """Drawn Q, K, V and dO, and O and LSE of them in double, as torch_worker.py's Problem holds them."""
     dtype = dtype or torch.float64
     torch.manual_seed(1)
@@ -73,9 +73,9 @@ class Backward(unittest.TestCase):
 
     def test_the_efficient_operator_gets_the_given_lse_in_its_padding_and_rows_before_heads(self):
         import torch_backward
-        p, _ = problem(kv_heads=4, dtype=torch.float32)
+        p, _ = problem(kv_heads=6, dtype=torch.float32)
         calls = []
-        padded = torch.full((2, 4, 32), float("inf"))
+        padded = torch.full((2, 6, 32), float("inf"))
         operators = types.SimpleNamespace(
             _efficient_attention_forward=lambda *arguments, scale: (None, padded, "seed", "offset", 7, 9),
             _efficient_attention_backward=lambda *arguments, scale: calls.append(arguments) or arguments[1:4] + (None,))
