@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
@@ -57,7 +58,7 @@ const Operation& operation_of(const AttestKernel& kernel, const std::string& whe
   const std::string_view name =
       kernel.operation == nullptr ? "forward" : text_of(kernel.operation, longest_name + 1);
   std::vector<std::string_view> known;
-  for (const Operation* operation : {&forward_operation, &combine_operation}) {
+  for (const Operation* operation : {&forward_operation, &combine_operation, &backward_operation}) {
     if (operation->name == name) return *operation;
     known.push_back(operation->name);
   }
@@ -89,7 +90,7 @@ std::vector<ElementType> element_types_of(const AttestKernel& kernel, const std:
 
 std::vector<Mask> masks_of(std::uint32_t bits, const Operation& operation,
                            const std::string& where) {
-  if (operation.name != forward_operation.name && bits != ATTEST_NO_MASK) {
+  if (operation.name == combine_operation.name && bits != ATTEST_NO_MASK) {
     reject(where, "masks", fmt::format("{:#x}", bits),
            fmt::format("ATTEST_NO_MASK for operation '{}'", operation.name));
   }
@@ -150,9 +151,13 @@ bool flag(std::uint32_t value, std::string_view field, const std::string& where)
 }
 
 Features features_of(std::uint32_t bits, const Operation& operation, const std::string& where) {
-  if (operation.name != forward_operation.name && (bits & ~ATTEST_NO_QUERIES) != 0) {
+  if (operation.name == combine_operation.name && (bits & ~ATTEST_NO_QUERIES) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
            fmt::format("ATTEST_NO_QUERIES or 0 for operation '{}'", operation.name));
+  }
+  if (operation.name == backward_operation.name && (bits & ATTEST_VALUES_IN_KEYS) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           "no ATTEST_VALUES_IN_KEYS for operation 'backward': dK and dV would be one tensor");
   }
   constexpr std::uint32_t all = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
                                 ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 
 namespace attest {
@@ -192,6 +193,21 @@ TEST(Descriptor, AKernelMayMerge) {
   kernel.operation = "combine";
   kernel.masks = ATTEST_NO_MASK;
   EXPECT_EQ(info_of(kernel).operation, &combine_operation);
+}
+
+TEST(Descriptor, AKernelMayGoBackWithTheMasksAndFeaturesOfAttention) {
+  AttestKernel kernel = silent();
+  kernel.operation = "backward";
+  kernel.features = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM;
+  const KernelInfo info = info_of(kernel);
+  EXPECT_EQ(info.operation, &backward_operation);
+  EXPECT_EQ(info.masks, std::vector{Mask::causal_top_left});
+  EXPECT_TRUE(info.features.softcap && info.features.lengths && info.features.padding);
+  kernel.features = ATTEST_VALUES_IN_KEYS;
+  EXPECT_THROW((void)info_of(kernel), InvalidInput);
+  kernel.features = 0;
+  kernel.pages = ATTEST_PAGES_TOO;
+  EXPECT_THROW((void)info_of(kernel), InvalidInput);
 }
 
 TEST(Descriptor, AFirstRowOutsideOfItsTileIsTheKernelsFailure) {

@@ -164,7 +164,8 @@ TEST(Loader, APluginWithAWrongDescriptorGetsOneLineThatSaysWhatIsAllowed) {
                    "'element_types[0]' is {code 2, 19 bits, 1 lanes}; allowed: ATTEST_FP32");
   expect_complaint("type_twice", "'element_types[2]' is {code 2, 32 bits, 1 lanes}; allowed");
   expect_complaint("no_types", "'element_type_count' is 0; allowed: 1 to 3");
-  expect_complaint("unknown_operation", "'operation' is 'backward'; allowed: forward, combine");
+  expect_complaint("unknown_operation",
+                   "'operation' is 'sideways'; allowed: forward, combine, backward");
   expect_complaint("combine_with_masks",
                    "'masks' is 0x7; allowed: ATTEST_NO_MASK for operation 'combine'");
   expect_complaint("combine_with_lengths", "'features' is 0x2; allowed: ATTEST_NO_QUERIES or 0");

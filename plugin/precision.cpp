@@ -8,8 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/attention/merge_roundings.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
@@ -220,11 +222,26 @@ double log_error_of(const AttestPrecision& p, const std::string& where) {
   return error > 0 ? error : 2 * fp32_roundoff;
 }
 
+double softcap_error_of(const AttestPrecision& p, const std::string& where) {
+  const double error = error_of(p.softcap_error, "softcap_error", where);
+  return error > 0 ? error : 6 * fp32_roundoff;
+}
+
+/// Are all bytes from `begin` on 0?
+bool is_silent_from(std::size_t begin, const AttestPrecision& p) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&p);
+  return std::all_of(bytes + begin, bytes + sizeof p, [](unsigned char byte) { return byte == 0; });
+}
+
 PrecisionPlan forward_roundings(const AttestPrecision& p, const Problem& problem, const Plan& plan,
                                 const std::string& where) {
   if (p.divides_weights != 0) {
     reject(where, "divides_weights", fmt::format("{}", p.divides_weights),
            "0: it is a field of operation 'combine'");
+  }
+  if (!is_silent_from(offsetof(AttestPrecision, product_fused_terms), p)) {
+    reject(where, "product_fused_terms", "set, or one behind it",
+           "0: they are fields of operation 'backward'");
   }
   if (p.scale > ATTEST_SCALE_IN_Q) {
     reject(where, "scale", fmt::format("{}", p.scale),
@@ -261,21 +278,13 @@ PrecisionPlan forward_roundings(const AttestPrecision& p, const Problem& problem
   result.weight_scale = weight_scale_of(p.weight_scale, where);
   result.promoted_keys = count_of(p.promoted_keys, "promoted_keys", where);
   result.reference_lag = lag_of(p.reference_lag, where);
-  const double softcap = error_of(p.softcap_error, "softcap_error", where);
-  result.softcap_error = softcap > 0 ? softcap : 6 * fp32_roundoff;
+  result.softcap_error = softcap_error_of(p, where);
   return result;
-}
-
-/// Does the struct say nothing but what belongs to merges?
-bool says_nothing_of_scores(AttestPrecision p) {
-  constexpr std::size_t begin = offsetof(AttestPrecision, scale);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(&p);
-  return std::all_of(bytes + begin, bytes + sizeof p, [](unsigned char byte) { return byte == 0; });
 }
 
 MergeRoundings merge_roundings(const AttestPrecision& p, const Problem& problem,
                                const std::string& where) {
-  if (!says_nothing_of_scores(p)) {
+  if (!is_silent_from(offsetof(AttestPrecision, scale), p)) {
     reject(where, "scale", "set, or one behind it",
            "0 for operation 'combine', which has the fields up to divides_weights");
   }
@@ -287,11 +296,76 @@ MergeRoundings merge_roundings(const AttestPrecision& p, const Problem& problem,
           .flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where)};
 }
 
+/// Throws where a field is set that backward kernels do not have.
+void require_fields_of_backward(AttestPrecision p, const std::string& where) {
+  p.size = 0;
+  p.exp = p.exp_is_one_at_zero = p.exp_is_scattered = p.flushes_subnormals = p.scale = 0;
+  p.exp_relative_error = p.exp_argument_error = p.softcap_error = 0;
+  p.score_fused_terms = p.score_fraction_bits = p.value_fused_terms = p.value_fraction_bits = 0;
+  p.weight_format = {};
+  p.lse_form = 0;
+  // What is left before the fields of backward belongs to the others.
+  AttestPrecision others{};
+  std::copy_n(reinterpret_cast<const unsigned char*>(&p),
+              offsetof(AttestPrecision, product_fused_terms),
+              reinterpret_cast<unsigned char*>(&others));
+  if (!is_silent_from(0, others)) {
+    reject(where, "of forward or combine", "set", "those that plugin.h names for 'backward'");
+  }
+}
+
+BackwardRoundings backward_roundings(const AttestPrecision& p, const Problem& problem,
+                                     const Plan& plan, const std::string& where) {
+  require_fields_of_backward(p, where);
+  if (p.scale > ATTEST_SCALE_IN_EXPONENT) {
+    reject(where, "scale", fmt::format("{}", p.scale),
+           "ATTEST_SCALE_AFTER_DOT, ATTEST_SCALE_IN_EXPONENT");
+  }
+  const auto tiles = [](std::int64_t count, std::int64_t tile) {
+    return tile > 0 ? (count + tile - 1) / tile : 1;
+  };
+  const auto count = [&](std::int64_t value, std::string_view field, std::int64_t otherwise) {
+    return or_default(count_of(value, field, where), otherwise);
+  };
+  const std::int64_t group =
+      problem.kv_heads > 0 ? problem.query_heads / problem.kv_heads : std::int64_t{1};
+  BackwardRoundings result;
+  result.score = accumulation_of(p.score_fused_terms, p.score_fraction_bits, "score", where);
+  result.product =
+      accumulation_of(p.product_fused_terms, p.product_fraction_bits, "product", where);
+  result.sums = accumulation_of(p.value_fused_terms, p.value_fraction_bits, "value", where);
+  result.scale_after_dot = p.scale == ATTEST_SCALE_AFTER_DOT;
+  result.softcap_error = softcap_error_of(p, where);
+  result.exp = exp_of(p, where);
+  result.lse = lse_form_of(p, where);
+  result.delta_chain = count(p.delta_chain, "delta_chain", problem.output_dim());
+  result.weight_format =
+      format_named(p.weight_format, problem.element_type, "weight_format", where);
+  result.dscore_format =
+      format_named(p.dscore_format, problem.element_type, "dscore_format", where);
+  result.dscore_of_rounded_weights =
+      flag_of(p.dscore_of_rounded_weights, "dscore_of_rounded_weights", where);
+  result.scales_dscore = flag_of(p.scales_dscore, "scales_dscore", where);
+  result.dq_chain =
+      count(p.dq_chain, "dq_chain", plan.key_tile > 0 ? plan.key_tile : problem.key_len);
+  result.dq_parts = count(p.dq_parts, "dq_parts", tiles(problem.key_len, plan.key_tile));
+  result.kv_chain = count(p.kv_chain, "kv_chain", problem.query_len * group);
+  result.kv_tiles =
+      count(p.kv_tiles, "kv_tiles", tiles(problem.query_len, plan.query_tile) * group);
+  result.kv_parts = count(p.kv_parts, "kv_parts", 1);
+  result.kv_part_format =
+      format_named(p.kv_part_format, ElementType::fp32, "kv_part_format", where);
+  result.output = problem.element_type;
+  result.flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where);
+  return result;
+}
+
 }  // namespace
 
 Roundings roundings_of(const AttestPrecision& p, const Problem& problem, const Plan& plan,
                        const std::string& where) {
   if (problem.operation == &combine_operation) return merge_roundings(p, problem, where);
+  if (problem.operation == &backward_operation) return backward_roundings(p, problem, plan, where);
   return forward_roundings(p, problem, plan, where);
 }
 

@@ -1,13 +1,16 @@
 // Whatever core knows of the roundings of a kernel, plugin.h can say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/attention/merge_roundings.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "plugin/claim.hpp"
 
@@ -87,6 +90,33 @@ Members members_of(const MergeRoundings& how) {
   return members;
 }
 
+Members members_of(const BackwardRoundings& how) {
+  const auto& [score, product, sums, scale_after_dot, softcap_error, exp, lse, delta_chain,
+               weight_format, dscore_format, dscore_of_rounded_weights, scales_dscore, dq_chain,
+               dq_parts, kv_chain, kv_tiles, kv_parts, kv_part_format, output, flushes_subnormals] =
+      how;
+  Members members{{"scale_after_dot", number(scale_after_dot)},
+                  {"softcap_error", number(softcap_error)},
+                  {"lse", number(lse)},
+                  {"delta_chain", number(delta_chain)},
+                  {"weight_format", number(weight_format)},
+                  {"dscore_format", number(dscore_format)},
+                  {"dscore_of_rounded_weights", number(dscore_of_rounded_weights)},
+                  {"scales_dscore", number(scales_dscore)},
+                  {"dq_chain", number(dq_chain)},
+                  {"dq_parts", number(dq_parts)},
+                  {"kv_chain", number(kv_chain)},
+                  {"kv_tiles", number(kv_tiles)},
+                  {"kv_parts", number(kv_parts)},
+                  {"kv_part_format", number(kv_part_format)},
+                  {"flushes_subnormals", number(flushes_subnormals)}};
+  add(members, "score", score);
+  add(members, "product", product);
+  add(members, "sums", sums);
+  add(members, "exp", exp);
+  return members;  // and the output's format is the problem's
+}
+
 /// What a kernel may say, and the members that it thereby changes and no others.
 struct Declaration {
   void (*say)(AttestPrecision&);
@@ -94,11 +124,9 @@ struct Declaration {
 };
 using P = AttestPrecision;
 
-/// Of both operations.
-const std::vector<Declaration> of_both{
+/// Of all operations.
+const std::vector<Declaration> of_all{
     {[](P& p) { p.exp = ATTEST_EXP_FAST; }, {"exp.argument_error"}},
-    {[](P& p) { p.division_error = 0.5; }, {"division_error"}},
-    {[](P& p) { p.log_error = 0.5; }, {"log_error"}},
     {[](P& p) { p.flushes_subnormals = 1; }, {"flushes_subnormals"}},
     {[](P& p) {
        p.exp = ATTEST_EXP_CUSTOM;
@@ -160,9 +188,47 @@ const std::vector<Declaration> of_forward{
     {[](P& p) { p.lse_form = ATTEST_LSE_LOG2; }, {"lse"}},
 };
 
+/// Of those that divide by a sum of weights and take its logarithm.
+const std::vector<Declaration> of_normalising{
+    {[](P& p) { p.division_error = 0.5; }, {"division_error"}},
+    {[](P& p) { p.log_error = 0.5; }, {"log_error"}},
+};
+
 const std::vector<Declaration> of_combine{
     {[](P& p) { p.divides_weights = 1; }, {"divides_weights"}},
 };
+
+const std::vector<Declaration> of_backward_alone{
+    {[](P& p) { p.product_fused_terms = 16, p.product_fraction_bits = 25; },
+     {"product.kind", "product.fused_terms", "product.fraction_bits"}},
+    {[](P& p) { p.dscore_format = ATTEST_BF16; }, {"dscore_format"}},
+    {[](P& p) { p.dscore_of_rounded_weights = 1; }, {"dscore_of_rounded_weights"}},
+    {[](P& p) { p.scales_dscore = 1; }, {"scales_dscore"}},
+    {[](P& p) { p.kv_part_format = ATTEST_BF16; }, {"kv_part_format"}},
+    {[](P& p) { p.delta_chain = 5; }, {"delta_chain"}},
+    {[](P& p) { p.dq_chain = 7; }, {"dq_chain"}},
+    {[](P& p) { p.dq_parts = 3; }, {"dq_parts"}},
+    {[](P& p) { p.kv_chain = 11; }, {"kv_chain"}},
+    {[](P& p) { p.kv_tiles = 2; }, {"kv_tiles"}},
+    {[](P& p) { p.kv_parts = 4; }, {"kv_parts"}},
+};
+/// Fields of forward that are backward's too.
+const std::vector<Declaration> of_backward_as_well{
+    {[](P& p) { p.scale = ATTEST_SCALE_IN_EXPONENT; }, {"scale_after_dot"}},
+    {[](P& p) { p.score_fused_terms = 16, p.score_fraction_bits = 25; },
+     {"score.kind", "score.fused_terms", "score.fraction_bits"}},
+    {[](P& p) { p.value_fused_terms = 8, p.value_fraction_bits = 23; },
+     {"sums.kind", "sums.fused_terms", "sums.fraction_bits"}},
+    {[](P& p) { p.softcap_error = 0.25; }, {"softcap_error"}},
+    {[](P& p) { p.weight_format = ATTEST_BF16; }, {"weight_format"}},
+    {[](P& p) { p.lse_form = ATTEST_LSE_LOG2; }, {"lse"}},
+};
+
+std::vector<Declaration> joined(std::vector<Declaration> one,
+                                const std::vector<Declaration>& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
 
 template <typename Type>
 Members declared(const Operation& operation, void (*say)(AttestPrecision&)) {
@@ -175,7 +241,7 @@ Members declared(const Operation& operation, void (*say)(AttestPrecision&)) {
 
 template <typename Type>
 void expect_all_can_be_said(const Operation& operation, std::vector<Declaration> declarations) {
-  declarations.insert(declarations.end(), of_both.begin(), of_both.end());
+  declarations = joined(std::move(declarations), of_all);
   const Members usual = declared<Type>(operation, [](AttestPrecision&) {});
   std::set<std::string> said;
   for (const Declaration& declaration : declarations) {
@@ -190,11 +256,30 @@ void expect_all_can_be_said(const Operation& operation, std::vector<Declaration>
 }
 
 TEST(PluginPrecision, EveryMemberOfAPrecisionPlanCanBeDeclared) {
-  expect_all_can_be_said<PrecisionPlan>(forward_operation, of_forward);
+  expect_all_can_be_said<PrecisionPlan>(forward_operation, joined(of_forward, of_normalising));
 }
 
 TEST(PluginPrecision, EveryMemberOfTheRoundingsOfAMergeCanBeDeclared) {
-  expect_all_can_be_said<MergeRoundings>(combine_operation, of_combine);
+  expect_all_can_be_said<MergeRoundings>(combine_operation, joined(of_combine, of_normalising));
+}
+
+TEST(PluginPrecision, EveryMemberOfTheRoundingsOfABackwardPassCanBeDeclared) {
+  expect_all_can_be_said<BackwardRoundings>(backward_operation,
+                                            joined(of_backward_as_well, of_backward_alone));
+}
+
+TEST(PluginPrecision, ABackwardPassIsMeasuredInTilesOfItsPlanUnlessItSaysOtherwise) {
+  const Problem problem = problem_from_string("backward b1 h6/2 q100 k70 d64 none bf16");
+  const auto how =
+      roundings_of({}, problem, {.query_tile = 32, .key_tile = 16}, "here").as<BackwardRoundings>();
+  EXPECT_EQ(how.dq_chain, 16);
+  EXPECT_EQ(how.dq_parts, 5);
+  EXPECT_EQ(how.kv_chain, 300);
+  EXPECT_EQ(how.kv_tiles, 12);
+  EXPECT_EQ(how.delta_chain, 64);
+  EXPECT_EQ(how.weight_format, ElementType::bf16);
+  EXPECT_EQ(how.dscore_format, ElementType::bf16);
+  EXPECT_EQ(how.output, ElementType::bf16);
 }
 
 TEST(PluginPrecision, AMergeIsOfTheFormatOfItsProblem) {
@@ -219,6 +304,27 @@ TEST(PluginPrecision, FieldsOfTheOtherOperationAreRefused) {
     return std::string();
   };
   for (const Declaration& of_other : of_forward) {
+    EXPECT_TRUE(complaint(combine_operation, of_other).starts_with("here: precision field 'scale'"))
+        << *of_other.changes.begin();
+  }
+  for (const Declaration& of_other : joined(of_combine, of_normalising)) {
+    EXPECT_EQ(complaint(backward_operation, of_other),
+              "here: precision field 'of forward or combine' is set; allowed: those that plugin.h "
+              "names for 'backward'")
+        << *of_other.changes.begin();
+  }
+  for (const Declaration& of_other : of_forward) {
+    const auto is_shared = [&](const Declaration& shared) {
+      return shared.changes == of_other.changes ||
+             (shared.changes.contains("sums.kind") && of_other.changes.contains("value.kind"));
+    };
+    if (std::ranges::any_of(of_backward_as_well, is_shared)) continue;
+    EXPECT_NE(complaint(backward_operation, of_other), "") << *of_other.changes.begin();
+  }
+  for (const Declaration& of_other : of_backward_alone) {
+    EXPECT_TRUE(complaint(forward_operation, of_other)
+                    .starts_with("here: precision field 'product_fused_terms'"))
+        << *of_other.changes.begin();
     EXPECT_TRUE(complaint(combine_operation, of_other).starts_with("here: precision field 'scale'"))
         << *of_other.changes.begin();
   }

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t cases = 300;
 
 const KernelInfo& kernel_named(const std::string& name) {
-  for (const char* const file : {"claims.so", "combine.so"}) {
+  for (const char* const file : {"claims.so", "combine.so", "backward.so"}) {
     (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / file);
   }
   const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
@@ -105,7 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"window", "within_bound"}, Claim{"softcap", "within_bound"},
                     Claim{"lengths", "within_bound"}, Claim{"padding", "within_bound"},
                     Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"},
-                    Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"}),
+                    Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"},
+                    Claim{"gradient", "dk_within_bound"}),
     [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
 
 /// A stride of a drawn tensor with elements.

@@ -32,6 +32,10 @@ check "only the plugin's kernel is verified" is "$(grep -cE '^[a-z0-9_/]+ +(cpu|
 check "it is named" has "$out" my_host_attention
 check "the verdict is passed" has "$out" PASSED
 
+cases=20 verify build/host_backward.so
+check "the backward example passes" is "$status" 0
+check "as a kernel of that operation" has "$out" my_backward
+
 run list --plugin build/host_attention.so
 check "list shows its kernels" has "$out" "online softmax over key tiles"
 

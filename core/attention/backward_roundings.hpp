@@ -24,12 +24,18 @@ struct BackwardRoundings {
   std::int64_t delta_chain = 1;  ///< additions that a term of delta passes through at the most
   ElementType weight_format = ElementType::fp32;  ///< P before P^T dO
   ElementType dscore_format = ElementType::fp32;  ///< dS before dS K and dS^T Q
+  /// dS is formed from P as it was rounded to weight_format, not from P in fp32.
+  bool dscore_of_rounded_weights = false;
+  /// dS is multiplied by the scale before it is rounded to dscore_format, dQ and dK are not.
+  bool scales_dscore = false;
   std::int64_t dq_chain = 1;  ///< keys in one chain of dQ, those of whole tiles counted
   std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
   std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
   std::int64_t kv_tiles =
       1;  ///< row tiles of such a chain, each of which begins a step of a product
-  std::int64_t kv_parts = 1;               ///< such chains, which are added in fp32
+  std::int64_t kv_parts = 1;  ///< such chains, which are added in fp32
+  /// Of each of them before it is added: of the sums of one query head of a group, say.
+  ElementType kv_part_format = ElementType::fp32;
   ElementType output = ElementType::fp32;  ///< of dQ, dK and dV
   bool flushes_subnormals = false;         ///< fp32 results below 2^-126 become 0 (ftz)
 };

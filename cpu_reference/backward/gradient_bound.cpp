@@ -15,12 +15,19 @@ StoredRounding stored_in(ElementType type, const Arithmetic& arithmetic) {
   return is_narrow ? stored_rounding(format) : StoredRounding{0, 0, arithmetic.max_finite};
 }
 
-/// kappa of a chain of products, and the additions of several such chains.
+/// kappa of a chain of products, and the additions of several such chains, each stored with the
+/// relative error `of_storing`.
 double sum_of_chains(const Accumulation& how, double terms, double tiles, double parts,
-                     const Arithmetic& arithmetic) {
+                     const Arithmetic& arithmetic, double of_storing = 0) {
   const double of_chain = accumulation_error(how, terms, tiles, arithmetic);
   const double of_parts = chain_error(parts - 1, arithmetic.unit_roundoff);
-  return (1 + of_chain) * (1 + of_parts) - 1;
+  return (1 + of_chain) * (1 + of_storing) * (1 + of_parts) - 1;
+}
+
+/// As it looks before a factor has multiplied what is stored.
+StoredRounding before_factor(StoredRounding rounding, double factor) {
+  if (factor == 0) return rounding;
+  return {rounding.relative, rounding.absolute / factor, rounding.overflow / factor};
 }
 
 }  // namespace
@@ -65,16 +72,22 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.delta_absolute = columns * lost;
   c.dscore_chain = chain_error(3, u);
   c.weight = stored_in(how.weight_format, arithmetic);
+  c.dscore_of_rounded_weights = how.dscore_of_rounded_weights;
   c.dscore = stored_in(how.dscore_format, arithmetic);
+  if (how.scales_dscore) c.dscore = before_factor(c.dscore, scale);
   c.of_dq = sum_of_chains(how.sums, static_cast<double>(how.dq_chain), edges,
                           static_cast<double>(how.dq_parts), arithmetic);
+  const StoredRounding part = stored_in(how.kv_part_format, arithmetic);
   c.of_dv = sum_of_chains(how.sums, static_cast<double>(how.kv_chain),
                           static_cast<double>(how.kv_tiles) * edges,
-                          static_cast<double>(how.kv_parts), arithmetic);
+                          static_cast<double>(how.kv_parts), arithmetic, part.relative);
+  c.kv_part_limit = part.overflow;
   c.of_dk = (1 + c.of_dv) * (1 + u) - 1;
   c.of_dq = (1 + c.of_dq) * (1 + u) - 1;
   c.dq_absolute = keys * lost;
-  c.dk_absolute = c.dv_absolute = rows * lost;
+  const double parts = static_cast<double>(how.kv_parts);
+  c.dk_absolute = rows * lost + parts * before_factor(part, scale).absolute;
+  c.dv_absolute = rows * lost + parts * part.absolute;
   c.output = stored_in(how.output, arithmetic);
   c.output.absolute += underflow.of_result;
   c.tiny = arithmetic.min_normal;

@@ -37,17 +37,23 @@ namespace attest {
 /// 6. dS = p r chi in fp32, one subtraction and two products:
 ///      |dS_hat - tau| <= e = p {phi |r| chi + e^H [(gamma + d) chi + psi (|r| + gamma + d)]} (1 +
 ///      g(3)) + g(3) p e^H |r| chi + 3 2^-126 max(1, |r| + gamma + d),   phi = e^H - 1.
+///    Where dS is formed from P as it is stored (dscore_of_rounded_weights), e^H is e^H (1 + u_P),
+///    and 2 eta_P (|r| + gamma + d) is added.
 ///
 /// 7. Stored for the products, with roundoff u_S and half a smallest subnormal eta_S of dS's
 /// format,
 ///    u_P and eta_P of P's:
 ///      B = e (1 + u_S) + u_S |tau| + eta_S,   C = p (e^H (1 + u_P) - 1) + eta_P + 2^-126.
+///    With the scale in what is stored (scales_dscore) it is |scale| tau that eta_S is half a
+///    subnormal of: eta_S / |scale| stands for it, and so for the largest number.
 ///
 /// 8. Sums over the rows of a key, kv_parts of them added in fp32, kappa' = kappa(kv_chain) and the
 ///    kv_parts - 1 additions composed:
 ///      |dV_hat - dV|_jc <= sum_i [C + kappa' (p + C)] |dO_ic|,
 ///      |dK_hat - dK|_jc <= |scale| sum_i [B + kappa'' (|tau| + B)] |q_ic|, kappa'' with u more for
-///    the scale. Over the keys of a row alike with dq_chain and dq_parts.
+///    the scale. Over the keys of a row alike with dq_chain and dq_parts. Parts that are stored
+///    before they are added (kv_part_format) cost a rounding each: a factor 1 + u of that format
+///    in kappa', and half its smallest subnormal a part.
 ///
 /// 9. Products and sums below 2^-126 lose as much as underflow_of() says, one a term.
 ///
@@ -63,7 +69,9 @@ struct GradientConstants {
   double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
   double dscore_chain;                     ///< g(3)
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
-  double of_dq, of_dk, of_dv;              ///< kappa', kappa''
+  bool dscore_of_rounded_weights;
+  double of_dq, of_dk, of_dv;                    ///< kappa', kappa''
+  double kv_part_limit;                          ///< what a part of dK or dV must stay below
   double dq_absolute, dk_absolute, dv_absolute;  ///< step 9
   StoredRounding output;
   double tiny;  ///< 2^-126
@@ -110,7 +118,10 @@ template <class Number>
   if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
     return {infinity, infinity};
   }
-  const Number factor = exp(h), phi = factor - 1;
+  Number factor = exp(h);
+  const Number of_weight = factor - 1;
+  if (c.dscore_of_rounded_weights) factor *= 1 + c.weight.relative;
+  const Number phi = factor - 1;
   const Number r = abs(pair.r);
   const Number of_r = c.product_relative * pair.absolute_g + c.product_absolute +
                       c.delta_relative * pair.absolute_delta + c.delta_absolute;
@@ -118,23 +129,33 @@ template <class Number>
   const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
                        (1 + c.dscore_chain) +
                    c.dscore_chain * pair.p * factor * r * pair.chi +
-                   3 * c.tiny * std::max<Number>(1, r + of_r);
-  return {stored_error<Number>(c.weight, pair.p, Number(pair.p * phi + c.tiny)),
-          stored_error<Number>(c.dscore, pair.tau, e)};
+                   3 * c.tiny * std::max<Number>(1, r + of_r) +
+                   (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r);
+  const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
+  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
+  return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
 }
+
+/// What steps 8 and 9 need of one of the three sums.
+struct SumBound {
+  double chain;  ///< kappa' or kappa''
+  double lost;   ///< to underflow, before `factor` multiplies
+  double limit;  ///< of what the sum is stored in, after `factor` has multiplied
+};
 
 /// Steps 8 to 10, for a value x = factor times a sum: `errors` is the sum of the errors of its
 /// terms times what they are multiplied by, `absolute` that of their sizes and errors; `factor` is
 /// 1 or |scale|.
 template <class Number>
-[[nodiscard]] Number sum_error(const GradientConstants& c, double chain, double lost, double factor,
+[[nodiscard]] Number sum_error(const GradientConstants& c, const SumBound& of, double factor,
                                const Number& x, const Number& errors, const Number& absolute) {
   const Number infinity = std::numeric_limits<double>::infinity();
-  if (!(evaluation_slack * (1 + chain) * absolute * std::max(1.0, factor) < c.max_finite)) {
+  const Number largest = evaluation_slack * (1 + of.chain) * absolute;
+  if (!(largest * std::max(1.0, factor) < c.max_finite) || !(largest * factor < of.limit)) {
     return infinity;
   }
-  const Number core =
-      evaluation_slack * (factor * (errors + chain * absolute + lost) + c.tiny * (factor != 1));
+  const Number core = evaluation_slack *
+                      (factor * (errors + of.chain * absolute + of.lost) + c.tiny * (factor != 1));
   return stored_error<Number>(c.output, x, core);
 }
 

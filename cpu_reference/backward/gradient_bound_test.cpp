@@ -95,8 +95,12 @@ struct GradientEmulation {
     const double delta =
         bug.drops_delta ? 0 : sum(gradient, inputs[backward::o].row(b, h, n), -ds_bias);
     const double r = adversary.rounded(g - delta, ds_bias);
-    const double ds = adversary.rounded(adversary.rounded(p * r, ds_bias) * chi, ds_bias);
-    return {stored(p, how.weight_format, p_bias), stored(ds, how.dscore_format, ds_bias)};
+    const double stored_p = stored(p, how.weight_format, p_bias);
+    const double of_ds = how.dscore_of_rounded_weights ? stored_p : p;
+    const double ds = adversary.rounded(adversary.rounded(of_ds * r, ds_bias) * chi, ds_bias);
+    if (!how.scales_dscore) return {stored_p, stored(ds, how.dscore_format, ds_bias)};
+    const double scaled = adversary.rounded(ds * problem.scale, up);
+    return {stored_p, stored(scaled, how.dscore_format, up) / problem.scale};
   }
 };
 
@@ -106,7 +110,8 @@ double emulated(const GradientEmulation& emulation, const Inputs& inputs, Output
   const Problem& p = emulation.problem;
   const auto [b, h, n, c] = at;
   const std::int64_t group = p.query_heads / p.kv_heads;
-  double total = 0;
+  const double scale = output == backward::dv ? 1 : p.scale;
+  double total = 0, parts = 0;  // of one query head, and of those before it
   const auto add = [&](std::int64_t head, std::int64_t query, std::int64_t key, double factor) {
     const double bias = factor < 0 ? -1 : 1;
     const auto plain =
@@ -128,10 +133,12 @@ double emulated(const GradientEmulation& emulation, const Inputs& inputs, Output
         if (!p.sees(b, query, n) || is_lost) continue;
         add(h * group + i, query, n, inputs[factors].at(b, h * group + i, query, c));
       }
+      if (emulation.how.kv_parts == 1) continue;
+      parts += emulation.stored(total * scale, emulation.how.kv_part_format, 1) / scale;
+      total = 0;
     }
   }
-  const double scale = output == backward::dv ? 1 : p.scale;
-  const double scaled = emulation.adversary.rounded(total * scale, 1);
+  const double scaled = emulation.adversary.rounded((parts + total) * scale, 1);
   const double wrong = output == backward::dk ? emulation.bug.dk_scale : 1;
   const ElementType type = emulation.how.output;
   return type == ElementType::fp32 ? scaled * wrong : round_to(type, scaled * wrong);
@@ -141,11 +148,13 @@ struct GradientRatios {
   double of[3] = {0, 0, 0};  ///< by output
 };
 
-GradientRatios gradient_ratios(const Problem& problem, const std::string& family,
-                               const BackwardRoundings& how, std::uint64_t seed,
+/// Of a kernel that rounds as `how` says and is held to what `claimed` allows.
+GradientRatios gradient_ratios(const Problem& problem, const InputSpec& spec,
+                               const BackwardRoundings& how, const BackwardRoundings& claimed,
                                GradientBug bug = {}) {
-  const Inputs inputs = make_inputs(problem, {.family = family, .seed = seed, .magnitude = 1});
-  const Answer answer = reference_of(backward_operation).exact(problem, inputs, how);
+  const std::uint64_t seed = spec.seed;
+  const Inputs inputs = make_inputs(problem, spec);
+  const Answer answer = reference_of(backward_operation).exact(problem, inputs, claimed);
   EXPECT_TRUE(reference_of(backward_operation).certify(problem, inputs, answer, seed, 2).holds());
   GradientAdversary adversary(seed, seed % 2 == 0);
   const GradientEmulation emulation{problem, how, adversary, bug};
@@ -165,6 +174,12 @@ GradientRatios gradient_ratios(const Problem& problem, const std::string& family
     }
   }
   return worst;
+}
+
+GradientRatios gradient_ratios(const Problem& problem, const std::string& family,
+                               const BackwardRoundings& how, std::uint64_t seed,
+                               GradientBug bug = {}) {
+  return gradient_ratios(problem, {.family = family, .seed = seed, .magnitude = 1}, how, how, bug);
 }
 
 BackwardRoundings roundings_for(const Problem& problem, ElementType stored, LseForm lse) {
@@ -207,6 +222,47 @@ TEST(GradientBound, NoKernelThatRoundsAdversariallyExceedsItAndSomeComeNear) {
       }
       for (const double of : worst.of) EXPECT_GT(of, 0.1) << text;
     }
+  }
+}
+
+/// What kernels of others do besides: dS from P as it is stored, scaled before it is, and dK and dV
+/// of every query head stored before they are added. Each bound holds, and the same kernel exceeds
+/// that of one that does not say so.
+TEST(GradientBound, WhatIsStoredBetweenTheProductsIsCountedWhereItIsDeclared) {
+  const Problem problem = backward_problem("b1 h4/1 q12 k12 d8 none fp16 scale0.0078125");
+  BackwardRoundings plain = roundings_for(problem, ElementType::fp32, LseForm::natural);
+  plain.kv_parts = 4;
+  plain.kv_chain = problem.query_len;
+  struct Saying {
+    void (*both)(BackwardRoundings&);  ///< what both kernels say
+    void (*one)(BackwardRoundings&);
+    double gradient;  ///< size of dO
+  };
+  const std::vector<Saying> sayings{
+      {[](BackwardRoundings& how) { how.weight_format = ElementType::fp16; },
+       [](BackwardRoundings& how) { how.dscore_of_rounded_weights = true; }, 1},
+      {[](BackwardRoundings& how) { how.dscore_format = ElementType::fp16; },
+       [](BackwardRoundings& how) { how.scales_dscore = true; }, 0x1p-6},
+      {[](BackwardRoundings&) {},
+       [](BackwardRoundings& how) { how.kv_part_format = ElementType::fp16; }, 1}};
+  for (const Saying& saying : sayings) {
+    BackwardRoundings silent = plain;
+    saying.both(silent);
+    BackwardRoundings honest = silent;
+    saying.one(honest);
+    double of_honest = 0, of_silent = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const InputSpec inputs{
+          .family = "gradient_scaled", .seed = seed, .magnitude = saying.gradient};
+      for (std::size_t i = 0; i < 3; ++i) {
+        of_honest = std::max(of_honest, gradient_ratios(problem, inputs, honest, honest).of[i]);
+        of_silent = std::max(of_silent, gradient_ratios(problem, inputs, honest, silent).of[i]);
+      }
+    }
+    const auto which = &saying - sayings.data();
+    EXPECT_LE(of_honest, 1) << which;
+    EXPECT_GT(of_honest, 0.1) << which;
+    EXPECT_GT(of_silent, 1) << which;
   }
 }
 

@@ -54,11 +54,6 @@ class GradientSums {
   }
 };
 
-/// What bounds a sum.
-struct SumBound {
-  double chain, lost;
-};
-
 OutputAnswer answer_of(GradientSums sums, double factor, double size, const GradientConstants& c,
                        SumBound of_kernel, const GradientConstants& own, SumBound of_reference) {
   OutputAnswer answer{std::move(sums.value), std::move(sums.errors), std::move(sums.own_errors)};
@@ -73,10 +68,8 @@ OutputAnswer answer_of(GradientSums sums, double factor, double size, const Grad
     } else if (is_empty) {
       bound = error = 0;
     } else {
-      error = sum_error(own, of_reference.chain, of_reference.lost, size, x, error,
-                        sums.own_absolute.values()[i]);
-      bound = error + sum_error(c, of_kernel.chain, of_kernel.lost, size, x, bound,
-                                sums.absolute.values()[i]);
+      error = sum_error(own, of_reference, size, x, error, sums.own_absolute.values()[i]);
+      bound = error + sum_error(c, of_kernel, size, x, bound, sums.absolute.values()[i]);
     }
   }
   return answer;
@@ -109,12 +102,15 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
   }
   const double scale = problem.scale, size = std::abs(scale);
   Answer answer;
-  answer[backward::dq] = answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute}, own,
-                                   {own.of_dq, own.dq_absolute});
-  answer[backward::dk] = answer_of(std::move(dk), scale, size, c, {c.of_dk, c.dk_absolute}, own,
-                                   {own.of_dk, own.dk_absolute});
-  answer[backward::dv] = answer_of(std::move(dv), 1, 1, c, {c.of_dv, c.dv_absolute}, own,
-                                   {own.of_dv, own.dv_absolute});
+  answer[backward::dq] =
+      answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.max_finite}, own,
+                {own.of_dq, own.dq_absolute, own.max_finite});
+  answer[backward::dk] =
+      answer_of(std::move(dk), scale, size, c, {c.of_dk, c.dk_absolute, c.kv_part_limit}, own,
+                {own.of_dk, own.dk_absolute, own.kv_part_limit});
+  answer[backward::dv] =
+      answer_of(std::move(dv), 1, 1, c, {c.of_dv, c.dv_absolute, c.kv_part_limit}, own,
+                {own.of_dv, own.dv_absolute, own.kv_part_limit});
   return answer;
 }
 

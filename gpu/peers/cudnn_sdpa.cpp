@@ -1,19 +1,18 @@
 #include "gpu/peers/cudnn_sdpa.hpp"
 
-#include <cudnn_frontend.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/peers/cudnn_graph.hpp"
 #include "gpu/peers/fused_precision.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
@@ -21,12 +20,8 @@
 // Its PrecisionPlan is that of any fused kernel (fused_precision.hpp): cuDNN does not publish its
 // roundings, only its interface, fp32 compute and intermediate types, 16-bit inputs and outputs.
 
-// The whole of the frontend: nothing else includes it.
-
 namespace attest {
 namespace {
-
-namespace fe = cudnn_frontend;
 
 enum TensorId : std::int64_t {
   q_id = 1,
@@ -39,70 +34,8 @@ enum TensorId : std::int64_t {
   key_lengths_id
 };
 
-void check(const fe::error_t& error, const char* step) {
-  if (!error.is_good()) {
-    throw KernelError(fmt::format("cuDNN, {}: {}", step, error.err_msg));
-  }
-}
-
-/// One a host thread: a handle is not for several.
-class Handle {
- public:
-  Handle() {
-    const cudnnStatus_t status = cudnnCreate(&handle_);
-    if (status != CUDNN_STATUS_SUCCESS) {
-      throw MachineError(fmt::format("cudnnCreate failed: {}", cudnnGetErrorString(status)));
-    }
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() { (void)cudnnDestroy(handle_); }
-
-  [[nodiscard]] cudnnHandle_t get() const { return handle_; }
-  void use(void* stream) const {
-    const cudnnStatus_t status = cudnnSetStream(handle_, static_cast<cudaStream_t>(stream));
-    if (status != CUDNN_STATUS_SUCCESS) {
-      throw MachineError(fmt::format("cudnnSetStream failed: {}", cudnnGetErrorString(status)));
-    }
-  }
-
- private:
-  cudnnHandle_t handle_ = nullptr;
-};
-
-fe::DataType_t data_type(ElementType type) {
-  switch (type) {
-    case ElementType::fp16:
-      return fe::DataType_t::HALF;
-    case ElementType::bf16:
-      return fe::DataType_t::BFLOAT16;
-    case ElementType::fp32:
-      break;
-  }
-  no_version_for(type);
-}
-
-std::vector<std::int64_t> dims(const Shape& shape) {
-  return {shape.begin(), shape.end()};
-}
-
-std::vector<std::int64_t> dims(const Strides& strides) {
-  return {strides.batch, strides.head, strides.row, 1};
-}
-
-std::shared_ptr<fe::graph::Tensor_attributes> input(fe::graph::Graph& graph, const char* name,
-                                                    TensorId id, const Shape& shape,
-                                                    const Strides& strides) {
-  return graph.tensor(fe::graph::Tensor_attributes()
-                          .set_name(name)
-                          .set_uid(id)
-                          .set_dim(dims(shape))
-                          .set_stride(dims(strides)));
-}
-
-std::shared_ptr<fe::graph::Tensor_attributes> integers(fe::graph::Graph& graph, const char* name,
-                                                       TensorId id, std::int64_t batch,
-                                                       std::int64_t count, std::int64_t stride) {
+CudnnTensor integers(fe::graph::Graph& graph, const char* name, TensorId id, std::int64_t batch,
+                     std::int64_t count, std::int64_t stride) {
   return graph.tensor(fe::graph::Tensor_attributes()
                           .set_name(name)
                           .set_uid(id)
@@ -131,52 +64,46 @@ Shape stored_key_shape(const ForwardArguments& a) {
 
 class BuiltPlan final : public CudnnSdpaPlan {
  public:
-  BuiltPlan(const ForwardArguments& a, const Handle& handle) : handle_(handle) {
+  BuiltPlan(const ForwardArguments& a, const CudnnHandle& handle) : handle_(handle) {
     const Problem& p = a.problem;
-    graph_.set_io_data_type(data_type(p.element_type))
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
+    set_cudnn_types(graph_, p.element_type);
     auto options =
         fe::graph::SDPA_attributes().set_name("sdpa").set_generate_stats(true).set_attn_scale(
             p.scale);
-    if (p.mask != Mask::none) {
-      options
-          .set_diagonal_alignment(p.mask == Mask::causal_top_left
-                                      ? fe::DiagonalAlignment_t::TOP_LEFT
-                                      : fe::DiagonalAlignment_t::BOTTOM_RIGHT)
-          .set_diagonal_band_right_bound(0);
-    }
-    const auto q = input(graph_, "q", q_id, query_shape(p), a.q_strides);
-    const auto k = input(graph_, "k", k_id, stored_key_shape(a), a.k_strides);
-    const auto v = input(graph_, "v", v_id, stored_key_shape(a), a.v_strides);
+    set_cudnn_mask(options, p.mask);
+    const auto q = cudnn_input(graph_, "q", q_id, query_shape(p), a.q_strides);
+    const auto k = cudnn_input(graph_, "k", k_id, stored_key_shape(a), a.k_strides);
+    const auto v = cudnn_input(graph_, "v", v_id, stored_key_shape(a), a.v_strides);
     if (is_paged(a)) use_pages(options, a);
     auto [o, lse] = graph_.sdpa(q, k, v, options);
-    o->set_output(true).set_uid(o_id).set_dim(dims(query_shape(p))).set_stride(dims(a.o_strides));
+    o->set_output(true)
+        .set_uid(o_id)
+        .set_dim(cudnn_dims(query_shape(p)))
+        .set_stride(cudnn_dims(a.o_strides));
     lse->set_output(true)
         .set_uid(lse_id)
         .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim({p.batch, p.query_heads, p.query_len, 1})
-        .set_stride({p.query_heads * p.query_len, p.query_len, 1, 1});
-    check(graph_.build(handle_.get(), {fe::HeurMode_t::A}), "building a plan");
+        .set_dim(cudnn_lse_dims(p))
+        .set_stride(cudnn_lse_strides(p));
+    check_cudnn(graph_.build(handle_.get(), {fe::HeurMode_t::A}), "building a plan");
     std::int64_t bytes = 0;
-    check(graph_.get_workspace_size(bytes), "asking for the workspace's size");
+    check_cudnn(graph_.get_workspace_size(bytes), "asking for the workspace's size");
     workspace_ = DeviceBuffer<std::byte>(static_cast<std::size_t>(bytes));
   }
 
   void run(const ForwardArguments& a, void* stream) override {
     handle_.use(stream);
-    std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*> addresses{
-        {q_id, const_cast<void*>(a.q)},
-        {k_id, const_cast<void*>(a.k)},
-        {v_id, const_cast<void*>(a.v)},
-        {o_id, a.o},
-        {lse_id, a.lse}};
+    CudnnAddresses addresses{{q_id, const_cast<void*>(a.q)},
+                             {k_id, const_cast<void*>(a.k)},
+                             {v_id, const_cast<void*>(a.v)},
+                             {o_id, a.o},
+                             {lse_id, a.lse}};
     if (is_paged(a)) {
       addresses[table_id] = const_cast<std::int32_t*>(a.page_table.pages);
       addresses[query_lengths_id] = query_lengths_.data();
       addresses[key_lengths_id] = const_cast<std::int32_t*>(a.page_table.lengths);
     }
-    check(graph_.execute(handle_.get(), addresses, workspace_.data()), "running a plan");
+    check_cudnn(graph_.execute(handle_.get(), addresses, workspace_.data()), "running a plan");
   }
 
  private:
@@ -199,7 +126,7 @@ class BuiltPlan final : public CudnnSdpaPlan {
             static_cast<int>(std::min(p.key_len, columns * a.page_table.page_size)));
   }
 
-  const Handle& handle_;
+  const CudnnHandle& handle_;
   fe::graph::Graph graph_;
   DeviceBuffer<std::int32_t> query_lengths_;  ///< [batch], with pages
   DeviceBuffer<std::byte> workspace_;
@@ -216,9 +143,6 @@ auto key_of(const ForwardArguments& a) {
       strides(a.q_strides), strides(a.k_strides), strides(a.v_strides), strides(a.o_strides),
       std::tuple(a.page_table.page_size, a.page_table.pool_pages, a.page_table.columns));
 }
-
-/// A random campaign hardly ever comes back to an old plan, its laws come back to the last few.
-constexpr std::size_t kept_plans = 32;
 
 }  // namespace
 
@@ -280,11 +204,11 @@ const KernelRegistration registration{
 
 CudnnSdpaPlan& CudnnSdpaPlan::of(const ForwardArguments& arguments) {
   // Destroyed in reverse order: plans before their handle.
-  thread_local const Handle handle;
+  thread_local const CudnnHandle handle;
   thread_local std::map<decltype(key_of(arguments)), std::unique_ptr<BuiltPlan>> plans;
   const auto key = key_of(arguments);
   if (const auto found = plans.find(key); found != plans.end()) return *found->second;
-  if (plans.size() >= kept_plans) plans.clear();
+  if (plans.size() >= kept_cudnn_plans) plans.clear();
   auto plan = std::make_unique<BuiltPlan>(arguments, handle);  // throws: nothing is kept
   return *(plans[key] = std::move(plan));
 }

@@ -27,6 +27,7 @@
 ATTEST_EMBED(torch_worker, ATTEST_TORCH_WORKER)
 ATTEST_EMBED(triton_flash, ATTEST_TRITON_FLASH)
 ATTEST_EMBED(torch_decode, ATTEST_TORCH_DECODE)
+ATTEST_EMBED(torch_backward, ATTEST_TORCH_BACKWARD)
 
 namespace attest {
 
@@ -38,6 +39,9 @@ std::string_view triton_flash_script() {
 }
 std::string_view torch_decode_script() {
   return {attest_torch_decode_begin, attest_torch_decode_end};
+}
+std::string_view torch_backward_script() {
+  return {attest_torch_backward_begin, attest_torch_backward_end};
 }
 
 }  // namespace attest

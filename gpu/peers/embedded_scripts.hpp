@@ -8,5 +8,6 @@ namespace attest {
 [[nodiscard]] std::string_view torch_worker_script();
 [[nodiscard]] std::string_view triton_flash_script();
 [[nodiscard]] std::string_view torch_decode_script();
+[[nodiscard]] std::string_view torch_backward_script();
 
 }  // namespace attest

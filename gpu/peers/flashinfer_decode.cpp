@@ -54,10 +54,10 @@ const KernelRegistration registration{
      .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
      .unsupported = unsupported,
      .launch = [](const ForwardArguments& a,
-                  Device& device) { launch_torch_peer(kernel_name, a, device); },
+                  Device& device) { launch_torch_peer(kernel_name, call_of(a), device); },
      .timed_launch =
          [](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
-           return time_torch_peer(kernel_name, a, device, launches);
+           return time_torch_peer(kernel_name, call_of(a), device, launches);
          }}};
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
@@ -107,6 +109,59 @@ TEST(Peers, refuse_what_their_backends_do_not_claim) {
   }
   for (const std::string& name : peers_among({"torch_math", "triton_flash", "cublas_standard"})) {
     EXPECT_TRUE(is_supported(name, empty_rows)) << name;
+  }
+}
+
+/// Gradients by others: those in this build.
+std::vector<std::string> backward_names() {
+  return peers_among({"torch_flash_backward", "torch_efficient_backward", "torch_cudnn_backward",
+                      "torch_math_backward", "cudnn_sdpa_backward",
+                      "cudnn_sdpa_backward_deterministic"});
+}
+
+bool takes_gradient(const std::string& name, const std::string& problem) {
+  return is_supported(name, problem_from_string("backward " + problem));
+}
+
+TEST(Peers, backward_passes_take_what_their_libraries_claim_and_nothing_else) {
+  for (const std::string& name : backward_names()) {
+    EXPECT_EQ(kernel(name).operation, &backward_operation) << name;
+    EXPECT_EQ(kernel(name).unavailable().find('\n'), std::string::npos) << name;
+    const bool is_math = name == "torch_math_backward";
+    EXPECT_TRUE(takes_gradient(name, "b2 h4/4 q65 k70 d64 none bf16")) << name;
+    EXPECT_TRUE(takes_gradient(name, "b2 h4/4 q65 k65 d64 causal_top_left fp16")) << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k65 d64 none fp32"), is_math) << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k65 d60 none bf16"), is_math) << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q9 k9 d64 none bf16 scale-1"), is_math) << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q66 k65 d64 causal_bottom_right bf16"), is_math)
+        << name;
+    EXPECT_FALSE(takes_gradient(name, "b1 h1/1 q9 k9 d64 none bf16 softcap2")) << name;
+    EXPECT_FALSE(takes_gradient(name, "b1 h1/1 q9 k0 d64 none bf16")) << name;
+    EXPECT_EQ(takes_gradient(name, "b2 h8/2 q65 k65 d64 none bf16"),
+              name != "torch_efficient_backward")
+        << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k70 d64 causal_top_left bf16"),
+              name != "torch_flash_backward")
+        << name;
+    EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k70 d64 causal_bottom_right bf16"),
+              name != "torch_cudnn_backward")
+        << name;
+    EXPECT_EQ(takes_gradient(name, "b2 h1/1 q1 k1 d64 none bf16"),
+              name.find("cudnn") == std::string::npos)
+        << name;
+  }
+}
+
+TEST(Peers, backward_passes_of_groups_declare_that_each_heads_part_is_stored) {
+  const Problem grouped = problem_from_string("backward b1 h8/2 q65 k65 d64 none bf16");
+  const Problem alone = problem_from_string("backward b1 h8/8 q65 k65 d64 none bf16");
+  for (const std::string& name : backward_names()) {
+    const auto format = [&](const Problem& problem) {
+      return kernel(name).precision(problem, {}).as<BackwardRoundings>().kv_part_format;
+    };
+    const bool stores = name != "torch_math_backward";
+    EXPECT_EQ(format(grouped), stores ? ElementType::bf16 : ElementType::fp32) << name;
+    EXPECT_EQ(format(alone), ElementType::fp32) << name;
   }
 }
 
@@ -245,6 +300,24 @@ TEST_F(GpuPeers, timed_launches_do_not_disturb_later_answers) {
                 first.outputs[forward::lse].values()[i] != other.outputs[forward::lse].values()[i];
     }
     EXPECT_TRUE(differs) << name << " gave the same LSE for two scales";
+  }
+}
+
+/// Gradients of one launch, and that a timed one ran the backend's own kernels.
+TEST_F(GpuPeers, each_backward_pass_runs_its_own_gpu_kernels) {
+  if (const std::string reason = why_no_torch(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::array<std::pair<const char*, const char*>, 3> parts{
+      std::pair{"torch_flash_backward", "flash_bwd"}, std::pair{"torch_efficient_backward", "fmha"},
+      std::pair{"torch_cudnn_backward", "cudnn"}};
+  const Problem problem = problem_from_string("backward b1 h2/2 q65 k65 d64 none bf16");
+  for (const auto& [name, part] : parts) {
+    const Ran ran = run(name, problem);
+    EXPECT_GT(ran.ms, 0) << name;
+    EXPECT_NE(last_torch_kernels().find(part), std::string::npos)
+        << name << " ran " << last_torch_kernels();
+    for (const Tensor<float>& gradient : ran.outputs) {
+      for (const float x : gradient.values()) EXPECT_TRUE(std::isfinite(x)) << name;
+    }
   }
 }
 

@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/base/error.hpp"
-#include "core/operations/forward_arguments.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {
@@ -49,20 +47,10 @@ SharedMemory::Buffer allocation_of(const void* address) {
 
 }  // namespace
 
-void SharedMemory::find_buffers(const ForwardArguments& a) {
+void SharedMemory::find_buffers(const std::vector<const void*>& addresses) {
   buffers_.clear();
   needed_ = 0;
-  const std::array<const void*, 9> addresses{a.q,
-                                             a.k,
-                                             a.v,
-                                             a.o,
-                                             a.lse,
-                                             a.query_starts,
-                                             a.key_starts,
-                                             a.page_table.pages,
-                                             a.page_table.lengths};
   for (const void* address : addresses) {
-    if (address == nullptr) continue;  // an array that the problem does not have
     Buffer buffer = allocation_of(address);
     const bool is_known = std::ranges::any_of(
         buffers_, [&](const Buffer& known) { return known.original == buffer.original; });

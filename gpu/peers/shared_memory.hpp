@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/operations/forward_arguments.hpp"
-#include "core/run/kernel.hpp"
 #include "gpu/runtime/device_buffer.hpp"
 
 namespace attest {
@@ -24,9 +22,8 @@ class SharedMemory {
     std::size_t at = 0;  ///< its copy's first byte in the shared memory
   };
 
-  /// The allocations that hold Q, K, V, O, LSE and the arrays of lengths and pages. Throws
-  /// MachineError.
-  void find_buffers(const ForwardArguments& arguments);
+  /// The allocations that hold a launch's tensors and arrays. Throws MachineError.
+  void find_buffers(const std::vector<const void*>& addresses);
   [[nodiscard]] bool has_room() const { return needed_ <= memory_.size(); }
   /// Makes room: the worker must have given back what it had open.
   void make_room();

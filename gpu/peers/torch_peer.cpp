@@ -9,9 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
+#include "gpu/peers/peer_call.hpp"
 #include "gpu/peers/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"
 #include "gpu/runtime/cuda_device.hpp"
@@ -43,73 +43,31 @@ std::string why_no_module(const std::string& name) {
                      python_program(), name);
 }
 
-Json tensor(const SharedMemory& memory, const void* first, const Shape& shape,
-            const Strides& strides) {
-  return {{"at", memory.place_of(first)},
-          {"shape", shape},
-          {"strides", std::array<std::int64_t, 4>{strides.batch, strides.head, strides.row, 1}}};
-}
-
-Json integers(const SharedMemory& memory, const std::int32_t* first, std::int64_t rows,
-              std::int64_t columns) {
-  return {{"at", memory.place_of(first)},
-          {"shape", std::array{rows, columns}},
-          {"strides", std::array{columns, std::int64_t{1}}}};
-}
-
-/// Of a tensor that is packed along its rows where the entries have lengths: as one entry.
-Shape packed(const ForwardArguments& a, Shape shape, const std::vector<std::int32_t>& starts) {
-  if (a.problem.length_seed == 0) return shape;
-  return {1, shape[1], starts.back(), shape[3]};
-}
-
-/// Of K or V: pages take the place of entries.
-Shape stored_keys(const ForwardArguments& a, const Shape& shape) {
-  if (a.page_table.page_size == 0) return packed(a, shape, key_starts(a.problem));
-  return {a.page_table.pool_pages, shape[1], a.page_table.page_size, shape[3]};
-}
-
-/// Where the entries have lengths, the first rows of each; where K and V lie in pages, their dense
-/// table.
-void add_arrays(Json& request, const ForwardArguments& a, const SharedMemory& memory) {
-  const std::int64_t batch = a.problem.batch;
-  if (a.query_starts != nullptr) {
-    request["query_starts"] = integers(memory, a.query_starts, 1, batch + 1);
-    request["most_queries"] = a.problem.query_len;
-  }
-  if (a.key_starts != nullptr) {
-    request["key_starts"] = integers(memory, a.key_starts, 1, batch + 1);
-    request["most_keys"] = a.problem.key_len;
-  }
-  if (a.page_table.page_size == 0) return;
-  request["pages"] = integers(memory, a.page_table.pages, batch, a.page_table.columns);
-  request["key_lengths"] = integers(memory, a.page_table.lengths, 1, batch);
-}
-
-Json request_of(const std::string& name, const ForwardArguments& a, const SharedMemory& memory) {
-  const Problem& p = a.problem;
-  const std::vector<std::int32_t> starts = query_starts(p);
-  const Shape rows = packed(a, {p.batch, p.query_heads, p.query_len, 1}, starts);
-  Json lse{{"at", memory.place_of(a.lse)},
-           {"shape", std::array{rows[0], rows[1], rows[2]}},
-           {"strides", std::array{rows[1] * rows[2], rows[2], std::int64_t{1}}}};
+Json request_of(const std::string& name, const PeerCall& call, const SharedMemory& memory) {
   Json request{{"do", "run"},
                {"kernel", name},
-               {"type", format_of(p.element_type).name},
-               {"mask", name_of(p.mask)},
-               {"scale", p.scale},
+               {"type", format_of(call.problem.element_type).name},
+               {"mask", name_of(call.problem.mask)},
+               {"scale", call.problem.scale},
                {"plan",
-                {{"query_tile", a.plan.query_tile},
-                 {"key_tile", a.plan.key_tile},
-                 {"warps", a.plan.warps},
-                 {"stages", a.plan.stages}}},
-               {"q", tensor(memory, a.q, packed(a, query_shape(p), starts), a.q_strides)},
-               {"k", tensor(memory, a.k, stored_keys(a, key_shape(p)), a.k_strides)},
-               {"v", tensor(memory, a.v, stored_keys(a, value_shape(p)), a.v_strides)},
-               {"o", tensor(memory, a.o, packed(a, output_shape(p), starts), a.o_strides)},
-               {"lse", std::move(lse)}};
-  add_arrays(request, a, memory);
+                {{"query_tile", call.plan.query_tile},
+                 {"key_tile", call.plan.key_tile},
+                 {"warps", call.plan.warps},
+                 {"stages", call.plan.stages}}}};
+  for (const PeerTensor& tensor : call.tensors) {
+    request[tensor.name] = {{"at", memory.place_of(tensor.first)},
+                            {"shape", tensor.shape},
+                            {"strides", tensor.strides}};
+  }
+  if (call.most_queries > 0) request["most_queries"] = call.most_queries;
+  if (call.most_keys > 0) request["most_keys"] = call.most_keys;
   return request;
+}
+
+std::vector<const void*> addresses_of(const PeerCall& call) {
+  std::vector<const void*> addresses;
+  for (const PeerTensor& tensor : call.tensors) addresses.push_back(tensor.first);
+  return addresses;
 }
 
 /// The worker of a host thread and the memory shared with it.
@@ -120,8 +78,8 @@ class TorchPeer {
     return peer;
   }
 
-  void launch(const std::string& name, const ForwardArguments& a, Device& device) {
-    Json request = prepared(name, a, device);
+  void launch(const std::string& name, const PeerCall& call, Device& device) {
+    Json request = prepared(name, call, device);
     copied_.reset();
     memory_.copy_in(device.native_stream());
     request["launches"] = 0;
@@ -130,9 +88,9 @@ class TorchPeer {
     memory_.copy_back(device.native_stream());
   }
 
-  double time(const std::string& name, const ForwardArguments& a, Device& device,
+  double time(const std::string& name, const PeerCall& call, Device& device,
               LaunchesInRow launches) {
-    Json request = prepared(name, a, device);
+    Json request = prepared(name, call, device);
     auto now = state_of(device);
     request["copied"] = !now || now != copied_;
     if (request["copied"]) {
@@ -169,16 +127,17 @@ class TorchPeer {
   }
 
   /// The worker runs and has the memory open, in which there is room.
-  Json prepared(const std::string& name, const ForwardArguments& a, Device& device) {
+  Json prepared(const std::string& name, const PeerCall& call, Device& device) {
     device.synchronize();
-    memory_.find_buffers(a);
+    memory_.find_buffers(addresses_of(call));
     if (!worker_ || !worker_->is_alive()) {
       memory_.drop();
-      const std::array scripts{torch_worker_script(), triton_flash_script(), torch_decode_script()};
+      const std::array scripts{torch_worker_script(), triton_flash_script(), torch_decode_script(),
+                               torch_backward_script()};
       worker_.emplace("PyTorch worker", scripts, PythonWorker::Limits{});
     }
     if (!memory_.has_room()) open_memory();
-    return request_of(name, a, memory_);
+    return request_of(name, call, memory_);
   }
 
   void open_memory() {
@@ -223,13 +182,13 @@ std::string why_no_flashinfer() {
   return reason.empty() ? why_no_module("flashinfer") : reason;
 }
 
-void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device) {
-  TorchPeer::of_this_thread().launch(name, arguments, device);
+void launch_torch_peer(const std::string& name, const PeerCall& call, Device& device) {
+  TorchPeer::of_this_thread().launch(name, call, device);
 }
 
-double time_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device,
+double time_torch_peer(const std::string& name, const PeerCall& call, Device& device,
                        LaunchesInRow launches) {
-  return TorchPeer::of_this_thread().time(name, arguments, device, launches);
+  return TorchPeer::of_this_thread().time(name, call, device, launches);
 }
 
 const std::string& last_torch_kernels() {

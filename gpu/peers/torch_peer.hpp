@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
+#include "gpu/peers/peer_call.hpp"
 
 namespace attest {
 
 /// Kernels of PyTorch, Triton, FlashAttention-3 and FlashInfer, run by torch_worker.py in one
 /// process for each host thread. The names are the worker's. `launch` copies the buffers to memory
-/// that both processes see, has the worker write O and LSE there and copies them back.
+/// that both processes see, has the worker write the outputs there and copies them back.
 /// `timed_launch` copies the inputs only where they are not there yet, and takes the worker's time
 /// of launches in a row: neither copies nor messages are in it.
 
@@ -20,10 +20,10 @@ namespace attest {
 [[nodiscard]] std::string why_no_flashinfer();
 
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
-void launch_torch_peer(const std::string& name, const ForwardArguments& arguments, Device& device);
+void launch_torch_peer(const std::string& name, const PeerCall& call, Device& device);
 /// In a graph, which the worker captures, nothing of what Python costs is in the time.
-[[nodiscard]] double time_torch_peer(const std::string& name, const ForwardArguments& arguments,
-                                     Device& device, LaunchesInRow launches);
+[[nodiscard]] double time_torch_peer(const std::string& name, const PeerCall& call, Device& device,
+                                     LaunchesInRow launches);
 
 /// Names of the GPU kernels that the last timed launch of this host thread ran, as the profiler saw
 /// them; empty before one.

@@ -161,10 +161,10 @@ KernelInfo kernel(const Backend& backend) {
           .plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; },
           .unsupported = backend.unsupported,
           .launch = [name](const ForwardArguments& a,
-                           Device& device) { launch_torch_peer(name, a, device); },
+                           Device& device) { launch_torch_peer(name, call_of(a), device); },
           .timed_launch =
               [name](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
-                return time_torch_peer(name, a, device, launches);
+                return time_torch_peer(name, call_of(a), device, launches);
               }};
 }
 

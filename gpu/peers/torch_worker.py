@@ -1,13 +1,13 @@
 """Runs attention of PyTorch and Triton on tensors in GPU memory that another process owns.
 
-Started by gpu/peers/python_worker.cpp with the parent's process id and the paths of triton_flash.py and
-torch_decode.py. A request is a line of
-JSON on stdin, its answer a line on stdout: {} or what was asked for, or {"error": sentence}, with "fatal" where this process
-ends because the GPU's context is lost. It ends with its parent.
+Started by gpu/peers/python_worker.cpp with the parent's process id and the paths of triton_flash.py, torch_decode.py and
+torch_backward.py. A request is a line of JSON on stdin, its answer a line on stdout: {} or what was asked for, or
+{"error": sentence}, with "fatal" where this process ends because the GPU's context is lost. It ends with its parent.
 
 {"do": "open", "handle": hex, "bytes": n}  memory of the parent (cudaIpcGetMemHandle); "close" gives it back
 {"do": "run", "kernel": name, "type": "fp16", "mask": name, "scale": x, "plan": {...}, "q": tensor, ..., "launches": n}
-    tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. Writes o and lse; with launches
+    tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. Writes o and lse, or with them
+    and "d_o" as inputs dq, dk and dv; with launches
     {"ms": mean of so many launches in a row by CUDA events, "ran": names of the GPU kernels of one, profiled once a problem}.
     "graph": true times the replay of a CUDA graph of all launches, captured once a problem.
     "copied": true where the memory may hold other values than before.
@@ -74,6 +74,10 @@ class Problem:
         self.kernel, self.mask, self.scale, self.plan = (request[name] for name in ("kernel", "mask", "scale", "plan"))
         self.q, self.k, self.v, self.o = (memory.tensor(request[name], DTYPES[request["type"]]) for name in "qkvo")
         self.lse = memory.tensor(request["lse"], torch.float32)
+        self.outputs = (self.o, self.lse)
+        if "d_o" in request:
+            self.d_o, *self.outputs = (memory.tensor(request[name], DTYPES[request["type"]])
+                                       for name in ("d_o", "dq", "dk", "dv"))
         self.is_causal = self.mask != "none"
         self.query_starts, self.key_starts, self.key_lengths = (self.integers(request, memory, name)
                                                                 for name in ("query_starts", "key_starts", "key_lengths"))
@@ -93,7 +97,7 @@ class Problem:
         return torch.ones(queries, keys, dtype=torch.bool, device="cuda").triu(diagonal + 1)
 
 
-# Each gives (run, results): run() makes what is timed, results(what it made) are O and LSE.
+# Each gives (run, results): run() makes what is timed, results(what it made) are the outputs; None: run() writes them itself.
 
 def flash(p):
     def run():
@@ -166,6 +170,10 @@ def decoding(name):
     return lambda p: getattr(script("torch_decode", 3), name)(p)
 
 
+def backward(name):
+    return lambda p: getattr(script("torch_backward", 4), name)(p)
+
+
 @functools.cache
 def script(name, argument):
     """The module of that name: read from a file without a suffix, and only where it is asked for."""
@@ -177,11 +185,13 @@ def script(name, argument):
 
 KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton,
            "flash_attention_3": flash_attention_3,
-           **{name: decoding(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode")}}
+           **{name: decoding(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode")},
+           **{f"torch_{name}_backward": backward(name) for name in ("flash", "cudnn", "efficient", "math")}}
 # What the name of a GPU kernel of each contains; of math's, that of no other.
 NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward",
          "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
-         "flashinfer_decode": "KVCacheKernel"}
+         "flashinfer_decode": "KVCacheKernel", "torch_flash_backward": "flash_bwd", "torch_cudnn_backward": "cudnn",
+         "torch_efficient_backward": "fmha"}
 
 
 def gpu_kernels_of(run):
@@ -246,9 +256,8 @@ class Worker:
     @staticmethod
     def write(problem, results, made):
         if results is not None:
-            o, lse = results(made)
-            problem.o.copy_(o)
-            problem.lse.copy_(lse)
+            for output, result in zip(problem.outputs, results(made), strict=True):
+                output.copy_(result)
         torch.cuda.synchronize()
 
     def run(self, request):

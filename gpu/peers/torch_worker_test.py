@@ -136,6 +136,25 @@ class Requests(unittest.TestCase):
         self.assertIsNotNone(paged.key_lengths)
 
 
+    def test_a_backward_pass_writes_gradients_and_reads_o_and_lse(self):
+        tensors = {name: {**TENSORS["q"], "at": 64 * i} for i, name in enumerate(("d_o", "dq", "dk", "dv"))}
+        self.module.Memory = mock.Mock()
+        self.worker.memory.tensor = lambda where, dtype: written.setdefault(where["at"], mock.Mock(at=where["at"]))
+        written, seen = {}, []
+        self.module.KERNELS["torch_flash_backward"] = lambda problem: (lambda: seen.append(problem) or (1, 2, 3), tuple)
+        self.worker.answer(request("torch_flash_backward", launches=0, **tensors))
+        problem, = seen
+        self.assertEqual(problem.d_o.at, tensors["d_o"]["at"])
+        for value, name in enumerate(("dq", "dk", "dv"), 1):
+            written[tensors[name]["at"]].copy_.assert_called_once_with(value)
+        self.assertEqual(len(problem.outputs), 3)
+
+    def test_as_many_results_as_outputs_or_an_error(self):
+        self.module.KERNELS["torch_flash"] = lambda problem: (lambda: (1, 2, 3), tuple)
+        with self.assertRaises(ValueError):
+            self.worker.answer(request("torch_flash", launches=0))
+
+
 class Versions(unittest.TestCase):
     def test_packages_are_named_where_they_are_installed(self):
         module = worker_module()

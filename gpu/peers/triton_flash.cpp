@@ -77,10 +77,10 @@ const KernelRegistration registration{
      .plans = plans,
      .unsupported = unsupported,
      .launch = [](const ForwardArguments& a,
-                  Device& device) { launch_torch_peer(name, a, device); },
+                  Device& device) { launch_torch_peer(name, call_of(a), device); },
      .timed_launch =
          [](const ForwardArguments& a, Device& device, LaunchesInRow launches) {
-           return time_torch_peer(name, a, device, launches);
+           return time_torch_peer(name, call_of(a), device, launches);
          }}};
 
 }  // namespace

@@ -18,6 +18,12 @@
  *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p.
  * A part with LSE_p = -infinity weighs nothing, whatever its O_p holds; where all are, O = 0 and LSE = -infinity.
  *
+ * Or ("backward") it goes back from dO to Q, K and V, with O and LSE as a forward pass left them and as they are given:
+ *   p_ij = exp(s_ij - LSE_i),    dS_ij = p_ij (dO_i . v_j - dO_i . O_i),    times 1 - (s_ij / softcap)^2 with a softcap,
+ *   dV_j = sum_i p_ij dO_i,    dQ_i = scale sum_j dS_ij k_j,    dK_j = scale sum_i dS_ij q_i,
+ * the sums of a key over all rows that see it, of all query heads that share its head. A row that sees no key gets dQ = 0, a
+ * key that no row sees dK = dV = 0.
+ *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Inputs may only be read: in host memory their pages are read-only.
  * Outputs and scratch hold NaN on entry: write every element of outputs that are not among the missing_outputs, and assume
@@ -143,6 +149,7 @@ typedef struct AttestProblem {
  *   last_page_lengths [1, 1, batch, 1]                       int32, with page_starts: keys in an entry's last page, 0 without one
  *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
  *                                                            its rows count from the entry's first key
+ * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, and as outputs dq, dk and dv with those of q, k and v
  * "combine" has o and lse, and instead of the others
  *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
  *   partial_lse  the same with 1 column                              fp32
@@ -248,7 +255,7 @@ typedef struct AttestParts {
 typedef struct AttestPrecision {
   uint32_t size;
 
-  /* Of both operations. */
+  /* Of all operations; division_error and log_error not of backward. */
   uint32_t exp;                /* ATTEST_EXP_LIBRARY, ... */
   double exp_relative_error;   /* these four only with ATTEST_EXP_CUSTOM */
   double exp_argument_error;
@@ -262,7 +269,9 @@ typedef struct AttestPrecision {
   /* Of combine. */
   uint32_t divides_weights; /* 1: weights are divided by their sum; 0: the sum of weights times O_p is */
 
-  /* Of forward, from here on: the scores. */
+  /* Of forward, from here on: the scores. Those of backward, too, are scale (but ATTEST_SCALE_IN_Q), score_*, softcap_error,
+   * weight_format (of P before P^T dO), value_fused_terms and value_fraction_bits (of dQ, dK and dV) and lse_form (of the
+   * exponent s - LSE: log2 where both are multiplied by log2 e apart). */
   uint32_t scale;             /* ATTEST_SCALE_AFTER_DOT, ... */
   uint32_t score_fused_terms; /* products of Q K^T that a tensor-core step adds at once (16 on Hopper for fp16), and */
   uint32_t score_fraction_bits; /* the bits kept when they are aligned to the largest (25 on Hopper). Both 0: fp32 fused
@@ -288,6 +297,19 @@ typedef struct AttestPrecision {
   uint32_t merge;              /* of splits: ATTEST_MERGE_LSE_PAIRS, ... */
   AttestFormat partial_format; /* of the O_p that splits leave; all 0: ATTEST_FP32 */
   uint32_t lse_form;           /* ATTEST_LSE_DEFAULT, ... */
+  /* Of backward, from here on. */
+  uint32_t product_fused_terms; /* of dO V^T, as of scores */
+  uint32_t product_fraction_bits;
+  AttestFormat dscore_format;         /* dS before dS K and dS^T Q; all 0: the element type */
+  uint32_t dscore_of_rounded_weights; /* 1: dS is formed from P after rounding to weight_format; 0: before */
+  uint32_t scales_dscore;             /* 1: dS is multiplied by scale before it is rounded; 0: dQ and dK are, at the end */
+  AttestFormat kv_part_format;        /* of the parts of dK and dV before they are added; all 0: ATTEST_FP32 */
+  int64_t delta_chain; /* additions that a term of dO . O passes through at the most; 0: as many as V has columns */
+  int64_t dq_chain;    /* keys in one chain of dQ, those of whole tiles counted; 0: the plan's key_tile, or key_len */
+  int64_t dq_parts;    /* such chains, which are added in fp32; 0: as many as key_len has tiles */
+  int64_t kv_chain;    /* rows in one chain of dK and dV; 0: those of all query heads of a group */
+  int64_t kv_tiles;    /* row tiles of such a chain, each of which begins a step of a product; 0: of the plan's query_tile */
+  int64_t kv_parts;    /* such chains, which are added in fp32; 0: 1 */
 } AttestPrecision;
 
 /* Which tensors travel through memory, and how often: `attest explain` counts bytes by it. A plan with a loop_order says it
@@ -316,7 +338,7 @@ typedef struct AttestKernel {
   /* Computes the outputs. NULL, or what went wrong: an error for a problem that was claimed to be supported is a failure. */
   const char* (*run)(const AttestRun* run);
 
-  const char* operation;            /* "forward" or "combine"; NULL: "forward" */
+  const char* operation;            /* "forward", "combine" or "backward"; NULL: "forward" */
   const char* summary;              /* one line; NULL: none */
   const AttestPrecision* precision; /* NULL: all defaults */
   const char* unavailable;          /* why it cannot run on this machine: a library is missing; NULL: it can */

@@ -256,7 +256,7 @@ const AttestPlugin* attest_plugin(uint32_t version) {
 #elif defined(NO_TYPES)
   kernel.element_type_count = 0;
 #elif defined(UNKNOWN_OPERATION)
-  kernel.operation = "backward";
+  kernel.operation = "sideways";
 #elif defined(COMBINE_WITH_MASKS)
   kernel.operation = "combine";
 #elif defined(COMBINE_WITH_LENGTHS)
