@@ -39,7 +39,8 @@ struct BulkCopy {
   BoxedTensor tensor;  ///< not the map, which may end with the thread that asked
   int at[4];
   const void* barrier;
-  std::uint32_t point;  ///< in the program where it was asked for, as races are reported
+  std::uint32_t point;      ///< in the program where it was asked for, as races are reported
+  bool has_waited = false;  ///< for the launch before: who asked for it had
 };
 /// Lets it arrive.
 void deliver(const BulkCopy& copy);

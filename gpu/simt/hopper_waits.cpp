@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "gpu/simt/block_runner.hpp"
 
@@ -58,7 +59,11 @@ bool BlockRunner::deliver_copies(const void* barrier) {
   make_current(current_);
   Mbarrier& state = mbarriers_[barrier];
   for (const BulkCopy& copy : arriving) {
+    const bool has_waited = std::exchange(threads_[current_].has_waited, copy.has_waited);
+    make_current(current_);
     deliver(copy);
+    threads_[current_].has_waited = has_waited;
+    make_current(current_);
     state.bytes -= static_cast<std::int64_t>(copy.bytes);
   }
   finish_phase(barrier, state);
@@ -67,6 +72,7 @@ bool BlockRunner::deliver_copies(const void* barrier) {
 
 void BlockRunner::add_copy(const BulkCopy& copy) {
   copies_.push_back(copy);
+  copies_.back().has_waited = threads_[current_].has_waited;
   const bool is_awaited = std::ranges::any_of(
       sleepers_, [&](const Sleeper& sleeper) { return sleeper.key == copy.barrier; });
   // A copy that comes at once shows who does not look before the next, one that comes late who does

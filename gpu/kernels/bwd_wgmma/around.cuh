@@ -66,6 +66,7 @@ template <Executor home, typename T, int D>
 __global__ void __launch_bounds__(bwd_prepare_threads)
     bwd_prepare(BackwardArguments a, BwdSums sums) {
   const BwdRowTile at(a, sums.tiles);
+  let_successor_begin();
   if (at.tile * bwd_query_tile >= at.queries) return;
   const auto thread = static_cast<int>(threadIdx.x);
   constexpr int lanes = D / 8, rows_at_once = bwd_prepare_threads / lanes;
@@ -113,6 +114,7 @@ __global__ void __launch_bounds__(warpgroup_threads)
     bwd_convert(BackwardArguments a, BwdSums sums) {
   const BwdRowTile at(a, sums.tiles);
   if (at.tile * bwd_query_tile >= at.queries) return;
+  wait_for_predecessor();
   const auto thread = static_cast<int>(threadIdx.x);
   const auto* const from =
       reinterpret_cast<const float4*>(sums.dq + at.number(sums.tiles) * (bwd_query_tile * D));

@@ -24,7 +24,8 @@ constexpr std::int64_t largest_length = std::int64_t{1} << 28;  // sums of lengt
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 
 template <typename T>
-std::span<const BwdVariant> variants_of(std::int64_t /*head_dim*/) {
+std::span<const BwdVariant> variants_of(std::int64_t head_dim) {
+  if (head_dim <= 64) return bwd_variants<this_executor, T, 64>();
   return bwd_variants<this_executor, T, 128>();
 }
 
@@ -213,11 +214,12 @@ void run(const BackwardArguments& a, Device& device) {
     blocks = std::min(blocks, resident_blocks(v.kernel, threads, shared_bytes, device));
   }
   if (blocks > 0) {
-    launch(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
+    launch_dependent(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device,
+                     p);
   }
   if (row_blocks.x > 0) {
     const auto bytes = static_cast<std::size_t>(bwd_query_tile * v.choice.dim * 2);
-    launch(v.convert, row_blocks, dim3(warpgroup_threads), bytes, device, a, p.sums);
+    launch_dependent(v.convert, row_blocks, dim3(warpgroup_threads), bytes, device, a, p.sums);
   }
 }
 
@@ -254,7 +256,7 @@ KernelInfo kernel() {
   info.executor = this_executor;
   info.element_types = {ElementType::fp16, ElementType::bf16};
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {.no_queries = true, .lengths = true};
+  info.features = {.no_queries = true, .softcap = true, .lengths = true};
   info.is_deterministic = false;  // blocks add to dQ in the order in which they come
   info.ignores_hidden_nan = false;
   info.layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16};

@@ -62,6 +62,9 @@ struct BwdConsumer : BwdThread {
   using T = typename Shape::T;
   static constexpr int D = Shape::D, Bc = Shape::Bc, Br = Shape::Br;
   static constexpr bool overlap = Shape::choice.overlap && !adds_dq;
+  /// P is rounded when S and dP are no longer both needed, not while dP is formed: with three
+  /// groups registers are short.
+  static constexpr bool packs_late = Shape::groups > 2 && !Shape::choice.softcap;
 
   const BwdParameters& p;
   const BwdRings<Shape>& rings;
@@ -282,6 +285,13 @@ struct BwdConsumer : BwdThread {
     return *reinterpret_cast<const float2*>(vector + 8 * j + column_of());
   }
 
+  static __device__ __forceinline__ void pack(unsigned (&to)[4], const float (&from)[Br / 2],
+                                              int i) {
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      to[part] = packed<T>(from[8 * i + 2 * part], from[8 * i + 2 * part + 1]);
+    }
+  }
   /// S becomes P, times the slope of the softcap; P is rounded as well.
   template <bool is_masked>
   __device__ __forceinline__ void weigh(const BwdSeenRows& rows) {
@@ -303,10 +313,7 @@ struct BwdConsumer : BwdThread {
           if (is_masked && !rows.holds(e / 2, 8 * j + e % 2)) x = 0.0F;
         }
       }
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        weights[i][part] = packed<T>(s[8 * i + 2 * part], s[8 * i + 2 * part + 1]);
-      }
+      if constexpr (!packs_late) pack(weights[i], s, i);
       if constexpr (Shape::choice.softcap) {
 #pragma unroll
         for (int e = 0; e < 8; ++e) s[8 * i + e] *= slope[e];
@@ -328,10 +335,8 @@ struct BwdConsumer : BwdThread {
           if (is_masked && !rows.holds(e / 2, 8 * j + e % 2)) x = 0.0F;
         }
       }
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        ds[i][part] = packed<T>(dp[8 * i + 2 * part], dp[8 * i + 2 * part + 1]);
-      }
+      if constexpr (packs_late) pack(weights[i], s, i);
+      pack(ds[i], dp, i);
     }
   }
 

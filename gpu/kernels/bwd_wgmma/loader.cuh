@@ -6,36 +6,94 @@
 
 namespace attest {
 
-/// The one thread that asks the copy engine for tiles, and says which key tile they are for. For
-/// each key tile Q and dO come head by head, their tiles in ascending order.
-template <typename Shape>
-struct BwdLoader {
+/// One of the two threads that ask the copy engine for tiles: the first for K and Q, and LSE of its
+/// rows, the other for V and dO, and delta. For each key tile rows come head by head, their tiles
+/// in ascending order. Both have few registers: what is known of a key tile stays in shared memory.
+template <typename Shape, bool of_gradient>
+struct BwdStream {
   const BwdParameters& p;
   const BwdRings<Shape>& rings;
   unsigned works = 0, steps = 0;  ///< so far
 
+  __device__ __forceinline__ BwdWork& work() const { return rings.work(works); }
+
+  /// Loads what belongs to the current key tile, and goes on to the next.
+  __device__ __forceinline__ void load() {
+    load_keys();
+#pragma unroll 1
+    for (int h = 0; h < p.group; ++h) {
+#pragma unroll 1
+      for (int tile = work().first; tile < work().past; ++tile, ++steps) load_rows(h, tile);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void load_keys() const {
+    const Mbarrier full = of_gradient ? rings.full_v() : rings.full_k(works);
+    const int row = work().first_key_row + work().key;
+    if constexpr (of_gradient) {
+      rings.empty_v().wait(works % 2 ^ 1U);
+    } else {
+      rings.empty_k(works).wait(works / Shape::k_stages % 2 ^ 1U);
+    }
+    full.arrive_expecting(Shape::key_bytes);
+    load_panels(of_gradient ? rings.v() : rings.k(works), of_gradient ? p.v : p.k, row,
+                work().kv_head, full, Shape::key_panel_bytes);
+  }
+  __device__ __forceinline__ void load_rows(int h, int tile) const {
+    const Mbarrier full = of_gradient ? rings.full_do(steps) : rings.full_q(steps);
+    (of_gradient ? rings.empty_do(steps) : rings.empty_q(steps)).wait(bwd_empty(steps));
+    full.arrive_expecting(Shape::row_bytes + Shape::vector_bytes);
+    load_panels(of_gradient ? rings.d_o(steps) : rings.q(steps), of_gradient ? p.d_o : p.q,
+                work().first_query_row + tile * Shape::Br, work().kv_head * p.group + h, full,
+                Shape::row_panel_bytes);
+    const int number = (work().plane + h) * p.sums.tiles + tile;
+    load_bytes(of_gradient ? rings.delta(steps) : rings.lse(steps),
+               (of_gradient ? p.sums.delta : p.sums.lse) + std::int64_t{number} * Shape::Br,
+               Shape::vector_bytes, full);
+  }
+  __device__ __forceinline__ void load_panels(SharedAddress target, const TensorMap& map, int row,
+                                              int head, Mbarrier full, int panel_bytes) const {
+#pragma unroll
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      load_box(target + panel * panel_bytes, map, {panel * panel_columns, row, head, work().entry},
+               full, L2Hint::evict_last);
+    }
+  }
+};
+
+/// The thread that takes key tiles, and says to all others which one is next.
+template <typename Shape>
+struct BwdLoader : BwdStream<Shape, false> {
+  using Stream = BwdStream<Shape, false>;
+  using Stream::p;
+  using Stream::rings;
+  using Stream::work;
+  using Stream::works;
+
   __device__ __forceinline__ void run() {
     prefetch_map(p.q);
     prefetch_map(p.k);
-    prefetch_map(p.v);
-    prefetch_map(p.d_o);
+    wait_for_predecessor();
     auto tile = static_cast<int>(blockIdx.x);
     while (tile < p.tiles) {
+      rings.empty_work(works).wait(bwd_empty(works));
       // Asked for before it is needed: the answer takes a microsecond.
-      const int next = p.counters != nullptr
-                           ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
-                           : tile + static_cast<int>(gridDim.x);
-      describe(tile);
+      work().next = p.counters != nullptr ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
+                                          : tile + static_cast<int>(gridDim.x);
+      describe(tile, work());
+      tile = work().next;
       if (work().count > 0) {
-        announce();
-        load();
+        rings.full_work(works).arrive();
+        this->load();
+        tile = work().next;
         ++works;
       }
-      tile = next;
     }
+    let_successor_begin();
     rings.empty_work(works).wait(bwd_empty(works));
     work().count = BwdWork::none_left;
-    announce();
+    rings.full_work(works).arrive();
     if (p.counters != nullptr && atomicAdd(p.counters + 1, 1U) == gridDim.x - 1) {
       p.counters[0] = 0;  // every block has taken its last
       p.counters[1] = 0;
@@ -45,9 +103,7 @@ struct BwdLoader {
  private:
   /// Tiles of a KV head in turn; or, with sections, tiles of some heads side by side, those that
   /// most rows see first: under a causal mask the tiles of the first keys.
-  __device__ __forceinline__ void describe(int i) const {
-    rings.empty_work(works).wait(bwd_empty(works));
-    BwdWork& work = rings.work(works);
+  __device__ __forceinline__ void describe(int i, BwdWork& work) const {
     int head = i / p.key_tiles, tile = i % p.key_tiles;
     if (p.section > 0) {
       const int in_section = p.section * p.key_tiles, first = i / in_section * p.section;
@@ -78,58 +134,27 @@ struct BwdLoader {
     work.past = rows.past;
     work.count = work.key < work.keys ? 1 : 0;
   }
-  /// In shared memory, not in registers: this thread has few.
-  __device__ __forceinline__ BwdWork& work() const { return rings.work(works); }
-  __device__ __forceinline__ void announce() const { rings.full_work(works).arrive(); }
+};
 
-  __device__ __forceinline__ void load() {
-    const BwdWork& work = rings.work(works);
-    const unsigned n = works;
-    const int key_row = work.first_key_row + work.key;
-    rings.empty_k(n).wait(n / Shape::k_stages % 2 ^ 1U);
-    load_tile(rings.k(n), p.k, key_row, work.kv_head, work.entry, rings.full_k(n),
-              Shape::key_panel_bytes);
-    bool has_v = false;
-#pragma unroll 1
-    for (int h = 0; h < p.group; ++h) {
-      const int head = work.kv_head * p.group + h;
-#pragma unroll 1
-      for (int tile = work.first; tile < work.past; ++tile) {
-        const std::int64_t vector =
-            (static_cast<std::int64_t>(work.plane + h) * p.sums.tiles + tile) * Shape::Br;
-        const int row = work.first_query_row + tile * Shape::Br;
-        rings.empty_q(steps).wait(bwd_empty(steps));
-        load_tile(rings.q(steps), p.q, row, head, work.entry, rings.full_q(steps),
-                  Shape::row_panel_bytes, p.sums.lse + vector, rings.lse(steps));
-        if (!has_v) load_v();
-        has_v = true;
-        rings.empty_do(steps).wait(bwd_empty(steps));
-        load_tile(rings.d_o(steps), p.d_o, row, head, work.entry, rings.full_do(steps),
-                  Shape::row_panel_bytes, p.sums.delta + vector, rings.delta(steps));
-        ++steps;
-      }
+/// The thread that loads V and dO.
+template <typename Shape>
+struct BwdGradientLoader : BwdStream<Shape, true> {
+  using Stream = BwdStream<Shape, true>;
+  using Stream::p;
+  using Stream::rings;
+  using Stream::work;
+  using Stream::works;
+
+  __device__ __forceinline__ void run() {
+    prefetch_map(p.v);
+    prefetch_map(p.d_o);
+    wait_for_predecessor();
+    for (;; ++works) {
+      rings.full_work(works).wait(bwd_full(works));
+      if (work().count == BwdWork::none_left) break;
+      this->load();
+      rings.empty_work(works).arrive();
     }
-    if (!has_v) load_v();  // no row sees a key: all the same, so that buffers are used in turn
-  }
-  __device__ __forceinline__ void load_v() {
-    const BwdWork& work = rings.work(works);
-    rings.empty_v().wait(works % 2 ^ 1U);
-    load_tile(rings.v(), p.v, work.first_key_row + work.key, work.kv_head, work.entry,
-              rings.full_v(), Shape::key_panel_bytes);
-  }
-  /// A tile, and with `vector` a number for each of its rows.
-  __device__ __forceinline__ void load_tile(SharedAddress target, const TensorMap& map, int row,
-                                            int head, int entry, Mbarrier full, int panel_bytes,
-                                            const float* vector = nullptr,
-                                            const float* vector_target = nullptr) const {
-    full.arrive_expecting(static_cast<unsigned>(Shape::panels * panel_bytes +
-                                                (vector == nullptr ? 0 : Shape::vector_bytes)));
-#pragma unroll
-    for (int panel = 0; panel < Shape::panels; ++panel) {
-      load_box(target + panel * panel_bytes, map, {panel * panel_columns, row, head, entry}, full,
-               L2Hint::evict_last);
-    }
-    if (vector != nullptr) load_bytes(vector_target, vector, Shape::vector_bytes, full);
   }
 };
 
@@ -140,6 +165,7 @@ struct BwdAdder {
   const BwdRings<Shape>& rings;
 
   __device__ __forceinline__ void run() const {
+    wait_for_predecessor();
     unsigned steps = 0;
     for (unsigned n = 0;; ++n) {
       rings.full_work(n).wait(bwd_full(n));

@@ -50,7 +50,8 @@ struct alignas(16) BwdWork {
   int begin, reach;                    ///< query i sees keys [i + begin, i + reach)
   int first, past;                     ///< row tiles in which some row may see a key of the tile
   int count;                           ///< none_left: no more work
-  int unused[3];
+  int next;                            ///< key tile that the block takes after this one
+  int unused[2];
 
   static constexpr int none_left = -1;
 };

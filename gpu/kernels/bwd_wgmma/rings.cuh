@@ -75,7 +75,7 @@ struct BwdRings {
       full_ds(n).init(all_groups);
       empty_ds(n).init(one_group);
       full_work(n).init(1);
-      empty_work(n).init(all_groups + 1);
+      empty_work(n).init(all_groups + 2);
     }
     full_v().init(1);
     empty_v().init(all_groups);

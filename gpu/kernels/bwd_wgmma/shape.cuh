@@ -27,7 +27,7 @@ struct BwdShape {
   static constexpr int k_stages = choice.k_stages;
   static constexpr int threads = (groups + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
-  static constexpr int loader_registers = 32;
+  static constexpr int loader_registers = groups == 2 ? 24 : 32;
   static constexpr int consumer_registers = groups == 2 ? 240 : 160;
 
   // Shared memory: panels of 64 columns.
@@ -53,6 +53,11 @@ struct BwdShape {
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + works * static_cast<int>(sizeof(BwdWork));
 
+  /// Those that a block begins with are all that its warpgroups can give each other: who asks for
+  /// more waits for ever.
+  static constexpr int registers_at_launch = 65536 / threads / 8 * 8;
+  static_assert(loader_registers + groups * consumer_registers <=
+                (groups + 1) * registers_at_launch);
   static_assert(D % panel_columns == 0 && shared_bytes <= 232448);
 };
 
