@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "gpu/simt/test_buffer.hpp"
@@ -83,7 +84,8 @@ TEST(LoadBytes, TakesMultiplesOf16) {
   const TestBuffer<unsigned> from(device, "from", std::vector<unsigned>(8));
   const TestBuffer<unsigned> out(device, "out", std::vector<unsigned>(8));
   launch_load_words(device, BulkBug::not_waited_for, from.data() + 1, 4, out.data());
-  expect_one(device, "misaligned access", {});
+  const std::string findings = text_of(device.take_findings());
+  EXPECT_TRUE(findings.starts_with("misaligned access")) << findings;
 }
 
 TEST(StoreTransposed, PutsColumnsWhereRowsWere) {

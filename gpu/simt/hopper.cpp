@@ -181,7 +181,8 @@ void load_bytes(void* target, const void* source, unsigned bytes, void* barrier)
   const ProgramPoint point = point_of(__builtin_return_address(0));
   const auto to = reinterpret_cast<std::uintptr_t>(target);
   const auto from = reinterpret_cast<std::uintptr_t>(source);
-  if ((to | from | bytes) % 16 != 0) return report_misaligned(to, 16, Access::write, point);
+  if (to % 16 != 0) return report_misaligned(to, 16, Access::write, point);
+  if ((from | bytes) % 16 != 0) return report_misaligned(from | bytes, 16, Access::read, point);
   if (running_thread.tracer != nullptr) {
     count_bytes(MemorySpace::shared, to, bytes, AccessKind::write, point);
     count_bytes(MemorySpace::global, from, bytes, AccessKind::read, point);
@@ -236,7 +237,8 @@ void add_bytes(float* target, const void* source, unsigned bytes) {
   const ProgramPoint point = point_of(__builtin_return_address(0));
   const auto to = reinterpret_cast<std::uintptr_t>(target);
   const auto from = reinterpret_cast<std::uintptr_t>(source);
-  if ((to | from | bytes) % 16 != 0) return report_misaligned(to, 16, Access::atomic, point);
+  if (from % 16 != 0) return report_misaligned(from, 16, Access::read, point);
+  if ((to | bytes) % 16 != 0) return report_misaligned(to | bytes, 16, Access::atomic, point);
   if (running_thread.tracer != nullptr) {
     count_bytes(MemorySpace::shared, from, bytes, AccessKind::read, point);
     count_bytes(MemorySpace::global, to, bytes, AccessKind::write, point);

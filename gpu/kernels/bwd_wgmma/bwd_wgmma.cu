@@ -20,6 +20,7 @@ namespace attest {
 namespace {
 
 constexpr std::int64_t largest_head_dim = 128;
+constexpr std::int64_t group_keys = 64;                         // of a warpgroup
 constexpr std::int64_t largest_length = std::int64_t{1} << 28;  // sums of lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 
@@ -172,7 +173,7 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.q = map(a.q, query_shape(problem), rows, a.q_strides, bwd_query_tile);
   p.d_o = map(a.d_o, query_shape(problem), rows, a.do_strides, bwd_query_tile);
   p.k = map(a.k, key_shape(problem), keys, a.k_strides, v.key_tile);
-  p.v = map(a.v, key_shape(problem), keys, a.v_strides, v.key_tile);
+  p.v = map(a.v, key_shape(problem), keys, a.v_strides, group_keys);
   p.dk = a.dk;
   p.dv = a.dv;
   p.dk_strides = a.dk_strides;

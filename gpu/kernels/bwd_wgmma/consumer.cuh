@@ -88,11 +88,11 @@ struct BwdConsumer : BwdThread {
 #pragma unroll
       for (float& x : dv) x = 0.0F;
       rings.full_k(works).wait(works / Shape::k_stages % 2);
-      rings.full_v().wait(works % 2);
+      rings.full_v(group).wait(works % 2);
       add_heads(work);
       store(work);
       fence_async_shared();  // dK and dV went out through V
-      release(rings.empty_v());
+      release(rings.empty_v(group));
       release(rings.empty_k(works));
       release(rings.empty_work(works));
     }
@@ -237,12 +237,12 @@ struct BwdConsumer : BwdThread {
     }
   }
   __device__ __forceinline__ void issue_products() {
-    const MatrixDescriptor v = k_major_at(rings.v() + group * Shape::row_panel_bytes);
+    const MatrixDescriptor v = k_major_at(rings.v(group));
     const MatrixDescriptor d_o = k_major_at(rings.d_o(steps));
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
-      issue_product<T, Major::k, Major::k>(dp, v + k_major_step(i, Bc), d_o + k_major_step(i, Br),
-                                           i > 0);
+      issue_product<T, Major::k, Major::k>(dp, v + k_major_step(i, Shape::group_keys),
+                                           d_o + k_major_step(i, Br), i > 0);
     }
   }
   __device__ __forceinline__ void issue_dv() {
@@ -394,10 +394,9 @@ struct BwdConsumer : BwdThread {
   }
   /// Writes dK and dV of the group's keys, by way of its own rows of V, which it has read.
   __device__ __forceinline__ void store(const BwdWork& work) const {
-    const SharedAddress ordered =
-        rings.v() + (group * Shape::row_panel_bytes + 16 * warp() * panel_row_bytes);
-    store_rows(dv, 1.0F, ordered, Shape::key_panel_bytes, rows_of(p.dv, p.dv_strides, work));
-    store_rows(dk, p.scale, ordered, Shape::key_panel_bytes, rows_of(p.dk, p.dk_strides, work));
+    const SharedAddress ordered = rings.v(group) + 16 * warp() * panel_row_bytes;
+    store_rows(dv, 1.0F, ordered, Shape::row_panel_bytes, rows_of(p.dv, p.dv_strides, work));
+    store_rows(dk, p.scale, ordered, Shape::row_panel_bytes, rows_of(p.dk, p.dk_strides, work));
   }
 };
 

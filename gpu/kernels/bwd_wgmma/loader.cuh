@@ -29,16 +29,21 @@ struct BwdStream {
 
  private:
   __device__ __forceinline__ void load_keys() const {
-    const Mbarrier full = of_gradient ? rings.full_v() : rings.full_k(works);
     const int row = work().first_key_row + work().key;
     if constexpr (of_gradient) {
-      rings.empty_v().wait(works % 2 ^ 1U);
+#pragma unroll 1
+      for (int group = 0; group < Shape::groups; ++group) {
+        rings.empty_v(group).wait(works % 2 ^ 1U);
+        rings.full_v(group).arrive_expecting(Shape::group_bytes);
+        load_panels(rings.v(group), p.v, row + group * Shape::group_keys, work().kv_head,
+                    rings.full_v(group), Shape::row_panel_bytes);
+      }
     } else {
       rings.empty_k(works).wait(works / Shape::k_stages % 2 ^ 1U);
+      rings.full_k(works).arrive_expecting(Shape::key_bytes);
+      load_panels(rings.k(works), p.k, row, work().kv_head, rings.full_k(works),
+                  Shape::key_panel_bytes);
     }
-    full.arrive_expecting(Shape::key_bytes);
-    load_panels(of_gradient ? rings.v() : rings.k(works), of_gradient ? p.v : p.k, row,
-                work().kv_head, full, Shape::key_panel_bytes);
   }
   __device__ __forceinline__ void load_rows(int h, int tile) const {
     const Mbarrier full = of_gradient ? rings.full_do(steps) : rings.full_q(steps);

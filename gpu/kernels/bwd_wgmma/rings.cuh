@@ -32,7 +32,10 @@ struct BwdRings {
   __device__ SharedAddress k(unsigned n) const {
     return base + (Shape::k_at + static_cast<int>(n % Shape::k_stages) * Shape::key_bytes);
   }
-  __device__ SharedAddress v() const { return base + Shape::v_at; }
+  /// Each group's keys of V have panels and barriers of their own: nobody else reads them.
+  __device__ SharedAddress v(int group) const {
+    return base + (Shape::v_at + group * Shape::group_bytes);
+  }
   __device__ SharedAddress dq() const { return base + Shape::dq_at; }
   /// LSE log2(e) and delta of the rows of Q and dO.
   __device__ const float* lse(unsigned n) const { return vector(Shape::lse_at, n); }
@@ -49,15 +52,15 @@ struct BwdRings {
   __device__ Mbarrier empty_ds(unsigned n) const { return barrier(10 + stage(n)); }
   __device__ Mbarrier full_work(unsigned n) const { return barrier(12 + stage(n)); }
   __device__ Mbarrier empty_work(unsigned n) const { return barrier(14 + stage(n)); }
-  __device__ Mbarrier full_v() const { return barrier(16); }
-  __device__ Mbarrier empty_v() const { return barrier(17); }
-  __device__ Mbarrier full_dq() const { return barrier(18); }
-  __device__ Mbarrier empty_dq() const { return barrier(19); }
+  __device__ Mbarrier full_dq() const { return barrier(16); }
+  __device__ Mbarrier empty_dq() const { return barrier(17); }
+  __device__ Mbarrier full_v(int group) const { return barrier(18 + group); }
+  __device__ Mbarrier empty_v(int group) const { return barrier(18 + Shape::groups + group); }
   __device__ Mbarrier full_k(unsigned n) const {
-    return barrier(20 + static_cast<int>(n % Shape::k_stages));
+    return barrier(k_barriers + static_cast<int>(n % Shape::k_stages));
   }
   __device__ Mbarrier empty_k(unsigned n) const {
-    return barrier(20 + Shape::k_stages + static_cast<int>(n % Shape::k_stages));
+    return barrier(k_barriers + Shape::k_stages + static_cast<int>(n % Shape::k_stages));
   }
 
   /// One thread, before a barrier of the block.
@@ -77,8 +80,10 @@ struct BwdRings {
       full_work(n).init(1);
       empty_work(n).init(all_groups + 2);
     }
-    full_v().init(1);
-    empty_v().init(all_groups);
+    for (int group = 0; group < Shape::groups; ++group) {
+      full_v(group).init(1);
+      empty_v(group).init(one_group);
+    }
     full_dq().init(one_group);
     empty_dq().init(1);
     for (unsigned n = 0; n < Shape::k_stages; ++n) {
@@ -90,6 +95,7 @@ struct BwdRings {
 
  private:
   static_assert(Shape::stages == 2 && Shape::works == 2);
+  static constexpr int k_barriers = 18 + 2 * Shape::groups;
   static __device__ int stage(unsigned n) {
     return static_cast<int>(n % 2);
   }
