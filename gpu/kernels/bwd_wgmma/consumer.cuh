@@ -123,26 +123,43 @@ struct BwdConsumer : BwdThread {
     const int key = work.key + group * Shape::group_keys;
     BwdRowTiles seen(work, key, key + Shape::group_keys);
     if constexpr (adds_dq) {
-      seen.first = work.first;
-      seen.past = work.past;
-    } else if (seen.first >= seen.past) {
-      seen.first = seen.past = work.past;
-    }
-    const int first = work.first, past = work.past;
+      add_heads_with_dq(work, key);
+    } else {
+      if (seen.first >= seen.past) seen.first = seen.past = work.past;
+      const int first = work.first, past = work.past;
 #pragma unroll 1
-    for (int h = 0; h < p.group; ++h) {
-      if constexpr (!adds_dq) skip(seen.first - first);
+      for (int h = 0; h < p.group; ++h) {
+        skip(seen.first - first);
 #pragma unroll 1
-      for (int tile = seen.first; tile < seen.past; ++tile) step(work, key, tile, seen);
-      if constexpr (overlap) {
-        wait_for_products<0>();
-        hold(dk);
-        hold(dv);
-        hold_operands();
-        if (seen.first < seen.past) release_rows(steps - 1);
+        for (int tile = seen.first; tile < seen.past; ++tile) step(work, key, tile, seen);
+        if constexpr (overlap) {
+          wait_for_products<0>();
+          hold(dk);
+          hold(dv);
+          hold_operands();
+          if (seen.first < seen.past) release_rows(steps - 1);
+        }
+        skip(past - seen.past);
       }
-      if constexpr (!adds_dq) skip(past - seen.past);
     }
+  }
+  /// All steps of the key tile; scores of a step are formed behind dQ of the step before.
+  __device__ __forceinline__ void add_heads_with_dq(const BwdWork& work, int key) {
+    int left = (work.past - work.first) * p.group, tile = work.first;
+    if (left == 0) return;
+    rings.full_q(steps).wait(bwd_full(steps));
+    hold(s);
+    fence_products();
+    issue_scores(steps);
+    commit_products();
+    wait_for_products<0>();
+    hold(s);
+#pragma unroll 1
+    for (; left > 1; --left) {
+      step_with_dq<true>(work, key, tile);
+      if (++tile == work.past) tile = work.first;
+    }
+    step_with_dq<false>(work, key, tile);
   }
 
   /// Gives the next steps back, with dS = 0.
@@ -166,7 +183,7 @@ struct BwdConsumer : BwdThread {
     rings.full_q(steps).wait(bwd_full(steps));
     hold(s);
     fence_products();
-    issue_scores();
+    issue_scores(steps);
     commit_products();
     if constexpr (overlap) {
       wait_for_products<1>();
@@ -182,6 +199,67 @@ struct BwdConsumer : BwdThread {
     commit_products();
     wait_for_products<1>();
     hold(s);
+    weigh_and_sum(work, key, tile);
+    if constexpr (!overlap) {
+      wait_for_products<0>();
+      hold(dk);
+      hold(dv);
+      hold_operands();
+      release_rows(steps);
+    }
+    ++steps;
+  }
+  /// Of the group that forms dQ; scores are in s.
+  template <bool has_next>
+  __device__ __forceinline__ void step_with_dq(const BwdWork& work, int key, int tile) {
+    float dq[Shape::panels][panel_columns / 2];
+    rings.full_do(steps).wait(bwd_full(steps));
+    hold(dp);
+    fence_products();
+    issue_products();
+    commit_products();
+    weigh_and_sum(work, key, tile);
+    rings.full_ds(steps).wait(bwd_full(steps));
+    hold(dq[0]);
+    fence_products();
+    issue_dq(dq[0], 0);
+    commit_products();
+    wait_for_products<1>();
+    hold(dk);
+    hold(dv);
+    hold_operands();
+    release_rows(steps);
+    if constexpr (Shape::panels > 1) {
+      hold(dq[1]);
+      fence_products();
+      issue_dq(dq[1], 1);
+      commit_products();
+      wait_for_products<1>();
+      hold(dq[0]);
+      store_dq(dq[0], 0);
+    }
+    if constexpr (has_next) {
+      rings.full_q(steps + 1).wait(bwd_full(steps + 1));
+      hold(s);
+      fence_products();
+      issue_scores(steps + 1);
+      commit_products();
+      wait_for_products<1>();
+    } else {
+      wait_for_products<0>();
+    }
+    constexpr int last = Shape::panels - 1;
+    hold(dq[last]);
+    release(rings.empty_ds(steps));
+    store_dq(dq[last], last);
+    if constexpr (has_next) {
+      wait_for_products<0>();
+      hold(s);
+    }
+    ++steps;
+  }
+  /// Scores become weights while dP is formed; then dS, and dV and dK are issued.
+  __device__ __forceinline__ void weigh_and_sum(const BwdWork& work, int key, int tile) {
     const int row = tile * Br;
     const bool is_masked = !sees_all(work, key, row);
     BwdSeenRows rows{};
@@ -208,15 +286,6 @@ struct BwdConsumer : BwdThread {
     fence_products();
     issue_dk();
     commit_products();
-    if constexpr (!overlap) {
-      wait_for_products<0>();
-      hold(dk);
-      hold(dv);
-      hold_operands();
-      release_rows(steps);
-    }
-    if constexpr (adds_dq) add_dq();
-    ++steps;
   }
 
   // Products.
@@ -227,9 +296,9 @@ struct BwdConsumer : BwdThread {
       hold(ds[i]);
     }
   }
-  __device__ __forceinline__ void issue_scores() {
+  __device__ __forceinline__ void issue_scores(unsigned step) {
     const MatrixDescriptor k = k_major_at(rings.k(works) + group * Shape::row_panel_bytes);
-    const MatrixDescriptor q = k_major_at(rings.q(steps));
+    const MatrixDescriptor q = k_major_at(rings.q(step));
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
       issue_product<T, Major::k, Major::k>(s, k + k_major_step(i, Bc), q + k_major_step(i, Br),
@@ -355,33 +424,27 @@ struct BwdConsumer : BwdThread {
     release(rings.full_ds(steps));
   }
 
-  /// dQ of the step, from all groups' dS; S and dP are done with.
-  __device__ __forceinline__ void add_dq() {
-    float dq[D / 2];
-    rings.full_ds(steps).wait(bwd_full(steps));
+  /// 64 columns of the step's dQ, from all groups' dS.
+  __device__ __forceinline__ void issue_dq(float (&dq)[panel_columns / 2], int panel) {
     const MatrixDescriptor a = k_major_at(rings.ds(steps));
-    const MatrixDescriptor k = mn_major_at(rings.k(works), Bc);
-    hold(dq);
-    fence_products();
+    const MatrixDescriptor k = mn_major_at(rings.k(works) + panel * Shape::key_panel_bytes, Bc);
 #pragma unroll
     for (int i = 0; i < Bc / 16; ++i) {
       issue_product<T, Major::k, Major::mn>(dq, a + k_major_step(i, Br), k + mn_major_step(i),
                                             i > 0);
     }
-    commit_products();
-    wait_for_products<0>();
-    hold(dq);
-    release(rings.empty_ds(steps));
-    rings.empty_dq().wait(steps % 2 ^ 1U);
+  }
+  __device__ __forceinline__ void store_dq(const float (&dq)[panel_columns / 2], int panel) {
+    rings.empty_dq(panel).wait(steps % 2 ^ 1U);
     // A thread's numbers are 16 bytes wide pieces 2 KiB apart: no two lanes meet in a bank.
-    const SharedAddress out = rings.dq() + 16 * thread();
+    const SharedAddress out = rings.dq(panel) + 16 * thread();
 #pragma unroll
-    for (int i = 0; i < D / 8; ++i) {
+    for (int i = 0; i < panel_columns / 8; ++i) {
       store_16_bytes(out + i * 16 * warpgroup_threads,
                      float4{dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]});
     }
     fence_async_shared();
-    release(rings.full_dq());
+    release(rings.full_dq(panel));
   }
 
   template <typename Tensor>

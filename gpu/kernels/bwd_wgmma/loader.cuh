@@ -163,11 +163,12 @@ struct BwdGradientLoader : BwdStream<Shape, true> {
   }
 };
 
-/// The one thread that adds dQ of each step to its sums in memory.
+/// The thread that adds 64 columns of each step's dQ to their sums in memory.
 template <typename Shape>
 struct BwdAdder {
   const BwdParameters& p;
   const BwdRings<Shape>& rings;
+  const int panel;
 
   __device__ __forceinline__ void run() const {
     wait_for_predecessor();
@@ -183,11 +184,12 @@ struct BwdAdder {
 #pragma unroll 1
         for (int tile = first; tile < past; ++tile, ++steps) {
           const std::int64_t at = static_cast<std::int64_t>(plane + h) * p.sums.tiles + tile;
-          rings.full_dq().wait(steps % 2);
-          add_bytes(p.sums.dq + at * (Shape::Br * Shape::D), rings.dq(), Shape::dq_bytes);
+          rings.full_dq(panel).wait(steps % 2);
+          add_bytes(p.sums.dq + at * (Shape::Br * Shape::D) + panel * Shape::dq_panel_bytes / 4,
+                    rings.dq(panel), Shape::dq_panel_bytes);
           commit_stores();
           wait_until_stores_have_read();
-          rings.empty_dq().arrive();
+          rings.empty_dq(panel).arrive();
         }
       }
     }

@@ -36,7 +36,9 @@ struct BwdRings {
   __device__ SharedAddress v(int group) const {
     return base + (Shape::v_at + group * Shape::group_bytes);
   }
-  __device__ SharedAddress dq() const { return base + Shape::dq_at; }
+  __device__ SharedAddress dq(int panel) const {
+    return base + (Shape::dq_at + panel * Shape::dq_panel_bytes);
+  }
   /// LSE log2(e) and delta of the rows of Q and dO.
   __device__ const float* lse(unsigned n) const { return vector(Shape::lse_at, n); }
   __device__ const float* delta(unsigned n) const { return vector(Shape::delta_at, n); }
@@ -52,10 +54,12 @@ struct BwdRings {
   __device__ Mbarrier empty_ds(unsigned n) const { return barrier(10 + stage(n)); }
   __device__ Mbarrier full_work(unsigned n) const { return barrier(12 + stage(n)); }
   __device__ Mbarrier empty_work(unsigned n) const { return barrier(14 + stage(n)); }
-  __device__ Mbarrier full_dq() const { return barrier(16); }
-  __device__ Mbarrier empty_dq() const { return barrier(17); }
-  __device__ Mbarrier full_v(int group) const { return barrier(18 + group); }
-  __device__ Mbarrier empty_v(int group) const { return barrier(18 + Shape::groups + group); }
+  __device__ Mbarrier full_dq(int panel) const { return barrier(16 + panel); }
+  __device__ Mbarrier empty_dq(int panel) const { return barrier(16 + Shape::panels + panel); }
+  __device__ Mbarrier full_v(int group) const { return barrier(v_barriers + group); }
+  __device__ Mbarrier empty_v(int group) const {
+    return barrier(v_barriers + Shape::groups + group);
+  }
   __device__ Mbarrier full_k(unsigned n) const {
     return barrier(k_barriers + static_cast<int>(n % Shape::k_stages));
   }
@@ -78,14 +82,16 @@ struct BwdRings {
       full_ds(n).init(all_groups);
       empty_ds(n).init(one_group);
       full_work(n).init(1);
-      empty_work(n).init(all_groups + 2);
+      empty_work(n).init(all_groups + 1 + Shape::panels);
     }
     for (int group = 0; group < Shape::groups; ++group) {
       full_v(group).init(1);
       empty_v(group).init(one_group);
     }
-    full_dq().init(one_group);
-    empty_dq().init(1);
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      full_dq(panel).init(one_group);
+      empty_dq(panel).init(1);
+    }
     for (unsigned n = 0; n < Shape::k_stages; ++n) {
       full_k(n).init(1);
       empty_k(n).init(all_groups);
@@ -95,7 +101,8 @@ struct BwdRings {
 
  private:
   static_assert(Shape::stages == 2 && Shape::works == 2);
-  static constexpr int k_barriers = 18 + 2 * Shape::groups;
+  static constexpr int v_barriers = 16 + 2 * Shape::panels;
+  static constexpr int k_barriers = v_barriers + 2 * Shape::groups;
   static __device__ int stage(unsigned n) {
     return static_cast<int>(n % 2);
   }

@@ -38,7 +38,8 @@ struct BwdShape {
   static constexpr int key_bytes = panels * key_panel_bytes;    ///< of a tile of K or V
   static constexpr int group_bytes = panels * row_panel_bytes;  ///< of V: a group's keys
   static constexpr int ds_bytes = groups * row_panel_bytes;
-  static constexpr int dq_bytes = Br * D * 4;
+  static constexpr int dq_panel_bytes = Br * panel_columns * 4;
+  static constexpr int dq_bytes = panels * dq_panel_bytes;
   static constexpr int vector_bytes = Br * 4;
   static constexpr int q_at = 0;
   static constexpr int do_at = q_at + stages * row_bytes;
@@ -50,7 +51,8 @@ struct BwdShape {
   static constexpr int delta_at = lse_at + stages * vector_bytes;
   static constexpr int barriers_at = delta_at + stages * vector_bytes;
   static constexpr int works = 2;  ///< descriptions of key tiles
-  static constexpr int barriers = 2 * (k_stages + groups + stages + stages + stages + 1 + works);
+  static constexpr int barriers =
+      2 * (k_stages + groups + stages + stages + stages + panels + works);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + works * static_cast<int>(sizeof(BwdWork));
 

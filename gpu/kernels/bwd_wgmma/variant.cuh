@@ -23,8 +23,10 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     release_registers<Shape::loader_registers>();
     const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32 % 4, 0);
     if (warp == 0 && is_elected()) BwdLoader<Shape>{{p, rings}}.run();
-    if (warp == 2 && is_elected()) BwdGradientLoader<Shape>{{p, rings}}.run();
-    if (warp == 1 && is_elected()) BwdAdder<Shape>{p, rings}.run();
+    if (warp == 1 && is_elected()) BwdGradientLoader<Shape>{{p, rings}}.run();
+    if (warp >= 2 && warp < 2 + Shape::panels && is_elected()) {
+      BwdAdder<Shape>{p, rings, warp - 2}.run();
+    }
   } else if (group == 0) {
     take_registers<Shape::consumer_registers>();
     BwdConsumer<Shape, true>(p, rings, 0).run();
