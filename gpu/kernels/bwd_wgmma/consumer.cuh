@@ -122,7 +122,9 @@ struct BwdConsumer : BwdThread {
   __device__ __forceinline__ void add_heads(const BwdWork& work) {
     const int key = work.key + group * Shape::group_keys;
     BwdRowTiles seen(work, key, key + Shape::group_keys);
-    if constexpr (adds_dq) {
+    if constexpr (adds_dq && Shape::choice.overlap) {
+      add_heads_with_late_dq(work, key);
+    } else if constexpr (adds_dq) {
       add_heads_with_dq(work, key);
     } else {
       if (seen.first >= seen.past) seen.first = seen.past = work.past;
@@ -143,12 +145,100 @@ struct BwdConsumer : BwdThread {
       }
     }
   }
+  /// All steps of the key tile; dQ of a step is formed before dV and dK of the next, and leaves
+  /// while these are formed.
+  __device__ __forceinline__ void add_heads_with_late_dq(const BwdWork& work, int key) {
+    int left = (work.past - work.first) * p.group, tile = work.first;
+    if (left == 0) return;
+    rings.full_q(steps).wait(bwd_full(steps));
+    fence_products();
+    issue_scores(steps);
+    commit_products();
+    wait_for_products<0>();
+    hold(s);
+    if (left == 1) {
+      step_with_late_dq<false, false>(work, key, tile);
+    } else {
+      step_with_late_dq<false, true>(work, key, tile);
+      const auto next = [&] {
+        if (++tile == work.past) tile = work.first;
+      };
+#pragma unroll 1
+      for (; left > 2; --left) {
+        next();
+        step_with_late_dq<true, true>(work, key, tile);
+      }
+      next();
+      step_with_late_dq<true, false>(work, key, tile);
+    }
+    rings.full_ds(steps - 1).wait(bwd_full(steps - 1));
+#pragma unroll
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      float dq[panel_columns / 2];
+      fence_products();
+      issue_dq(dq, panel, steps - 1);
+      commit_products();
+      wait_for_products<0>();
+      hold(dq);
+      if (panel == Shape::panels - 1) release(rings.empty_ds(steps - 1));
+      store_dq(dq, panel, steps - 1);
+    }
+  }
+  template <bool has_previous, bool has_next>
+  __device__ __forceinline__ void step_with_late_dq(const BwdWork& work, int key, int tile) {
+    rings.full_do(steps).wait(bwd_full(steps));
+    fence_products();
+    issue_products();
+    commit_products();
+    weigh_to_ds(work, key, tile);
+    store_ds();
+    if constexpr (has_previous) rings.full_ds(steps - 1).wait(bwd_full(steps - 1));
+    hold(dk);
+    hold(dv);
+    hold_operands();
+#pragma unroll
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      float dq[panel_columns / 2];
+      fence_products();
+      if constexpr (has_previous) {
+        issue_dq(dq, panel, steps - 1);
+        commit_products();
+      }
+      if (panel == 0) issue_dv();
+      if (panel == Shape::panels - 1) issue_dk();
+      commit_products();
+      if constexpr (has_previous) {
+        wait_for_products<1>();
+        hold(dq);
+        if (panel == Shape::panels - 1) release(rings.empty_ds(steps - 1));
+        store_dq(dq, panel, steps - 1);
+      }
+    }
+    if constexpr (has_next) {
+      rings.full_q(steps + 1).wait(bwd_full(steps + 1));
+      fence_products();
+      issue_scores(steps + 1);
+      commit_products();
+      wait_for_products<1>();
+    } else {
+      wait_for_products<0>();
+    }
+    hold(dk);
+    hold(dv);
+    hold_operands();
+    release_rows(steps);
+    if constexpr (has_next) {
+      wait_for_products<0>();
+      hold(s);
+    }
+    ++steps;
+  }
+
   /// All steps of the key tile; scores of a step are formed behind dQ of the step before.
   __device__ __forceinline__ void add_heads_with_dq(const BwdWork& work, int key) {
     int left = (work.past - work.first) * p.group, tile = work.first;
     if (left == 0) return;
     rings.full_q(steps).wait(bwd_full(steps));
-    hold(s);
     fence_products();
     issue_scores(steps);
     commit_products();
@@ -181,7 +271,6 @@ struct BwdConsumer : BwdThread {
   __device__ __forceinline__ void step(const BwdWork& work, int key, int tile,
                                        const BwdRowTiles& seen) {
     rings.full_q(steps).wait(bwd_full(steps));
-    hold(s);
     fence_products();
     issue_scores(steps);
     commit_products();
@@ -193,7 +282,6 @@ struct BwdConsumer : BwdThread {
       if (tile > seen.first) release_rows(steps - 1);
     }
     rings.full_do(steps).wait(bwd_full(steps));
-    hold(dp);
     fence_products();
     issue_products();
     commit_products();
@@ -214,15 +302,13 @@ struct BwdConsumer : BwdThread {
   __device__ __forceinline__ void step_with_dq(const BwdWork& work, int key, int tile) {
     float dq[Shape::panels][panel_columns / 2];
     rings.full_do(steps).wait(bwd_full(steps));
-    hold(dp);
     fence_products();
     issue_products();
     commit_products();
     weigh_and_sum(work, key, tile);
     rings.full_ds(steps).wait(bwd_full(steps));
-    hold(dq[0]);
     fence_products();
-    issue_dq(dq[0], 0);
+    issue_dq(dq[0], 0, steps);
     commit_products();
     wait_for_products<1>();
     hold(dk);
@@ -230,17 +316,15 @@ struct BwdConsumer : BwdThread {
     hold_operands();
     release_rows(steps);
     if constexpr (Shape::panels > 1) {
-      hold(dq[1]);
       fence_products();
-      issue_dq(dq[1], 1);
+      issue_dq(dq[1], 1, steps);
       commit_products();
       wait_for_products<1>();
       hold(dq[0]);
-      store_dq(dq[0], 0);
+      store_dq(dq[0], 0, steps);
     }
     if constexpr (has_next) {
       rings.full_q(steps + 1).wait(bwd_full(steps + 1));
-      hold(s);
       fence_products();
       issue_scores(steps + 1);
       commit_products();
@@ -251,15 +335,15 @@ struct BwdConsumer : BwdThread {
     constexpr int last = Shape::panels - 1;
     hold(dq[last]);
     release(rings.empty_ds(steps));
-    store_dq(dq[last], last);
+    store_dq(dq[last], last, steps);
     if constexpr (has_next) {
       wait_for_products<0>();
       hold(s);
     }
     ++steps;
   }
-  /// Scores become weights while dP is formed; then dS, and dV and dK are issued.
-  __device__ __forceinline__ void weigh_and_sum(const BwdWork& work, int key, int tile) {
+  /// Scores become weights while dP is formed; then dS.
+  __device__ __forceinline__ void weigh_to_ds(const BwdWork& work, int key, int tile) {
     const int row = tile * Br;
     const bool is_masked = !sees_all(work, key, row);
     BwdSeenRows rows{};
@@ -277,6 +361,10 @@ struct BwdConsumer : BwdThread {
     } else {
       form_ds<false>(rows);
     }
+  }
+  /// The same, and issues dV and dK.
+  __device__ __forceinline__ void weigh_and_sum(const BwdWork& work, int key, int tile) {
+    weigh_to_ds(work, key, tile);
     hold(dv);
     hold_operands();
     fence_products();
@@ -296,13 +384,22 @@ struct BwdConsumer : BwdThread {
       hold(ds[i]);
     }
   }
+  /// Step i of a product from shared memory; the first one forgets what d held.
+  template <Major b_major>
+  static __device__ __forceinline__ void issue_step(float (&d)[32], const MatrixDescriptor& a,
+                                                    const MatrixDescriptor& b, int i) {
+    if (i == 0) {
+      begin_product<T, Major::k, b_major>(d, a, b);
+    } else {
+      issue_product<T, Major::k, b_major>(d, a, b, true);
+    }
+  }
   __device__ __forceinline__ void issue_scores(unsigned step) {
     const MatrixDescriptor k = k_major_at(rings.k(works) + group * Shape::row_panel_bytes);
     const MatrixDescriptor q = k_major_at(rings.q(step));
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
-      issue_product<T, Major::k, Major::k>(s, k + k_major_step(i, Bc), q + k_major_step(i, Br),
-                                           i > 0);
+      issue_step<Major::k>(s, k + k_major_step(i, Bc), q + k_major_step(i, Br), i);
     }
   }
   __device__ __forceinline__ void issue_products() {
@@ -310,8 +407,8 @@ struct BwdConsumer : BwdThread {
     const MatrixDescriptor d_o = k_major_at(rings.d_o(steps));
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
-      issue_product<T, Major::k, Major::k>(dp, v + k_major_step(i, Shape::group_keys),
-                                           d_o + k_major_step(i, Br), i > 0);
+      issue_step<Major::k>(dp, v + k_major_step(i, Shape::group_keys), d_o + k_major_step(i, Br),
+                           i);
     }
   }
   __device__ __forceinline__ void issue_dv() {
@@ -425,17 +522,18 @@ struct BwdConsumer : BwdThread {
   }
 
   /// 64 columns of the step's dQ, from all groups' dS.
-  __device__ __forceinline__ void issue_dq(float (&dq)[panel_columns / 2], int panel) {
-    const MatrixDescriptor a = k_major_at(rings.ds(steps));
+  __device__ __forceinline__ void issue_dq(float (&dq)[panel_columns / 2], int panel,
+                                           unsigned step) {
+    const MatrixDescriptor a = k_major_at(rings.ds(step));
     const MatrixDescriptor k = mn_major_at(rings.k(works) + panel * Shape::key_panel_bytes, Bc);
 #pragma unroll
     for (int i = 0; i < Bc / 16; ++i) {
-      issue_product<T, Major::k, Major::mn>(dq, a + k_major_step(i, Br), k + mn_major_step(i),
-                                            i > 0);
+      issue_step<Major::mn>(dq, a + k_major_step(i, Br), k + mn_major_step(i), i);
     }
   }
-  __device__ __forceinline__ void store_dq(const float (&dq)[panel_columns / 2], int panel) {
-    rings.empty_dq(panel).wait(steps % 2 ^ 1U);
+  __device__ __forceinline__ void store_dq(const float (&dq)[panel_columns / 2], int panel,
+                                           unsigned step) {
+    rings.empty_dq(panel).wait(step % 2 ^ 1U);
     // A thread's numbers are 16 bytes wide pieces 2 KiB apart: no two lanes meet in a bank.
     const SharedAddress out = rings.dq(panel) + 16 * thread();
 #pragma unroll
