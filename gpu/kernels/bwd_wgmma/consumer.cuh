@@ -128,16 +128,12 @@ struct BwdConsumer : BwdThread {
       add_heads_with_dq(work, key);
     } else {
       if (seen.first >= seen.past) seen.first = seen.past = work.past;
+      const int first = work.first, past = work.past;
 #pragma unroll 1
       for (int h = 0; h < p.group; ++h) {
-        skip(seen.first - work.first);
-        // Where all rows see all keys the first tile may be another.
-        int tile = seen.first == work.first ? work.start : seen.first;
+        skip(seen.first - first);
 #pragma unroll 1
-        for (int left = seen.past - seen.first; left > 0; --left) {
-          step(work, key, tile, left < seen.past - seen.first);
-          if (++tile == work.past) tile = work.first;
-        }
+        for (int tile = seen.first; tile < seen.past; ++tile) step(work, key, tile, seen);
         if constexpr (overlap) {
           wait_for_products<0>();
           hold(dk);
@@ -145,14 +141,14 @@ struct BwdConsumer : BwdThread {
           hold_operands();
           if (seen.first < seen.past) release_rows(steps - 1);
         }
-        skip(work.past - seen.past);
+        skip(past - seen.past);
       }
     }
   }
   /// All steps of the key tile; dQ of a step is formed before dV and dK of the next, and leaves
   /// while these are formed.
   __device__ __forceinline__ void add_heads_with_late_dq(const BwdWork& work, int key) {
-    int left = (work.past - work.first) * p.group, tile = work.start;
+    int left = (work.past - work.first) * p.group, tile = work.first;
     if (left == 0) return;
     rings.full_q(steps).wait(bwd_full(steps));
     fence_products();
@@ -240,7 +236,7 @@ struct BwdConsumer : BwdThread {
 
   /// All steps of the key tile; scores of a step are formed behind dQ of the step before.
   __device__ __forceinline__ void add_heads_with_dq(const BwdWork& work, int key) {
-    int left = (work.past - work.first) * p.group, tile = work.start;
+    int left = (work.past - work.first) * p.group, tile = work.first;
     if (left == 0) return;
     rings.full_q(steps).wait(bwd_full(steps));
     fence_products();
@@ -272,7 +268,8 @@ struct BwdConsumer : BwdThread {
     }
   }
 
-  __device__ __forceinline__ void step(const BwdWork& work, int key, int tile, bool has_previous) {
+  __device__ __forceinline__ void step(const BwdWork& work, int key, int tile,
+                                       const BwdRowTiles& seen) {
     rings.full_q(steps).wait(bwd_full(steps));
     fence_products();
     issue_scores(steps);
@@ -282,7 +279,7 @@ struct BwdConsumer : BwdThread {
       hold(dk);
       hold(dv);
       hold_operands();
-      if (has_previous) release_rows(steps - 1);
+      if (tile > seen.first) release_rows(steps - 1);
     }
     rings.full_do(steps).wait(bwd_full(steps));
     fence_products();

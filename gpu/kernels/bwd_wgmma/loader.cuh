@@ -23,10 +23,7 @@ struct BwdStream {
 #pragma unroll 1
     for (int h = 0; h < p.group; ++h) {
 #pragma unroll 1
-      for (int i = work().first, tile = work().start; i < work().past; ++i, ++steps) {
-        load_rows(h, tile);
-        if (++tile == work().past) tile = work().first;
-      }
+      for (int tile = work().first; tile < work().past; ++tile, ++steps) load_rows(h, tile);
     }
   }
 
@@ -140,11 +137,6 @@ struct BwdLoader : BwdStream<Shape, false> {
     const BwdRowTiles rows(work, work.key, work.key + Shape::Bc);
     work.first = rows.first;
     work.past = rows.past;
-    work.start = rows.first;
-    if (p.problem.mask == Mask::none && rows.past > 0) {
-      // Blocks that share a head do not all ask for the same rows at the same time.
-      work.start = tile * Shape::groups % rows.past;
-    }
     work.count = work.key < work.keys ? 1 : 0;
   }
 };
@@ -185,12 +177,12 @@ struct BwdAdder {
       rings.full_work(n).wait(bwd_full(n));
       const BwdWork& work = rings.work(n);
       if (work.count == BwdWork::none_left) break;
-      const int plane = work.plane, first = work.first, past = work.past, start = work.start;
+      const int plane = work.plane, first = work.first, past = work.past;
       rings.empty_work(n).arrive();
 #pragma unroll 1
       for (int h = 0; h < p.group; ++h) {
 #pragma unroll 1
-        for (int i = first, tile = start; i < past; ++i, ++steps) {
+        for (int tile = first; tile < past; ++tile, ++steps) {
           const std::int64_t at = static_cast<std::int64_t>(plane + h) * p.sums.tiles + tile;
           rings.full_dq(panel).wait(steps % 2);
           add_bytes(p.sums.dq + at * (Shape::Br * Shape::D) + panel * Shape::dq_panel_bytes / 4,
@@ -198,7 +190,6 @@ struct BwdAdder {
           commit_stores();
           wait_until_stores_have_read();
           rings.empty_dq(panel).arrive();
-          if (++tile == past) tile = first;
         }
       }
     }

@@ -49,10 +49,9 @@ struct alignas(16) BwdWork {
   int queries, keys;                   ///< of the entry
   int begin, reach;                    ///< query i sees keys [i + begin, i + reach)
   int first, past;                     ///< row tiles in which some row may see a key of the tile
-  int start;                           ///< the one that comes first; behind the last comes `first`
   int count;                           ///< none_left: no more work
   int next;                            ///< key tile that the block takes after this one
-  int unused[1];
+  int unused[2];
 
   static constexpr int none_left = -1;
 };
