@@ -100,20 +100,56 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const BoxStart& 
   simt::store_box(map, start, source.value());
 #endif
 }
-/// Ends a group of this thread's stores.
+/// Starts the copy of `bytes` bytes that lie side by side; addresses and size are multiples of 16.
+__device__ __forceinline__ void load_bytes(SharedAddress target, const void* source, int bytes,
+                                           Mbarrier barrier) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(target.value()),
+      "l"(source), "r"(bytes), "r"(barrier.address())
+      : "memory");
+#else
+  simt::load_bytes(target.value(), source, static_cast<unsigned>(bytes), barrier.address());
+#endif
+}
+
+/// Starts to add the fp32 numbers in `bytes` bytes from `source` on to those from `target` on. Each
+/// sum is formed in one step, in the order in which blocks come; results below 2^-126 become 0.
+__device__ __forceinline__ void add_bytes(float* target, SharedAddress source, int bytes) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.f32 [%0], [%1], %2, "
+      "%3;" ::"l"(target),
+      "r"(source.value()), "r"(bytes), "l"(static_cast<unsigned long long>(L2Hint::evict_last))
+      : "memory");
+#else
+  simt::add_bytes(target, source.value(), static_cast<unsigned>(bytes));
+#endif
+}
+
+/// Ends a group of this thread's stores and sums.
 __device__ __forceinline__ void commit_stores() {
 #ifdef __CUDACC__
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #else
-  // Stores are done when they are asked for.
+  simt::commit_bulk();  // boxes are stored when they are asked for
 #endif
 }
-/// Waits until all groups of this thread's stores have read their shared memory.
+/// Waits until all groups of this thread's stores and sums have read their shared memory.
 __device__ __forceinline__ void wait_until_stores_have_read() {
 #ifdef __CUDACC__
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 #else
-  // As above.
+  simt::wait_for_bulk(true);
+#endif
+}
+/// Waits until they are in memory, where others may read them.
+__device__ __forceinline__ void wait_until_stores_are_done() {
+#ifdef __CUDACC__
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+#else
+  simt::wait_for_bulk(false);
 #endif
 }
 

@@ -81,6 +81,37 @@ __device__ __forceinline__ void store_matrices(SharedAddress row, const unsigned
 #endif
 }
 
+/// The same with each matrix transposed: lane 8 i + r stores column r of matrix i at its `row`.
+__device__ __forceinline__ void store_transposed(SharedAddress row, const unsigned (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row.value()),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+#else
+  const unsigned lane = threadIdx.x % 32, column = lane % 8;
+  unsigned short elements[8] = {};
+  for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned g = 0; g < 8; ++g) {
+      const unsigned word = __shfl_sync(0xffffffffU, r[i], static_cast<int>(4 * g + column / 2));
+      if (lane / 8 == i) elements[g] = static_cast<unsigned short>(word >> 16 * (column % 2));
+    }
+  }
+  memcpy(row.value(), elements, 16);
+#endif
+}
+
+/// 16 bytes to a multiple of 16.
+__device__ __forceinline__ void store_16_bytes(SharedAddress to, const float4& x) {
+#ifdef __CUDACC__
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to.value()), "f"(x.x), "f"(x.y),
+               "f"(x.z), "f"(x.w)
+               : "memory");
+#else
+  memcpy(to.value(), &x, sizeof x);
+#endif
+}
+
 /// 16 bytes at a multiple of 16.
 __device__ __forceinline__ uint4 load_16_bytes(SharedAddress from) {
   uint4 x;

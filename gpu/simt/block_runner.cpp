@@ -34,6 +34,7 @@ void BlockRunner::begin(const Launch& launch) {
 }
 
 void BlockRunner::end() {
+  deliver_late_sums();
   *running_ = RunningThread{};
   running_ = nullptr;
 }
@@ -41,6 +42,7 @@ void BlockRunner::end() {
 bool BlockRunner::run_block(std::uint64_t block_index) {
   start_block(block_index);
   run_ready();
+  leave_sums();
   if (launch_->tracer != nullptr)
     launch_->tracer->end_block(static_cast<std::int64_t>(running_->fmas));
   if (diverged_) fibers_.discard_running();
@@ -81,7 +83,8 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   mbarriers_.clear();
   named_barriers_ = {};
   for (Group& group : groups_) group.arrived = 0;
-  boxes_.clear();
+  copies_.clear();
+  sums_.clear();
   copies_at_once_ = draw() >> 63 != 0;
   // A trace rebuilds the requests of a warp from lanes that follow each other.
   warps_overtake_ = draw() >> 63 != 0 && launch_->tracer == nullptr;

@@ -100,7 +100,10 @@ class BlockRunner {
                       int line);
   void commit_products() { ++products_[current_].committed; }
   void wait_for_products(unsigned newest);
-  void add_box(const BoxCopy& copy);
+  void add_copy(const BulkCopy& copy);
+  void add_sum(BulkSum sum);
+  void commit_sums();
+  void wait_for_sums(bool until_read);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
@@ -173,7 +176,9 @@ class BlockRunner {
   void run_ready();
   void bind(RunningThread& place);
   void end_cluster_phase();
-  [[nodiscard]] bool deliver_boxes(const void* barrier);
+  [[nodiscard]] bool deliver_copies(const void* barrier);
+  void leave_sums();
+  void deliver_late_sums();
   [[nodiscard]] float* result_of(unsigned thread, const GroupProduct& product);
   void finish_phase(const void* barrier, Mbarrier& state);
   /// The current thread goes on when `key` is woken.
@@ -216,7 +221,8 @@ class BlockRunner {
   std::unordered_map<const void*, Mbarrier> mbarriers_;
   std::array<NamedBarrier, 16> named_barriers_{};
   std::array<Group, max_warps / 4> groups_{};
-  std::vector<BoxCopy> boxes_;
+  std::vector<BulkCopy> copies_;
+  std::vector<BulkSum> sums_, late_sums_;
   bool copies_at_once_ = false;     ///< in this block
   bool warps_overtake_ = false;     ///< in this block: others go first in between warp operations
   std::vector<Products> products_;  ///< one a thread

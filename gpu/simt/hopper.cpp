@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -69,6 +71,15 @@ void count_box(const void* box, const BoxedTensor& t, const int (&at)[4], bool i
     }
     if (bytes > 0) count(MemorySpace::global, global, bytes, is_load);
   });
+}
+
+/// The same of bytes side by side.
+void count_bytes(MemorySpace space, std::uintptr_t address, std::size_t bytes, AccessKind kind,
+                 ProgramPoint point) {
+  for (std::size_t done = 0; done < bytes; done += row_bytes) {
+    running_thread.tracer->copied_row(space, address + done,
+                                      std::min<std::size_t>(row_bytes, bytes - done), kind, point);
+  }
 }
 
 std::uint16_t bits_at(std::uintptr_t address) {
@@ -162,11 +173,38 @@ void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barr
     if (!forget_shared(to, bytes)) return;
   }
   std::memset(target, 0xff, bytes);  // a NaN in every floating-point format
-  running_thread.runner->add_box(
-      {target, map.tensor, {at[0], at[1], at[2], at[3]}, barrier, point});
+  running_thread.runner->add_copy(
+      {target, bytes, nullptr, map.tensor, {at[0], at[1], at[2], at[3]}, barrier, point});
 }
 
-void deliver(const BoxCopy& copy) {
+void load_bytes(void* target, const void* source, unsigned bytes, void* barrier) {
+  const ProgramPoint point = point_of(__builtin_return_address(0));
+  const auto to = reinterpret_cast<std::uintptr_t>(target);
+  const auto from = reinterpret_cast<std::uintptr_t>(source);
+  if (to % 16 != 0) return report_misaligned(to, 16, Access::write, point);
+  if ((from | bytes) % 16 != 0) return report_misaligned(from | bytes, 16, Access::read, point);
+  if (running_thread.tracer != nullptr) {
+    count_bytes(MemorySpace::shared, to, bytes, AccessKind::write, point);
+    count_bytes(MemorySpace::global, from, bytes, AccessKind::read, point);
+  } else {
+    check_range(to, bytes, Access::write, point);
+    if (!forget_shared(to, bytes)) return;
+  }
+  std::memset(target, 0xff, bytes);
+  running_thread.runner->add_copy({target, bytes, source, {}, {}, barrier, point});
+}
+
+void deliver(const BulkCopy& copy) {
+  if (copy.source != nullptr) {
+    if (running_thread.tracer == nullptr) {
+      check_range(reinterpret_cast<std::uintptr_t>(copy.source), copy.bytes, Access::read,
+                  copy.point);
+      check_range(reinterpret_cast<std::uintptr_t>(copy.target), copy.bytes, Access::write,
+                  copy.point);
+    }
+    std::memcpy(copy.target, copy.source, copy.bytes);
+    return;
+  }
   for_each_chunk(copy.target, copy.tensor, copy.at,
                  [&](std::uintptr_t shared, std::uintptr_t global, std::size_t bytes) {
                    if (running_thread.tracer == nullptr) {  // else it was counted when asked for
@@ -193,6 +231,53 @@ void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
         }
         std::memcpy(reinterpret_cast<void*>(global), reinterpret_cast<const void*>(shared), 16);
       });
+}
+
+void add_bytes(float* target, const void* source, unsigned bytes) {
+  const ProgramPoint point = point_of(__builtin_return_address(0));
+  const auto to = reinterpret_cast<std::uintptr_t>(target);
+  const auto from = reinterpret_cast<std::uintptr_t>(source);
+  if (from % 16 != 0) return report_misaligned(from, 16, Access::read, point);
+  if ((to | bytes) % 16 != 0) return report_misaligned(to | bytes, 16, Access::atomic, point);
+  if (running_thread.tracer != nullptr) {
+    count_bytes(MemorySpace::shared, from, bytes, AccessKind::read, point);
+    count_bytes(MemorySpace::global, to, bytes, AccessKind::write, point);
+  } else {
+    check_range(from, bytes, Access::read, point);
+    check_range(to, bytes, Access::atomic, point);
+  }
+  running_thread.runner->add_sum(
+      {target, source, {}, bytes / sizeof(float), 0, false, false, point});
+}
+
+void commit_bulk() {
+  running_thread.runner->commit_sums();
+}
+void wait_for_bulk(bool until_read) {
+  running_thread.runner->wait_for_sums(until_read);
+}
+
+void read_terms(BulkSum& sum) {
+  sum.terms.resize(sum.count);
+  std::memcpy(sum.terms.data(), sum.source, sum.count * sizeof(float));
+  sum.is_read = true;
+}
+
+void add_terms(const BulkSum& sum) {
+  const auto flushed = [](float x) {
+    return std::fabs(x) < 0x1p-126F ? std::copysign(0.0F, x) : x;
+  };
+  for (std::size_t i = 0; i < sum.count; ++i) {
+    // Other OS threads may add to the same place.
+    std::uint32_t old =
+        __atomic_load_n(reinterpret_cast<std::uint32_t*>(sum.target + i), __ATOMIC_RELAXED);
+    std::uint32_t next;
+    do {
+      next = std::bit_cast<std::uint32_t>(
+          flushed(flushed(std::bit_cast<float>(old)) + flushed(sum.terms[i])));
+    } while (!__atomic_compare_exchange_n(reinterpret_cast<std::uint32_t*>(sum.target + i), &old,
+                                          next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  }
 }
 
 void multiply_group(const GroupProduct& mine, const char* file, int line) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/attention/element_type.hpp"
 #include "gpu/simt/execution.hpp"
@@ -26,16 +28,47 @@ void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, 
 void load_box(void* target, const TensorMap& map, const int (&at)[4], void* barrier);
 void store_box(const TensorMap& map, const int (&at)[4], const void* source);
 
+/// Copies `bytes` bytes that lie side by side [PTX ISA, cp.async.bulk].
+void load_bytes(void* target, const void* source, unsigned bytes, void* barrier);
+
 /// A copy that was asked for and has not arrived.
-struct BoxCopy {
+struct BulkCopy {
   void* target;
+  std::size_t bytes;   ///< that complete on the barrier
+  const void* source;  ///< of bytes side by side; null: a box
   BoxedTensor tensor;  ///< not the map, which may end with the thread that asked
   int at[4];
   const void* barrier;
-  std::uint32_t point;  ///< in the program where it was asked for, as races are reported
+  std::uint32_t point;      ///< in the program where it was asked for, as races are reported
+  bool has_waited = false;  ///< for the launch before: who asked for it had
 };
 /// Lets it arrive.
-void deliver(const BoxCopy& copy);
+void deliver(const BulkCopy& copy);
+
+/// Adds `bytes` bytes of fp32 numbers in shared memory to those at `target` [PTX ISA,
+/// cp.reduce.async.bulk, .add.f32]; results below 2^-126 become 0. On a GPU shared memory is read
+/// at some time before wait_for_bulk(true) returns and the sums are there before
+/// wait_for_bulk(false) does, or when the launch has ended; here either both at once, or at the
+/// last moment. A block that ends before its shared memory was read adds NaN.
+void add_bytes(float* target, const void* source, unsigned bytes);
+/// Makes a group of the sums that the thread asked for since it made the last one.
+void commit_bulk();
+/// Waits for all groups of the thread: until they have read shared memory, or until they are done.
+void wait_for_bulk(bool until_read);
+
+/// Sums that were asked for and are not there.
+struct BulkSum {
+  float* target;
+  const void* source;
+  std::vector<float> terms;  ///< once they have been read
+  std::size_t count;
+  unsigned thread;
+  bool is_committed, is_read;
+  std::uint32_t point;
+};
+/// Reads its terms; adds them.
+void read_terms(BulkSum& sum);
+void add_terms(const BulkSum& sum);
 
 /// An operand in shared memory: what a matrix descriptor says on the GPU, with an address.
 struct MatrixDescriptor {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "gpu/simt/block_runner.hpp"
 
@@ -44,10 +45,10 @@ void BlockRunner::arrive_mbarrier(const void* barrier, unsigned bytes) {
   finish_phase(barrier, state);
 }
 
-/// The boxes that complete on the barrier arrive. False when there are none.
-bool BlockRunner::deliver_boxes(const void* barrier) {
-  std::vector<BoxCopy> arriving;
-  std::erase_if(boxes_, [&](const BoxCopy& copy) {
+/// The copies that complete on the barrier arrive. False when there are none.
+bool BlockRunner::deliver_copies(const void* barrier) {
+  std::vector<BulkCopy> arriving;
+  std::erase_if(copies_, [&](const BulkCopy& copy) {
     if (copy.barrier != barrier) return false;
     arriving.push_back(copy);
     return true;
@@ -57,27 +58,72 @@ bool BlockRunner::deliver_boxes(const void* barrier) {
   next_interval();
   make_current(current_);
   Mbarrier& state = mbarriers_[barrier];
-  for (const BoxCopy& copy : arriving) {
+  for (const BulkCopy& copy : arriving) {
+    const bool has_waited = std::exchange(threads_[current_].has_waited, copy.has_waited);
+    make_current(current_);
     deliver(copy);
-    state.bytes -= copy.tensor.box_rows * 128;
+    threads_[current_].has_waited = has_waited;
+    make_current(current_);
+    state.bytes -= static_cast<std::int64_t>(copy.bytes);
   }
   finish_phase(barrier, state);
   return true;
 }
 
-void BlockRunner::add_box(const BoxCopy& copy) {
-  boxes_.push_back(copy);
+void BlockRunner::add_copy(const BulkCopy& copy) {
+  copies_.push_back(copy);
+  copies_.back().has_waited = threads_[current_].has_waited;
   const bool is_awaited = std::ranges::any_of(
       sleepers_, [&](const Sleeper& sleeper) { return sleeper.key == copy.barrier; });
   // A copy that comes at once shows who does not look before the next, one that comes late who does
   // not wait.
-  if (is_awaited || copies_at_once_) (void)deliver_boxes(copy.barrier);
+  if (is_awaited || copies_at_once_) (void)deliver_copies(copy.barrier);
+}
+
+void BlockRunner::add_sum(BulkSum sum) {
+  sum.thread = current_;
+  if (copies_at_once_) {
+    read_terms(sum);
+    add_terms(sum);
+  } else {
+    sums_.push_back(std::move(sum));
+  }
+}
+
+void BlockRunner::commit_sums() {
+  for (BulkSum& sum : sums_) {
+    if (sum.thread == current_) sum.is_committed = true;
+  }
+}
+
+void BlockRunner::wait_for_sums(bool until_read) {
+  std::erase_if(sums_, [&](BulkSum& sum) {
+    if (sum.thread != current_ || !sum.is_committed) return false;
+    if (!sum.is_read) read_terms(sum);
+    if (!until_read) add_terms(sum);
+    return !until_read;
+  });
+}
+
+/// What the block has not waited for is there when the launch has ended.
+void BlockRunner::leave_sums() {
+  for (BulkSum& sum : sums_) {
+    // Its shared memory is gone.
+    if (!sum.is_read) sum.terms.assign(sum.count, std::numeric_limits<float>::quiet_NaN());
+    late_sums_.push_back(std::move(sum));
+  }
+  sums_.clear();
+}
+
+void BlockRunner::deliver_late_sums() {
+  for (const BulkSum& sum : late_sums_) add_terms(sum);
+  late_sums_.clear();
 }
 
 void BlockRunner::wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line) {
   // The phase before the current one has the other parity than it.
   while (mbarriers_[barrier].phase % 2 == parity) {
-    if (!deliver_boxes(barrier)) sleep(barrier, file, line);
+    if (!deliver_copies(barrier)) sleep(barrier, file, line);
   }
 }
 

@@ -41,6 +41,24 @@ void launch_halves(Device& device, unsigned short* values, int words, bool overl
 /// values[1] = values[0], by one thread.
 void launch_copy_half(Device& device, unsigned short* values, int from, int to);
 
+// bulk_test.cu
+
+/// What may be forgotten where the copy engine moves bytes that lie side by side.
+enum class BulkBug {
+  none,
+  not_waited_for,         ///< loaded bytes are read at once
+  overwritten,            ///< what is to be added is overwritten before it was read
+  not_committed,          ///< sums are in no group when their group is waited for
+  waits_for_reads_alone,  ///< sums are taken as there when shared memory has been read
+};
+/// Each of `blocks` blocks adds 3, as 1 and 2, to each of 64 sums; `found`: what each saw then in
+/// the first.
+void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, float* found);
+void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words, unsigned* out);
+/// Four matrices [8, 8] of 16 bits as a warp holds them, [matrix, lane]; `out`: their columns, one
+/// behind the other.
+void launch_transpose(Device& device, const unsigned* from, unsigned* out);
+
 // cluster_test.cu
 
 /// What may be forgotten or confused where blocks of a cluster read each other's shared memory.

@@ -1,0 +1,139 @@
+#pragma once
+
+// The launches around the main one. Before it: of every row dO.O and LSE log2(e), and sums of dQ
+// that are 0. After it: dQ in the element type.
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/operations/backward_arguments.hpp"
+#include "gpu/kernels/bwd_wgmma/parameters.cuh"
+#include "gpu/kernels/bwd_wgmma/rows_out.cuh"
+#include "gpu/primitives/cuda_type.cuh"
+#include "gpu/primitives/dependent_launch.cuh"
+#include "gpu/primitives/launch.cuh"
+
+namespace attest {
+
+inline constexpr int bwd_prepare_threads = 256;
+inline constexpr float bwd_log2_e = 1.44269504088896340736F;
+
+/// The row tile that a block of the launches around the main one has.
+struct BwdRowTile {
+  int plane, tile;         ///< query head among all; of its rows
+  int entry, head;         ///< of the tensors; packed entries: 0
+  int first_row, queries;  ///< row of query 0 in memory; of the entry
+  std::int64_t first_lse;  ///< LSE of query 0
+
+  __device__ __forceinline__ BwdRowTile(const BackwardArguments& a, int tiles)
+      : plane(static_cast<int>(blockIdx.x) / tiles), tile(static_cast<int>(blockIdx.x) % tiles) {
+    const auto heads = static_cast<int>(a.problem.query_heads);
+    entry = plane / heads;
+    head = plane % heads;
+    first_row = 0;
+    queries = static_cast<int>(a.problem.query_len);
+    first_lse = plane * a.problem.query_len;
+    if (a.query_starts != nullptr) {
+      first_row = a.query_starts[entry];
+      queries = a.query_starts[entry + 1] - first_row;
+      first_lse = std::int64_t{head} * a.query_starts[a.problem.batch] + first_row;
+      entry = 0;
+    }
+  }
+  /// Its number among the tiles of all query heads.
+  __device__ std::int64_t number(int tiles) const {
+    return static_cast<std::int64_t>(plane) * tiles + tile;
+  }
+};
+
+/// 8 numbers of a row from `column` on, 0 past its end.
+template <typename T>
+__device__ __forceinline__ void load_eight(float (&x)[8], const T* row, int column, int columns) {
+  if (column + 8 <= columns) {
+    const uint4 bits = *reinterpret_cast<const uint4*>(row + column);
+    T numbers[8];
+    memcpy(numbers, &bits, sizeof bits);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[i] = to_float(numbers[i]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i] = column + i < columns ? to_float(row[column + i]) : 0.0F;
+}
+
+/// A block for each row tile. D / 8 lanes share a row: a chain of 8 products each, then a tree.
+template <Executor home, typename T, int D>
+__global__ void __launch_bounds__(bwd_prepare_threads)
+    bwd_prepare(BackwardArguments a, BwdSums sums) {
+  const BwdRowTile at(a, sums.tiles);
+  let_successor_begin();
+  if (at.tile * bwd_query_tile >= at.queries) return;
+  const auto thread = static_cast<int>(threadIdx.x);
+  constexpr int lanes = D / 8, rows_at_once = bwd_prepare_threads / lanes;
+  const auto columns = static_cast<int>(a.problem.head_dim);
+  const std::int64_t first = at.number(sums.tiles) * bwd_query_tile;
+#pragma unroll
+  for (int i = 0; i < bwd_query_tile; i += rows_at_once) {
+    const int row = i + thread / lanes, query = at.tile * bwd_query_tile + row;
+    const bool exists = query < at.queries;
+    float sum = 0.0F;
+    if (exists) {
+      float o[8], d_o[8];
+      const int column = 8 * (thread % lanes);
+      load_eight(
+          o,
+          static_cast<const T*>(a.o) + a.o_strides.offset(at.entry, at.head, at.first_row + query),
+          column, columns);
+      load_eight(d_o,
+                 static_cast<const T*>(a.d_o) +
+                     a.do_strides.offset(at.entry, at.head, at.first_row + query),
+                 column, columns);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) sum = fmaf(o[e], d_o[e], sum);
+    }
+#pragma unroll
+    for (int step = 1; step < lanes; step *= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+    if (thread % lanes == 0) {
+      const float lse = exists ? a.lse[at.first_lse + query] : -INFINITY;
+      // A row that sees nothing, or does not exist: every weight is 0.
+      const bool is_empty = lse == -INFINITY;
+      sums.lse[first + row] = is_empty ? INFINITY : lse * bwd_log2_e;
+      sums.delta[first + row] = is_empty ? 0.0F : sum;
+    }
+  }
+  auto* const dq = reinterpret_cast<float4*>(sums.dq + first * D);
+#pragma unroll 4
+  for (int i = thread; i < bwd_query_tile * D / 4; i += bwd_prepare_threads) {
+    dq[i] = float4{0.0F, 0.0F, 0.0F, 0.0F};
+  }
+}
+
+/// A warpgroup for each row tile: the order of its threads is that of wgmma's results.
+template <Executor home, typename T, int D>
+__global__ void __launch_bounds__(warpgroup_threads)
+    bwd_convert(BackwardArguments a, BwdSums sums) {
+  const BwdRowTile at(a, sums.tiles);
+  if (at.tile * bwd_query_tile >= at.queries) return;
+  wait_for_predecessor();
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto* const from =
+      reinterpret_cast<const float4*>(sums.dq + at.number(sums.tiles) * (bwd_query_tile * D));
+  float dq[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 8; ++i) {
+    const float4 x = from[i * warpgroup_threads + thread];
+    dq[4 * i] = x.x;
+    dq[4 * i + 1] = x.y;
+    dq[4 * i + 2] = x.z;
+    dq[4 * i + 3] = x.w;
+  }
+  const int row = 16 * (thread / 32), query = at.tile * bwd_query_tile + row;
+  const SharedAddress ordered = SharedAddress(dynamic_shared<unsigned char>());
+  store_rows(
+      dq, a.problem.scale, ordered + row * panel_row_bytes, bwd_query_tile * panel_row_bytes,
+      RowsOut<T>{
+          static_cast<T*>(a.dq) + a.dq_strides.offset(at.entry, at.head, at.first_row + query),
+          a.dq_strides.row, at.queries - query, static_cast<int>(a.problem.head_dim)});
+}
+
+}  // namespace attest

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/layout.hpp"
+#include "core/attention/problem.hpp"
+#include "gpu/kernels/visible_keys.cuh"
+#include "gpu/primitives/tma.cuh"
+
+namespace attest {
+
+inline constexpr int bwd_query_tile = 64;
+
+/// What the launches say of each other's memory: rows of every query head in tiles of 64, as many
+/// tiles as the longest entry has.
+struct BwdSums {
+  float* dq;     ///< [heads of all entries, tiles, 64 * D], a tile in the order of wgmma's results
+  float* lse;    ///< [heads of all entries, tiles * 64]: LSE log2(e)
+  float* delta;  ///< the same: dO.O of the row
+  int tiles;
+};
+
+/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
+/// reads the maps in place. Lengths are in 32 bits.
+struct BwdParameters {
+  TensorMap q, k, v, d_o;
+  void *dk, *dv;
+  Strides dk_strides, dv_strides;
+  BwdSums sums;
+  const std::int32_t *query_starts, *key_starts;  ///< null without lengths
+  Problem problem;
+  int batch, heads, kv_heads, group, queries, keys, columns;
+  int key_tiles;    ///< of a KV head at the most
+  int tiles;        ///< key tiles of all KV heads of all entries
+  int section;      ///< KV heads whose tiles are taken together, the longest first; 0: in turn
+  float c;          ///< scale * log2(e), or log2(e) times the softcap
+  float per_score;  ///< scale / softcap
+  float scale;
+  unsigned* counters;  ///< {tiles taken, blocks that ended}, 0 and left at 0; null: in turn
+};
+
+/// One key tile of a KV head, as the thread that loads describes it to the others: all that takes a
+/// division is worked out there.
+struct alignas(16) BwdWork {
+  int kv_head, entry;  ///< of K, V and their gradients; packed entries: 0
+  int plane;           ///< of the first query head that shares the KV head, among all
+  int key;             ///< the tile's first
+  int first_query_row, first_key_row;  ///< in memory
+  int queries, keys;                   ///< of the entry
+  int begin, reach;                    ///< query i sees keys [i + begin, i + reach)
+  int first, past;                     ///< row tiles in which some row may see a key of the tile
+  int count;                           ///< none_left: no more work
+  int next;                            ///< key tile that the block takes after this one
+  int unused[2];
+
+  static constexpr int none_left = -1;
+};
+
+/// Row tiles [first, past) with rows that see some of the keys [key, past_key).
+struct BwdRowTiles {
+  int first, past;
+
+  __device__ __forceinline__ BwdRowTiles(const BwdWork& work, int key, int past_key) {
+    past_key = min(past_key, work.keys);
+    const int from = max(0, key - work.reach + 1);
+    const int to = min(work.queries, past_key - work.begin);
+    first = from / bwd_query_tile;
+    past = key < past_key && from < to ? (to + bwd_query_tile - 1) / bwd_query_tile : first;
+  }
+};
+
+}  // namespace attest

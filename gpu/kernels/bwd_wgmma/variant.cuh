@@ -1,0 +1,69 @@
+#pragma once
+
+#include <span>
+
+#include "gpu/kernels/bwd_wgmma/around.cuh"
+#include "gpu/kernels/bwd_wgmma/consumer.cuh"
+#include "gpu/kernels/bwd_wgmma/loader.cuh"
+#include "gpu/primitives/launch.cuh"
+
+namespace attest {
+
+/// One block: warpgroups that multiply, and one that loads and sends dQ. The home is part of the
+/// name, since both homes have this template.
+template <Executor home, typename Shape>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    bwd_wgmma(const __grid_constant__ BwdParameters p) {
+  const BwdRings<Shape> rings(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) rings.init();
+  __syncthreads();
+  // Uniform over the warp, and known to be.
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::groups) {
+    release_registers<Shape::loader_registers>();
+    const int warp = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 32 % 4, 0);
+    if (warp == 0 && is_elected()) BwdLoader<Shape>{{p, rings}}.run();
+    if (warp == 1 && is_elected()) BwdGradientLoader<Shape>{{p, rings}}.run();
+    if (warp >= 2 && warp < 2 + Shape::panels && is_elected()) {
+      BwdAdder<Shape>{p, rings, warp - 2}.run();
+    }
+  } else if (group == 0) {
+    take_registers<Shape::consumer_registers>();
+    BwdConsumer<Shape, true>(p, rings, 0).run();
+  } else {
+    take_registers<Shape::consumer_registers>();
+    // A constant where there is but one.
+    BwdConsumer<Shape, false>(p, rings, Shape::groups == 2 ? 1 : group).run();
+  }
+}
+
+/// A compiled kernel, what runs before and after it, and the Plans that they are for.
+struct BwdVariant {
+  BwdChoice choice;
+  int key_tile, threads, shared_bytes;
+  void (*kernel)(BwdParameters);
+  void (*prepare)(BackwardArguments, BwdSums);
+  void (*convert)(BackwardArguments, BwdSums);
+};
+
+template <Executor home, typename T, BwdChoice choice>
+constexpr BwdVariant bwd_variant() {
+  using Sizes = BwdShape<T, choice>;
+  return {choice,
+          Sizes::Bc,
+          Sizes::threads,
+          Sizes::shared_bytes,
+          bwd_wgmma<home, Sizes>,
+          bwd_prepare<home, T, choice.dim>,
+          bwd_convert<home, T, choice.dim>};
+}
+
+template <Executor home, typename T, BwdChoice... choices>
+inline constexpr BwdVariant bwd_variants_of[] = {bwd_variant<home, T, choices>()...};
+
+/// The variants for head dims up to D, the first the one to take without a reason. Defined, for
+/// every D that there is, in a file of its own, so that they are compiled side by side.
+template <Executor home, typename T, int D>
+std::span<const BwdVariant> bwd_variants();
+
+}  // namespace attest
