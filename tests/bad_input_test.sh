@@ -19,7 +19,7 @@ table() {
 --kernel 'k1_niave' matches no kernel; near: k1_naive | verify --kernel k1_niave
 --law 'within_bond' matches no law; near: within_bound | verify --law 'guards*,within_bond'
 --family 'normel' matches no input family; near: normal | verify --family normal,normel
-operation 'combin' is unknown; allowed: combine, forward | verify --operation combin
+operation 'combin' is unknown; allowed: backward, combine, forward | verify --operation combin
 --executor is 'tpu'; allowed: auto, gpu, simt, cpu | verify --executor tpu
 not in range 0 to 18446744073709551615 | verify --seed 18446744073709551616
 not in range 0 to 18446744073709551615 | verify --seed -1
