@@ -26,17 +26,12 @@ struct BenchOptions : ProblemSelection {
 
 ExitCode run_bench(const BenchOptions& options) {
   require_benchmark_flags(options.flags);
-  std::vector<Problem> problems = problems_of(options);
-  const Operation& operation = operation_from_name(options.operation);
-  if (problems.empty()) {
-    problems = problems_of_suite("quick");
-    ask_for(operation, problems);
-  }
+  const std::vector<Problem> problems = problems_of(options, "quick");
   // The time of a simulated GPU is nobody's answer unless it is asked for.
   const bool chooses = options.executor == "auto";
   const std::string no_gpu = chooses ? why_unavailable(Executor::gpu) : "";
   const std::string executor = !chooses ? options.executor : no_gpu.empty() ? "gpu" : "cpu";
-  const auto kernels = select_kernels(options.kernel_glob(), executor, &operation);
+  const auto kernels = select_kernels(options.kernel_glob(), executor, problems.front().operation);
   const Provenance build = current_provenance("");
   if (const auto reason = why_not_benchmarked(build)) throw MachineError(*reason);
   if (!no_gpu.empty()) {

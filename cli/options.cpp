@@ -46,10 +46,9 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
       .add_option("--kernel", selection.kernels, "glob over kernel names, commas separate several")
       ->each([&selection](const std::string&) { selection.names_kernels = true; })
       ->capture_default_str();
-  command
-      .add_option("--operation", selection.operation,
-                  "what the problems ask for; see attest list operations")
-      ->capture_default_str();
+  command.add_option("--operation", selection.operation,
+                     "what the problems ask for, else forward unless they say it; see attest list "
+                     "operations");
   add_plugin_option(command, selection.plugins, "; without --kernel only their kernels");
   command
       .add_option("--problem", selection.problems,
@@ -67,26 +66,31 @@ std::string ProblemSelection::kernel_glob() const {
   return of_plugins.empty() || names_kernels ? kernels : glob_of_runnable(of_plugins);
 }
 
-void ask_for(const Operation& operation, std::vector<Problem>& problems) {
-  const std::string family = InputSpec{}.family;
-  if (!input_family(family).serves(operation)) {
-    throw InvalidInput(fmt::format(
-        "--operation {}: what is timed gets inputs of family '{}', and this operation's are others",
-        operation.name, family));
-  }
-  for (Problem& problem : problems) {
-    problem.operation = &operation;
-    validate(problem);
-  }
-}
-
-std::vector<Problem> problems_of(const ProblemSelection& selection) {
+std::vector<Problem> problems_of(const ProblemSelection& selection,
+                                 const std::string& without_any) {
   std::vector<Problem> problems;
   for (const std::string& text : selection.problems) problems.push_back(problem_from_string(text));
-  for (const std::string& name : selection.suites) {
+  const auto add_suite = [&](const std::string& name) {
     std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
+  };
+  std::ranges::for_each(selection.suites, add_suite);
+  if (problems.empty() && !without_any.empty()) add_suite(without_any);
+  const std::string family = InputSpec{}.family;
+  for (Problem& problem : problems) {
+    if (!selection.operation.empty()) {
+      problem.operation = &operation_from_name(selection.operation);
+      validate(problem);
+    }
+    if (problem.operation != problems.front().operation) {
+      throw InvalidInput(fmt::format("problems ask for {} and for {}; allowed: one operation",
+                                     problems.front().operation->name, problem.operation->name));
+    }
+    if (!input_family(family).serves(*problem.operation)) {
+      throw InvalidInput(
+          fmt::format("operation {}: what is timed gets inputs of family '{}', and its are others",
+                      problem.operation->name, family));
+    }
   }
-  ask_for(operation_from_name(selection.operation), problems);
   return problems;
 }
 

@@ -38,7 +38,7 @@ struct ProblemSelection {
   bool names_kernels = false;                 ///< --kernel was given
   std::vector<std::string> plugins;           ///< paths
   std::vector<std::string> problems, suites;  ///< texts; names
-  std::string operation = "forward";          ///< that the problems ask for
+  std::string operation;                      ///< that they ask for; empty: as they say
 
   /// Loads the plugins and gives the glob over kernels: the one that was given, else all that run
   /// here of the plugins, else `*`.
@@ -50,12 +50,11 @@ struct ProblemSelection {
 void add_problem_options(CLI::App& command, ProblemSelection& selection,
                          const std::string& without_any = "");
 
-/// Makes the problems those of an operation. Throws InvalidInput where that takes no such problem.
-void ask_for(const Operation& operation, std::vector<Problem>& problems);
-
-/// The problems of a selection: those named first, then those of the suites. Throws InvalidInput
-/// for a text that is none, and an unknown suite.
-[[nodiscard]] std::vector<Problem> problems_of(const ProblemSelection& selection);
+/// The problems of a selection, all of one operation: those named first, then those of the suites;
+/// where there are none, those of the suite `without_any`, if it is one. Throws InvalidInput for a
+/// text that is none, an unknown suite, and an operation whose inputs are not those that are timed.
+[[nodiscard]] std::vector<Problem> problems_of(const ProblemSelection& selection,
+                                               const std::string& without_any = "");
 
 // What follows reads the texts of options. All throw InvalidInput naming the option, what it got
 // and what is allowed.

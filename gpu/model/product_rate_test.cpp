@@ -17,8 +17,10 @@ PrecisionPlan on_tensor_cores(const Parts& parts) {
 }
 
 TEST(ProductRate, IsThatOfTheUnitsThatMultiply) {
-  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp32, {}), the_h200().fp32_flops);
-  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp16, {}), the_h200().fp32_flops);
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp32, PrecisionPlan{}),
+            the_h200().fp32_flops);
+  EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp16, PrecisionPlan{}),
+            the_h200().fp32_flops);
   EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp16, on_tensor_cores({})),
             the_h200().fp16_flops);
   EXPECT_EQ(product_flops_per_s(the_h200(), ElementType::fp32,
@@ -41,6 +43,12 @@ TEST(ProductRate, EachOfTheTwoProductsHasHalfOfTheWork) {
   mixed.value = {};
   const double apart = 1 / (the_h200().fp16_flops / 3) + 1 / the_h200().fp32_flops;
   EXPECT_DOUBLE_EQ(product_flops_per_s(the_h200(), ElementType::fp32, mixed), 2 / apart);
+}
+
+TEST(ProductRate, ThreeOfTheFiveProductsOfGradientsAreSums) {
+  BackwardRoundings mixed{.score = hopper(), .product = hopper()};
+  const double apart = 2 / the_h200().fp16_flops + 3 / the_h200().fp32_flops;
+  EXPECT_DOUBLE_EQ(product_flops_per_s(the_h200(), ElementType::fp16, mixed), 5 / apart);
 }
 
 TEST(ProductRate, IsNothingWithoutSuchUnits) {

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include "core/attention/backward_roundings.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/agreement.hpp"
@@ -10,8 +12,11 @@ namespace {
 /// The executor repeats IEEE operations, tensor cores and ex2.approx bit for bit, but not CUDA's
 /// expf, exp2f and logf. Kernels that use ex2.approx take ln_of() for their LSE.
 bool has_arithmetic_that_the_executor_repeats(Run& run) {
-  return run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>().exp.name ==
-         ex2_approx().name;
+  const Roundings how = run.kernel().precision(run.problem(), run.the_case().plan);
+  const bool is_backward = run.problem().operation == &backward_operation;
+  const ExpMethod& exp =
+      is_backward ? how.as<BackwardRoundings>().exp : how.as<PrecisionPlan>().exp;
+  return exp.name == ex2_approx().name;
 }
 
 /// The same source, compiled for the executor; nullptr when the case is not for it.
@@ -23,10 +28,10 @@ const KernelInfo* twin_of(Run& run) {
 
 const LawRegistration registration{
     {.name = "executor_matches_bitwise",
-     .statement = "on a GPU: the SIMT executor gives the same bits of O and LSE (kernels whose "
+     .statement = "on a GPU: the SIMT executor gives the same bits (kernels whose "
                   "exponential is ex2.approx)",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &backward_operation},
      .applies =
          [](Run& run) {
            return twin_of(run) != nullptr && has_arithmetic_that_the_executor_repeats(run);

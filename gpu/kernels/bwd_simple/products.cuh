@@ -70,6 +70,12 @@ struct ScalarProducts {
   }
   static __device__ void add_rows(const typename Shape::Scores& w, const Tile& y,
                                   typename Shape::Outputs& o) {
+    // Columns 8 n + 2 t + e of row j are in chunk 2 n + t / 2, which lies at (2 n + t / 2) ^ (j %
+    // 8) (SwizzledTile). Of that only the last bit hangs on the lane: with it taken apart two
+    // offsets serve all loads, and registers do not spill.
+    static_assert(Tile::group == 8);
+    const int half = t() / 2, in_chunk = t() % 2 * 2;
+    const int pair[2] = {half * 4 + in_chunk, (half ^ 1) * 4 + in_chunk};
 #pragma unroll
     for (int j = 0; j < Shape::other; ++j) {
       // The lane of this row that has column j gives it to the other three.
@@ -78,8 +84,7 @@ struct ScalarProducts {
       const float w1 = __shfl_sync(0xffffffffU, w[0][j / 8][2 + j % 2], from, 4);
 #pragma unroll
       for (int n = 0; n < Shape::D / 8; ++n) {
-        const int column = 8 * n + 2 * t();
-        const float* const two = y.at(j, column / Tile::chunk) + column % Tile::chunk;
+        const float* const two = y.first + j * Shape::D + (2 * n ^ (j & 6)) * 4 + pair[j & 1];
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           o[0][n][e] = fmaf(w0, two[e], o[0][n][e]);
