@@ -2,6 +2,7 @@
 // performs. The algorithm is in consumer.cuh and loader.cuh; what is compiled, in a file for each
 // head dim; the README names the pieces and what was measured.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -104,8 +105,13 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
 }
 
 /// Heads whose tiles are worked on side by side under a mask, the first the one to take without a
-/// reason: long tiles last would leave most of the GPU idle at the end.
-constexpr std::int64_t sections[] = {16, 4, 1};
+/// reason: long tiles last would leave most of the GPU idle at the end, and Q, dO and the sums of
+/// dQ of many long heads do not stay in the L2 cache.
+std::array<std::int64_t, 3> sections(const Problem& problem) {
+  constexpr std::int64_t long_heads = 8192;
+  if (problem.query_len >= long_heads) return {4, 16, 1};
+  return {16, 4, 1};
+}
 
 std::vector<Plan> plans(const Problem& problem) {
   std::vector<Plan> all;
@@ -119,7 +125,7 @@ std::vector<Plan> plans(const Problem& problem) {
         if (!unsupported(problem, plan)) all.push_back(plan);
       };
       if (problem.mask == Mask::none) add(0, 0);
-      for (const std::int64_t heads : sections) add(GridOrder::longest_first, heads);
+      for (const std::int64_t heads : sections(problem)) add(GridOrder::longest_first, heads);
       if (problem.mask != Mask::none) add(0, 0);
     }
   }
