@@ -31,10 +31,24 @@ bool is_studied(const Operation& operation) {
 }  // namespace
 
 const std::vector<std::string>& peer_names() {
-  static const std::vector<std::string> names{
-      "cublas_standard",           "cublas_standard_tf32", "cudnn_sdpa", "flash_attention_3",
-      "flash_attention_3_kvcache", "flashinfer_decode",    "read_once",  "torch_cudnn",
-      "torch_efficient",           "torch_flash",          "torch_math", "triton_flash"};
+  static const std::vector<std::string> names{"cublas_standard",
+                                              "cublas_standard_tf32",
+                                              "cudnn_sdpa",
+                                              "cudnn_sdpa_backward",
+                                              "cudnn_sdpa_backward_deterministic",
+                                              "flash_attention_3",
+                                              "flash_attention_3_kvcache",
+                                              "flashinfer_decode",
+                                              "read_once",
+                                              "torch_cudnn",
+                                              "torch_cudnn_backward",
+                                              "torch_efficient",
+                                              "torch_efficient_backward",
+                                              "torch_flash",
+                                              "torch_flash_backward",
+                                              "torch_math",
+                                              "torch_math_backward",
+                                              "triton_flash"};
   return names;
 }
 

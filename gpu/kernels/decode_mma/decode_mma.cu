@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/run/registry.hpp"
-#include "gpu/kernels/decode_mma/key_cut.hpp"
+#include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/prefix_wgmma.cuh"
 #include "gpu/kernels/decode_mma/variant.cuh"
 #include "gpu/primitives/cuda_type.cuh"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/run/registry.hpp"
-#include "gpu/kernels/decode_mma/key_cut.hpp"
+#include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/merge.cuh"
 #include "gpu/kernels/mla_wgmma/consumer.cuh"
 #include "gpu/kernels/mla_wgmma/loader.cuh"
