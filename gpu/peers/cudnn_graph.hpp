@@ -1,5 +1,7 @@
 #pragma once
 
+// Graphs as text or as JSON: nobody here asks for them, and they cost a fifth of the compile time.
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 
@@ -14,11 +16,27 @@
 #include "core/run/kernel.hpp"
 
 // What the graphs of cuDNN's attention share. It includes the whole of the frontend, which costs
-// 20 s to compile: for cudnn_sdpa*.cpp alone.
+// half a minute to compile: for cudnn_sdpa*.cpp alone, which are compiled together.
 
 namespace attest {
 
 namespace fe = cudnn_frontend;
+
+/// Tensors of any graph.
+enum CudnnTensorId : std::int64_t {
+  q_id = 1,
+  k_id,
+  v_id,
+  o_id,
+  lse_id,
+  do_id,
+  dq_id,
+  dk_id,
+  dv_id,
+  table_id,
+  query_lengths_id,
+  key_lengths_id
+};
 
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using CudnnAddresses = std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*>;

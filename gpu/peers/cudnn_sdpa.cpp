@@ -23,19 +23,8 @@
 namespace attest {
 namespace {
 
-enum TensorId : std::int64_t {
-  q_id = 1,
-  k_id,
-  v_id,
-  o_id,
-  lse_id,
-  table_id,
-  query_lengths_id,
-  key_lengths_id
-};
-
-CudnnTensor integers(fe::graph::Graph& graph, const char* name, TensorId id, std::int64_t batch,
-                     std::int64_t count, std::int64_t stride) {
+CudnnTensor integers(fe::graph::Graph& graph, const char* name, CudnnTensorId id,
+                     std::int64_t batch, std::int64_t count, std::int64_t stride) {
   return graph.tensor(fe::graph::Tensor_attributes()
                           .set_name(name)
                           .set_uid(id)

@@ -8,7 +8,7 @@
 
 namespace attest {
 /// One plan of cuDNN's scaled dot product attention, built for a problem and the strides of its
-/// tensors. Nothing of cuDNN shows through: its headers cost 20 s to compile and stay in one file.
+/// tensors. Nothing of cuDNN shows through: its headers cost half a minute to compile.
 class CudnnSdpaPlan {
  public:
   /// Plans of the calling host thread, whose device it is. Throws KernelError with cuDNN's own

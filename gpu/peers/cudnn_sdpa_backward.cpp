@@ -20,8 +20,6 @@
 namespace attest {
 namespace {
 
-enum TensorId : std::int64_t { q_id = 1, k_id, v_id, o_id, lse_id, do_id, dq_id, dk_id, dv_id };
-
 enum class Sums { in_any_order, in_order };
 
 class BackwardPlan {
@@ -45,7 +43,7 @@ class BackwardPlan {
         cudnn_input(graph_, "v", v_id, value_shape(p), a.v_strides),
         cudnn_input(graph_, "o", o_id, output_shape(p), a.o_strides),
         cudnn_input(graph_, "do", do_id, output_shape(p), a.do_strides), lse, options);
-    const auto output = [](const CudnnTensor& tensor, TensorId id, const Shape& shape,
+    const auto output = [](const CudnnTensor& tensor, CudnnTensorId id, const Shape& shape,
                            const Strides& strides) {
       tensor->set_output(true)
           .set_uid(id)
