@@ -38,6 +38,7 @@ ONLY_PARSED = {
 SHORTER = {
     r"--help": {},
     r"^verify .*--for": {"--for": "1s"},
+    r"^verify --kernel '\[!c\]\*'.*--every-law": {"--cases": "1", "--kernel": "k*"},
     r"^verify --large": {"--cases": "1", "--kernel": "k1_naive"},
     r"^verify": {"--cases": "1"},
     r"^errors": {"--sets": "1", "--problem": "h1 n64 d64"},

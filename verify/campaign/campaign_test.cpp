@@ -89,8 +89,8 @@ TEST(Campaign, EveryKernelObeysEveryLawOnRandomAndOnRealInputs) {
   static const bool added = (add_real_inputs(), true);
   ASSERT_TRUE(added);
   CampaignOptions options;
-  options.cases_per_kernel = 12;
-  options.cases_per_simt_kernel = 4;
+  options.cases_per_kernel = 3;
+  options.cases_per_simt_kernel = 1;
   options.jobs = 2;
   options.seed = 20;
   options.laws.every_law = true;
