@@ -1,5 +1,6 @@
 #include "cpu_reference/backward/gradient_choices.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
