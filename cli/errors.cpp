@@ -12,11 +12,15 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/inputs/captured_layers.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
+#include "cpu_reference/backward/gradient_choices.hpp"
 #include "cpu_reference/forward/precision_choices.hpp"
 #include "experiments/errors/error_axes.hpp"
 #include "experiments/errors/errors_of_file.hpp"
@@ -25,11 +29,12 @@ namespace attest {
 namespace {
 
 struct ErrorsOptions {
-  std::vector<std::string> kernels{"k7_shuffled_rows,fa2_mma,emulated_fma,emulated_mma_sm90"};
+  std::vector<std::string> kernels;  ///< none: the operation's default, or the plugins'
   std::vector<std::string> plugins;
-  bool names_kernels = false;
+  std::string operation;
   std::string executor = "auto";
   ErrorsAxes axes;
+  bool of_unrounded_inputs = false, of_exact_saved = false;
   std::vector<std::string> by;
   bool with_map = false;
   std::string inputs_file;
@@ -49,13 +54,41 @@ struct ErrorsOptions {
 /// A glob over kernels: those that were named, or all of the plugins that were given.
 std::string kernel_glob(const ErrorsOptions& options) {
   const std::vector<std::string> of_plugins = load_plugins(options.plugins);
-  if (!of_plugins.empty() && !options.names_kernels) return glob_of_runnable(of_plugins);
-  return fmt::format("{}", fmt::join(options.kernels, ","));
+  if (!options.kernels.empty()) return fmt::format("{}", fmt::join(options.kernels, ","));
+  return of_plugins.empty() ? errors_defaults(*options.axes.operation).kernels
+                            : glob_of_runnable(of_plugins);
+}
+
+const Operation& operation_asked(const ErrorsOptions& options) {
+  const Operation& operation = options.operation.empty() ? operation_of(options.axes.problems)
+                                                         : operation_from_name(options.operation);
+  if (!options.outputs_file.empty() && &operation != &forward_operation) {
+    throw InvalidInput(fmt::format("--outputs holds O and LSE, and {} gives others; allowed: {}",
+                                   operation.name, forward_operation.name));
+  }
+  return *errors_defaults(operation).operation;
+}
+
+/// The kernels that differ in one rounding each.
+std::vector<KernelInfo> choices_of(const Operation& operation) {
+  return &operation == &backward_operation ? gradient_choices() : precision_choices();
+}
+
+std::string texts_of_defaults(const std::function<std::string(const ErrorsDefaults&)>& text) {
+  std::string all;
+  for (const ErrorsDefaults& one : all_errors_defaults()) {
+    const bool is_first = one.operation == all_errors_defaults().front().operation;
+    all += is_first ? text(one) : fmt::format("; {}: {}", one.operation->name, text(one));
+  }
+  return all;
 }
 
 /// Records each row when it is done, so that an interrupted run keeps what it has.
 std::vector<ErrorsRow> measured_rows(
     ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
+  options.axes.operation = &operation_asked(options);
+  if (options.of_unrounded_inputs) options.axes.truth = Truth::unrounded;
+  if (options.of_exact_saved) options.axes.truth = Truth::exact_saved;
   if (!options.outputs_file.empty()) {
     std::vector<ErrorsRow> rows =
         errors_of_file(options.outputs_file, mask_from_name(options.mask), options.detail());
@@ -64,11 +97,11 @@ std::vector<ErrorsRow> measured_rows(
   }
   const std::string glob = kernel_glob(options);
   load_captured_inputs(options.inputs_file);
-  for (const KernelInfo& choice : precision_choices()) add_kernel(choice);
+  for (const KernelInfo& choice : choices_of(*options.axes.operation)) add_kernel(choice);
   options.axes.fixed_families = add_captured_layer_families(options.inputs_file);
   Devices devices;
-  std::vector<ErrorsRow> rows =
-      rows_of(options.axes, select_kernels(glob, options.executor, &forward_operation), devices);
+  std::vector<ErrorsRow> rows = rows_of(
+      options.axes, select_kernels(glob, options.executor, options.axes.operation), devices);
   const SlowNotice notice("attest: measuring; the exact answer takes time by queries x keys");
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
@@ -107,13 +140,15 @@ void add_errors_command(CLI::App& app, Action& action) {
       "errors",
       "How large the errors of kernels are: against the exact answer, by precision and inputs");
   const auto options = std::make_shared<ErrorsOptions>();
-  CLI::Option* kernels =
-      command
-          ->add_option("--kernel", options->kernels,
-                       "glob over kernel names, 'choice/*' (what each rounding of 16-bit "
-                       "attention costs) among them; may be repeated")
-          ->allow_extra_args(false)
-          ->capture_default_str();
+  command
+      ->add_option("--kernel", options->kernels,
+                   "glob over kernel names, 'choice/*' (what each rounding of 16-bit "
+                   "attention, or of its gradients, costs) among them; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str(texts_of_defaults([](const ErrorsDefaults& one) { return one.kernels; }));
+  command->add_option("--operation", options->operation,
+                      "what the problems ask for, else forward unless they say it: forward or "
+                      "backward (dQ, dK, dV)");
   command->add_option("--plugin", options->plugins, "your own kernels: a shared object; repeatable")
       ->allow_extra_args(false);
   command
@@ -126,13 +161,17 @@ void add_errors_command(CLI::App& app, Action& action) {
                    "'b1 h4 n{256,512} d64 causal_top_left'; an element type in it leaves out the "
                    "others; may be repeated")
       ->allow_extra_args(false)
-      ->capture_default_str();
+      ->default_str(texts_of_defaults([](const ErrorsDefaults& one) {
+        return fmt::format("{}", fmt::join(one.problems, ","));
+      }));
   command
       ->add_option("--family", axes.families,
                    "input family, NAME or NAME:MAGNITUDE (attest list inputs), a captured layer "
                    "(smollm2.layer18) or a glob; may be repeated")
       ->allow_extra_args(false)
-      ->capture_default_str();
+      ->default_str(texts_of_defaults([](const ErrorsDefaults& one) {
+        return fmt::format("{}", fmt::join(one.families, ","));
+      }));
   command->add_option("--inputs", options->inputs_file,
                       "your own safetensors file with q, k, v, as family `file`, and each of its "
                       "layers by name");
@@ -149,14 +188,22 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--by", options->by,
-                   "records of parts too: row (0, 1, 2-3, 4-7, ...) or head; may be repeated")
+                   "records of parts too: row (0, 1, 2-3, 4-7, ...; of dK and dV keys) or head; "
+                   "may be repeated")
       ->check(CLI::IsMember({"row", "head"}))
       ->allow_extra_args(false);
   command->add_flag("--map", options->with_map,
-                    "records of where the error of O sits: RMSE of rows x columns");
-  command->add_flag("--unrounded", axes.of_unrounded_inputs,
-                    "hold 16-bit kernels against the exact answer of the inputs before they were "
-                    "rounded; fp32 kernels are left out");
+                    "records of where the error of O, or of dQ, dK and dV, sits: RMSE of rows x "
+                    "columns");
+  CLI::Option* unrounded = command->add_flag(
+      "--unrounded", options->of_unrounded_inputs,
+      "hold 16-bit kernels against the exact answer of the inputs before they were "
+      "rounded, O and LSE of a backward pass among them; fp32 kernels are left out");
+  command
+      ->add_flag("--exact-saved", options->of_exact_saved,
+                 "backward: hold 16-bit kernels against the gradient, with the exact O and LSE of "
+                 "their Q, K and V instead of the rounded ones that they read")
+      ->excludes(unrounded);
   CLI::Option* outputs = command->add_option(
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
@@ -177,14 +224,12 @@ void add_errors_command(CLI::App& app, Action& action) {
       "  attest errors --kernel fa2_mma --problem 'h2 n{128,512,2048} d64' --family "
       "'normal:{1,8}'\n"
       "  attest errors --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head\n"
+      "  attest errors --operation backward --kernel 'choice/*' --family 'gradient_mean_kv:3'\n"
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"
       "Lists in braces stand for every combination. A row that has vacuous elements says how many: "
       "their bound is infinite, their errors "
       "count.");
-  command->callback([options, kernels, &action] {
-    options->names_kernels = kernels->count() > 0;
-    action = [options] { return report_errors(*options); };
-  });
+  command->callback([options, &action] { action = [options] { return report_errors(*options); }; });
 }
 
 }  // namespace attest

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Errors by precision along one axis at a time: length, head dim, size of the logits, key tile, order of keys, splits, row under
-# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; and of Plans that were timed. On the executor, which has
+# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; of gradients; and of Plans that were timed. On the executor, which has
 # the H200's bits for these kernels (../gpu/arithmetic), and by emulations on the CPU.
 #
 #   experiments/error_axes.sh build/release/bin/attest OUT [AXIS...]
@@ -89,9 +89,56 @@ choice() {
   errors choice --kernel 'f2_half,mutant/c32_low_precision_sum' --problem 'h1 q64 k{128,512,2048,8192} d64' --family zero_q --family normal
 }
 
+# Gradients. The emulations of choice/bwd_* tell the roundings apart; backward_tiled is fp32's row. With --exact-saved O is not rounded
+# in what they are held against.
+gradients() {
+  local axis=$1; shift
+  errors "backward_$axis" --operation backward "$@"
+}
+backward_precision() {
+  local inputs=(--family normal --problem 'h2 n512 d64')
+  gradients precision "${inputs[@]}" --kernel 'bwd_simple,bwd_wgmma'
+  fixed=(--executor cpu --sets 2)
+  gradients precision "${inputs[@]}" --kernel backward_tiled --plan qt16,kt32
+}
+backward_choice() {
+  fixed=(--executor cpu --sets 2)
+  local inputs=(--problem 'h2/1 n512 d64' --family normal --family normal:4 --family gradient_along_o --family gradient_mean_kv:3 --family real)
+  gradients choice "${inputs[@]}" --kernel 'choice/*'
+  gradients choice "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash --exact-saved
+  gradients choice "${inputs[@]}" --kernel choice/bwd_flash --unrounded
+}
+backward_family() {
+  fixed=(--executor cpu --sets 2)
+  local inputs=(--problem 'h2 n256 d64' --family 'normal:{1,4,16}' --family 'gradient_along_o:{1,4}' --family 'gradient_mean_kv:{1,3}' --family outliers
+    --family sink:8 --family dominant_key:30 --family gradient_one_hot --family 'gradient_scaled:{0.000244140625,65536}' --family gradient_inexact_saved --family real)
+  gradients family "${inputs[@]}" --kernel backward_tiled --plan qt16,kt32
+  gradients family "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash --exact-saved
+}
+backward_mean() {
+  fixed=(--executor cpu --sets 2)
+  local inputs=(--problem 'h2 n256 d64' --family 'gradient_mean_kv:{0.25,0.5,1,2,4,8}')
+  gradients mean "${inputs[@]}" --kernel backward_tiled --plan qt16,kt32
+  gradients mean "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash,choice/bwd_delta_rounded
+  gradients mean "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash --exact-saved
+}
+backward_length() {
+  fixed=(--executor cpu --sets 2)
+  local inputs=(--problem 'h1 n{64,128,256,512,1024} d64' --family normal)
+  gradients length "${inputs[@]}" --kernel backward_tiled --plan qt16,kt32
+  gradients length "${inputs[@]}" --kernel 'choice/bwd_nothing_rounded,choice/bwd_flash,choice/bwd_dq_sums_rounded'
+}
+backward_layer() {
+  fixed=(--executor cpu --sets 2)
+  local inputs=(--family 'smollm2.*' --problem 'h3/1 n256 d64 causal_top_left')
+  gradients layer "${inputs[@]}" --kernel backward_tiled --plan qt16,kt32
+  gradients layer "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash --exact-saved
+}
+
 mkdir -p "$out"
 axes=("$@")
-[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length)
+[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length
+  backward_precision backward_choice backward_family backward_mean backward_length backward_layer)
 for axis in "${axes[@]}"; do
   ( "$axis" )
   mv "$out/$axis/errors.jsonl" "$out/errors_$axis.jsonl"

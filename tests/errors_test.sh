@@ -54,6 +54,29 @@ check "a brace without its partner" refused "'n{64' has a brace" --problem 'n{64
 check "a glob without a family" refused "matches no family" --family 'nothing*' --kernel 'o5*'
 check "an order that is none" refused "key order 'up'; allowed: drawn" --key-order up --kernel 'o5*' --family normal
 check "an order under a mask" refused "would change the answer" --key-order rising --kernel 'o5*' --family normal --problem 'n16 d16 causal_top_left'
+gradients() { "$attest" errors --operation backward --sets 1 --family normal "$@" 2>/dev/null; }
+gradients --problem 'b1 h2 n65 d64' >gradient_table
+check "gradients are measured of kernels that run without a GPU" [ $? -eq 0 ]
+check "dQ, dK and dV of backward kernels, each in its formats" \
+  [ "$(grep -cE '^(backward_tiled|bwd_simple|bwd_wgmma) +(cpu|simt|gpu) +(fp32|fp16|bf16) d[QKV] ' gradient_table)" -eq 24 ]
+check "which a problem may ask for too" has <("$attest" errors --sets 1 --kernel backward_tiled --family normal --problem 'n9 d16 bf16 backward' 2>&1) 'bf16 dK '
+gradients --problem 'b1 h2/1 n65 d16' --kernel 'choice/*' --json >choices
+check "what each of ten sets of roundings costs, in two formats" [ "$(grep -o '"contender":"choice/bwd_[^}]*' choices | sort -u | wc -l)" -eq 60 ]
+check "records say that they are of gradients" [ "$(grep -c '"problem":"[^"]* backward"' choices)" -eq 60 ]
+gradients --problem 'h1 n33 d16 bf16' --kernel choice/bwd_nothing_rounded --json --exact-saved >exact_saved
+check "held against the gradient there is no bound" [ "$(grep -c error_over_bound exact_saved)" -eq 0 ]
+check "and the inputs say so" has exact_saved '"inputs":"normal_exact_saved"'
+"$attest" errors --operation backward --kernel backward_tiled --sets 1 --family gradient_zero --problem 'h1 n33 d16' >zero 2>/dev/null
+check "no gradient, no error" [ "$(grep -cE ' d[QKV] +0 +(0|nan) +0 ' zero)" -eq 9 ]
+check "an operation that is none" refused "operation 'sideways' is unknown; allowed: backward, combine, forward" --operation sideways
+check "one whose errors are not measured" refused "allowed: forward, backward" --operation combine
+check "outputs in a file are O and LSE" refused "--outputs holds O and LSE" --operation backward --outputs file
+check "inputs of another operation" refused "fills inputs of combine; allowed: families of backward" --operation backward --family partial_normal
+check "a kernel of another operation" refused "matches no kernel of backward" --operation backward --kernel k7_shuffled_rows
+check "two operations at once" refused "allowed: one operation" --problem 'n9 d16' --problem 'n9 d16 backward'
+check "no forward pass has an O to be given" refused "no input of forward is the output of another operation" --exact-saved
+check "one truth at a time" refused "--unrounded" --operation backward --exact-saved --unrounded
+check "keys in another order have other rows of dK" refused "has outputs with a row a key; allowed: drawn, reversed" --operation backward --unrounded --key-order rising
 # One key: O is its value, LSE the score. `off` is one fp16 step from 1.5 in one element of four.
 python3 - <<'PYTHON'
 import json, struct

@@ -21,7 +21,9 @@ struct BackwardRoundings {
   /// natural: the exponent is fl(s - LSE). log2: it is formed from fl(scale log2 e) times the dot
   /// product and fl(LSE log2 e), whose roundings do not cancel.
   LseForm lse = LseForm::natural;
+  ElementType lse_format = ElementType::fp32;  ///< LSE as it enters the exponent
   std::int64_t delta_chain = 1;  ///< additions that a term of delta passes through at the most
+  ElementType delta_format = ElementType::fp32;   ///< delta as it is taken from dO V^T
   ElementType weight_format = ElementType::fp32;  ///< P before P^T dO
   ElementType dscore_format = ElementType::fp32;  ///< dS before dS K and dS^T Q
   /// dS is formed from P as it was rounded to weight_format, not from P in fp32.
@@ -30,6 +32,8 @@ struct BackwardRoundings {
   bool scales_dscore = false;
   std::int64_t dq_chain = 1;  ///< keys in one chain of dQ, those of whole tiles counted
   std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
+  /// Of the sum of such chains, rounded each time that one was added, before the scale.
+  ElementType dq_sum_format = ElementType::fp32;
   std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
   std::int64_t kv_tiles =
       1;  ///< row tiles of such a chain, each of which begins a step of a product

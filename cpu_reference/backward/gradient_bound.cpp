@@ -15,13 +15,15 @@ StoredRounding stored_in(ElementType type, const Arithmetic& arithmetic) {
   return is_narrow ? stored_rounding(format) : StoredRounding{0, 0, arithmetic.max_finite};
 }
 
-/// kappa of a chain of products, and the additions of several such chains, each stored with the
-/// relative error `of_storing`.
+/// kappa of a chain of products, and the additions of several such chains: each is stored with the
+/// relative error `of_part` before, their sum with `of_sum` after each addition, that to 0 too.
 double sum_of_chains(const Accumulation& how, double terms, double tiles, double parts,
-                     const Arithmetic& arithmetic, double of_storing = 0) {
+                     const Arithmetic& arithmetic, double of_part, double of_sum) {
+  const double u = arithmetic.unit_roundoff;
   const double of_chain = accumulation_error(how, terms, tiles, arithmetic);
-  const double of_parts = chain_error(parts - 1, arithmetic.unit_roundoff);
-  return (1 + of_chain) * (1 + of_storing) * (1 + of_parts) - 1;
+  const double of_parts =
+      of_sum > 0 ? chain_error(parts, u + of_sum * (1 + u)) : chain_error(parts - 1, u);
+  return (1 + of_chain) * (1 + of_part) * (1 + of_parts) - 1;
 }
 
 /// As it looks before a factor has multiplied what is stored.
@@ -66,32 +68,36 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.exponent = exp.constant;
   c.argument = exp.per_difference;
   if (how.lse == LseForm::log2) c.sizes = chain_error(2, u);
+  c.lse = stored_in(how.lse_format, arithmetic);
   c.product_relative = accumulation_error(how.product, columns, 1, arithmetic);
   c.product_absolute = columns * lost;
   c.delta_relative = chain_error(static_cast<double>(how.delta_chain), u);
   c.delta_absolute = columns * lost;
+  c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
   c.weight = stored_in(how.weight_format, arithmetic);
   c.dscore_of_rounded_weights = how.dscore_of_rounded_weights;
   c.dscore = stored_in(how.dscore_format, arithmetic);
   if (how.scales_dscore) c.dscore = before_factor(c.dscore, scale);
+  c.max_finite = arithmetic.max_finite;
+  const StoredRounding dq_sum = stored_in(how.dq_sum_format, arithmetic);
   c.of_dq = sum_of_chains(how.sums, static_cast<double>(how.dq_chain), edges,
-                          static_cast<double>(how.dq_parts), arithmetic);
+                          static_cast<double>(how.dq_parts), arithmetic, 0, dq_sum.relative);
+  c.dq_sum_limit = dq_sum.relative > 0 ? dq_sum.overflow * scale : c.max_finite;
   const StoredRounding part = stored_in(how.kv_part_format, arithmetic);
   c.of_dv = sum_of_chains(how.sums, static_cast<double>(how.kv_chain),
                           static_cast<double>(how.kv_tiles) * edges,
-                          static_cast<double>(how.kv_parts), arithmetic, part.relative);
+                          static_cast<double>(how.kv_parts), arithmetic, part.relative, 0);
   c.kv_part_limit = part.overflow;
   c.of_dk = (1 + c.of_dv) * (1 + u) - 1;
   c.of_dq = (1 + c.of_dq) * (1 + u) - 1;
-  c.dq_absolute = keys * lost;
+  c.dq_absolute = keys * lost + static_cast<double>(how.dq_parts) * (1 + c.of_dq) * dq_sum.absolute;
   const double parts = static_cast<double>(how.kv_parts);
   c.dk_absolute = rows * lost + parts * before_factor(part, scale).absolute;
   c.dv_absolute = rows * lost + parts * part.absolute;
   c.output = stored_in(how.output, arithmetic);
   c.output.absolute += underflow.of_result;
   c.tiny = arithmetic.min_normal;
-  c.max_finite = arithmetic.max_finite;
   return c;
 }
 

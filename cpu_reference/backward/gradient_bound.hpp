@@ -25,11 +25,13 @@ namespace attest {
 /// 2. Weights. LSE is given, so that no sum of weights makes up for an error of a score: p_hat =
 ///    p e^h with |h| <= H = delta + eps + (u + argument_error) |s - LSE|, plus 2 u (|s| + |LSE|)
 ///    where both are multiplied by log2 e apart (LseForm::log2): these two do not cancel. A weight
-///    below 2^-126 may become 0.
+///    below 2^-126 may become 0. LSE that is rounded to lse_format first adds u_L |LSE| + eta_L to
+///    H, and to |s - LSE| and |LSE| where they stand in it.
 ///
 /// 3. Products: |g_hat - g| <= gamma = kappa(columns of V) G, g = dO_i.v_j.
 ///
-/// 4. |delta_hat_i - delta_i| <= d_i = g(delta_chain) Omega_i.
+/// 4. |delta_hat_i - delta_i| <= d_i = g(delta_chain) Omega_i, and where delta is rounded to
+///    delta_format u_D (|delta_i| + d_i) + eta_D more.
 ///
 /// 5. Slope of a softcap, chi = 1 - t^2 with t = tanh(x / c). t^2 has a slope of at most 0.77, so
 ///    |chi_hat - chi| <= psi = 0.77 delta_x / c + 2 softcap_error + 4 u.
@@ -53,7 +55,9 @@ namespace attest {
 ///      |dK_hat - dK|_jc <= |scale| sum_i [B + kappa'' (|tau| + B)] |q_ic|, kappa'' with u more for
 ///    the scale. Over the keys of a row alike with dq_chain and dq_parts. Parts that are stored
 ///    before they are added (kv_part_format) cost a rounding each: a factor 1 + u of that format
-///    in kappa', and half its smallest subnormal a part.
+///    in kappa', and half its smallest subnormal a part. A sum that is rounded each time a part was
+///    added (dq_sum_format): g(parts) of u + u of that format, and half its smallest subnormal a
+///    part.
 ///
 /// 9. Products and sums below 2^-126 lose as much as underflow_of() says, one a term.
 ///
@@ -64,14 +68,17 @@ namespace attest {
 struct GradientConstants {
   double score_relative, score_rounding, score_absolute;  ///< delta per A, per |s|, and constant
   double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
+  StoredRounding lse;                         ///< u_L, eta_L
   double product_relative, product_absolute;  ///< gamma per G, and constant
   double delta_relative, delta_absolute;      ///< d per Omega, and constant
+  StoredRounding delta;                       ///< u_D, eta_D
   double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
   double dscore_chain;                     ///< g(3)
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
   bool dscore_of_rounded_weights;
   double of_dq, of_dk, of_dv;                    ///< kappa', kappa''
   double kv_part_limit;                          ///< what a part of dK or dV must stay below
+  double dq_sum_limit;                           ///< what dQ must stay below
   double dq_absolute, dk_absolute, dv_absolute;  ///< step 9
   StoredRounding output;
   double tiny;  ///< 2^-126
@@ -112,9 +119,10 @@ template <class Number>
   constexpr double largest_exponent = 80;  // e^80 is beyond fp32, and so is any use of the bound
   const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
                                          c.score_rounding * abs(pair.x) + c.score_absolute);
-  const Number distance = abs(Number(pair.s - pair.lse));
-  const Number h = score + exponent_slack * (c.exponent + c.argument * distance +
-                                             c.sizes * (abs(pair.s) + abs(pair.lse)));
+  const Number of_lse = stored_error<Number>(c.lse, pair.lse, 0);
+  const Number distance = abs(Number(pair.s - pair.lse)) + of_lse;
+  const Number h = score + exponent_slack * (c.exponent + c.argument * distance + of_lse +
+                                             c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse));
   if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
     return {infinity, infinity};
   }
@@ -122,17 +130,19 @@ template <class Number>
   const Number of_weight = factor - 1;
   if (c.dscore_of_rounded_weights) factor *= 1 + c.weight.relative;
   const Number phi = factor - 1;
+  const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
+  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
+  const Number of_delta = stored_error<Number>(
+      c.delta, pair.delta, Number(c.delta_relative * pair.absolute_delta + c.delta_absolute));
+  if (of_delta == infinity) return {weight, infinity};
   const Number r = abs(pair.r);
-  const Number of_r = c.product_relative * pair.absolute_g + c.product_absolute +
-                      c.delta_relative * pair.absolute_delta + c.delta_absolute;
+  const Number of_r = c.product_relative * pair.absolute_g + c.product_absolute + of_delta;
   const Number psi = c.slope_per_score * score + c.slope_absolute;
   const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
                        (1 + c.dscore_chain) +
                    c.dscore_chain * pair.p * factor * r * pair.chi +
                    3 * c.tiny * std::max<Number>(1, r + of_r) +
                    (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r);
-  const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
-  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
   return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
 }
 

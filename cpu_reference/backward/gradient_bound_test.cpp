@@ -83,7 +83,7 @@ struct GradientEmulation {
       s = problem.softcap * t;
       chi = 1 - t * t;
     }
-    const double lse = inputs[backward::lse].at(b, h, n, 0);
+    const double lse = stored(inputs[backward::lse].at(b, h, n, 0), how.lse_format, -p_bias);
     double exponent = adversary.rounded(s - lse, p_bias);
     if (how.lse == LseForm::log2) {
       exponent =
@@ -94,7 +94,7 @@ struct GradientEmulation {
     const double g = sum(gradient, inputs[backward::v].row(b, kv_head, key), ds_bias);
     const double delta =
         bug.drops_delta ? 0 : sum(gradient, inputs[backward::o].row(b, h, n), -ds_bias);
-    const double r = adversary.rounded(g - delta, ds_bias);
+    const double r = adversary.rounded(g - stored(delta, how.delta_format, -ds_bias), ds_bias);
     const double stored_p = stored(p, how.weight_format, p_bias);
     const double of_ds = how.dscore_of_rounded_weights ? stored_p : p;
     const double ds = adversary.rounded(adversary.rounded(of_ds * r, ds_bias) * chi, ds_bias);
@@ -122,9 +122,17 @@ double emulated(const GradientEmulation& emulation, const Inputs& inputs, Output
     total = emulation.adversary.rounded(total + (is_dv ? w.p : w.ds) * factor, 1);
   };
   if (output == backward::dq) {
+    const auto add_part = [&] {
+      parts = emulation.stored(emulation.adversary.rounded(parts + total, 1),
+                               emulation.how.dq_sum_format, 1);
+      total = 0;
+    };
+    std::int64_t in_part = 0;
     for (const std::int64_t key : visible_keys_of(p, b, n)) {
       add(h, n, key, inputs[backward::k].at(b, p.kv_head_of(h), key, c));
+      if (++in_part % emulation.how.dq_chain == 0) add_part();
     }
+    if (in_part % emulation.how.dq_chain != 0) add_part();
   } else {
     const InputIndex factors = output == backward::dk ? backward::q : backward::d_o;
     for (std::int64_t i = 0; i < group; ++i) {
@@ -225,8 +233,9 @@ TEST(GradientBound, NoKernelThatRoundsAdversariallyExceedsItAndSomeComeNear) {
   }
 }
 
-/// What kernels of others do besides: dS from P as it is stored, scaled before it is, and dK and dV
-/// of every query head stored before they are added. Each bound holds, and the same kernel exceeds
+/// What kernels of others do besides: dS from P as it is stored, scaled before it is, dK and dV of
+/// every query head stored before they are added; LSE and delta read in 16 bits, dQ summed in them.
+/// Each bound holds, and the same kernel exceeds
 /// that of one that does not say so.
 TEST(GradientBound, WhatIsStoredBetweenTheProductsIsCountedWhereItIsDeclared) {
   const Problem problem = backward_problem("b1 h4/1 q12 k12 d8 none fp16 scale0.0078125");
@@ -244,7 +253,13 @@ TEST(GradientBound, WhatIsStoredBetweenTheProductsIsCountedWhereItIsDeclared) {
       {[](BackwardRoundings& how) { how.dscore_format = ElementType::fp16; },
        [](BackwardRoundings& how) { how.scales_dscore = true; }, 0x1p-6},
       {[](BackwardRoundings&) {},
-       [](BackwardRoundings& how) { how.kv_part_format = ElementType::fp16; }, 1}};
+       [](BackwardRoundings& how) { how.kv_part_format = ElementType::fp16; }, 1},
+      {[](BackwardRoundings&) {},
+       [](BackwardRoundings& how) { how.lse_format = ElementType::fp16; }, 1},
+      {[](BackwardRoundings&) {},
+       [](BackwardRoundings& how) { how.delta_format = ElementType::fp16; }, 1},
+      {[](BackwardRoundings& how) { how.dq_chain = 4, how.dq_parts = 3; },
+       [](BackwardRoundings& how) { how.dq_sum_format = ElementType::fp16; }, 1}};
   for (const Saying& saying : sayings) {
     BackwardRoundings silent = plain;
     saying.both(silent);

@@ -103,8 +103,8 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
   const double scale = problem.scale, size = std::abs(scale);
   Answer answer;
   answer[backward::dq] =
-      answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.max_finite}, own,
-                {own.of_dq, own.dq_absolute, own.max_finite});
+      answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.dq_sum_limit}, own,
+                {own.of_dq, own.dq_absolute, own.dq_sum_limit});
   answer[backward::dk] =
       answer_of(std::move(dk), scale, size, c, {c.of_dk, c.dk_absolute, c.kv_part_limit}, own,
                 {own.of_dk, own.dk_absolute, own.kv_part_limit});

@@ -11,6 +11,8 @@
 #include "core/base/glob.hpp"
 #include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
@@ -72,8 +74,15 @@ struct AskedProblem {
   Problem problem;
   std::optional<ElementType> type;
 };
-AskedProblem asked_problem(const std::string& text) {
-  const AskedProblem asked{.problem = problem_from_string(text), .type = named_element_type(text)};
+AskedProblem asked_problem(const std::string& text, const Operation& operation) {
+  AskedProblem asked{.problem = problem_from_string(text), .type = named_element_type(text)};
+  const Operation& named = *asked.problem.operation;
+  if (&named != &forward_operation && &named != &operation) {
+    throw InvalidInput(fmt::format("--problem '{}' asks for {}; allowed: {}", printable(text),
+                                   named.name, operation.name));
+  }
+  asked.problem.operation = &operation;
+  validate(asked.problem);
   if (asked.problem.query_len == 0) {
     throw InvalidInput(
         fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
@@ -95,13 +104,18 @@ std::vector<InputSpec> asked_inputs(const std::string& text, const Problem& prob
   if (glob.find('*') == std::string::npos) {
     const InputSpec spec = input_spec(text, seed);
     const InputFamily& chosen = input_family(spec.family);
+    if (!chosen.serves(*problem.operation)) {
+      throw InvalidInput(fmt::format("--family '{}' fills inputs of {}; allowed: families of {}",
+                                     printable(spec.family), chosen.operation->name,
+                                     problem.operation->name));
+    }
     if (chosen.unsupported) {
       if (const auto reason = chosen.unsupported(problem)) throw InvalidInput(*reason);
     }
     return {spec};
   }
   std::vector<InputSpec> found;
-  for (const InputFamily* one : families_of(forward_operation)) {
+  for (const InputFamily* one : families_of(*problem.operation)) {
     const InputFamily& family = *one;
     if (!matches_glob(family.name, glob)) continue;
     if (family.unsupported && family.unsupported(problem)) continue;
@@ -145,6 +159,22 @@ std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std:
   return {};
 }
 
+/// Does a family give the same inputs whatever the seed? One of another operation, which ours
+/// extends, leaves some to be drawn.
+bool is_fixed(const ErrorsAxes& axes, const std::string& family) {
+  return std::ranges::count(axes.fixed_families, family) != 0 &&
+         input_family(family).operation == axes.operation;
+}
+
+/// Throws InvalidInput where no input was saved by the operation before.
+void require_saved(const ErrorsAxes& axes) {
+  if (axes.truth != Truth::exact_saved || axes.operation->extends != nullptr) return;
+  throw InvalidInput(
+      fmt::format("--exact-saved: no input of {} is the output of another operation; allowed: with "
+                  "--operation {}",
+                  axes.operation->name, backward_operation.name));
+}
+
 /// Throws InvalidInput when nothing would be measured.
 void require_any(const std::vector<ErrorsRow>& rows) {
   if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
@@ -155,6 +185,41 @@ void require_any(const std::vector<ErrorsRow>& rows) {
 
 }  // namespace
 
+const std::vector<ErrorsDefaults>& all_errors_defaults() {
+  static const std::vector<ErrorsDefaults> all{
+      {&forward_operation,
+       "k7_shuffled_rows,fa2_mma,emulated_fma,emulated_mma_sm90",
+       {"b1 h4 n512 d64"},
+       {"normal", "outliers", "real"}},
+      {&backward_operation,
+       "backward_tiled,bwd_simple,bwd_wgmma",
+       {"b1 h2 n256 d64"},
+       {"normal", "gradient_mean_kv:3", "real"}}};
+  return all;
+}
+
+const ErrorsDefaults& errors_defaults(const Operation& operation) {
+  std::string names;
+  for (const ErrorsDefaults& one : all_errors_defaults()) {
+    if (one.operation == &operation) return one;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", one.operation->name);
+  }
+  throw InvalidInput(fmt::format("--operation {}: its errors are not measured; allowed: {}",
+                                 operation.name, names));
+}
+
+const Operation& operation_of(const std::vector<std::string>& problems) {
+  const Operation* first = nullptr;
+  for (const std::string& text : expand_braces("--problem", problems)) {
+    const Operation* asked = problem_from_string(text).operation;
+    if (first == nullptr) first = asked;
+    if (asked == first) continue;
+    throw InvalidInput(fmt::format("problems ask for {} and for {}; allowed: one operation",
+                                   first->name, asked->name));
+  }
+  return first != nullptr ? *first : forward_operation;
+}
+
 Device& Devices::of(const KernelInfo& kernel) {
   auto& device = devices_[kernel.executor];
   if (!device) device = make_device(kernel.executor);
@@ -163,20 +228,22 @@ Device& Devices::of(const KernelInfo& kernel) {
 
 std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                                const std::vector<const KernelInfo*>& kernels, Devices& devices) {
-  const auto families = expand_braces("--family", axes.families);
+  require_saved(axes);
+  const ErrorsDefaults& defaults = errors_defaults(*axes.operation);
+  const auto families =
+      expand_braces("--family", axes.families.empty() ? defaults.families : axes.families);
   std::vector<std::string> plans = expand_braces("--plan", axes.plans);
   if (plans.empty()) plans.emplace_back();
   std::vector<ErrorsRow> rows;
   const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
                        KeyOrder order) {
-    ErrorsRow row{
-        .contender = kernel.name,
-        .executor = std::string(name_of(kernel.executor)),
-        .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
-        .sets = std::ranges::count(axes.fixed_families, inputs.family) != 0 ? 1 : axes.sets,
-        .kernel = &kernel,
-        .key_order = order,
-        .of_unrounded_inputs = axes.of_unrounded_inputs};
+    ErrorsRow row{.contender = kernel.name,
+                  .executor = std::string(name_of(kernel.executor)),
+                  .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
+                  .sets = is_fixed(axes, inputs.family) ? 1 : axes.sets,
+                  .kernel = &kernel,
+                  .key_order = order,
+                  .truth = axes.truth};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
     for (const std::string& text : plans) {
@@ -187,17 +254,19 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
       rows.push_back(row);
     }
   };
-  for (const std::string& text : expand_braces("--problem", axes.problems)) {
-    const AskedProblem asked = asked_problem(text);
+  for (const std::string& text :
+       expand_braces("--problem", axes.problems.empty() ? defaults.problems : axes.problems)) {
+    const AskedProblem asked = asked_problem(text, *axes.operation);
     for (const std::string& family : families) {
       for (const InputSpec& inputs : asked_inputs(family, asked.problem, axes.seed)) {
         for (const std::string& name : axes.key_orders) {
           const KeyOrder order = key_order_from_name(name);
           require_same_answer(asked.problem, order);
+          require_same_keys(*axes.operation, axes.truth, order);
           for (const KernelInfo* kernel : kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;
-              if (axes.of_unrounded_inputs && type == ElementType::fp32) continue;
+              if (axes.truth != Truth::given && type == ElementType::fp32) continue;
               Problem problem = asked.problem;
               problem.element_type = type;
               add(*kernel, problem, inputs, order);

@@ -12,17 +12,36 @@
 
 namespace attest {
 
+/// What is measured of an operation where nothing is named.
+struct ErrorsDefaults {
+  const Operation* operation;
+  std::string kernels;  ///< a glob
+  std::vector<std::string> problems;
+  std::vector<std::string> families;  ///< NAME or NAME:MAGNITUDE
+};
+/// The first is forward.
+[[nodiscard]] const std::vector<ErrorsDefaults>& all_errors_defaults();
+/// Throws InvalidInput listing the operations whose errors are measured.
+[[nodiscard]] const ErrorsDefaults& errors_defaults(const Operation& operation);
+
 /// What `attest errors` varies. Every text may hold lists in braces; every combination is measured.
 struct ErrorsAxes {
-  std::vector<std::string> problems{"b1 h4 n512 d64"};
-  std::vector<std::string> families{"normal", "outliers", "real"};  ///< NAME or NAME:MAGNITUDE
-  std::vector<std::string> plans{};  ///< empty: each kernel's default
+  const Operation* operation = &forward_operation;  ///< that all problems ask for
+  // Empty: errors_defaults().
+  std::vector<std::string> problems{};
+  std::vector<std::string> families{};  ///< NAME or NAME:MAGNITUDE
+  std::vector<std::string> plans{};     ///< empty: each kernel's default
   std::vector<std::string> key_orders{"drawn"};
-  bool of_unrounded_inputs = false;  ///< of 16-bit kernels alone
+  Truth truth = Truth::given;  ///< otherwise of 16-bit kernels alone
   std::int64_t sets = 4;
   std::uint64_t seed = 0;
-  std::vector<std::string> fixed_families{};  ///< those that a seed does not change: one set
+  /// Those that a seed does not change: one set, unless it draws other inputs of the operation.
+  std::vector<std::string> fixed_families{};
 };
+
+/// What the problems ask for; forward where there are none. Throws InvalidInput where they do not
+/// agree.
+[[nodiscard]] const Operation& operation_of(const std::vector<std::string>& problems);
 
 /// One device an executor, made when it is first needed.
 class Devices {

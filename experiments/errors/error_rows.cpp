@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -14,7 +15,10 @@ namespace {
 
 std::string inputs_of(const ErrorsRow& row) {
   const InputSpec& inputs = row.the_case.inputs;
-  return fmt::format("{}{}{}", inputs.family, row.of_unrounded_inputs ? "_unrounded" : "",
+  const std::string_view truth = row.truth == Truth::unrounded     ? "_unrounded"
+                                 : row.truth == Truth::exact_saved ? "_exact_saved"
+                                                                   : "";
+  return fmt::format("{}{}{}", inputs.family, truth,
                      inputs.magnitude == 1 ? "" : fmt::format(":{:g}", inputs.magnitude));
 }
 
@@ -78,7 +82,7 @@ void add_records(const ErrorsRow& row, std::string_view tensor, const TensorErro
   if (errors.map) records.push_back(record_of_map(row, tensor, *errors.map));
 }
 
-void append_heading(std::string& to, const ErrorsRow& row) {
+void append_heading(std::string& to, const ErrorsRow& row, std::size_t width) {
   Problem problem = row.the_case.problem;
   problem.element_type = ElementType::fp32;  // named by the rows
   std::string text = to_string(problem);
@@ -88,20 +92,20 @@ void append_heading(std::string& to, const ErrorsRow& row) {
   append(to, "\n{}, inputs {}{}, {} data set{}\n", text, inputs_of(row), order, row.sets,
          row.sets == 1 ? "" : "s");
   append(to,
-         "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
-         "", "", "", "", "", "relative", "largest", "",
+         "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
+         "", width, "", "", "", "", "relative", "largest", "",
          "ulp from the correctly rounded result, %  ", "bias,", "outward", "error", "/ bound", "");
   append(
       to,
-      "{:<20} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} "
+      "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} "
       "{:>7} {:>6} {:>6} {:>6}\n",
-      "kernel", "on", "type", "of", "RMSE", "L2", "error", "at", "0", "1", "2", "3-4", "5-8",
+      "kernel", width, "on", "type", "of", "RMSE", "L2", "error", "at", "0", "1", "2", "3-4", "5-8",
       "more", "t", "bias, t", "max", "p99", "median");
 }
 
 void append_line(std::string& to, const ErrorsRow& row, std::string_view tensor,
-                 const ErrorProfile& profile, bool shows_plan) {
-  append(to, "{:<20} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender,
+                 const ErrorProfile& profile, std::size_t width, bool shows_plan) {
+  append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender, width,
          row.executor, format_of(row.the_case.problem.element_type).name, tensor,
          profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
          to_string(profile.largest_at));
@@ -141,10 +145,9 @@ std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) 
 
 void measure(ErrorsRow& row, Device& device, std::uint64_t seed, const ErrorDetail& detail) {
   device.seed_schedule(seed);
-  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
-                                        {.key_order = row.key_order,
-                                         .detail = detail,
-                                         .of_unrounded_inputs = row.of_unrounded_inputs});
+  const ErrorStudy study =
+      study_errors(*row.kernel, row.the_case, row.sets, device,
+                   {.key_order = row.key_order, .detail = detail, .truth = row.truth});
   row.outputs = study.outputs;
   row.certified_rows = study.certified_rows;
 }
@@ -159,15 +162,18 @@ std::string errors_table(const std::vector<ErrorsRow>& rows) {
            a.key_order == b.key_order;
   };
   const bool shows_plan = has_several_plans(rows);
+  std::size_t width = 20;
+  for (const ErrorsRow& row : rows) width = std::max(width, row.contender.size());
   for (const ErrorsRow& row : rows) {
-    if (last == nullptr || !same_table(*last, row)) append_heading(to, row);
+    if (last == nullptr || !same_table(*last, row)) append_heading(to, row, width);
     last = &row;
     if (row.outputs.empty()) {
-      append(to, "{:<20} {:<4} {:<4} left out: {}\n", row.contender, row.executor,
+      append(to, "{:<{}} {:<4} {:<4} left out: {}\n", row.contender, width, row.executor,
              format_of(row.the_case.problem.element_type).name, row.left_out);
       continue;
     }
-    for (const auto& [label, errors] : row.outputs) append_line(to, row, label, errors, shows_plan);
+    for (const auto& [label, errors] : row.outputs)
+      append_line(to, row, label, errors, width, shows_plan);
   }
   return to;
 }

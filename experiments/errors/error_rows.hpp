@@ -22,7 +22,7 @@ struct ErrorsRow {
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;
-  bool of_unrounded_inputs = false;     ///< see ErrorStudyOptions
+  Truth truth = Truth::given;           ///< see ErrorStudyOptions
   std::string made_by{};                ///< what a file says about its outputs
   std::string left_out{};               ///< why nothing was measured
   std::vector<OutputErrors> outputs{};  ///< empty: it was left out

@@ -102,6 +102,14 @@ class Maps(unittest.TestCase):
             self.assertEqual(covered, records.sizes(record.labels["problem"])["q"] * records.sizes(record.labels["problem"])["d"])
             self.assertEqual(len(cells.drop_duplicates(["row", "column"])), len(cells))
 
+    def test_the_rows_of_a_gradient_of_keys_are_keys(self):
+        found = next(record for record in records.committed("xeon-2core/errors_map.jsonl") if record.kind == "error_map")
+        for tensor, rows in (("dQ", 2), ("dK", 8), ("dV", 8)):
+            labels = found.labels | {"tensor": tensor, "problem": "b1 h1/1 q2 k8 d4 none bf16 backward"}
+            values = {"row_cells": rows, "column_cells": 4} | {f"rmse {i} {j}": 1.0 for i in range(rows) for j in range(4)}
+            cells = errors.map_frame(dataclasses.replace(found, labels=labels, values=values))
+            self.assertEqual((cells.row_end.max(), len(cells.drop_duplicates(["row", "column"]))), (rows, 4 * rows))
+
 
 class Answers(unittest.TestCase):
     def test_a_correct_kernel_is_not_called_wrong(self):

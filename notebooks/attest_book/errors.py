@@ -67,24 +67,25 @@ def committed(*paths):
 def map_frame(record):
     """A row a cell of an `error_map` record: the first row and column that it holds, and its RMSE."""
     shape = records.sizes(record.labels["problem"])
+    length = shape["k" if record.labels["tensor"] in ("dK", "dV") else "q"]
     cells = {"row": int(record.values["row_cells"]), "column": int(record.values["column_cells"])}
     rows = []
     for name, value in record.values.items():
         found = re.fullmatch(r"rmse (\d+) (\d+)", name)
         if found:
             i, j = int(found[1]), int(found[2])
-            rows.append({"row": i * shape["q"] // cells["row"], "row_end": (i + 1) * shape["q"] // cells["row"],
+            rows.append({"row": i * length // cells["row"], "row_end": (i + 1) * length // cells["row"],
                          "column": j * shape["d"] // cells["column"], "column_end": (j + 1) * shape["d"] // cells["column"],
                          "rmse": value})
     return pandas.DataFrame(rows)
 
 
 def map_chart(record, title):
-    """Where the error of O sits: rows from top to bottom, columns from left to right."""
-    cells = map_frame(record)
+    """Where the error of O or of a gradient sits: rows from top to bottom, columns from left to right."""
+    cells, tensor = map_frame(record), record.labels["tensor"]
     return altair.Chart(cells).mark_rect().encode(
-        x=altair.X("column:Q", title="column of O", scale=altair.Scale(nice=False)), x2="column_end:Q",
-        y=altair.Y("row:Q", title="row of O", scale=altair.Scale(reverse=True, nice=False)), y2="row_end:Q",
+        x=altair.X("column:Q", title=f"column of {tensor}", scale=altair.Scale(nice=False)), x2="column_end:Q",
+        y=altair.Y("row:Q", title=f"row of {tensor}", scale=altair.Scale(reverse=True, nice=False)), y2="row_end:Q",
         color=altair.Color("rmse:Q", title="RMSE", scale=altair.Scale(scheme="viridis", type="log"), legend=altair.Legend(format=".0e")),
         tooltip=["row", "column", altair.Tooltip("rmse:Q", format=".3g")]).transform_filter("datum.rmse > 0").properties(
             title=title, width=220, height=220)

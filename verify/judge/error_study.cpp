@@ -52,10 +52,38 @@ struct Collection {
   }
 };
 
+/// The problem whose exact answer is the truth: what its inputs hold was not rounded to 16 bits.
+Problem problem_of(Truth truth, Problem problem) {
+  if (truth != Truth::given) problem.element_type = ElementType::fp32;
+  return problem;
+}
+
+/// Its inputs; `given`: what the kernel reads.
+Inputs inputs_of(Truth truth, const Problem& asked, const InputSpec& spec, const Inputs& given,
+                 KeyOrder order) {
+  if (truth == Truth::given) return given;
+  if (truth == Truth::unrounded) return with_key_order(asked, make_inputs(asked, spec), order);
+  Inputs inputs = given;
+  if (asked.operation->complete != nullptr) asked.operation->complete(asked, inputs);
+  return inputs;
+}
+
 }  // namespace
+
+void require_same_keys(const Operation& operation, Truth truth, KeyOrder order) {
+  const bool is_by_score = order == KeyOrder::rising || order == KeyOrder::falling;
+  const bool has_rows_of_keys = std::ranges::any_of(
+      operation.outputs(), [](const TensorSpec& output) { return output.rows == Rows::keys; });
+  if (truth != Truth::unrounded || !is_by_score || !has_rows_of_keys) return;
+  throw InvalidInput(
+      fmt::format("key order '{}' of inputs before they were rounded is another one, and {} has "
+                  "outputs with a row a key; allowed: drawn, reversed",
+                  name_of(order), operation.name));
+}
 
 ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets, Device& device,
                         const ErrorStudyOptions& options) {
+  require_same_keys(*c.problem.operation, options.truth, options.key_order);
   ErrorStudy study;
   std::vector<Collection> collected;  // by output
   Case of_set = c;
@@ -68,12 +96,9 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
       throw KernelFault(fmt::format("{}: {}: {}", to_string(of_set), launch.findings.front().kind,
                                     launch.findings.front().message));
     }
-    Problem asked = of_set.problem;
-    if (options.of_unrounded_inputs) asked.element_type = ElementType::fp32;
+    const Problem asked = problem_of(options.truth, of_set.problem);
     const Inputs exact_inputs =
-        options.of_unrounded_inputs
-            ? with_key_order(asked, make_inputs(asked, of_set.inputs), options.key_order)
-            : inputs;
+        inputs_of(options.truth, asked, of_set.inputs, inputs, options.key_order);
     const Answer answer = run.answer_to(asked, of_set.plan, exact_inputs);
     const Certificate certificate =
         reference_of(*asked.operation).certify(asked, exact_inputs, answer, of_set.inputs.seed, 1);
@@ -102,10 +127,11 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
     const OutputIndex output{i};
     if (!kernel.gives(output)) continue;
     const TensorSpec& tensor = (*kernel.operation)[output];
-    const ErrorDetail detail = i == 0 ? options.detail : ErrorDetail{.axes = options.detail.axes};
+    ErrorDetail detail = options.detail;
+    if (!tensor.is_strided) detail.map = false;  // one number a row
     study.outputs.push_back(
         {std::string(tensor.label),
-         collected[i].errors(tensor.format(c.problem), !options.of_unrounded_inputs, detail)});
+         collected[i].errors(tensor.format(c.problem), options.truth == Truth::given, detail)});
   }
   return study;
 }

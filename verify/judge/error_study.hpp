@@ -25,19 +25,34 @@ struct ErrorStudy {
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
 };
 
+/// What the exact answer is asked of.
+enum class Truth {
+  given,  ///< the inputs as the kernel reads them
+  /// The same, but for inputs that follow from others (Operation::complete): exact ones, of which a
+  /// 16-bit kernel reads rounded ones. A backward pass is held against the gradient, and what
+  /// rounding the O that it was given costs counts as its error.
+  exact_saved,
+  /// The inputs before they were rounded to the element type: what a user who starts from fp32
+  /// gets. Inputs that follow from others follow from these.
+  unrounded
+};
+
 /// What a study may do beside measuring outputs as wholes.
 struct ErrorStudyOptions {
   KeyOrder key_order = KeyOrder::drawn;
-  ErrorDetail detail{};  ///< a map is made of the first output alone
-  /// The exact answer is that of the inputs before they were rounded to the element type: what a
-  /// user who starts from fp32 gets. No bound then: none holds for inputs that a kernel did not
-  /// see.
-  bool of_unrounded_inputs = false;
+  ErrorDetail detail{};  ///< maps are made of outputs with columns: not of LSE
+  /// Other than `given` there is no bound: none holds for inputs that a kernel did not see. What is
+  /// exact is so to half an ulp of fp32.
+  Truth truth = Truth::given;
 };
+
+/// Throws InvalidInput for a truth whose rows an order of keys would exchange: that by mean scores
+/// is another one where inputs were not rounded, and a gradient of keys has a row a key.
+void require_same_keys(const Operation& operation, Truth truth, KeyOrder order);
 
 /// Runs `c` on `sets` >= 1 data sets with the input seeds c.inputs.seed, c.inputs.seed + 1, ... and
 /// compares with the f64 reference, of which one row a set is certified by the oracle. Throws
-/// InvalidInput when the family or the order of keys does not fit the problem, KernelFault for a
+/// InvalidInput when the family or the order of keys does not fit, KernelFault for a
 /// launch that fails or in which the executor saw a defect, std::logic_error if the reference errs
 /// more than it says.
 [[nodiscard]] ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets,

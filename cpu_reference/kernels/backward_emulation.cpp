@@ -1,0 +1,121 @@
+#include "cpu_reference/kernels/backward_emulation.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "cpu_reference/kernels/backward_rows.hpp"
+
+namespace attest {
+namespace {
+
+float stored(ElementType type, float x) {
+  return type == ElementType::fp32 ? x : static_cast<float>(round_to(type, x));
+}
+
+void require_replayed(const BackwardRoundings& how) {
+  for (const Accumulation& sum : {how.score, how.product, how.sums}) {
+    if (sum.kind != Accumulation::Kind::fp32_fma)
+      throw std::logic_error("emulate_backward: sums are chains of fp32 FMAs");
+  }
+  if (how.lse != LseForm::natural || how.exp.name != library_expf().name || !how.scale_after_dot)
+    throw std::logic_error("emulate_backward: P is expf(scale q.k - LSE)");
+}
+
+/// What a query row brings to its pairs.
+struct SavedFloats {
+  float lse, delta;
+};
+
+/// P and dS of a pair as products read them; dS times the scale where it is stored so.
+PairWeights rounded_weights(const Problem& problem, const BackwardRoundings& how, float dot,
+                            float product, SavedFloats row) {
+  float s = problem.scale * dot, slope = 1;
+  if (problem.softcap != 0) {
+    const float t = std::tanh(s / problem.softcap);
+    s = problem.softcap * t;
+    slope = 1 - t * t;
+  }
+  const float p = std::exp(s - row.lse);
+  const float stored_p = stored(how.weight_format, p);
+  const float of_ds = how.dscore_of_rounded_weights ? stored_p : p;
+  const float ds = of_ds * (product - row.delta) * slope;
+  const float scale = how.scales_dscore ? problem.scale : 1;
+  return {stored_p, stored(how.dscore_format, scale * ds)};
+}
+
+/// One KV head of an entry: its keys, and their gradients.
+struct Keys {
+  HeadTensor k, v, k_columns, v_columns, dk, dv;
+
+  Keys(const BackwardRows& rows, std::int64_t kv_head)
+      : k(rows.k(kv_head)),
+        v(rows.v(kv_head)),
+        k_columns(k.transposed()),
+        v_columns(v.transposed()),
+        dk(rows.keys(), k.columns),
+        dv(rows.keys(), v.columns) {}
+};
+
+/// Adds what one query head gives to dk and dv, before the scale; returns its dQ.
+HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
+                    const BackwardRows& rows, std::int64_t h, const Keys& keys, HeadTensor& dk,
+                    HeadTensor& dv) {
+  const HeadTensor q = rows.q(h), o = rows.o(h), gradient = rows.gradient(h);
+  HeadTensor dq(rows.queries(), q.columns);
+  const float scale = how.scales_dscore ? 1 : a.problem.scale;
+  for (std::int64_t n = 0; n < rows.queries(); ++n) {
+    const SavedFloats row{stored(how.lse_format, rows.lse(h, n)),
+                          stored(how.delta_format, dot(gradient.row(n), o.row(n)))};
+    const KeyRange range = rows.keys_of(n);
+    for (std::int64_t key = 0; key < rows.keys(); key += a.plan.key_tile) {
+      const KeyRange tile{key, std::min(key + a.plan.key_tile, rows.keys())};
+      if (tile.end <= range.begin || range.end <= tile.begin) continue;
+      const std::vector<float> scores = dots(q.row(n), keys.k_columns, tile);
+      const std::vector<float> products = dots(gradient.row(n), keys.v_columns, tile);
+      HeadTensor part(1, q.columns);
+      for (std::int64_t j = tile.begin; j < tile.end; ++j) {
+        if (!range.holds(j) || rows.is_hidden(j)) continue;
+        const auto i = static_cast<std::size_t>(j - tile.begin);
+        const PairWeights pair = rounded_weights(a.problem, how, scores[i], products[i], row);
+        add_row(pair.p, gradient.row(n), dv.row(j));
+        add_row(pair.ds, q.row(n), dk.row(j));
+        add_row(pair.ds, keys.k.row(j), part.row(0));
+      }
+      for (std::size_t c = 0; c < part.values.size(); ++c) {
+        dq.row(n)[c] = stored(how.dq_sum_format, dq.row(n)[c] + part.values[c]);
+      }
+    }
+  }
+  for (float& x : dq.values) x *= scale;
+  return dq;
+}
+
+}  // namespace
+
+void emulate_backward(const BackwardArguments& a, const BackwardRoundings& how) {
+  require_replayed(how);
+  const std::int64_t group = a.problem.query_heads / a.problem.kv_heads;
+  const std::int64_t heads_in_chain = how.kv_parts > 1 ? 1 : group;
+  const float scale = how.scales_dscore ? 1 : a.problem.scale;
+  for (std::int64_t b = 0; b < a.problem.batch; ++b) {
+    const BackwardRows rows(a, b);
+    for (std::int64_t kv_head = 0; kv_head < a.problem.kv_heads; ++kv_head) {
+      Keys keys(rows, kv_head);
+      for (std::int64_t first = 0; first < group; first += heads_in_chain) {
+        HeadTensor dk(rows.keys(), keys.k.columns), dv(rows.keys(), keys.v.columns);
+        for (std::int64_t i = first; i < first + heads_in_chain; ++i) {
+          const std::int64_t h = kv_head * group + i;
+          rows.write_dq(h, add_head(a, how, rows, h, keys, dk, dv));
+        }
+        for (std::size_t i = 0; i < dk.values.size(); ++i)
+          keys.dk.values[i] += stored(how.kv_part_format, scale * dk.values[i]);
+        for (std::size_t i = 0; i < dv.values.size(); ++i)
+          keys.dv.values[i] += stored(how.kv_part_format, dv.values[i]);
+      }
+      rows.write_dk(kv_head, keys.dk);
+      rows.write_dv(kv_head, keys.dv);
+    }
+  }
+}
+
+}  // namespace attest
