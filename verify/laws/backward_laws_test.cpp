@@ -108,6 +108,18 @@ TEST(BackwardLaws, ADeltaOfAnotherRowIsCaughtByEqualValues) {
   });
 }
 
+TEST(BackwardLaws, AWeightThatGoesToTheWrongKeyIsCaughtByPeakedRows) {
+  // The first two keys change places, as where P is transposed or a tile is taken for another.
+  expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
+    const auto dv = values_of(a.dv, value_shape(a.problem));
+    for (std::size_t c = 0; c < 8; ++c) std::swap(dv[c], dv[8 + c]);
+  });
+  // What is left of a row that takes the LSE or delta of another.
+  expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
+    values_of(a.dq, query_shape(a.problem))[60] += 1e-30F;
+  });
+}
+
 TEST(BackwardLaws, AHeadOfAGroupThatIsNotSummedIsCaughtByCopiedHeads) {
   expect_gradients_caught("groups_equal_copied_heads", [](const BackwardArguments& a) {
     if (a.problem.kv_heads == a.problem.query_heads) return;

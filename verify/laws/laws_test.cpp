@@ -359,6 +359,7 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "values_do_not_enter_dv",
                                          "unit_weights_sum_exactly",
                                          "equal_values_leave_no_dscore",
+                                         "peaked_rows_copy_gradients",
                                          "groups_equal_copied_heads",
                                          "dq_gain",
                                          "dk_gain",
