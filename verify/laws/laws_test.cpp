@@ -363,7 +363,8 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "groups_equal_copied_heads",
                                          "dq_gain",
                                          "dk_gain",
-                                         "dv_gain"};
+                                         "dv_gain",
+                                         "dq_along_mean_key"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }
