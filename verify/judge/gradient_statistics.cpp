@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "core/inputs/input_family.hpp"
@@ -88,14 +89,14 @@ double variance_along(OutputIndex output, const Problem& problem, const JudgedLa
   return sum;
 }
 
-/// How far an error goes beyond what may be one-sided, in standard deviations.
+/// How far an error goes beyond what may be one-sided, in standard deviations; below 0 where it
+/// stays within.
 double deviations(double error, double drift, double sd) {
   const double beyond = std::abs(error) - drift;
-  return beyond > 0 ? beyond / sd : 0;
+  return beyond == 0 ? 0 : beyond / sd;
 }
 
-GradientDeviation gain_of(Run& run, const GradientStatisticInfo& info) {
-  const JudgedLaunch judged = launch_on_family(run, info);
+GradientDeviation gain_of(Run& run, const GradientStatisticInfo& info, const JudgedLaunch& judged) {
   const OutputAnswer& answer = judged.in_fp32[info.output];
   double error = 0, drift = 0, length = 0;
   for (std::size_t i = 0; i < answer.value.values().size(); ++i) {
@@ -114,7 +115,7 @@ GradientDeviation gain_of(Run& run, const GradientStatisticInfo& info) {
           {.got = error / length,
            .want = 0,
            .bound = allowed / length,
-           .ratio = value / most_gradient_deviations},
+           .ratio = std::max(0.0, value) / most_gradient_deviations},
           fmt::format("on N(0, 1), {} is {:.3g} times as long as it is to be, a correct kernel "
                       "stays within {:.3g} of 1: a wrong scale, or numbers cut instead of rounded",
                       backward_operation[info.output].label, 1 + error / length, allowed / length)};
@@ -162,15 +163,14 @@ AlongMeanKey along_mean_key(const Problem& problem, const JudgedLaunch& judged, 
 
 /// Sums of many uniform numbers are sub-Gaussian, so that of `count` such squares, each in units of
 /// its variance, a sum beyond count + 2 sqrt(count t) + 2 t has a chance below e^-t [Hsu, Kakade,
-/// Zhang 2012]. Returns sqrt(2 t): as many standard deviations of one number are as unlikely.
+/// Zhang 2012]. Returns sqrt(2 t): as many standard deviations of one number are as unlikely. Below
+/// 0 where the sum is less than expected.
 double deviations_of_squares(double sum, double count) {
-  if (!(sum > count)) return 0;
-  return (std::sqrt(2 * sum - count) - std::sqrt(count)) / std::sqrt(2.0);
+  return (std::sqrt(std::max(0.0, 2 * sum - count)) - std::sqrt(count)) / std::sqrt(2.0);
 }
 
-GradientDeviation mean_key_of(Run& run, const GradientStatisticInfo& info) {
+GradientDeviation mean_key_of(Run& run, const JudgedLaunch& judged) {
   const Problem& problem = run.problem();
-  const JudgedLaunch judged = launch_on_family(run, info);
   double squares = 0, count = 0, largest = 0;
   Shape at{};
   for (std::int64_t b = 0; b < problem.batch; ++b) {
@@ -179,7 +179,7 @@ GradientDeviation mean_key_of(Run& run, const GradientStatisticInfo& info) {
         const AlongMeanKey row = along_mean_key(problem, judged, b, h, n);
         const bool is_decided = std::isfinite(row.error) && std::isfinite(row.drift);
         if (!is_decided || !(row.variance > 0)) continue;
-        const double z = deviations(row.error, row.drift, std::sqrt(row.variance));
+        const double z = std::max(0.0, deviations(row.error, row.drift, std::sqrt(row.variance)));
         squares += z * z;
         count += 1;
         if (z <= largest) continue;
@@ -194,11 +194,17 @@ GradientDeviation mean_key_of(Run& run, const GradientStatisticInfo& info) {
            .got = value,
            .want = 0,
            .bound = most_gradient_deviations,
-           .ratio = value / most_gradient_deviations},
+           .ratio = std::max(0.0, value) / most_gradient_deviations},
           fmt::format("on keys and values with means, the errors of dQ along the rows' mean keys "
                       "have {:.3g} times the mean square of their roundings, over {} rows: a delta "
                       "of few bits, or weights that do not sum to 1",
                       squares / count, count)};
+}
+
+GradientDeviation deviation_in(Run& run, const GradientStatisticInfo& info,
+                               const JudgedLaunch& judged) {
+  return info.statistic == GradientStatistic::dq_along_mean_key ? mean_key_of(run, judged)
+                                                                : gain_of(run, info, judged);
 }
 
 }  // namespace
@@ -228,8 +234,22 @@ bool is_modelled(const Run& run, GradientStatistic statistic) {
 GradientDeviation deviation_of(Run& run, GradientStatistic statistic) {
   const GradientStatisticInfo& info =
       all_gradient_statistics()[static_cast<std::size_t>(statistic)];
-  return statistic == GradientStatistic::dq_along_mean_key ? mean_key_of(run, info)
-                                                           : gain_of(run, info);
+  return deviation_in(run, info, launch_on_family(run, info));
+}
+
+std::vector<std::optional<GradientDeviation>> deviations_of(Run& run) {
+  std::map<std::string_view, JudgedLaunch> launches;
+  std::vector<std::optional<GradientDeviation>> found;
+  for (const GradientStatisticInfo& info : all_gradient_statistics()) {
+    found.emplace_back();
+    if (!is_modelled(run, info.statistic)) continue;
+    auto launch = launches.find(info.family);
+    if (launch == launches.end()) {
+      launch = launches.emplace(info.family, launch_on_family(run, info)).first;
+    }
+    found.back() = deviation_in(run, info, launch->second);
+  }
+  return found;
 }
 
 }  // namespace attest

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/operations/backward.hpp"
 #include "verify/judge/compare.hpp"
@@ -42,7 +44,7 @@ all_gradient_statistics();
 inline constexpr double most_gradient_deviations = 7;
 
 struct GradientDeviation {
-  double value = 0;  ///< in standard deviations; of a whole sum of squares, those as unlikely
+  double value = 0;  ///< in standard deviations; of a sum of squares, those that are as unlikely
   WorstElement worst;
   std::string detail;  ///< what a value beyond most_gradient_deviations says
 };
@@ -53,5 +55,8 @@ struct GradientDeviation {
 /// Of a launch of the case on inputs of the statistic's family. 0 where a bound is infinite or an
 /// output no number: that is the bound's affair.
 [[nodiscard]] GradientDeviation deviation_of(Run& run, GradientStatistic statistic);
+/// Of all statistics, in their order, with one launch a family; nothing where the model does not
+/// hold.
+[[nodiscard]] std::vector<std::optional<GradientDeviation>> deviations_of(Run& run);
 
 }  // namespace attest
