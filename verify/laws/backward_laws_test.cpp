@@ -206,6 +206,18 @@ TEST(BackwardLaws, AnErrorOfDeltaOfEitherSignIsCaughtAlongTheMeanKeyAndByNoGain)
   EXPECT_EQ(verdict_of_16_bits("dq_gain", off), Verdict::passed);
 }
 
+TEST(BackwardLaws, GradientsThatAreNotThoseOfTheForwardPassBeforeAreCaught) {
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dq, query_shape(a.problem))[60] *= 1.01F;
+  });
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dk, key_shape(a.problem))[2] *= 1.01F;
+  });
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dv, value_shape(a.problem))[2] *= 1.01F;
+  });
+}
+
 TEST(BackwardLaws, AnErrorOfEachGradientIsCaughtByItsBound) {
   expect_gradients_caught("within_bound", [](const BackwardArguments& a) {
     values_of(a.dq, query_shape(a.problem))[60] *= 1.001F;

@@ -364,7 +364,8 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "dq_gain",
                                          "dk_gain",
                                          "dv_gain",
-                                         "dq_along_mean_key"};
+                                         "dq_along_mean_key",
+                                         "gradient_of_both_passes"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }
