@@ -23,8 +23,8 @@ enum class GradientStatistic {
   dq_gain,  ///< all errors along the gradient: is it too short or too long?
   dk_gain,
   dv_gain,
-  /// Each row's error of dQ along its mean key, sum p chi k, where an error of delta, or of the sum
-  /// of its weights, goes, and rows may have either sign.
+  /// Each row's error of dQ along its mean key, sum p chi k, where an error of delta goes, and rows
+  /// may have either sign.
   dq_along_mean_key
 };
 inline constexpr std::size_t gradient_statistic_count = 4;
