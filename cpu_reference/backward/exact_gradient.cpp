@@ -1,5 +1,6 @@
 #include "cpu_reference/backward/exact_gradient.hpp"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
