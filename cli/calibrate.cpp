@@ -9,7 +9,10 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/selection.hpp"
+#include "core/attention/operation.hpp"
+#include "core/base/error.hpp"
 #include "core/base/progress.hpp"
+#include "core/operations/backward.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/calibration.hpp"
@@ -20,6 +23,7 @@ namespace {
 struct CalibrateOptions {
   std::string kernels = "*";
   std::string executor = "auto";
+  std::string operation = "forward";
   std::filesystem::path out = "out";
   CalibrationOptions calibration;
 };
@@ -31,18 +35,33 @@ void print_calibration(const Calibration& found) {
              upper_rate(found.sets_alarmed, found.sets_judged));
   fmt::print("  {:<24} {:>6} {:>8} {:>8} {:>8} {:>10} {:>7}\n", "statistic", "sets", "median",
              "99 %", "largest", "threshold", "alarms");
-  for (const StatisticInfo& info : all_statistics()) {
-    const auto& values = found.statistics[static_cast<std::size_t>(info.statistic)];
-    fmt::print("  {:<24} {:>6} {:>8.2f} {:>8.2f} {:>8.2f} {:>10.2f} {:>7}\n", info.name,
+  for (const StatisticDistribution& values : found.statistics) {
+    fmt::print("  {:<24} {:>6} {:>8.2f} {:>8.2f} {:>8.2f} {:>10.2f} {:>7}\n", values.name,
                values.values.size(), values.quantile(0.5), values.quantile(0.99),
-               values.quantile(1), info.threshold, values.alarms);
+               values.quantile(1), values.threshold, values.alarms);
   }
 }
 
+/// Throws InvalidInput where there is nothing to calibrate, or no choice of inputs.
+const Operation& calibrated_operation(const CalibrateOptions& options) {
+  const Operation& operation = operation_from_name(options.operation);
+  if (statistics_of(operation).empty()) {
+    throw InvalidInput(fmt::format("--operation '{}' has no statistics; allowed: forward, backward",
+                                   options.operation));
+  }
+  if (&operation == &backward_operation && options.calibration.families != "*") {
+    throw InvalidInput(
+        fmt::format("--family '{}': the statistics of gradients choose their inputs; allowed: '*'",
+                    options.calibration.families));
+  }
+  return operation;
+}
+
 ExitCode run_calibration(const CalibrateOptions& options) {
+  const Operation& operation = calibrated_operation(options);
   load_captured_inputs("");
   std::vector<const KernelInfo*> kernels =
-      select_kernels(options.kernels, options.executor, &forward_operation);
+      select_kernels(options.kernels, options.executor, &operation);
   std::erase_if(kernels,
                 [](const KernelInfo* kernel) { return kernel->role != KernelRole::kernel; });
   std::int64_t total = 0;
@@ -64,6 +83,7 @@ ExitCode run_calibration(const CalibrateOptions& options) {
       record.kind = "calibration";
       record.labels = {{"kernel", kernel->name},
                        {"executor", std::string(name_of(kernel->executor))},
+                       {"operation", std::string(operation.name)},
                        {"element_type", std::string(format_of(type).name)},
                        {"seed", std::to_string(options.calibration.seed)},
                        {"max_len", std::to_string(options.calibration.largest_len)}};
@@ -99,6 +119,10 @@ void add_calibrate_command(CLI::App& app, Action& action) {
                    "auto, gpu, simt or cpu; auto takes the GPU where there is one")
       ->capture_default_str();
   command
+      ->add_option("--operation", options->operation,
+                   "forward or backward: statistics of attention or of its gradients")
+      ->capture_default_str();
+  command
       ->add_option("--family", calibration.families,
                    "glob over input families; of several, captured activations get a quarter")
       ->capture_default_str();
@@ -114,6 +138,7 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  attest calibrate --kernel 'emulated_*'\n"
       "  attest calibrate --executor gpu --kernel 'k*' --sets 2000\n"
+      "  attest calibrate --operation backward --executor cpu\n"
       "Exit code 1 if a statistic of a kernel that counts as correct passed its threshold.");
   command->callback(
       [options, &action] { action = [options] { return run_calibration(*options); }; });

@@ -345,6 +345,8 @@ def campaigns():
         "`fa2_mma`, every mask and shape; tensors beyond 2^31 elements": ("h200/verify_fa2", "attest verify --kernel fa2_mma --executor gpu --cases 5200 --seed 11 "
                                                                           "--jobs 16 --max-head-dim 256`; `--cases 700 --seed 5 --jobs 4 --far-on-gpu"),
         "`fa2_mma` on the executor": ("xeon-2core/verify_fa2", "attest verify --kernel fa2_mma --executor simt --cases 2200 --seed 31 --jobs 3"),
+        "gradients on the CPU and the executor": ("xeon-2core/verify_backward", "attest verify --operation backward --cases 125 --seed 101`; `--seed 102`; "
+                                                  "`--seed 103`; `--seed 104"),
         "GPU against executor, bit for bit": ("h200/executor_bits", "attest verify --executor gpu --kernel 'fa2_mma,k10_wide_tiles' --law executor_matches_bitwise "
                                               "--every-law --cases 1500 --jobs 16 --seed 21 --max-head-dim 256"),
         "every law, K0 to K10, `fa2_mma`, `f_controlled_pairs`": ("h200/verify_ladder", "attest verify --kernel 'k*,f2_*,fa2*,f_*' --executor gpu --cases 300 --every-law"),

@@ -74,6 +74,8 @@ there is no ledger (*.yaml) in nope | claims --tree nope
 --kernel 'k99' matches no kernel | bench --kernel k99 --executor cpu
 --kernel 'k99' matches no kernel | calibrate --kernel k99
 --sets | calibrate --sets 0
+--operation 'combine' has no statistics | calibrate --operation combine
+--family 'normal': the statistics of gradients choose their inputs | calibrate --operation backward --family normal
 what: lws not in | list lws
 'verfy' is no subcommand; near: verify | verfy
 END

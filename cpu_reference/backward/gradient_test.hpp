@@ -4,6 +4,8 @@
 
 #include "core/attention/problem.hpp"
 #include "core/operations/backward.hpp"
+#include "cpu_reference/backward/oracle.hpp"
+#include "cpu_reference/forward/oracle.hpp"
 
 namespace attest {
 
@@ -12,6 +14,16 @@ inline Problem backward_problem(const std::string& text) {
   Problem problem = problem_from_string(text);
   problem.operation = &backward_operation;
   return problem;
+}
+
+/// LSE and delta of an exact forward pass.
+inline SavedRow<Wide> exact_row(const Problem& problem, const Inputs& inputs, std::int64_t b,
+                                std::int64_t h, std::int64_t query) {
+  const auto forward = oracle_row<Wide>(problem, inputs, b, h, query);
+  SavedRow<Wide> row{forward.lse, 0, 0};
+  const auto gradient = inputs[backward::d_o].row(b, h, query);
+  for (std::size_t c = 0; c < gradient.size(); ++c) row.delta += forward.o[c] * gradient[c];
+  return row;
 }
 
 }  // namespace attest

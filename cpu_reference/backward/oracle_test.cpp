@@ -10,7 +10,6 @@
 
 #include "core/inputs/input_family.hpp"
 #include "cpu_reference/backward/gradient_test.hpp"
-#include "cpu_reference/forward/oracle.hpp"
 
 namespace attest {
 namespace {
@@ -18,16 +17,6 @@ namespace {
 Inputs gradient_inputs(const Problem& problem, const std::string& family = "normal",
                        std::uint64_t seed = 1) {
   return make_inputs(problem, {.family = family, .seed = seed, .magnitude = 1});
-}
-
-/// LSE and delta of an exact forward pass.
-SavedRow<Wide> exact_row(const Problem& problem, const Inputs& inputs, std::int64_t b,
-                         std::int64_t h, std::int64_t query) {
-  const auto forward = oracle_row<Wide>(problem, inputs, b, h, query);
-  SavedRow<Wide> row{forward.lse, 0, 0};
-  const auto gradient = inputs[backward::d_o].row(b, h, query);
-  for (std::size_t c = 0; c < gradient.size(); ++c) row.delta += forward.o[c] * gradient[c];
-  return row;
 }
 
 /// An element of an input, and by how much it is moved.

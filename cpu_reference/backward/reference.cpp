@@ -7,6 +7,7 @@
 
 #include "core/base/error_ratio.hpp"
 #include "core/inputs/random.hpp"
+#include "cpu_reference/backward/exact_gradient.hpp"
 #include "cpu_reference/backward/oracle.hpp"
 
 namespace attest {
@@ -75,8 +76,11 @@ OutputAnswer answer_of(GradientSums sums, double factor, double size, const Grad
   return answer;
 }
 
-Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
-  const GradientConstants c = gradient_constants(roundings.as<BackwardRoundings>(), problem);
+}  // namespace
+
+Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const BackwardRoundings& how,
+                        const SavedRowOf& row_of) {
+  const GradientConstants c = gradient_constants(how, problem);
   const GradientConstants own =
       gradient_constants(reference_roundings(problem), problem, fp64_arithmetic);
   GradientSums dq(query_shape(problem)), dk(key_shape(problem)), dv(value_shape(problem));
@@ -85,7 +89,7 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
       const std::int64_t kv_head = problem.kv_head_of(h);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
         const auto q = inputs[backward::q].row(b, h, n), d_o = inputs[backward::d_o].row(b, h, n);
-        const auto row = given_row<double>(inputs, b, h, n);
+        const auto row = row_of(b, h, n);
         for (const std::int64_t key : visible_keys_of(problem, b, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           auto errors = pair_errors(c, pair), mine = pair_errors(own, pair);
@@ -112,6 +116,15 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
       answer_of(std::move(dv), 1, 1, c, {c.of_dv, c.dv_absolute, c.kv_part_limit}, own,
                 {own.of_dv, own.dv_absolute, own.kv_part_limit});
   return answer;
+}
+
+namespace {
+
+Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
+  return mapped_gradients(problem, inputs, roundings.as<BackwardRoundings>(),
+                          [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+                            return given_row<double>(inputs, b, h, n);
+                          });
 }
 
 /// Compares a row of the answer with the oracle's.

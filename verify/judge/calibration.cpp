@@ -12,8 +12,11 @@
 #include "core/base/glob.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/compare.hpp"
+#include "verify/judge/gradient_statistics.hpp"
 #include "verify/judge/run.hpp"
 
 namespace attest {
@@ -23,10 +26,10 @@ constexpr std::uint64_t calibration_stream = 0x63616c;  // "cal": apart from all
 
 /// Captured activations are one family beside twenty random ones, and least like a model of errors:
 /// one set in four has them.
-const InputFamily& family_of(const CalibrationOptions& options,
+const InputFamily& family_of(const Operation& operation, const CalibrationOptions& options,
                              const std::function<std::int64_t(std::int64_t)>& pick) {
   std::vector<const InputFamily*> random, captured;
-  for (const InputFamily* one : families_of(forward_operation)) {
+  for (const InputFamily* one : families_of(operation)) {
     const InputFamily& family = *one;
     if (!matches_glob(family.name, options.families)) continue;
     (family.head_dims.empty() ? random : captured).push_back(&family);
@@ -47,12 +50,13 @@ std::optional<Case> draw_case(const KernelInfo& kernel, ElementType type,
   const auto pick = [&](std::int64_t bound) {
     return random_below(options.seed, calibration_stream, next++, bound);
   };
-  const InputFamily& family = family_of(options, pick);
+  const InputFamily& family = family_of(*kernel.operation, options, pick);
   constexpr std::array<std::int64_t, 4> dims{32, 64, 64, 128};
   const std::int64_t shortest = std::min<std::int64_t>(24, options.largest_len);
   Case c;
   c.kernel = kernel.name;
   Problem& p = c.problem;
+  p.operation = kernel.operation;
   p.query_heads = 2;
   p.kv_heads = 1 + pick(2);
   p.query_len = shortest + pick(options.largest_len - shortest + 1);
@@ -79,6 +83,21 @@ std::optional<Case> draw_case(const KernelInfo& kernel, ElementType type,
   return c;
 }
 
+/// One value for each of statistics_of(): nothing where it does not apply.
+std::vector<std::optional<double>> values_of(Run& run) {
+  std::vector<std::optional<double>> values;
+  if (run.problem().operation == &backward_operation) {
+    for (const auto& deviation : deviations_of(run)) {
+      values.push_back(deviation ? std::optional(deviation->value) : std::nullopt);
+    }
+    return values;
+  }
+  for (const StatisticValue& found : run.statistics()) {
+    values.push_back(found.applies ? std::optional(found.value) : std::nullopt);
+  }
+  return values;
+}
+
 }  // namespace
 
 double StatisticDistribution::quantile(double share) const {
@@ -87,27 +106,42 @@ double StatisticDistribution::quantile(double share) const {
   return values[static_cast<std::size_t>(std::llround(share * last))];
 }
 
+std::vector<StatisticDistribution> statistics_of(const Operation& operation) {
+  std::vector<StatisticDistribution> all;
+  if (&operation == &forward_operation) {
+    for (const StatisticInfo& info : all_statistics()) {
+      all.push_back({.name = info.name, .threshold = info.threshold});
+    }
+  } else if (&operation == &backward_operation) {
+    for (const GradientStatisticInfo& info : all_gradient_statistics()) {
+      all.push_back({.name = info.name, .threshold = most_gradient_deviations});
+    }
+  }
+  return all;
+}
+
 Calibration calibrate(const KernelInfo& kernel, ElementType element_type, Device& device,
                       const CalibrationOptions& options, const std::function<void()>& on_set) {
   Calibration result;
   result.kernel = &kernel;
   result.element_type = element_type;
+  result.statistics = statistics_of(*kernel.operation);
   const std::int64_t most_draws = 20 * options.sets;
   for (std::int64_t number = 0; number < most_draws && result.sets < options.sets; ++number) {
     const auto c = draw_case(kernel, element_type, options, static_cast<std::uint64_t>(number));
     if (!c) continue;
     ++result.sets;
     Run run(kernel, *c, device);
-    const StatisticValues& values = run.statistics();
+    const std::vector<std::optional<double>> values = values_of(run);
     bool is_judged = false, is_alarmed = false;
-    for (const StatisticInfo& info : all_statistics()) {
-      const auto i = static_cast<std::size_t>(info.statistic);
-      if (!values[i].applies) continue;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!values[i]) continue;
+      StatisticDistribution& distribution = result.statistics[i];
       is_judged = true;
-      result.statistics[i].values.push_back(values[i].value);
-      if (within(info.threshold, values[i].value)) continue;
+      distribution.values.push_back(*values[i]);
+      if (within(distribution.threshold, *values[i])) continue;
       is_alarmed = true;
-      ++result.statistics[i].alarms;
+      ++distribution.alarms;
     }
     if (is_judged) ++result.sets_judged;
     if (is_alarmed) ++result.sets_alarmed;
@@ -134,16 +168,15 @@ std::vector<Measurement> measurements_of(const Calibration& calibration) {
       {"sets_with_an_alarm", static_cast<double>(calibration.sets_alarmed), "1"},
       {"false_alarm_rate_at_most", upper_rate(calibration.sets_alarmed, calibration.sets_judged),
        "1"}};
-  for (const StatisticInfo& info : all_statistics()) {
-    const auto& found = calibration.statistics[static_cast<std::size_t>(info.statistic)];
+  for (const StatisticDistribution& found : calibration.statistics) {
     const auto add = [&](std::string_view what, double value) {
-      list.push_back({fmt::format("{}.{}", info.name, what), value, "1"});
+      list.push_back({fmt::format("{}.{}", found.name, what), value, "1"});
     };
     add("sets", static_cast<double>(found.values.size()));
     add("median", found.quantile(0.5));
     add("p99", found.quantile(0.99));
     add("largest", found.quantile(1));
-    add("threshold", info.threshold);
+    add("threshold", found.threshold);
     add("alarms", static_cast<double>(found.alarms));
   }
   return list;

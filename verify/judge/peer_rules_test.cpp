@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 bool accepts(std::string_view rule, const PeerCase& c) {
@@ -98,13 +98,13 @@ TEST(PeerRules, NanIsRejectedByEveryRule) {
   for (const PeerRule& rule : peer_rules()) {
     Tiny tiny(ElementType::fp32);
     EXPECT_TRUE(tiny.passes(rule.name)) << rule.name;
-    tiny.outputs[forward::o].values()[1] = nan;
+    tiny.outputs[forward::o].values()[1] = not_a_number;
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
-    tiny.framework.ref.values()[1] = nan;  // not even where NaN is right
+    tiny.framework.ref.values()[1] = not_a_number;  // not even where NaN is right
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
   }
   Tiny tiny(ElementType::fp16);
-  tiny.framework.pt.values()[0] = nan;  // a framework that overflows fails every kernel
+  tiny.framework.pt.values()[0] = not_a_number;  // a framework that overflows fails every kernel
   EXPECT_FALSE(tiny.passes("FlashAttention 2x"));
 }
 

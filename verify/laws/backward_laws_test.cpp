@@ -108,6 +108,18 @@ TEST(BackwardLaws, ADeltaOfAnotherRowIsCaughtByEqualValues) {
   });
 }
 
+TEST(BackwardLaws, AWeightThatGoesToTheWrongKeyIsCaughtByPeakedRows) {
+  // The first two keys change places, as where P is transposed or a tile is taken for another.
+  expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
+    const auto dv = values_of(a.dv, value_shape(a.problem));
+    for (std::size_t c = 0; c < 8; ++c) std::swap(dv[c], dv[8 + c]);
+  });
+  // What is left of a row that takes the LSE or delta of another.
+  expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
+    values_of(a.dq, query_shape(a.problem))[60] += 1e-30F;
+  });
+}
+
 TEST(BackwardLaws, AHeadOfAGroupThatIsNotSummedIsCaughtByCopiedHeads) {
   expect_gradients_caught("groups_equal_copied_heads", [](const BackwardArguments& a) {
     if (a.problem.kv_heads == a.problem.query_heads) return;
@@ -131,34 +143,79 @@ Case gradient_case_of_16_bits() {
   return c;
 }
 
-TEST(BackwardLaws, AGradientThatIsALittleTooShortIsCaughtByItsGain) {
+/// `change(row, column, x)` of every element of a tensor of 16 bits.
+using Change = std::function<double(std::int64_t row, std::int64_t column, double x)>;
+void change_each(void* tensor, const Shape& shape, const Change& change) {
+  auto* const bits = static_cast<std::uint16_t*>(tensor);
+  for (std::int64_t i = 0; i < elements_of(shape); ++i) {
+    const double x = change(i / shape[3], i % shape[3], decode(ElementType::bf16, bits[i]));
+    bits[i] = static_cast<std::uint16_t>(
+        encode(ElementType::bf16, static_cast<float>(round_to(ElementType::bf16, x))));
+  }
+}
+
+Verdict verdict_of_16_bits(const std::string& law, const GradientSabotage& sabotage) {
   const Case c = gradient_case_of_16_bits();
   const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
-  const auto verdict = [&](const std::string& law, float factor) {
-    KernelInfo kernel = *correct;
-    kernel.precision = correct->precision;
-    kernel.launch = [&](const Arguments& all, Device& device) {
-      correct->launch(all, device);
-      const BackwardArguments a(all);
+  KernelInfo kernel = *correct;
+  kernel.launch = [&](const Arguments& all, Device& device) {
+    correct->launch(all, device);
+    sabotage(all);
+  };
+  HostMemoryDevice device;
+  Run run(kernel, c, device);
+  return verify_case(run, {.glob = law, .every_law = true}).verdict;
+}
+
+TEST(BackwardLaws, AGradientThatIsALittleTooShortIsCaughtByItsGain) {
+  const auto times = [](double factor) {
+    return [factor](const BackwardArguments& a) {
       for (const auto& [data, shape] :
            {std::pair(a.dq, query_shape(a.problem)), std::pair(a.dk, key_shape(a.problem)),
             std::pair(a.dv, value_shape(a.problem))}) {
-        auto* const bits = static_cast<std::uint16_t*>(data);
-        for (std::int64_t i = 0; i < elements_of(shape); ++i) {
-          const double x = decode(ElementType::bf16, bits[i]);
-          bits[i] = static_cast<std::uint16_t>(
-              encode(ElementType::bf16, static_cast<float>(x * static_cast<double>(factor))));
-        }
+        change_each(data, shape, [&](std::int64_t, std::int64_t, double x) { return x * factor; });
       }
     };
-    HostMemoryDevice device;
-    attest::Run run(kernel, c, device);
-    return verify_case(run, {.glob = law, .every_law = true}).verdict;
   };
   for (const char* const law : {"dq_gain", "dk_gain", "dv_gain"}) {
-    EXPECT_EQ(verdict(law, 1), Verdict::passed) << law;
-    EXPECT_EQ(verdict(law, 0.998F), Verdict::failed) << law;
+    EXPECT_EQ(verdict_of_16_bits(law, times(1)), Verdict::passed) << law;
+    EXPECT_EQ(verdict_of_16_bits(law, times(0.996)), Verdict::failed) << law;
   }
+}
+
+TEST(BackwardLaws, AnErrorOfDeltaOfEitherSignIsCaughtAlongTheMeanKeyAndByNoGain) {
+  // What a delta does that is off by 0.02 up and down.
+  const auto off = [](const BackwardArguments& a) {
+    const Problem& p = a.problem;
+    const auto* const k = static_cast<const std::uint16_t*>(a.k);
+    change_each(a.dq, query_shape(p), [&](std::int64_t row, std::int64_t column, double x) {
+      const std::int64_t b = row / (p.query_heads * p.query_len);
+      const std::int64_t h = p.kv_head_of(row / p.query_len % p.query_heads);
+      double mean = 0;
+      for (std::int64_t j = 0; j < p.key_len; ++j) {
+        mean += decode(ElementType::bf16,
+                       k[((b * p.kv_heads + h) * p.key_len + j) * p.head_dim + column]);
+      }
+      mean /= static_cast<double>(p.key_len);
+      return x + (row % 2 == 0 ? 0.02 : -0.02) * p.scale * mean;
+    });
+  };
+  EXPECT_EQ(verdict_of_16_bits("dq_along_mean_key", [](const BackwardArguments&) {}),
+            Verdict::passed);
+  EXPECT_EQ(verdict_of_16_bits("dq_along_mean_key", off), Verdict::failed);
+  EXPECT_EQ(verdict_of_16_bits("dq_gain", off), Verdict::passed);
+}
+
+TEST(BackwardLaws, GradientsThatAreNotThoseOfTheForwardPassBeforeAreCaught) {
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dq, query_shape(a.problem))[60] *= 1.01F;
+  });
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dk, key_shape(a.problem))[2] *= 1.01F;
+  });
+  expect_gradients_caught("gradient_of_both_passes", [](const BackwardArguments& a) {
+    values_of(a.dv, value_shape(a.problem))[2] *= 1.01F;
+  });
 }
 
 TEST(BackwardLaws, AnErrorOfEachGradientIsCaughtByItsBound) {

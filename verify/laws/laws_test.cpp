@@ -359,10 +359,13 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "values_do_not_enter_dv",
                                          "unit_weights_sum_exactly",
                                          "equal_values_leave_no_dscore",
+                                         "peaked_rows_copy_gradients",
                                          "groups_equal_copied_heads",
                                          "dq_gain",
                                          "dk_gain",
-                                         "dv_gain"};
+                                         "dv_gain",
+                                         "dq_along_mean_key",
+                                         "gradient_of_both_passes"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }

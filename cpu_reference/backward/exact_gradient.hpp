@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/attention/backward_roundings.hpp"
+#include "core/attention/problem.hpp"
+#include "core/attention/tensor_list.hpp"
+#include "cpu_reference/answer.hpp"
+#include "cpu_reference/backward/oracle.hpp"
+
+namespace attest {
+
+/// LSE and delta that a row's pairs are formed with.
+using SavedRowOf =
+    std::function<SavedRow<double>(std::int64_t b, std::int64_t h, std::int64_t query)>;
+
+/// The map of backward_operation, in double, with the bound of a kernel that performs the
+/// roundings, and the reference's own error.
+[[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
+                                      const BackwardRoundings& how, const SavedRowOf& row_of);
+
+/// The gradient of attention itself, of Q, K, V and dO, and how far from it a backward kernel may
+/// be that is given the O and LSE of a forward kernel: both passes are judged at once, and neither
+/// may take for its own what the other one leaves to it.
+///
+/// `inputs` holds that O and LSE; `forward` is the forward pass's exact answer with the bounds of
+/// the kernel that they are of. With |LSE_given - LSE| <= e and |dO.(O_given - O)| <= d, which is
+/// sum |dO_c| times the bound of O_c, and p, r, chi and tau of the exact O and LSE,
+///   |p_given - p| <= p (e^e - 1),   |tau_given - tau| <= p chi [(e^e - 1) |r| + e^e d],
+/// so that the map of what is given lies from the gradient by no more than these times |dO|, |k|
+/// and |q|, summed. A backward kernel's bound against that map is added. Infinite where either pass
+/// has no bound.
+[[nodiscard]] Answer exact_gradient(const Problem& problem, const Inputs& inputs,
+                                    const BackwardRoundings& how, const Answer& forward);
+
+}  // namespace attest
