@@ -21,9 +21,9 @@ KillMatrix small_matrix() {
                            .shrink_calls = 0});
 }
 
-std::size_t column_named(std::string_view name) {
-  for (std::size_t column = 0; column < matrix_columns; ++column) {
-    if (column_name(column) == name) return column;
+std::size_t column_named(const KillMatrix& matrix, std::string_view name) {
+  for (std::size_t column = 0; column < matrix.columns(); ++column) {
+    if (matrix.column_name(column) == name) return column;
   }
   ADD_FAILURE() << name;
   return 0;
@@ -34,15 +34,16 @@ void expect_who_sees_what(const KillMatrix& matrix) {
   const MatrixRow& stray = matrix.mutants[0];
   const MatrixRow& low_sum = matrix.mutants[1];
   const MatrixRow& per_tile = matrix.mutants[2];
-  EXPECT_TRUE(stray.is_killed_by(column_named("exact laws")));
+  EXPECT_TRUE(stray.is_killed_by(column_named(matrix, "exact laws")));
   EXPECT_TRUE(stray.laws.contains("clean_execution"));
-  for (std::size_t column = 0; column < peer_columns; ++column) {
+  for (std::size_t column = 0; column < matrix.peers(); ++column) {
     // They see it only where what is read past the end belongs to another head.
-    EXPECT_LT(2 * stray.columns[column].kills, stray.columns[column_named("exact laws")].kills)
-        << column_name(column);
-    EXPECT_TRUE(per_tile.is_killed_by(column)) << column_name(column);
+    EXPECT_LT(2 * stray.columns[column].kills,
+              stray.columns[column_named(matrix, "exact laws")].kills)
+        << matrix.column_name(column);
+    EXPECT_TRUE(per_tile.is_killed_by(column)) << matrix.column_name(column);
   }
-  EXPECT_TRUE(low_sum.is_killed_by(column_named("bound")));
+  EXPECT_TRUE(low_sum.is_killed_by(column_named(matrix, "bound")));
   EXPECT_TRUE(matrix.is_as_expected());
 }
 

@@ -15,7 +15,7 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 bool accepts(std::string_view rule, const PeerCase& c) {
-  for (const PeerRule& peer : peer_rules()) {
+  for (const PeerRule& peer : peer_rules(*c.problem.operation)) {
     if (peer.name == rule) return peer.accepts(c);
   }
   ADD_FAILURE() << "no rule " << rule;
@@ -28,8 +28,7 @@ struct Tiny {
     problem.head_dim = 2;
     problem.element_type = type;
     outputs = {Tensor<float>({1, 1, 1, 2}, 1.0F), Tensor<float>({1, 1, 1, 1}, 2.0F)};
-    framework = {
-        .ref = outputs[forward::o], .pt = outputs[forward::o], .lse = outputs[forward::lse]};
+    framework = {.ref = outputs, .pt = outputs};
   }
   [[nodiscard]] bool passes(std::string_view rule) const {
     return accepts(rule, {problem, plan, outputs, framework});
@@ -42,7 +41,7 @@ struct Tiny {
 
 TEST(PeerRules, ToleranceIsAbsolutePlusRelativeAndItsEdgeIsAccepted) {
   Tiny tiny(ElementType::fp32);
-  tiny.framework.ref.values()[0] = tiny.outputs[forward::o].values()[0] = 0.0F;
+  tiny.framework.ref[forward::o].values()[0] = tiny.outputs[forward::o].values()[0] = 0.0F;
   tiny.outputs[forward::o].values()[0] = 0.0625F;
   EXPECT_FALSE(tiny.passes("cuDNN 2e-2"));
   tiny.outputs[forward::o].values()[0] = 0.0195F;  // below 2e-2 around 0
@@ -75,7 +74,7 @@ TEST(PeerRules, TolerancesDependOnTheFormatWhereTheOriginalSaysSo) {
 TEST(PeerRules, FlashAttentionAllowsTwiceTheErrorOfTheFramework) {
   Tiny tiny(ElementType::fp16);
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
-  tiny.framework.pt.values()[0] = 1.0F + 0x1p-9F;
+  tiny.framework.pt[forward::o].values()[0] = 1.0F + 0x1p-9F;
   tiny.outputs[forward::o].values()[1] = 1.0F + 0x1p-8F;  // the maximum is over the tensor
   EXPECT_TRUE(tiny.passes("FlashAttention 2x"));
   tiny.outputs[forward::o].values()[1] = 1.0F + 0x1p-8F + 0x1p-10F;
@@ -95,16 +94,16 @@ TEST(PeerRules, FlashAttentionAddsToTheToleranceOfCausalAndSplitRuns) {
 }
 
 TEST(PeerRules, NanIsRejectedByEveryRule) {
-  for (const PeerRule& rule : peer_rules()) {
+  for (const PeerRule& rule : peer_rules(forward_operation)) {
     Tiny tiny(ElementType::fp32);
     EXPECT_TRUE(tiny.passes(rule.name)) << rule.name;
     tiny.outputs[forward::o].values()[1] = nan;
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
-    tiny.framework.ref.values()[1] = nan;  // not even where NaN is right
+    tiny.framework.ref[forward::o].values()[1] = nan;  // not even where NaN is right
     EXPECT_FALSE(tiny.passes(rule.name)) << rule.name;
   }
   Tiny tiny(ElementType::fp16);
-  tiny.framework.pt.values()[0] = nan;  // a framework that overflows fails every kernel
+  tiny.framework.pt[forward::o].values()[0] = nan;  // a framework that overflows fails every kernel
   EXPECT_FALSE(tiny.passes("FlashAttention 2x"));
 }
 
@@ -116,7 +115,7 @@ TEST(PeerRules, OnlyThreePeersLookAtTheLse) {
   EXPECT_FALSE(tiny.passes("cuDNN 2e-2"));
   EXPECT_FALSE(tiny.passes("xFormers"));
   EXPECT_FALSE(tiny.passes("FlashInfer 1e-3"));
-  tiny.outputs[forward::lse].values()[0] = tiny.framework.lse.values()[0] = -infinity;
+  tiny.outputs[forward::lse].values()[0] = tiny.framework.ref[forward::lse].values()[0] = -infinity;
   EXPECT_TRUE(tiny.passes("FlashInfer 1e-3"));
 }
 
@@ -126,9 +125,9 @@ TEST(FrameworkAnswers, TwoEqualKeysGiveTheMeanAndOneRoundingShowsInTheElementTyp
                 Tensor<float>({1, 1, 2, 1}, 1.0F)};
   inputs[forward::v].values()[1] = 1.0078125F;  // the next bf16: the mean is a tie, to even
   const FrameworkAnswers answers = framework_answers(problem, inputs);
-  EXPECT_EQ(answers.ref.values()[0], 1.0F);
-  EXPECT_EQ(answers.pt.values()[0], 1.0F);
-  EXPECT_EQ(answers.lse.values()[0], 3.0F + std::log(2.0F));
+  EXPECT_EQ(answers.ref[forward::o].values()[0], 1.0F);
+  EXPECT_EQ(answers.pt[forward::o].values()[0], 1.0F);
+  EXPECT_EQ(answers.ref[forward::lse].values()[0], 3.0F + std::log(2.0F));
 }
 
 TEST(FrameworkAnswers, TheScaleIsFoldedIntoKeysAndRoundedThere) {
@@ -145,8 +144,8 @@ TEST(FrameworkAnswers, TheScaleIsFoldedIntoKeysAndRoundedThere) {
   const auto first_weight = [](double logit_difference) {
     return static_cast<float>(round_to(ElementType::bf16, 1 / (1 + std::exp(-logit_difference))));
   };
-  EXPECT_EQ(answers.ref.values()[0], first_weight(64 * 0x1p-7 * 1.0078125));
-  EXPECT_EQ(answers.pt.values()[0], first_weight(64 * 0x1p-7 * 2));
+  EXPECT_EQ(answers.ref[forward::o].values()[0], first_weight(64 * 0x1p-7 * 1.0078125));
+  EXPECT_EQ(answers.pt[forward::o].values()[0], first_weight(64 * 0x1p-7 * 2));
 }
 
 TEST(FrameworkAnswers, RowsWithoutKeysAreZeroWithMinusInfinity) {
@@ -158,10 +157,10 @@ TEST(FrameworkAnswers, RowsWithoutKeysAreZeroWithMinusInfinity) {
   const Inputs inputs{Tensor<float>({1, 1, 3, 1}, 1.0F), Tensor<float>({1, 1, 1, 1}, 1.0F),
                       Tensor<float>({1, 1, 1, 1}, 5.0F)};
   const FrameworkAnswers answers = framework_answers(problem, inputs);
-  EXPECT_EQ(answers.ref.values()[0], 0.0F);
-  EXPECT_EQ(answers.pt.values()[1], 0.0F);
-  EXPECT_EQ(answers.ref.values()[2], 5.0F);
-  EXPECT_EQ(answers.lse.values()[0], -infinity);
+  EXPECT_EQ(answers.ref[forward::o].values()[0], 0.0F);
+  EXPECT_EQ(answers.pt[forward::o].values()[1], 0.0F);
+  EXPECT_EQ(answers.ref[forward::o].values()[2], 5.0F);
+  EXPECT_EQ(answers.ref[forward::lse].values()[0], -infinity);
 }
 
 }  // namespace
