@@ -147,6 +147,13 @@ void add_mutants_command(CLI::App& app, Action& action) {
                    "further cases of each on N(0, 1), for the rules of other projects")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--correct-cases", matrix.correct_cases,
+          "at least so many cases of each CPU kernel without a bug, a quarter on the executor: "
+          "for false alarms")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   add_seed_option(*command, matrix.seed, "seed of the cases");
   command->add_option("--jobs", matrix.jobs, "cases run at the same time")
       ->check(CLI::Range(1, 1024))

@@ -128,6 +128,17 @@ class Judge {
         draw_case_of(mutant, options_.cases + i, true);
       }
     }
+    for (const MatrixRow& row : matrix_.correct) {
+      const std::int64_t correct_cases =
+          row.kernel->executor == Executor::cpu
+              ? options_.correct_cases
+              : options_.correct_cases * campaign_factor / campaign_factor_on_cpu;
+      for (std::int64_t i = options_.cases; i < correct_cases; ++i) {
+        if (auto c = draw(*row.kernel, i, false)) {
+          correct_cases_.push_back({.kernel = row.kernel, .the_case = *std::move(c)});
+        }
+      }
+    }
   }
 
   void draw_case_of(std::size_t mutant, std::int64_t index, bool usual) {

@@ -229,8 +229,11 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       options.operation == &forward_operation
           ? std::string()
           : fmt::format(" --operation {}", options.operation->name),
-      options.cases, options.normal_cases, options.seed, provenance.commit,
-      provenance.dirty ? " with changes" : "", provenance.date, provenance.host);
+      options.cases, options.normal_cases,
+      options.correct_cases == 0 ? std::string()
+                                 : fmt::format(" --correct-cases {}", options.correct_cases),
+      options.seed, provenance.commit, provenance.dirty ? " with changes" : "", provenance.date,
+      provenance.host);
   text += fmt::format(
       "Each mutant is a correct kernel with one planted bug. {} random cases are run with the bug "
       "and without it, the same for all bugs of a kernel (of a variant, where kernels are "
@@ -240,8 +243,13 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       "launches. A kill is a "
       "case in which a rule rejects the mutant and accepts the correct kernel; in parentheses the "
       "kills on {} more cases with N(0, 1) inputs, default scale and contiguous tensors, which is "
-      "what the peers' own tests use.\n\n",
-      options.cases, options.normal_cases);
+      "what the peers' own tests use.{}\n\n",
+      options.cases, options.normal_cases,
+      options.correct_cases <= options.cases
+          ? std::string()
+          : fmt::format(" Kernels without a bug are run in {} cases, on the executor in a quarter "
+                        "as many; the others of these count for false alarms alone.",
+                        options.correct_cases));
   text += summary(matrix) + rules_text(*options.operation);
   text +=
       "\n## Mutants\n\nThe last column names the feature of a case (verify/README.md) that tells "
@@ -260,6 +268,7 @@ std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
                {"seed", matrix.options.seed},
                {"cases", matrix.options.cases},
                {"normal_cases", matrix.options.normal_cases},
+               {"correct_cases", matrix.options.correct_cases},
                {"as_expected", matrix.is_as_expected()},
                {"provenance",
                 {{"commit", provenance.commit},

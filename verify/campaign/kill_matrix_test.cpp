@@ -4,7 +4,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/operations/backward.hpp"
 #include "core/records/provenance.hpp"
+#include "verify/judge/peer_rules.hpp"
 
 namespace attest {
 namespace {
@@ -119,7 +121,37 @@ TEST(KillMatrix, CountsTheFeaturesOfTheCasesThatTheCampaignRanBeforeALateKill) {
   EXPECT_GT(late, 0);
 }
 
+TEST(KillMatrix, GradientsHaveRulesOfTheirOwnAndMoreCasesOfTheCorrectKernelWhereAsked) {
+  const KillMatrix matrix = make_kill_matrix({.operation = &backward_operation,
+                                              .kernels = "mutant/b01_delta_missing",
+                                              .cases = 6,
+                                              .normal_cases = 3,
+                                              .correct_cases = 9,
+                                              .shrink_calls = 0});
+  ASSERT_EQ(matrix.mutants.size(), 1U);
+  ASSERT_EQ(matrix.correct.size(), 1U);
+  EXPECT_TRUE(matrix.is_as_expected());
+  EXPECT_EQ(matrix.mutants[0].cases, 6);
+  EXPECT_EQ(matrix.correct[0].cases, 9);
+  EXPECT_EQ(matrix.correct[0].normal_cases, 3);
+  const std::span<const PeerRule> rules = peer_rules(backward_operation);
+  ASSERT_EQ(matrix.mutants[0].columns.size(), rules.size() + 3);
+  ASSERT_EQ(matrix.mutants[0].on_normal.size(), rules.size());
+  const Provenance provenance = current_provenance("");
+  const std::string text = to_markdown(matrix, provenance);
+  const auto json = parse_json(to_json(matrix, provenance));
+  EXPECT_EQ(json["operation"], "backward");
+  EXPECT_NE(text.find("| rule | on dQ | on dK and dV | source |"), std::string::npos);
+  for (const PeerRule& rule : rules) {
+    EXPECT_NE(text.find(rule.source), std::string::npos) << rule.name;
+    EXPECT_TRUE(json["mutants"][0]["rules"].contains(rule.name)) << rule.name;
+  }
+}
+
 TEST(KillMatrix, AGlobWithoutMutantsIsRefused) {
+  EXPECT_THROW((void)make_kill_matrix(
+                   {.operation = &backward_operation, .kernels = "mutant/m05_padded_keys*"}),
+               InvalidInput);
   EXPECT_THROW((void)make_kill_matrix({.kernels = "k3*"}), InvalidInput);
 }
 
