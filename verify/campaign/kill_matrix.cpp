@@ -26,11 +26,12 @@ namespace {
 /// Once a mutant has hung for the full time limit, the next of its cases need not wait as long.
 constexpr double seconds_for_a_known_hang = 0.5;
 
-/// Most bugs die in the first cases that are drawn for them, and then get no more: those that live
-/// longer may. A bug that needs one large size meets it in one case of a hundred or two; such bugs
-/// are planted in kernels of the CPU, where a case costs milliseconds.
-constexpr std::int64_t campaign_factor = 5;
-constexpr std::int64_t campaign_factor_on_cpu = 20;
+/// Of the campaigns that look for one kill. Most bugs die in the first cases that are drawn for
+/// them, and then get no more: those that live longer may. A bug that needs one large size, or a
+/// rare feature, meets it in one case of a hundred or two; most such bugs are planted in kernels of
+/// the CPU, where a case costs milliseconds.
+constexpr std::int64_t campaign_cases = 500;
+constexpr std::int64_t campaign_cases_on_cpu = 2000;
 
 /// A case as the peers' own tests would choose its values: contiguous, or in shuffled pages.
 Case with_usual_input(Case c) {
@@ -132,7 +133,7 @@ class Judge {
       const std::int64_t correct_cases =
           row.kernel->executor == Executor::cpu
               ? options_.correct_cases
-              : options_.correct_cases * campaign_factor / campaign_factor_on_cpu;
+              : options_.correct_cases * campaign_cases / campaign_cases_on_cpu;
       for (std::int64_t i = options_.cases; i < correct_cases; ++i) {
         if (auto c = draw(*row.kernel, i, false)) {
           correct_cases_.push_back({.kernel = row.kernel, .the_case = *std::move(c)});
@@ -287,8 +288,8 @@ class Judge {
     std::vector<const KernelInfo*> kernels;
     for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
     CampaignOptions campaign;
-    campaign.cases_per_kernel = campaign_factor_on_cpu * options_.cases;
-    campaign.cases_per_simt_kernel = campaign_factor * options_.cases;
+    campaign.cases_per_kernel = std::max(campaign_cases_on_cpu, options_.cases);
+    campaign.cases_per_simt_kernel = std::max(campaign_cases, options_.cases);
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;

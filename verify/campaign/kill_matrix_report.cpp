@@ -223,9 +223,8 @@ std::string rules_text(const Operation& operation) {
 std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) {
   const KillMatrixOptions& options = matrix.options;
   std::string text = fmt::format(
-      "# Kill matrix\n\nMade by `attest mutants{} --cases {} --normal-cases {} --seed {}` at "
-      "commit "
-      "{}{}, {}, on {}.\n\n",
+      "# Kill matrix\n\nMade by `attest mutants{} --cases {} --normal-cases {}{} --seed {}` at "
+      "commit {}{}, {}, on {}.\n\n",
       options.operation == &forward_operation
           ? std::string()
           : fmt::format(" --operation {}", options.operation->name),

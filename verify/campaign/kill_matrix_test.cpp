@@ -67,7 +67,10 @@ void expect_reports_with_names_and_provenance(const KillMatrix& matrix) {
   const Provenance provenance = current_provenance("");
   const std::string text = to_markdown(matrix, provenance);
   const auto json = parse_json(to_json(matrix, provenance));
-  EXPECT_NE(text.find(provenance.commit), std::string::npos);
+  EXPECT_NE(text.find("`attest mutants --cases 15 --normal-cases 4 --seed 1` at commit " +
+                      provenance.commit),
+            std::string::npos)
+      << text.substr(0, 300);
   EXPECT_EQ(json["provenance"]["commit"], provenance.commit);
   ASSERT_EQ(json["mutants"].size(), matrix.mutants.size());
   for (const MatrixRow& row : matrix.mutants) {
@@ -141,6 +144,11 @@ TEST(KillMatrix, GradientsHaveRulesOfTheirOwnAndMoreCasesOfTheCorrectKernelWhere
   const std::string text = to_markdown(matrix, provenance);
   const auto json = parse_json(to_json(matrix, provenance));
   EXPECT_EQ(json["operation"], "backward");
+  EXPECT_NE(text.find("`attest mutants --operation backward --cases 6 --normal-cases 3 "
+                      "--correct-cases 9 --seed 1` at commit " +
+                      provenance.commit),
+            std::string::npos)
+      << text.substr(0, 300);
   EXPECT_NE(text.find("| rule | on dQ | on dK and dV | source |"), std::string::npos);
   for (const PeerRule& rule : rules) {
     EXPECT_NE(text.find(rule.source), std::string::npos) << rule.name;

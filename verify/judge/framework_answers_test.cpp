@@ -151,5 +151,18 @@ TEST(FrameworkAnswers, ANanInVReachesTheGradientsOfTheRowsThatSeeItAndNoOthers) 
   EXPECT_FALSE(std::isnan(answers.ref[backward::dv].at(0, 0, 2, 0)));
 }
 
+/// 0 * NaN in O, and so in dS of the row; what the mask covers has a score that is a constant.
+TEST(FrameworkAnswers, ANanInVOfAPaddedKeyReachesDqButNotItsOwnDk) {
+  const Problem problem = backward_of("b1 h1/1 q2 k8 d2 none fp32 padding5");
+  std::int64_t padded = 0;
+  while (padded < problem.key_len && !problem.is_padded(0, padded)) ++padded;
+  ASSERT_LT(padded, problem.key_len);
+  Inputs inputs = make_inputs(problem, {.family = "normal", .seed = 1, .magnitude = 1});
+  inputs[backward::v].at(0, 0, padded, 0) = std::numeric_limits<float>::quiet_NaN();
+  const FrameworkAnswers answers = framework_answers(problem, inputs);
+  EXPECT_TRUE(std::isnan(answers.ref[backward::dq].at(0, 0, 0, 0)));
+  EXPECT_EQ(answers.ref[backward::dk].at(0, 0, padded, 0), 0);
+}
+
 }  // namespace
 }  // namespace attest
