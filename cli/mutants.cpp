@@ -10,9 +10,11 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/text_file.hpp"
+#include "core/operations/forward.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/kill_matrix.hpp"
@@ -24,6 +26,7 @@ namespace {
 struct MutantsOptions {
   std::filesystem::path out = "out";
   bool in_process = false;
+  std::string operation = "forward";
   KillMatrixOptions matrix;
 };
 
@@ -38,13 +41,13 @@ std::string feature_of(const MatrixRow& mutant) {
 
 void print_table(const KillMatrix& matrix) {
   fmt::print("\n{:<38}", "mutant");
-  constexpr std::array<std::string_view, matrix_columns> heads{"FA 2x",  "cuDNN", "xForm", "KBench",
-                                                               "FlashI", "exact", "bound", "stat"};
-  for (const std::string_view head : heads) fmt::print(" {:>6}", head);
+  for (std::size_t column = 0; column < matrix.columns(); ++column) {
+    fmt::print(" {:>6}", column_head(*matrix.options.operation, column));
+  }
   fmt::print("  {:<30} feature of the cases that our laws kill it in\n", "named law");
-  const auto row = [](const std::string& name, const auto& cell, std::string_view last) {
+  const auto row = [&](const std::string& name, const auto& cell, std::string_view last) {
     fmt::print("{:<38}", name);
-    for (std::size_t column = 0; column < matrix_columns; ++column) {
+    for (std::size_t column = 0; column < matrix.columns(); ++column) {
       fmt::print(" {:>6}", cell(column));
     }
     fmt::print("  {}\n", last);
@@ -68,7 +71,7 @@ void print_table(const KillMatrix& matrix) {
   row(
       "killed on N(0, 1) only",
       [&](std::size_t c) {
-        if (c >= peer_columns) return std::string("-");
+        if (c >= matrix.peers()) return std::string("-");
         return fmt::format("{}", std::ranges::count_if(matrix.mutants, [&](const MatrixRow& m) {
                              return m.on_normal[c].kills > 0;
                            }));
@@ -87,6 +90,7 @@ void print_table(const KillMatrix& matrix) {
 }
 
 ExitCode run_mutants(MutantsOptions options) {
+  options.matrix.operation = &operation_from_name(options.operation);
   load_captured_inputs("");
   const auto start = std::chrono::steady_clock::now();
   if (!options.in_process) {
@@ -108,8 +112,11 @@ ExitCode run_mutants(MutantsOptions options) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Provenance provenance = current_provenance("");
-  const std::filesystem::path markdown = options.out / "kill_matrix.md";
-  const std::filesystem::path json = options.out / "kill_matrix.json";
+  const std::string name = matrix.options.operation == &forward_operation
+                               ? "kill_matrix"
+                               : fmt::format("kill_matrix_{}", matrix.options.operation->name);
+  const std::filesystem::path markdown = options.out / (name + ".md");
+  const std::filesystem::path json = options.out / (name + ".json");
   write_whole_file(markdown, to_markdown(matrix, provenance));
   write_whole_file(json, to_json(matrix, provenance));
   print_table(matrix);
@@ -128,6 +135,10 @@ void add_mutants_command(CLI::App& app, Action& action) {
   KillMatrixOptions& matrix = options->matrix;
   matrix.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   command->add_option("--kernel", matrix.kernels, "glob over mutants")->capture_default_str();
+  command
+      ->add_option("--operation", options->operation,
+                   "the mutants and the rules of one; see attest list operations")
+      ->capture_default_str();
   command->add_option("--cases", matrix.cases, "cases of each mutant")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -136,13 +147,22 @@ void add_mutants_command(CLI::App& app, Action& action) {
                    "further cases of each on N(0, 1), for the rules of other projects")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--correct-cases", matrix.correct_cases,
+          "at least so many cases of each CPU kernel without a bug, a quarter on the executor: "
+          "for false alarms")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   add_seed_option(*command, matrix.seed, "seed of the cases");
   command->add_option("--jobs", matrix.jobs, "cases run at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--in-process", options->in_process,
                     "judge here instead of in worker processes: for debuggers");
-  add_out_option(*command, options->out, "folder for kill_matrix.md and kill_matrix.json")
+  add_out_option(
+      *command, options->out,
+      "folder for kill_matrix.md and kill_matrix.json; the names of others end in _OPERATION")
       ->capture_default_str();
   command->footer(
       "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "
@@ -153,6 +173,7 @@ void add_mutants_command(CLI::App& app, Action& action) {
       "rejected.\n"
       "Examples:\n"
       "  attest mutants\n"
+      "  attest mutants --operation backward --cases 60\n"
       "  attest mutants --kernel 'mutant/z2*' --cases 200");
   command->callback([options, &action] { action = [options] { return run_mutants(*options); }; });
 }

@@ -65,20 +65,14 @@ class Study:
 
 # Who notices planted bugs
 
-@table
-def kills_by_rule():
-    """Who notices the planted bugs: rules of other projects, and ours."""
-    matrix = json.loads((RESULTS / "epyc-2core/kill_matrix.json").read_text())
+def kills(name, rejected_by_ours):
+    """Of results/NAME: who notices the planted bugs, rules of other projects and ours. `rejected_by_ours(rule, kernels)`: what the last row says of these."""
+    matrix = json.loads((RESULTS / name).read_text())
     mutants, correct = matrix["mutants"], matrix["correct"]
     rules, theirs = list(mutants[0]["rules"]), list(mutants[0]["rules_on_normal"])
-    judged, alarms = false_alarms.totals(read(RESULTS / "h200/false_alarms.jsonl"))
 
     def rejected(rule):
-        """Of correct kernels; by a rule of ours, which may reject none, in campaigns of its own, with the rate that is still possible."""
-        if rule in theirs:
-            return str(sum(kernel["rules"][rule]["rejected"] for kernel in correct))
-        count = alarms[rule.removesuffix(" laws")]
-        return f"**{count}** of {judged:,}, at most {100 * false_alarms.upper_rate(count, judged):.2g} %"
+        return str(sum(kernel["rules"][rule]["rejected"] for kernel in correct)) if rule in theirs else rejected_by_ours(rule, correct)
 
     cases = sum(kernel["cases"] for kernel in correct)
     return markdown(
@@ -88,6 +82,33 @@ def kills_by_rule():
         ("on N(0, 1) inputs only, as the projects test",
          *(str(sum(mutant["rules_on_normal"][rule]["kills"] > 0 for mutant in mutants)) if rule in theirs else "" for rule in rules)),
         (f"correct kernels rejected, of {cases:,} cases", *map(rejected, rules)))
+
+
+@table
+def kills_by_rule():
+    """Who notices bugs of attention. Correct kernels: ours are judged in campaigns of their own, with the rate that is still possible."""
+    judged, alarms = false_alarms.totals(read(RESULTS / "h200/false_alarms.jsonl"))
+
+    def rejected(rule, correct):
+        count = alarms[rule.removesuffix(" laws")]
+        return f"**{count}** of {judged:,}, at most {100 * false_alarms.upper_rate(count, judged):.2g} %"
+
+    return kills("epyc-2core/kill_matrix.json", rejected)
+
+
+@table
+def gradient_kills_by_rule():
+    """Who notices bugs of gradients."""
+    return kills("xeon-2core/kill_matrix_backward.json", lambda rule, correct: f"**{sum(kernel['rules'][rule]['rejected'] for kernel in correct)}**")
+
+
+@table
+def gradient_bugs_that_others_miss():
+    """Planted bugs of gradients that at most one rule of another project notices on our cases: in how many cases each rule does."""
+    matrix = json.loads((RESULTS / "xeon-2core/kill_matrix_backward.json").read_text())
+    rules, theirs = list(matrix["mutants"][0]["rules"]), list(matrix["mutants"][0]["rules_on_normal"])
+    missed = [m for m in matrix["mutants"] if sum(m["rules"][rule]["kills"] > 0 for rule in theirs) <= 1]
+    return markdown(("mutant", *rules), *((m["kernel"].removeprefix("mutant/"), *(str(m["rules"][rule]["kills"]) for rule in rules)) for m in missed))
 
 
 # Speed

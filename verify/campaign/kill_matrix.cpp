@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <thread>
 
@@ -18,7 +19,6 @@
 #include "verify/campaign/regressions.hpp"
 #include "verify/cases/generators.hpp"
 #include "verify/judge/law.hpp"
-#include "verify/judge/peer_rules.hpp"
 
 namespace attest {
 namespace {
@@ -26,11 +26,12 @@ namespace {
 /// Once a mutant has hung for the full time limit, the next of its cases need not wait as long.
 constexpr double seconds_for_a_known_hang = 0.5;
 
-/// Most bugs die in the first cases that are drawn for them, and then get no more: those that live
-/// longer may. A bug that needs one large size meets it in one case of a hundred or two; such bugs
-/// are planted in kernels of the CPU, where a case costs milliseconds.
-constexpr std::int64_t campaign_factor = 5;
-constexpr std::int64_t campaign_factor_on_cpu = 20;
+/// Of the campaigns that look for one kill. Most bugs die in the first cases that are drawn for
+/// them, and then get no more: those that live longer may. A bug that needs one large size, or a
+/// rare feature, meets it in one case of a hundred or two; most such bugs are planted in kernels of
+/// the CPU, where a case costs milliseconds.
+constexpr std::int64_t campaign_cases = 500;
+constexpr std::int64_t campaign_cases_on_cpu = 2000;
 
 /// A case as the peers' own tests would choose its values: contiguous, or in shuffled pages.
 Case with_usual_input(Case c) {
@@ -91,22 +92,27 @@ class Judge {
     }
     require_matches({"--kernel", "mutant", "attest list mutants"}, options_.kernels, names);
     for (const KernelInfo& kernel : all_kernels()) {
-      // The rules of other projects are about attention.
-      if (kernel.role != KernelRole::mutant || kernel.operation != &forward_operation ||
+      if (kernel.role != KernelRole::mutant || kernel.operation != options_.operation ||
           !matches_glob(kernel.name, options_.kernels)) {
         continue;
       }
-      matrix_.mutants.push_back({.kernel = &kernel});
+      matrix_.mutants.push_back(row_for(kernel));
       const KernelInfo* host = find_kernel(kernel.planted_in, kernel.executor);
       if (std::ranges::find(matrix_.correct, host, &MatrixRow::kernel) == matrix_.correct.end()) {
-        matrix_.correct.push_back({.kernel = host});
+        matrix_.correct.push_back(row_for(*host));
       }
     }
     if (matrix_.mutants.empty()) {
       throw InvalidInput(
-          fmt::format("--kernel '{}' matches no mutant of attention; see attest list mutants",
-                      options_.kernels));
+          fmt::format("--kernel '{}' matches no mutant of operation {}; see attest list mutants",
+                      options_.kernels, options_.operation->name));
     }
+  }
+
+  [[nodiscard]] MatrixRow row_for(const KernelInfo& kernel) const {
+    return {.kernel = &kernel,
+            .columns = std::vector<Tally>(columns_),
+            .on_normal = std::vector<Tally>(peers_)};
   }
 
   /// For each mutant what a campaign draws for it: of a family it has some variants only. The case
@@ -118,8 +124,20 @@ class Judge {
       if (campaign.failure && campaign.failing_case >= options_.cases) {
         draw_case_of(mutant, campaign.failing_case, false);
       }
+      if (peers_ == 0) continue;  // nobody would judge the others
       for (std::int64_t i = 0; i < options_.normal_cases; ++i) {
         draw_case_of(mutant, options_.cases + i, true);
+      }
+    }
+    for (const MatrixRow& row : matrix_.correct) {
+      const std::int64_t correct_cases =
+          row.kernel->executor == Executor::cpu
+              ? options_.correct_cases
+              : options_.correct_cases * campaign_cases / campaign_cases_on_cpu;
+      for (std::int64_t i = options_.cases; i < correct_cases; ++i) {
+        if (auto c = draw(*row.kernel, i, false)) {
+          correct_cases_.push_back({.kernel = row.kernel, .the_case = *std::move(c)});
+        }
       }
     }
   }
@@ -164,14 +182,16 @@ class Judge {
                         .laws = {.glob = fmt::format("{}", fmt::join(correct.named_laws, ","))},
                         .judges = correct.is_usual ? Judges::peers : Judges::all_rules};
     Judgement without_answer;  // any test program would have ended here
-    without_answer.rejected.fill(true);
+    without_answer.rejected.assign(columns_, true);
     try {
       runner.hurry(is_known_to_hang(kernel) ? seconds_for_a_known_hang : 0);
       const CaseAnswer answer = runner.run(kernel, task);
       if (answer.judgement) return *answer.judgement;
       if (answer.verdict.verdict == Verdict::timed_out) remember_hang(kernel);
       // The judge was late, not the kernel.
-      if (answer.verdict.verdict == Verdict::vacuous) return {};
+      if (answer.verdict.verdict == Verdict::vacuous) {
+        return {.rejected = std::vector<bool>(columns_, false)};
+      }
       without_answer.laws.emplace_back(name_of(answer.verdict.verdict));
     } catch (const KernelFault&) {
       without_answer.laws.emplace_back(name_of(Verdict::crashed));
@@ -198,14 +218,14 @@ class Judge {
     const bool usual = correct.is_usual;
     bool is_killed = false;
     ++(usual ? row.normal_cases : row.cases);
-    for (std::size_t column = 0; column < matrix_columns; ++column) {
-      if (!judgement.rejected[column] || (usual && column >= peer_columns)) continue;
+    for (std::size_t column = 0; column < columns_; ++column) {
+      if (!judgement.rejected[column] || (usual && column >= peers_)) continue;
       Tally& tally = usual ? row.on_normal[column] : row.columns[column];
       ++tally.rejected;
       if (without_bug != nullptr && without_bug->rejected[column]) continue;
       ++tally.kills;
       ++tally.families[correct.the_case.inputs.family];
-      is_killed = is_killed || column >= peer_columns;
+      is_killed = is_killed || column >= peers_;
     }
     if (!usual && without_bug != nullptr) row.features.add(features_of(*row.kernel, c), is_killed);
     for (const std::string& law : judgement.laws) ++row.laws[law];
@@ -268,8 +288,8 @@ class Judge {
     std::vector<const KernelInfo*> kernels;
     for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
     CampaignOptions campaign;
-    campaign.cases_per_kernel = campaign_factor_on_cpu * options_.cases;
-    campaign.cases_per_simt_kernel = campaign_factor * options_.cases;
+    campaign.cases_per_kernel = std::max(campaign_cases_on_cpu, options_.cases);
+    campaign.cases_per_simt_kernel = std::max(campaign_cases, options_.cases);
     campaign.seed = options_.seed;
     campaign.jobs = options_.jobs;
     campaign.shrink.calls = options_.shrink_calls;
@@ -280,6 +300,8 @@ class Judge {
   }
 
   const KillMatrixOptions& options_;
+  const std::size_t peers_ = peer_columns(*options_.operation);
+  const std::size_t columns_ = matrix_columns(*options_.operation);
   KillMatrix matrix_;
   std::vector<CorrectCase> correct_cases_;
   struct Drawn {
@@ -295,14 +317,9 @@ class Judge {
 
 }  // namespace
 
-std::string_view column_name(std::size_t column) {
-  constexpr std::array<std::string_view, 3> ours{"exact laws", "bound", "statistics"};
-  return column < peer_columns ? peer_rules()[column].name : ours[column - peer_columns];
-}
-
 bool MatrixRow::is_killed_by_us() const {
-  return std::any_of(columns.begin() + peer_columns, columns.end(),
-                     [](const Tally& tally) { return tally.kills > 0; });
+  return std::ranges::any_of(columns | std::views::drop(on_normal.size()),
+                             [](const Tally& tally) { return tally.kills > 0; });
 }
 
 bool KillMatrix::is_as_expected() const {

@@ -1,31 +1,33 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/operations/forward.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/kernel.hpp"
 #include "verify/campaign/campaign.hpp"
 #include "verify/campaign/killing_feature.hpp"
+#include "verify/judge/judgement.hpp"
 #include "verify/workers/case_runner.hpp"
 
 namespace attest {
 
-[[nodiscard]] std::string_view column_name(std::size_t column);
-
 struct KillMatrixOptions {
-  std::string kernels = "mutant/*";  ///< glob over mutants
-  std::int64_t cases = 100;          ///< of each mutant, as a campaign draws them
+  const Operation* operation = &forward_operation;  ///< whose mutants, and whose rules
+  std::string kernels = "mutant/*";                 ///< glob over mutants
+  std::int64_t cases = 100;                         ///< of each mutant, as a campaign draws them
   /// More of each, drawn the same way but with the input that the peers' tests use: N(0, 1),
   /// default scale, contiguous. Only the peers judge them.
   std::int64_t normal_cases = 30;
+  /// At least so many of each kernel of the CPU without the bug, a quarter on the executor; those
+  /// past `cases` for false alarms alone.
+  std::int64_t correct_cases = 0;
   std::uint64_t seed = 1;
   int jobs = 1;
   int shrink_calls = 400;
@@ -48,8 +50,8 @@ struct MatrixRow {
   const KernelInfo* kernel = nullptr;
   std::int64_t cases = 0;
   std::int64_t normal_cases = 0;
-  std::array<Tally, matrix_columns> columns{};
-  std::array<Tally, peer_columns> on_normal{};
+  std::vector<Tally> columns{};    ///< of the operation's rules, then of our layers
+  std::vector<Tally> on_normal{};  ///< of the operation's rules
   /// Our laws that rejected it, the first of each layer in a case, with their cases.
   std::map<std::string, std::int64_t> laws{};
   /// The cases by their features; a kill is one by a layer of ours. Where only a case past
@@ -70,6 +72,12 @@ struct KillMatrix {
   /// Mutants against the law that each names, with shrunk cases; in the order of `mutants`.
   std::vector<KernelResult> campaign;
 
+  [[nodiscard]] std::size_t peers() const { return peer_columns(*options.operation); }
+  [[nodiscard]] std::size_t columns() const { return matrix_columns(*options.operation); }
+  [[nodiscard]] std::string_view column_name(std::size_t column) const {
+    return attest::column_name(*options.operation, column);
+  }
+
   /// Every mutant is killed by a layer of ours and by the law it names, and no law of ours rejects
   /// a correct kernel.
   [[nodiscard]] bool is_as_expected() const;
@@ -77,7 +85,7 @@ struct KillMatrix {
 
 /// Every rule judges the same launches: each case that is drawn for a mutant is run with the bug
 /// and without it. Mutants of one kernel draw the same cases, unless they have some of its variants
-/// only. Throws InvalidInput if the glob matches no mutant.
+/// only. Throws InvalidInput if the glob matches no mutant of the operation.
 [[nodiscard]] KillMatrix make_kill_matrix(const KillMatrixOptions& options);
 
 /// Tables for readers, and the same with every count for programs.

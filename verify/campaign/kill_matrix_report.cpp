@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
+#include <ranges>
 
+#include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "core/records/case_json.hpp"
 #include "verify/campaign/kill_matrix.hpp"
 #include "verify/judge/peer_rules.hpp"
@@ -28,8 +32,8 @@ std::int64_t tiles(std::int64_t length, std::int64_t tile) {
 /// Families that killed it in a layer of ours, the deadliest first.
 std::string families_of(const MatrixRow& row) {
   std::map<std::string, std::int64_t> kills;
-  for (std::size_t column = peer_columns; column < matrix_columns; ++column) {
-    for (const auto& [family, count] : row.columns[column].families) {
+  for (const Tally& tally : row.columns | std::views::drop(row.on_normal.size())) {
+    for (const auto& [family, count] : tally.families) {
       kills[family] = std::max(kills[family], count);
     }
   }
@@ -50,11 +54,12 @@ std::string feature_of(const MatrixRow& row) {
   return fmt::format("{} ({} of {} cases)", name, tally.kills, tally.cases);
 }
 
-std::string header(std::string_view first, std::initializer_list<std::string_view> last) {
+std::string header(const KillMatrix& matrix, std::string_view first,
+                   std::initializer_list<std::string_view> last) {
   std::string names = fmt::format("| {} |", first);
   std::string rule = "| --- |";
-  for (std::size_t column = 0; column < matrix_columns; ++column) {
-    names += fmt::format(" {} |", column_name(column));
+  for (std::size_t column = 0; column < matrix.columns(); ++column) {
+    names += fmt::format(" {} |", matrix.column_name(column));
     rule += " --- |";
   }
   for (const std::string_view name : last) {
@@ -65,10 +70,10 @@ std::string header(std::string_view first, std::initializer_list<std::string_vie
 }
 
 std::string summary(const KillMatrix& matrix) {
-  std::string text = header("", {});
+  std::string text = header(matrix, "", {});
   const auto row = [&](std::string_view name, const auto& cell) {
     text += fmt::format("| {} |", name);
-    for (std::size_t column = 0; column < matrix_columns; ++column) {
+    for (std::size_t column = 0; column < matrix.columns(); ++column) {
       text += fmt::format(" {} |", cell(column));
     }
     text += "\n";
@@ -80,7 +85,7 @@ std::string summary(const KillMatrix& matrix) {
     return killed([&](const MatrixRow& mutant) { return mutant.is_killed_by(column); });
   });
   row("on N(0, 1) only", [&](std::size_t column) {
-    if (column >= peer_columns) return std::string();
+    if (column >= matrix.peers()) return std::string();
     return killed([&](const MatrixRow& mutant) { return mutant.on_normal[column].kills > 0; });
   });
   std::int64_t cases = 0;
@@ -95,7 +100,7 @@ std::string summary(const KillMatrix& matrix) {
     return fmt::format("{}", alarms);
   });
   row(fmt::format("the same on N(0, 1), of {} cases", normal_cases), [&](std::size_t column) {
-    if (column >= peer_columns) return std::string();
+    if (column >= matrix.peers()) return std::string();
     std::int64_t alarms = 0;
     for (const MatrixRow& kernel : matrix.correct) alarms += kernel.on_normal[column].rejected;
     return fmt::format("{}", alarms);
@@ -105,12 +110,12 @@ std::string summary(const KillMatrix& matrix) {
 
 std::string mutant_table(const KillMatrix& matrix) {
   std::string text =
-      header("mutant", {"families that let us kill it", "feature of the cases that do"});
+      header(matrix, "mutant", {"families that let us kill it", "feature of the cases that do"});
   for (const MatrixRow& row : matrix.mutants) {
     text += fmt::format("| {} |", short_name(*row.kernel));
-    for (std::size_t column = 0; column < matrix_columns; ++column) {
+    for (std::size_t column = 0; column < matrix.columns(); ++column) {
       text += fmt::format(" {}", row.columns[column].kills);
-      if (column < peer_columns) text += fmt::format(" ({})", row.on_normal[column].kills);
+      if (column < matrix.peers()) text += fmt::format(" ({})", row.on_normal[column].kills);
       text += " |";
     }
     text += fmt::format(" {} | {} |\n", families_of(row), escaped(feature_of(row)));
@@ -152,15 +157,15 @@ Json tally_json(const Tally& tally) {
   return {{"rejected", tally.rejected}, {"kills", tally.kills}, {"families", tally.families}};
 }
 
-Json row_json(const MatrixRow& row) {
+Json row_json(const KillMatrix& matrix, const MatrixRow& row) {
   Json json = {{"kernel", row.kernel->name},         {"executor", name_of(row.kernel->executor)},
                {"ids", row.kernel->source},          {"planted_in", row.kernel->planted_in},
                {"named_law", row.kernel->killed_by}, {"cases", row.cases},
                {"normal_cases", row.normal_cases},   {"laws", row.laws}};
-  for (std::size_t column = 0; column < matrix_columns; ++column) {
-    json["rules"][column_name(column)] = tally_json(row.columns[column]);
-    if (column >= peer_columns) continue;
-    json["rules_on_normal"][column_name(column)] = tally_json(row.on_normal[column]);
+  for (std::size_t column = 0; column < matrix.columns(); ++column) {
+    json["rules"][matrix.column_name(column)] = tally_json(row.columns[column]);
+    if (column >= matrix.peers()) continue;
+    json["rules_on_normal"][matrix.column_name(column)] = tally_json(row.on_normal[column]);
   }
   json["killing_cases"] = row.features.all.kills;
   if (row.killing_feature) {
@@ -170,15 +175,64 @@ Json row_json(const MatrixRow& row) {
   return json;
 }
 
+/// What the rules of other projects compare with.
+std::string_view references_of(const Operation& operation) {
+  if (&operation == &forward_operation) {
+    return "`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "
+           "type with the scale folded into K. No project has a rule of this kind for fp32: there "
+           "`ref` is computed in double and `pt` in fp32. NaN is rejected by all rules. ";
+  }
+  if (&operation == &backward_operation) {
+    return "g is dQ, dK or dV. `wide` is what automatic differentiation makes of attention in fp32 "
+           "(of fp32 in double), `ref` the same cast to the element type; `pt` is differentiated "
+           "in "
+           "the element type with the scale folded into K: scores, weights, dP and dS are rounded. "
+           "All of them come from Q, K, V and dO alone, as in the projects' tests. O and LSE, "
+           "which "
+           "a kernel is given, are those of an exact forward pass rounded once, which such a test "
+           "would hand over too; except in the family `gradient_inexact_saved`, where both are off "
+           "by some roundings: our laws judge what the kernel makes of what it is given, the other "
+           "projects' rules count such an error as the kernel's. NaN is rejected by all rules but "
+           "PyTorch's, which lets it pass where its references are NaN. ";
+  }
+  return "";
+}
+
+std::string rules_text(const Operation& operation) {
+  std::vector<std::string_view> others;
+  for (const TensorSpec& output : operation.outputs().subspan(1)) others.push_back(output.label);
+  std::string text = "\n## The rules\n\n";
+  if (!peer_rules(operation).empty()) {
+    text += fmt::format("| rule | on {} | on {} | source |\n| --- | --- | --- | --- |\n",
+                        operation.outputs().front().label, fmt::join(others, " and "));
+  }
+  for (const PeerRule& rule : peer_rules(operation)) {
+    text += fmt::format("| {} | {} | {} | {} |\n", rule.name, escaped(rule.rule),
+                        escaped(rule.on_others), rule.source);
+  }
+  return text + fmt::format(
+                    "\n{}Ours: laws without tolerance, the error bound, and the distribution of "
+                    "errors (verify/README.md). As in a campaign, all of them that read the one "
+                    "launch are asked and one drawn from those that launch again, besides any of "
+                    "these that a mutant with the case names.\n",
+                    references_of(operation));
+}
+
 }  // namespace
 
 std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) {
   const KillMatrixOptions& options = matrix.options;
   std::string text = fmt::format(
-      "# Kill matrix\n\nMade by `attest mutants --cases {} --normal-cases {} --seed {}` at commit "
-      "{}{}, {}, on {}.\n\n",
-      options.cases, options.normal_cases, options.seed, provenance.commit,
-      provenance.dirty ? " with changes" : "", provenance.date, provenance.host);
+      "# Kill matrix\n\nMade by `attest mutants{} --cases {} --normal-cases {}{} --seed {}` at "
+      "commit {}{}, {}, on {}.\n\n",
+      options.operation == &forward_operation
+          ? std::string()
+          : fmt::format(" --operation {}", options.operation->name),
+      options.cases, options.normal_cases,
+      options.correct_cases == 0 ? std::string()
+                                 : fmt::format(" --correct-cases {}", options.correct_cases),
+      options.seed, provenance.commit, provenance.dirty ? " with changes" : "", provenance.date,
+      provenance.host);
   text += fmt::format(
       "Each mutant is a correct kernel with one planted bug. {} random cases are run with the bug "
       "and without it, the same for all bugs of a kernel (of a variant, where kernels are "
@@ -188,21 +242,14 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
       "launches. A kill is a "
       "case in which a rule rejects the mutant and accepts the correct kernel; in parentheses the "
       "kills on {} more cases with N(0, 1) inputs, default scale and contiguous tensors, which is "
-      "what the peers' own tests use.\n\n",
-      options.cases, options.normal_cases);
-  text += summary(matrix) + "\n## The rules\n\n| rule | on O | on LSE | source |\n";
-  text += "| --- | --- | --- | --- |\n";
-  for (const PeerRule& rule : peer_rules()) {
-    text += fmt::format("| {} | {} | {} | {} |\n", rule.name, escaped(rule.rule),
-                        escaped(rule.on_lse), rule.source);
-  }
-  text +=
-      "\n`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "
-      "type with the scale folded into K. No project has a rule of this kind for fp32: there `ref` "
-      "is computed in double and `pt` in fp32. NaN is rejected by all rules. Ours: laws without "
-      "tolerance, the error bound, and the distribution of errors (verify/README.md). As in a "
-      "campaign, all of them that read the one launch are asked and one drawn from those that "
-      "launch again, besides any of these that a mutant with the case names.\n";
+      "what the peers' own tests use.{}\n\n",
+      options.cases, options.normal_cases,
+      options.correct_cases <= options.cases
+          ? std::string()
+          : fmt::format(" Kernels without a bug are run in {} cases, on the executor in a quarter "
+                        "as many; the others of these count for false alarms alone.",
+                        options.correct_cases));
+  text += summary(matrix) + rules_text(*options.operation);
   text +=
       "\n## Mutants\n\nThe last column names the feature of a case (verify/README.md) that tells "
       "best which cases kill the bug: of those of its shrunk case the one that kills by our layers "
@@ -216,9 +263,11 @@ std::string to_markdown(const KillMatrix& matrix, const Provenance& provenance) 
 
 std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
   Json json = {{"schema", 1},
+               {"operation", matrix.options.operation->name},
                {"seed", matrix.options.seed},
                {"cases", matrix.options.cases},
                {"normal_cases", matrix.options.normal_cases},
+               {"correct_cases", matrix.options.correct_cases},
                {"as_expected", matrix.is_as_expected()},
                {"provenance",
                 {{"commit", provenance.commit},
@@ -228,8 +277,8 @@ std::string to_json(const KillMatrix& matrix, const Provenance& provenance) {
                  {"sanitizers", provenance.sanitizers},
                  {"host", provenance.host},
                  {"date", provenance.date}}}};
-  for (const MatrixRow& row : matrix.mutants) json["mutants"].push_back(row_json(row));
-  for (const MatrixRow& row : matrix.correct) json["correct"].push_back(row_json(row));
+  for (const MatrixRow& row : matrix.mutants) json["mutants"].push_back(row_json(matrix, row));
+  for (const MatrixRow& row : matrix.correct) json["correct"].push_back(row_json(matrix, row));
   for (const KernelResult& result : matrix.campaign) {
     Json shrunk = {{"kernel", result.kernel->name}, {"as_expected", result.is_as_expected()}};
     if (result.failure) {

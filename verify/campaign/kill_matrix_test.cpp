@@ -4,7 +4,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/operations/backward.hpp"
 #include "core/records/provenance.hpp"
+#include "verify/judge/peer_rules.hpp"
 
 namespace attest {
 namespace {
@@ -21,9 +23,9 @@ KillMatrix small_matrix() {
                            .shrink_calls = 0});
 }
 
-std::size_t column_named(std::string_view name) {
-  for (std::size_t column = 0; column < matrix_columns; ++column) {
-    if (column_name(column) == name) return column;
+std::size_t column_named(const KillMatrix& matrix, std::string_view name) {
+  for (std::size_t column = 0; column < matrix.columns(); ++column) {
+    if (matrix.column_name(column) == name) return column;
   }
   ADD_FAILURE() << name;
   return 0;
@@ -34,15 +36,16 @@ void expect_who_sees_what(const KillMatrix& matrix) {
   const MatrixRow& stray = matrix.mutants[0];
   const MatrixRow& low_sum = matrix.mutants[1];
   const MatrixRow& per_tile = matrix.mutants[2];
-  EXPECT_TRUE(stray.is_killed_by(column_named("exact laws")));
+  EXPECT_TRUE(stray.is_killed_by(column_named(matrix, "exact laws")));
   EXPECT_TRUE(stray.laws.contains("clean_execution"));
-  for (std::size_t column = 0; column < peer_columns; ++column) {
+  for (std::size_t column = 0; column < matrix.peers(); ++column) {
     // They see it only where what is read past the end belongs to another head.
-    EXPECT_LT(2 * stray.columns[column].kills, stray.columns[column_named("exact laws")].kills)
-        << column_name(column);
-    EXPECT_TRUE(per_tile.is_killed_by(column)) << column_name(column);
+    EXPECT_LT(2 * stray.columns[column].kills,
+              stray.columns[column_named(matrix, "exact laws")].kills)
+        << matrix.column_name(column);
+    EXPECT_TRUE(per_tile.is_killed_by(column)) << matrix.column_name(column);
   }
-  EXPECT_TRUE(low_sum.is_killed_by(column_named("bound")));
+  EXPECT_TRUE(low_sum.is_killed_by(column_named(matrix, "bound")));
   EXPECT_TRUE(matrix.is_as_expected());
 }
 
@@ -64,7 +67,10 @@ void expect_reports_with_names_and_provenance(const KillMatrix& matrix) {
   const Provenance provenance = current_provenance("");
   const std::string text = to_markdown(matrix, provenance);
   const auto json = parse_json(to_json(matrix, provenance));
-  EXPECT_NE(text.find(provenance.commit), std::string::npos);
+  EXPECT_NE(text.find("`attest mutants --cases 15 --normal-cases 4 --seed 1` at commit " +
+                      provenance.commit),
+            std::string::npos)
+      << text.substr(0, 300);
   EXPECT_EQ(json["provenance"]["commit"], provenance.commit);
   ASSERT_EQ(json["mutants"].size(), matrix.mutants.size());
   for (const MatrixRow& row : matrix.mutants) {
@@ -118,7 +124,42 @@ TEST(KillMatrix, CountsTheFeaturesOfTheCasesThatTheCampaignRanBeforeALateKill) {
   EXPECT_GT(late, 0);
 }
 
+TEST(KillMatrix, GradientsHaveRulesOfTheirOwnAndMoreCasesOfTheCorrectKernelWhereAsked) {
+  const KillMatrix matrix = make_kill_matrix({.operation = &backward_operation,
+                                              .kernels = "mutant/b01_delta_missing",
+                                              .cases = 6,
+                                              .normal_cases = 3,
+                                              .correct_cases = 9,
+                                              .shrink_calls = 0});
+  ASSERT_EQ(matrix.mutants.size(), 1U);
+  ASSERT_EQ(matrix.correct.size(), 1U);
+  EXPECT_TRUE(matrix.is_as_expected());
+  EXPECT_EQ(matrix.mutants[0].cases, 6);
+  EXPECT_EQ(matrix.correct[0].cases, 9);
+  EXPECT_EQ(matrix.correct[0].normal_cases, 3);
+  const std::span<const PeerRule> rules = peer_rules(backward_operation);
+  ASSERT_EQ(matrix.mutants[0].columns.size(), rules.size() + 3);
+  ASSERT_EQ(matrix.mutants[0].on_normal.size(), rules.size());
+  const Provenance provenance = current_provenance("");
+  const std::string text = to_markdown(matrix, provenance);
+  const auto json = parse_json(to_json(matrix, provenance));
+  EXPECT_EQ(json["operation"], "backward");
+  EXPECT_NE(text.find("`attest mutants --operation backward --cases 6 --normal-cases 3 "
+                      "--correct-cases 9 --seed 1` at commit " +
+                      provenance.commit),
+            std::string::npos)
+      << text.substr(0, 300);
+  EXPECT_NE(text.find("| rule | on dQ | on dK and dV | source |"), std::string::npos);
+  for (const PeerRule& rule : rules) {
+    EXPECT_NE(text.find(rule.source), std::string::npos) << rule.name;
+    EXPECT_TRUE(json["mutants"][0]["rules"].contains(rule.name)) << rule.name;
+  }
+}
+
 TEST(KillMatrix, AGlobWithoutMutantsIsRefused) {
+  EXPECT_THROW((void)make_kill_matrix(
+                   {.operation = &backward_operation, .kernels = "mutant/m05_padded_keys*"}),
+               InvalidInput);
   EXPECT_THROW((void)make_kill_matrix({.kernels = "k3*"}), InvalidInput);
 }
 

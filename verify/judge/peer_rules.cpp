@@ -1,144 +1,51 @@
 #include "verify/judge/peer_rules.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
 
 #include "core/attention/element_type.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
-#include "verify/judge/verdict.hpp"
 
 namespace attest {
 namespace {
 
-/// Attention of one query row as a framework computes it: `Real` is the type of sums and of the
-/// softmax, `stored` the format of every tensor between the operations.
-template <typename Real>
-class FrameworkRow {
- public:
-  FrameworkRow(ElementType stored, bool rounds) : stored_(stored), rounds_(rounds) {}
-
-  /// The value as a framework would store it.
-  [[nodiscard]] Real kept(Real value) const {
-    if (!rounds_) return value;
-    return static_cast<Real>(round_to(stored_, static_cast<double>(value)));
-  }
-
-  /// Scores of the keys of `range`; `keys` is [head_dim, key_len].
-  std::vector<Real> scores(std::span<const Real> query, const std::vector<Real>& keys,
-                           std::size_t key_len, const KeyRange& range) const {
-    std::vector<Real> result(static_cast<std::size_t>(range.size()), Real{0});
-    const auto begin = static_cast<std::size_t>(range.begin);
-    for (std::size_t d = 0; d < query.size(); ++d) {
-      const Real* const row = keys.data() + d * key_len + begin;
-      for (std::size_t j = 0; j < result.size(); ++j) result[j] += query[d] * row[j];
-    }
-    for (Real& score : result) score = kept(score);
-    return result;
-  }
-
-  /// c tanh(s / c), every step a tensor.
-  void cap(std::vector<Real>& scores, Real c) const {
-    for (Real& score : scores) score = kept(c * kept(std::tanh(kept(score / c))));
-  }
-
-  /// Softmax in place; returns the LSE. NaN where a framework gives NaN.
-  Real softmax(std::vector<Real>& scores) const {
-    Real m = -std::numeric_limits<Real>::infinity();
-    for (const Real score : scores) m = score > m || std::isnan(score) ? score : m;
-    Real l = 0;
-    for (Real& score : scores) {
-      score = std::exp(score - m);
-      l += score;
-    }
-    for (Real& score : scores) score = kept(score / l);
-    return m + std::log(l);
-  }
-
- private:
-  ElementType stored_;
-  bool rounds_;
-};
-
-enum class Fold { into_query, into_key };
-
-/// O, and LSE when it is wanted.
-template <typename Real>
-void framework_attention(const Problem& p, const Inputs& inputs, bool rounds, Fold fold,
-                         Tensor<float>& o, Tensor<float>* lse) {
-  const FrameworkRow<Real> row(p.element_type, rounds);
-  const auto key_len = static_cast<std::size_t>(p.key_len);
-  const auto scale = static_cast<Real>(p.scale);
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < p.query_heads; ++h) {
-      const std::int64_t kv = p.kv_head_of(h);
-      std::vector<Real> keys(key_len * static_cast<std::size_t>(p.head_dim));
-      for (std::int64_t j = 0; j < p.key_len; ++j) {
-        const auto k = inputs[forward::k].row(b, kv, j);
-        for (std::size_t d = 0; d < k.size(); ++d) {
-          const auto value = static_cast<Real>(k[d]);
-          keys[d * key_len + static_cast<std::size_t>(j)] =
-              fold == Fold::into_key ? row.kept(value * scale) : value;
-        }
-      }
-      for (std::int64_t n = 0; n < p.query_len; ++n) {
-        const KeyRange range = p.visible_range(b, n);
-        if (visible_key_count(p, b, n) == 0) {
-          if (lse != nullptr) lse->at(b, h, n, 0) = -std::numeric_limits<float>::infinity();
-          continue;  // o is zeros
-        }
-        std::vector<Real> query;
-        for (const float q : inputs[forward::q].row(b, h, n)) {
-          const auto value = static_cast<Real>(q);
-          query.push_back(fold == Fold::into_query ? row.kept(value * scale) : value);
-        }
-        std::vector<Real> weights = row.scores(query, keys, key_len, range);
-        if (p.softcap != 0) row.cap(weights, static_cast<Real>(p.softcap));
-        for (std::int64_t j = range.begin; j < range.end; ++j) {
-          if (!p.is_padded(b, j)) continue;
-          weights[static_cast<std::size_t>(j - range.begin)] =
-              -std::numeric_limits<Real>::infinity();
-        }
-        const Real log_sum = row.softmax(weights);
-        if (lse != nullptr) lse->at(b, h, n, 0) = static_cast<float>(log_sum);
-        std::vector<Real> sums(static_cast<std::size_t>(p.output_dim()), Real{0});
-        for (std::size_t j = 0; j < weights.size(); ++j) {
-          const auto v = inputs[forward::v].row(b, kv, range.begin + static_cast<std::int64_t>(j));
-          for (std::size_t d = 0; d < sums.size(); ++d) {
-            sums[d] += weights[j] * static_cast<Real>(v[d]);
-          }
-        }
-        const auto out = o.row(b, h, n);
-        for (std::size_t d = 0; d < sums.size(); ++d) {
-          out[d] = static_cast<float>(round_to(p.element_type, static_cast<double>(sums[d])));
-        }
-      }
-    }
-  }
-}
-
-/// max |a - b| as torch computes it: the difference is a tensor of the element type, and a NaN
-/// stays.
-double max_difference(const Tensor<float>& a, const Tensor<float>& b, ElementType type) {
+/// The largest of `count` numbers that are not negative, by index; a NaN stays, as torch.max keeps
+/// it.
+template <typename Number>
+double largest_of(std::size_t count, const Number& number) {
   double largest = 0;
-  for (std::size_t i = 0; i < a.values().size(); ++i) {
-    const double difference =
-        std::abs(round_to(type, static_cast<double>(a.values()[i]) - b.values()[i]));
-    if (difference > largest || std::isnan(difference)) largest = difference;
-    if (std::isnan(largest)) break;
+  for (std::size_t i = 0; i < count && !std::isnan(largest); ++i) {
+    const double here = number(i);
+    if (here > largest || std::isnan(here)) largest = here;
   }
   return largest;
 }
 
+/// max |a - b| as torch computes it: the difference is a tensor of the element type.
+double max_difference(const Tensor<float>& a, const Tensor<float>& b, ElementType type) {
+  return largest_of(a.values().size(), [&](std::size_t i) {
+    return std::abs(round_to(type, static_cast<double>(a.values()[i]) - b.values()[i]));
+  });
+}
+
+/// max |a - b| in the wider type.
+template <typename Value>
+double max_wide_difference(const Tensor<Value>& a, const Tensor<double>& b) {
+  return largest_of(a.values().size(), [&](std::size_t i) {
+    return std::abs(static_cast<double>(a.values()[i]) - b.values()[i]);
+  });
+}
+
 /// torch.allclose(got, want): |got - want| <= atol + rtol |want| everywhere; equal infinities are
 /// close, NaN is not.
-bool all_close(const Tensor<float>& got, const Tensor<float>& want, double atol, double rtol) {
+template <typename Value>
+bool all_close(const Tensor<float>& got, const Tensor<Value>& want, double atol, double rtol) {
   for (std::size_t i = 0; i < got.values().size(); ++i) {
     const double a = got.values()[i];
-    const double b = want.values()[i];
+    const double b = static_cast<double>(want.values()[i]);
     if (a == b) continue;
     if (!std::isfinite(a) || !std::isfinite(b)) return false;
     if (!(std::abs(a - b) <= atol + rtol * std::abs(b))) return false;
@@ -151,43 +58,46 @@ bool flash_attention(const PeerCase& c) {
   double allowance = 0;
   if (c.problem.mask != Mask::none) allowance = 1e-5;
   if (c.plan.key_splits > 1) allowance = 2e-4;
-  const double error = max_difference(c.outputs[forward::o], c.framework.ref, type);
-  return error <= 2 * max_difference(c.framework.pt, c.framework.ref, type) + allowance;
+  const double error = max_difference(c.outputs[forward::o], c.framework.ref[forward::o], type);
+  return error <=
+         2 * max_difference(c.framework.pt[forward::o], c.framework.ref[forward::o], type) +
+             allowance;
 }
 
 bool cudnn(const PeerCase& c) {
-  return all_close(c.outputs[forward::o], c.framework.ref, 2e-2, 2e-2) &&
-         all_close(c.outputs[forward::lse], c.framework.lse, 2e-2, 2e-2);
+  return all_close(c.outputs[forward::o], c.framework.ref[forward::o], 2e-2, 2e-2) &&
+         all_close(c.outputs[forward::lse], c.framework.ref[forward::lse], 2e-2, 2e-2);
 }
 
+struct Tolerance {
+  double atol, rtol;
+};
+
 bool xformers(const PeerCase& c) {
-  struct Tolerance {
-    double atol, rtol;
-  };
   constexpr std::array<Tolerance, 3> by_type{{{3e-4, 2e-5}, {4e-3, 4e-4}, {2e-2, 5e-3}}};
   const auto [atol, rtol] = by_type[static_cast<std::size_t>(c.problem.element_type)];
-  return all_close(c.outputs[forward::o], c.framework.ref, atol, rtol) &&
-         all_close(c.outputs[forward::lse], c.framework.lse, 2e-4, 1e-5);
+  return all_close(c.outputs[forward::o], c.framework.ref[forward::o], atol, rtol) &&
+         all_close(c.outputs[forward::lse], c.framework.ref[forward::lse], 2e-4, 1e-5);
 }
 
 bool kernel_bench(const PeerCase& c) {
   const double tolerance = c.problem.element_type == ElementType::fp32 ? 1e-4 : 1e-2;
-  return all_close(c.outputs[forward::o], c.framework.ref, tolerance, tolerance);
+  return all_close(c.outputs[forward::o], c.framework.ref[forward::o], tolerance, tolerance);
 }
 
 bool flash_infer(const PeerCase& c) {
-  return all_close(c.outputs[forward::o], c.framework.ref, 1e-3, 1e-3) &&
-         all_close(c.outputs[forward::lse], c.framework.lse, 1e-3, 1e-3);
+  return all_close(c.outputs[forward::o], c.framework.ref[forward::o], 1e-3, 1e-3) &&
+         all_close(c.outputs[forward::lse], c.framework.ref[forward::lse], 1e-3, 1e-3);
 }
 
 bool flash_attention_cache(const PeerCase& c) {
   const ElementType type = c.problem.element_type;
-  return max_difference(c.outputs[forward::o], c.framework.ref, type) <=
-         2 * max_difference(c.framework.pt, c.framework.ref, type) + 1e-5;
+  return max_difference(c.outputs[forward::o], c.framework.ref[forward::o], type) <=
+         2 * max_difference(c.framework.pt[forward::o], c.framework.ref[forward::o], type) + 1e-5;
 }
 
 bool vllm(const PeerCase& c) {
-  return all_close(c.outputs[forward::o], c.framework.ref, 1e-3, 1e-5);
+  return all_close(c.outputs[forward::o], c.framework.ref[forward::o], 1e-3, 1e-5);
 }
 
 /// Elements that are not close by either measure.
@@ -206,7 +116,7 @@ std::int64_t far_apart(const Tensor<float>& got, const Tensor<float>& want, doub
 
 bool xqa(const PeerCase& c) {
   const Tensor<float>& o = c.outputs[forward::o];
-  return static_cast<double>(far_apart(o, c.framework.ref, 1e-2, 1e-2)) <=
+  return static_cast<double>(far_apart(o, c.framework.ref[forward::o], 1e-2, 1e-2)) <=
          0.02 * static_cast<double>(o.size());
 }
 
@@ -223,80 +133,129 @@ double cosine_difference(const Tensor<float>& a, const Tensor<float>& b) {
 
 bool flash_mla(const PeerCase& c) {
   const Tensor<float>& o = c.outputs[forward::o];
-  return far_apart(o, c.framework.ref, 8e-4, 2.01 / 128) == 0 &&
-         cosine_difference(o, c.framework.ref) < 5e-6 &&
-         far_apart(c.outputs[forward::lse], c.framework.lse, 1e-6, 8.01 / 65536) == 0;
+  return far_apart(o, c.framework.ref[forward::o], 8e-4, 2.01 / 128) == 0 &&
+         cosine_difference(o, c.framework.ref[forward::o]) < 5e-6 &&
+         far_apart(c.outputs[forward::lse], c.framework.ref[forward::lse], 1e-6, 8.01 / 65536) == 0;
 }
 
-void ask_peers(Run& run, Judgement& judgement) {
-  const FrameworkAnswers framework = framework_answers(run.problem(), run.inputs());
-  const PeerCase peer_case{run.problem(), run.the_case().plan, run.base().outputs, framework};
-  for (std::size_t i = 0; i < peer_columns; ++i) {
-    judgement.rejected[i] = !peer_rules()[i].accepts(peer_case);
-  }
+constexpr std::array<OutputIndex, 3> all_gradients{backward::dq, backward::dk, backward::dv};
+
+/// accepts(output) for dQ, dK and dV.
+template <typename Accepts>
+bool of_each_gradient(const Accepts& accepts) {
+  return std::ranges::all_of(all_gradients, accepts);
 }
 
-/// Layer by layer, so that each is asked whatever the others say.
-void ask_laws(Run& run, const std::string& always, Judgement& judgement) {
-  for (const Layer layer : {Layer::exact, Layer::bound, Layer::statistics}) {
-    CaseVerdict verdict = verify_case(run, {.layers = {layer}});
-    if (!verdict.failure) {
-      verdict = verify_case(run, {.glob = always, .layers = {layer}, .every_law = true});
-    }
-    if (!verdict.failure) continue;
-    judgement.rejected[peer_columns + static_cast<std::size_t>(layer)] = true;
-    judgement.laws.push_back(verdict.failure->law);
-  }
+bool flash_attention_gradient(const PeerCase& c) {
+  const ElementType type = c.problem.element_type;
+  return of_each_gradient([&](OutputIndex i) {
+    return max_difference(c.outputs[i], c.framework.ref[i], type) <=
+           3 * max_difference(c.framework.pt[i], c.framework.ref[i], type);
+  });
 }
+
+/// The absolute part is what adding 0.3 and taking it away leaves of the reference's digits.
+bool flash_attention_3_gradient(const PeerCase& c) {
+  const ElementType type = c.problem.element_type;
+  const bool is_capped = c.problem.softcap != 0;
+  return of_each_gradient([&](OutputIndex i) {
+    const Tensor<float>& ref = c.framework.ref[i];
+    const double digits = largest_of(ref.values().size(), [&](std::size_t e) {
+      const double there = round_to(type, ref.values()[e] + 0.3);
+      return std::abs(round_to(type, round_to(type, there - 0.3) - ref.values()[e]));
+    });
+    return max_difference(c.outputs[i], ref, type) <=
+           (is_capped ? 3 : 2) * max_difference(c.framework.pt[i], ref, type) + 2 * digits +
+               (is_capped ? 3e-4 : 0);
+  });
+}
+
+bool cudnn_gradient(const PeerCase& c) {
+  const double of_keys = c.problem.element_type == ElementType::bf16 ? 7e-2 : 2e-2;
+  return of_each_gradient([&](OutputIndex i) {
+    return all_close(c.outputs[i], c.framework.wide[i], i == backward::dq ? 2e-2 : of_keys, 2e-2);
+  });
+}
+
+bool xformers_gradient(const PeerCase& c) {
+  constexpr std::array<Tolerance, 3> by_type{{{9e-4, 1e-4}, {0.2, 2e-2}, {0.9, 0.1}}};
+  const auto [atol, rtol] = by_type[static_cast<std::size_t>(c.problem.element_type)];
+  return of_each_gradient(
+      [&](OutputIndex i) { return all_close(c.outputs[i], c.framework.ref[i], atol, rtol); });
+}
+
+/// PyTorch's formula computes fp16 and bf16 in fp32, so that all its error is the last rounding.
+bool pytorch_gradient(const PeerCase& c) {
+  constexpr std::array<double, 3> factors{160, 25, 8};
+  const bool is_fp32 = c.problem.element_type == ElementType::fp32;
+  return of_each_gradient([&](OutputIndex i) {
+    const Tensor<double>& golden = c.framework.wide[i];
+    const Tensor<float>& formula = is_fp32 ? c.framework.pt[i] : c.framework.ref[i];
+    const double error = max_wide_difference(c.outputs[i], golden);
+    const double of_formula = max_wide_difference(formula, golden);
+    if (std::isnan(error)) return std::isnan(of_formula);
+    // The maximum of a number and NaN is the number there.
+    return error <= std::max(1e-5, factors[i.number] * of_formula);
+  });
+}
+
+bool triton_gradient(const PeerCase& c) {
+  return of_each_gradient(
+      [&](OutputIndex i) { return all_close(c.outputs[i], c.framework.pt[i], 1e-2, 0); });
+}
+
+constexpr std::array forward_rules = std::to_array<PeerRule>({
+    {"FlashAttention 2x", "FA 2x",
+     "max|o - ref| <= 2 max|pt - ref|, plus 1e-5 when causal, 2e-4 when split", "nothing",
+     "flash-attention tests/test_flash_attn.py", flash_attention},
+    {"cuDNN 2e-2", "cuDNN", "|o - ref| <= 2e-2 + 2e-2 |ref|", "the same",
+     "cudnn-frontend test/python/sdpa", cudnn},
+    {"xFormers", "xForm",
+     "|o - ref| <= atol + rtol |ref|: fp32 3e-4, 2e-5; fp16 4e-3, 4e-4; bf16 2e-2, 5e-3",
+     "2e-4 + 1e-5 |ref|", "xformers tests/test_mem_eff_attention.py, ops/fmha/common.py", xformers},
+    {"KernelBench 1e-2", "KBench", "|o - ref| <= t + t |ref|, t = 1e-2, for fp32 1e-4", "nothing",
+     "KernelBench eval", kernel_bench},
+    {"FlashInfer 1e-3", "FlashI", "|o - ref| <= 1e-3 + 1e-3 |ref|", "the same",
+     "flashinfer tests/attention", flash_infer},
+    {"FA3 cache 2x", "FA3 2x", "max|o - ref| <= 2 max|pt - ref| + 1e-5", "nothing",
+     "flash-attention hopper/test_flash_attn.py, kvcache", flash_attention_cache},
+    {"vLLM 1e-3", "vLLM", "|o - ref| <= 1e-3 + 1e-5 |ref|", "nothing",
+     "vllm tests/kernels/attention/test_attention.py", vllm},
+    {"XQA 98 %", "XQA", "98 % of the elements: |o - ref| <= 1e-2 or |o - ref| <= 1e-2 |ref|",
+     "nothing", "flashinfer tests/attention/test_xqa.py", xqa},
+    {"FlashMLA", "FMLA",
+     "|o - ref| <= 8e-4 or |o - ref| <= 2.01 / 128 |ref|, and 1 - cosine below 5e-6",
+     "1e-6 or 8.01 / 65536 |ref|", "FlashMLA tests", flash_mla},
+});
+
+constexpr std::array gradient_rules = std::to_array<PeerRule>({
+    {"FlashAttention 3x", "FA 3x", "max|g - ref| <= 3 max|pt - ref|", "the same, each",
+     "flash-attention tests/test_flash_attn.py", flash_attention_gradient},
+    {"FlashAttention-3 2x", "FA3 2x",
+     "max|g - ref| <= 2 max|pt - ref| + 2 max|ref + 0.3 - 0.3 - ref|; with a softcap 3 for the "
+     "first 2, plus 3e-4",
+     "the same, each", "flash-attention hopper/test_flash_attn.py", flash_attention_3_gradient},
+    {"cuDNN 2e-2", "cuDNN", "|g - wide| <= 2e-2 + 2e-2 |wide|",
+     "the same, for bf16 7e-2 + 2e-2 |wide|", "cudnn-frontend test/python/sdpa/fp16.py",
+     cudnn_gradient},
+    {"xFormers", "xForm",
+     "|g - ref| <= atol + rtol |ref|: fp32 9e-4, 1e-4; fp16 0.2, 2e-2; bf16 0.9, 0.1", "the same",
+     "xformers tests/test_mem_eff_attention.py, ops/fmha/common.py", xformers_gradient},
+    {"PyTorch 160x", "PyTor",
+     "max|g - wide| <= max(1e-5, 160 max|formula - wide|), where the formula's error is one "
+     "rounding of wide, for fp32 that of pt",
+     "the same, for dK 25 and for dV 8 times",
+     "pytorch test/test_transformers.py, memory-efficient attention with a mask", pytorch_gradient},
+    {"Triton 1e-2", "Triton", "|g - pt| <= 1e-2", "the same",
+     "triton python/tutorials/06-fused-attention.py", triton_gradient},
+});
 
 }  // namespace
 
-FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs) {
-  FrameworkAnswers answers{.ref = Tensor<float>(output_shape(problem)),
-                           .pt = Tensor<float>(output_shape(problem)),
-                           .lse = Tensor<float>(lse_shape(problem))};
-  if (problem.element_type == ElementType::fp32) {
-    framework_attention<double>(problem, inputs, false, Fold::into_query, answers.ref,
-                                &answers.lse);
-  } else {
-    framework_attention<float>(problem, inputs, false, Fold::into_query, answers.ref, &answers.lse);
-  }
-  framework_attention<float>(problem, inputs, true, Fold::into_key, answers.pt, nullptr);
-  return answers;
-}
-
-const std::array<PeerRule, peer_columns>& peer_rules() {
-  static const std::array<PeerRule, peer_columns> rules{{
-      {"FlashAttention 2x",
-       "max|o - ref| <= 2 max|pt - ref|, plus 1e-5 when causal, 2e-4 when split", "nothing",
-       "flash-attention tests/test_flash_attn.py", flash_attention},
-      {"cuDNN 2e-2", "|o - ref| <= 2e-2 + 2e-2 |ref|", "the same",
-       "cudnn-frontend test/python/sdpa", cudnn},
-      {"xFormers",
-       "|o - ref| <= atol + rtol |ref|: fp32 3e-4, 2e-5; fp16 4e-3, 4e-4; bf16 2e-2, 5e-3",
-       "2e-4 + 1e-5 |ref|", "xformers tests/test_mem_eff_attention.py, ops/fmha/common.py",
-       xformers},
-      {"KernelBench 1e-2", "|o - ref| <= t + t |ref|, t = 1e-2, for fp32 1e-4", "nothing",
-       "KernelBench eval", kernel_bench},
-      {"FlashInfer 1e-3", "|o - ref| <= 1e-3 + 1e-3 |ref|", "the same",
-       "flashinfer tests/attention", flash_infer},
-      {"FA3 cache 2x", "max|o - ref| <= 2 max|pt - ref| + 1e-5", "nothing",
-       "flash-attention hopper/test_flash_attn.py, kvcache", flash_attention_cache},
-      {"vLLM 1e-3", "|o - ref| <= 1e-3 + 1e-5 |ref|", "nothing",
-       "vllm tests/kernels/attention/test_attention.py", vllm},
-      {"XQA 98 %", "98 % of the elements: |o - ref| <= 1e-2 or |o - ref| <= 1e-2 |ref|", "nothing",
-       "flashinfer tests/attention/test_xqa.py", xqa},
-      {"FlashMLA", "|o - ref| <= 8e-4 or |o - ref| <= 2.01 / 128 |ref|, and 1 - cosine below 5e-6",
-       "1e-6 or 8.01 / 65536 |ref|", "FlashMLA tests", flash_mla},
-  }};
-  return rules;
-}
-
-Judgement judge_by_rules(Run& run, Judges judges, const std::string& always) {
-  Judgement judgement;
-  ask_peers(run, judgement);
-  if (judges == Judges::all_rules) ask_laws(run, always, judgement);
-  return judgement;
+std::span<const PeerRule> peer_rules(const Operation& operation) {
+  if (&operation == &forward_operation) return forward_rules;
+  if (&operation == &backward_operation) return gradient_rules;
+  return {};
 }
 
 }  // namespace attest

@@ -9,7 +9,7 @@
 #include "core/run/device.hpp"
 #include "core/run/kernel.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
-#include "verify/judge/peer_rules.hpp"
+#include "verify/judge/judgement.hpp"
 #include "verify/judge/phase.hpp"
 #include "verify/judge/verdict.hpp"
 

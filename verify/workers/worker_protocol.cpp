@@ -175,7 +175,7 @@ CaseAnswer answer_from_line(std::string_view line) {
   answer.seconds = json.at("seconds").get<PhaseTimes>();
   if (json.contains("rejected")) {
     answer.judgement =
-        Judgement{.rejected = json.at("rejected").get<std::array<bool, matrix_columns>>(),
+        Judgement{.rejected = json.at("rejected").get<std::vector<bool>>(),
                   .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
   }
   return answer;
