@@ -355,6 +355,7 @@ BackwardRoundings backward_roundings(const AttestPrecision& p, const Problem& pr
   result.kv_parts = count(p.kv_parts, "kv_parts", 1);
   result.kv_part_format =
       format_named(p.kv_part_format, ElementType::fp32, "kv_part_format", where);
+  result.dq_sum_format = format_named(p.dq_sum_format, ElementType::fp32, "dq_sum_format", where);
   result.output = problem.element_type;
   result.flushes_subnormals = flag_of(p.flushes_subnormals, "flushes_subnormals", where);
   return result;

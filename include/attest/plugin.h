@@ -310,6 +310,7 @@ typedef struct AttestPrecision {
   int64_t kv_chain;    /* rows in one chain of dK and dV; 0: those of all query heads of a group */
   int64_t kv_tiles;    /* row tiles of such a chain, each of which begins a step of a product; 0: of the plan's query_tile */
   int64_t kv_parts;    /* such chains, which are added in fp32; 0: 1 */
+  AttestFormat dq_sum_format; /* of the sum of dQ's parts, rounded each time that one was added; all 0: ATTEST_FP32 */
 } AttestPrecision;
 
 /* Which tensors travel through memory, and how often: `attest explain` counts bytes by it. A plan with a loop_order says it

@@ -227,10 +227,11 @@ TEST(GradientRules, NanIsRejectedUnlessPytorchsOwnReferencesAreNan) {
     for (const OutputIndex output : all_outputs) {
       TinyGradient tiny(ElementType::fp16);
       EXPECT_TRUE(tiny.passes(rule.name)) << rule.name;
-      EXPECT_FALSE(tiny.passes_with(rule.name, output, nan)) << rule.name;
-      tiny.framework.wide[output].values()[0] = nan;
-      tiny.framework.ref[output].values()[0] = tiny.framework.pt[output].values()[0] = nan;
-      EXPECT_EQ(tiny.passes_with(rule.name, output, nan), rule.name == "PyTorch 160x") << rule.name;
+      EXPECT_FALSE(tiny.passes_with(rule.name, output, not_a_number)) << rule.name;
+      tiny.framework.wide[output].values()[0] = not_a_number;
+      tiny.framework.ref[output].values()[0] = tiny.framework.pt[output].values()[0] = not_a_number;
+      EXPECT_EQ(tiny.passes_with(rule.name, output, not_a_number), rule.name == "PyTorch 160x")
+          << rule.name;
     }
   }
 }
