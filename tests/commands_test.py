@@ -43,6 +43,7 @@ SHORTER = {
     r"^verify": {"--cases": "1"},
     r"^errors": {"--sets": "1", "--problem": "h1 n64 d64"},
     r"^calibrate": {"--sets": "1"},
+    r"^mutants .*--operation backward": {"--kernel": "mutant/b01*", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
     r"^mutants": {"--kernel": "mutant/c05*", "--cases": "1", "--normal-cases": "1"},
     r"^bench": {"--benchmark_min_time": "0.001"},
     r"^study run": {"--time-budget": "1s"},
@@ -122,6 +123,8 @@ def launcher_in(folder):
 
 
 class Commands(unittest.TestCase):
+    maxDiff = None
+
     def of_program(self):
         return {arguments: documents for arguments, documents in shown().items() if arguments and arguments.split()[0] not in OF_THE_LAUNCHER}
 

@@ -120,6 +120,18 @@ TEST(BackwardLaws, AWeightThatGoesToTheWrongKeyIsCaughtByPeakedRows) {
   });
 }
 
+TEST(BackwardLaws, CopiesOfHeadsNeedNoMemoryForGapsBetweenThem) {
+  const KernelInfo& kernel = *find_kernel("bwd_simple", Executor::simt);
+  const auto device = make_device(Executor::simt);
+  Case c{.kernel = kernel.name, .problem = problem_from_string("b1 h10/5 q4 k4 d8")};
+  c.problem.operation = &backward_operation;
+  c.plan = kernel.plans(c.problem).front();
+  c.layouts[backward::k] = {.order = DimOrder::hbnd, .outer_gap = far_elements / 2};
+  attest::Run run(kernel, c, *device);
+  EXPECT_EQ(verify_case(run, {.glob = "groups_equal_copied_heads", .every_law = true}).verdict,
+            Verdict::passed);
+}
+
 TEST(BackwardLaws, AHeadOfAGroupThatIsNotSummedIsCaughtByCopiedHeads) {
   expect_gradients_caught("groups_equal_copied_heads", [](const BackwardArguments& a) {
     if (a.problem.kv_heads == a.problem.query_heads) return;

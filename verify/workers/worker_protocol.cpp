@@ -174,9 +174,8 @@ CaseAnswer answer_from_line(std::string_view line) {
                         .worst_ratio = number_from_json(json.at("certified"))};
   answer.seconds = json.at("seconds").get<PhaseTimes>();
   if (json.contains("rejected")) {
-    answer.judgement =
-        Judgement{.rejected = json.at("rejected").get<std::vector<bool>>(),
-                  .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
+    answer.judgement = Judgement{.rejected = json.at("rejected").get<std::vector<bool>>(),
+                                 .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
   }
   return answer;
 }
