@@ -34,7 +34,6 @@ struct ErrorsOptions {
   std::string operation;
   std::string executor = "auto";
   ErrorsAxes axes;
-  bool of_unrounded_inputs = false, of_exact_saved = false;
   std::vector<std::string> by;
   bool with_map = false;
   std::string inputs_file;
@@ -87,8 +86,6 @@ std::string texts_of_defaults(const std::function<std::string(const ErrorsDefaul
 std::vector<ErrorsRow> measured_rows(
     ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
   options.axes.operation = &operation_asked(options);
-  if (options.of_unrounded_inputs) options.axes.truth = Truth::unrounded;
-  if (options.of_exact_saved) options.axes.truth = Truth::exact_saved;
   if (!options.outputs_file.empty()) {
     std::vector<ErrorsRow> rows =
         errors_of_file(options.outputs_file, mask_from_name(options.mask), options.detail());
@@ -195,14 +192,18 @@ void add_errors_command(CLI::App& app, Action& action) {
   command->add_flag("--map", options->with_map,
                     "records of where the error of O, or of dQ, dK and dV, sits: RMSE of rows x "
                     "columns");
-  CLI::Option* unrounded = command->add_flag(
-      "--unrounded", options->of_unrounded_inputs,
+  const auto asks_of = [options](Truth truth) {
+    return [options, truth] { options->axes.truth = truth; };
+  };
+  CLI::Option* unrounded = command->add_flag_callback(
+      "--unrounded", asks_of(Truth::unrounded),
       "hold 16-bit kernels against the exact answer of the inputs before they were "
       "rounded, O and LSE of a backward pass among them; fp32 kernels are left out");
   command
-      ->add_flag("--exact-saved", options->of_exact_saved,
-                 "backward: hold 16-bit kernels against the gradient, with the exact O and LSE of "
-                 "their Q, K and V instead of the rounded ones that they read")
+      ->add_flag_callback(
+          "--exact-saved", asks_of(Truth::exact_saved),
+          "backward: hold 16-bit kernels against the gradient, with the exact O and LSE of "
+          "their Q, K and V instead of the rounded ones that they read")
       ->excludes(unrounded);
   CLI::Option* outputs = command->add_option(
       "--outputs", options->outputs_file,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/run/registry.hpp"
 #include "cpu_reference/kernels/backward_emulation.hpp"
@@ -10,41 +11,17 @@
 namespace attest {
 namespace {
 
-using Change = void (*)(BackwardRoundings& how, ElementType type);
+/// Which numbers have the problem's element type instead of fp32.
+using Formats = std::vector<ElementType BackwardRoundings::*>;
+using How = BackwardRoundings;
 
-void round_weights(BackwardRoundings& how, ElementType type) {
-  how.weight_format = type;
-}
+/// Of what dS is formed.
+enum class DscoreFrom { weights, rounded_weights };
 
-void round_dscores(BackwardRoundings& how, ElementType type) {
-  how.dscore_format = type;
-}
-
-void round_lse(BackwardRoundings& how, ElementType type) {
-  how.lse_format = type;
-}
-
-void round_delta(BackwardRoundings& how, ElementType type) {
-  how.delta_format = type;
-}
-
-void round_dq_sums(BackwardRoundings& how, ElementType type) {
-  how.dq_sum_format = type;
-}
-
-/// A part is what one query head of a group gives to dK and dV.
-void round_kv_parts(BackwardRoundings& how, ElementType type) {
-  how.kv_part_format = type;
-}
-
-void round_as_flash(BackwardRoundings& how, ElementType type) {
-  round_weights(how, type);
-  round_dscores(how, type);
-}
-
-/// `backward_tiled` with the roundings that `change` makes of those of its outputs alone. Query
-/// heads of a group are summed apart, as kernels do that give each of them a block.
-KernelInfo choice(const std::string& name, std::string summary, Change change) {
+/// `backward_tiled` that rounds its outputs and, of what is inside, `rounded` alone. Query heads of
+/// a group are summed apart, as kernels do that give each of them a block.
+KernelInfo choice(const std::string& name, std::string summary, const Formats& rounded,
+                  DscoreFrom dscore = DscoreFrom::weights) {
   const KernelInfo& tiled = *find_kernel("backward_tiled", Executor::cpu);
   KernelInfo kernel = tiled;
   kernel.name = "choice/bwd_" + name;
@@ -53,13 +30,14 @@ KernelInfo choice(const std::string& name, std::string summary, Change change) {
   kernel.plans = [](const Problem&) {
     return std::vector<Plan>{{.query_tile = 64, .key_tile = 64}};
   };
-  const auto roundings = [change, of_tiled = tiled.precision](const Problem& problem,
-                                                              const Plan& plan) {
+  const auto roundings = [rounded, dscore, of_tiled = tiled.precision](const Problem& problem,
+                                                                       const Plan& plan) {
     BackwardRoundings how = of_tiled(problem, plan).as<BackwardRoundings>();
     how.weight_format = how.dscore_format = ElementType::fp32;
     how.kv_parts = problem.query_heads / problem.kv_heads;
     how.kv_chain = std::max<std::int64_t>(1, problem.query_len);
-    change(how, problem.element_type);
+    for (const auto format : rounded) how.*format = problem.element_type;
+    how.dscore_of_rounded_weights = dscore == DscoreFrom::rounded_weights;
     return how;
   };
   kernel.precision = roundings;
@@ -73,30 +51,25 @@ KernelInfo choice(const std::string& name, std::string summary, Change change) {
 
 std::vector<KernelInfo> gradient_choices() {
   return {
-      choice("nothing_rounded", "fp32 inside, dQ, dK and dV rounded to 16 bits at the end",
-             [](BackwardRoundings&, ElementType) {}),
+      choice("nothing_rounded", "fp32 inside, dQ, dK and dV rounded to 16 bits at the end", {}),
       choice("flash", "P and dS in 16 bits before their products, all else fp32 inside",
-             round_as_flash),
-      choice("p_rounded", "P in 16 bits before dV, all else fp32 inside", round_weights),
-      choice("ds_rounded", "dS in 16 bits before dQ and dK, all else fp32 inside", round_dscores),
+             {&How::weight_format, &How::dscore_format}),
+      choice("p_rounded", "P in 16 bits before dV, all else fp32 inside", {&How::weight_format}),
+      choice("ds_rounded", "dS in 16 bits before dQ and dK, all else fp32 inside",
+             {&How::dscore_format}),
       choice("ds_of_rounded_p", "as bwd_flash, and dS is formed from P in 16 bits",
-             [](BackwardRoundings& how, ElementType type) {
-               round_as_flash(how, type);
-               how.dscore_of_rounded_weights = true;
-             }),
-      choice("lse_rounded", "LSE in 16 bits, all else fp32 inside", round_lse),
-      choice("delta_rounded", "delta in 16 bits, all else fp32 inside", round_delta),
-      choice("dq_sums_rounded", "dQ summed in 16 bits from key tile to key tile", round_dq_sums),
+             {&How::weight_format, &How::dscore_format}, DscoreFrom::rounded_weights),
+      choice("lse_rounded", "LSE in 16 bits, all else fp32 inside", {&How::lse_format}),
+      choice("delta_rounded", "delta in 16 bits, all else fp32 inside", {&How::delta_format}),
+      choice("dq_sums_rounded", "dQ summed in 16 bits from key tile to key tile",
+             {&How::dq_sum_format}),
+      // A part is what one query head of a group gives to dK and dV.
       choice("kv_parts_rounded", "dK and dV of each query head of a group in 16 bits",
-             round_kv_parts),
+             {&How::kv_part_format}),
       choice("all_rounded", "P, dS from it, LSE, delta, sums of dQ and parts of dK and dV",
-             [](BackwardRoundings& how, ElementType type) {
-               for (const Change change :
-                    {round_as_flash, round_lse, round_delta, round_dq_sums, round_kv_parts}) {
-                 change(how, type);
-               }
-               how.dscore_of_rounded_weights = true;
-             }),
+             {&How::weight_format, &How::dscore_format, &How::lse_format, &How::delta_format,
+              &How::dq_sum_format, &How::kv_part_format},
+             DscoreFrom::rounded_weights),
   };
 }
 

@@ -14,6 +14,10 @@
 namespace attest {
 namespace {
 
+const GradientStatisticInfo& info_of(GradientStatistic statistic) {
+  return all_gradient_statistics()[static_cast<std::size_t>(statistic)];
+}
+
 BackwardRoundings in_fp32(BackwardRoundings how) {
   how.weight_format = how.dscore_format = how.output = ElementType::fp32;
   return how;
@@ -231,14 +235,12 @@ bool is_modelled(const Run& run, GradientStatistic statistic) {
   const Problem& problem = run.problem();
   const double spread = std::abs(problem.scale) * std::sqrt(static_cast<double>(problem.head_dim));
   const bool is_capped = problem.softcap > 0 && problem.softcap < 2 * least_spread;
-  return run.kernel().gives(
-             all_gradient_statistics()[static_cast<std::size_t>(statistic)].output) &&
+  return run.kernel().gives(info_of(statistic).output) &&
          problem.element_type != ElementType::fp32 && spread >= least_spread && !is_capped;
 }
 
 GradientDeviation deviation_of(Run& run, GradientStatistic statistic) {
-  const GradientStatisticInfo& info =
-      all_gradient_statistics()[static_cast<std::size_t>(statistic)];
+  const GradientStatisticInfo& info = info_of(statistic);
   return deviation_in(run, info, launch_on_family(run, info));
 }
 
