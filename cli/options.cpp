@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/selection.hpp"
+#include "core/attention/common_operation.hpp"
 #include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
@@ -75,21 +76,18 @@ std::vector<Problem> problems_of(const ProblemSelection& selection,
   };
   std::ranges::for_each(selection.suites, add_suite);
   if (problems.empty() && !without_any.empty()) add_suite(without_any);
-  const std::string family = InputSpec{}.family;
   for (Problem& problem : problems) {
     if (!selection.operation.empty()) {
       problem.operation = &operation_from_name(selection.operation);
       validate(problem);
     }
-    if (problem.operation != problems.front().operation) {
-      throw InvalidInput(fmt::format("problems ask for {} and for {}; allowed: one operation",
-                                     problems.front().operation->name, problem.operation->name));
-    }
-    if (!input_family(family).serves(*problem.operation)) {
-      throw InvalidInput(
-          fmt::format("operation {}: what is timed gets inputs of family '{}', and its are others",
-                      problem.operation->name, family));
-    }
+  }
+  const Operation& operation = common_operation(problems);
+  const std::string family = InputSpec{}.family;
+  if (!input_family(family).serves(operation)) {
+    throw InvalidInput(
+        fmt::format("operation {}: what is timed gets inputs of family '{}', and its are others",
+                    operation.name, family));
   }
   return problems;
 }

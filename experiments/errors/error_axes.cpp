@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/attention/common_operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/text.hpp"
@@ -209,15 +210,11 @@ const ErrorsDefaults& errors_defaults(const Operation& operation) {
 }
 
 const Operation& operation_of(const std::vector<std::string>& problems) {
-  const Operation* first = nullptr;
+  std::vector<Problem> asked;
   for (const std::string& text : expand_braces("--problem", problems)) {
-    const Operation* asked = problem_from_string(text).operation;
-    if (first == nullptr) first = asked;
-    if (asked == first) continue;
-    throw InvalidInput(fmt::format("problems ask for {} and for {}; allowed: one operation",
-                                   first->name, asked->name));
+    asked.push_back(problem_from_string(text));
   }
-  return first != nullptr ? *first : forward_operation;
+  return common_operation(asked);
 }
 
 Device& Devices::of(const KernelInfo& kernel) {

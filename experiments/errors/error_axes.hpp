@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// What is measured of an operation where nothing is named.
+/// What `attest errors` measures of an operation where the user names nothing.
 struct ErrorsDefaults {
   const Operation* operation;
   std::string kernels;  ///< a glob
@@ -35,12 +35,12 @@ struct ErrorsAxes {
   Truth truth = Truth::given;  ///< otherwise of 16-bit kernels alone
   std::int64_t sets = 4;
   std::uint64_t seed = 0;
-  /// Those that a seed does not change: one set, unless it draws other inputs of the operation.
+  /// Families that a seed does not change: one set, unless it draws other inputs of the operation.
   std::vector<std::string> fixed_families{};
 };
 
-/// What the problems ask for; forward where there are none. Throws InvalidInput where they do not
-/// agree.
+/// The operation that the problems of these texts ask for, forward without any. Throws InvalidInput
+/// where they ask for several.
 [[nodiscard]] const Operation& operation_of(const std::vector<std::string>& problems);
 
 /// One device an executor, made when it is first needed.

@@ -26,10 +26,10 @@ namespace {
 /// Once a mutant has hung for the full time limit, the next of its cases need not wait as long.
 constexpr double seconds_for_a_known_hang = 0.5;
 
-/// Of the campaigns that look for one kill. Most bugs die in the first cases that are drawn for
-/// them, and then get no more: those that live longer may. A bug that needs one large size, or a
-/// rare feature, meets it in one case of a hundred or two; most such bugs are planted in kernels of
-/// the CPU, where a case costs milliseconds.
+/// Cases of the campaigns that look for one kill of each mutant. Most bugs die in the first cases
+/// that are drawn for them, and then get no more: those that live longer may. A bug that needs one
+/// large size, or a rare feature, meets it in one case of a hundred or two; most such bugs are
+/// planted in kernels of the CPU, where a case costs milliseconds.
 constexpr std::int64_t campaign_cases = 500;
 constexpr std::int64_t campaign_cases_on_cpu = 2000;
 

@@ -25,7 +25,7 @@ struct ErrorStudy {
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
 };
 
-/// What the exact answer is asked of.
+/// Which inputs the exact answer is asked of.
 enum class Truth {
   given,  ///< the inputs as the kernel reads them
   /// The same, but for inputs that follow from others (Operation::complete): exact ones, of which a
