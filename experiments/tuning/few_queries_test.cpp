@@ -48,5 +48,34 @@ TEST_P(FirstPlanOfOneQuery, FillsAnH200WithOneSequence) {
   EXPECT_GE(kernel.plans(problem).front().key_splits * kv_heads, multiprocessors * 9 / 10);
 }
 
+/// Chunks that the keys of an entry come in; 0: as the lengths of all entries decide.
+std::int64_t chunks(const Plan& plan, const Problem& problem) {
+  if (plan.split_keys > 0) return (problem.key_len + plan.split_keys - 1) / plan.split_keys;
+  return plan.key_splits;
+}
+
+TEST(DecodeMma, CutsKeysOfFewRowTilesAsTheFastestTwoOfARaceDoWithinAFactorOfTwo) {
+  const KernelInfo& kernel = *find_kernel("decode_mma", Executor::simt);
+  int rows = 0;
+  for (const TunedPlan& row : embedded_tuning_table().rows) {
+    const Problem problem = problem_from_string(row.problem);
+    constexpr std::int64_t multiprocessors = 132;
+    // More tiles are work for all SMs however their keys are cut, and which cut wins is noise.
+    if (row.key.kernel != kernel.name || problem.batch * problem.kv_heads > multiprocessors)
+      continue;
+    ++rows;
+    const Plan rule = kernel.plans(problem).front();
+    const auto is_near = [&](const std::string& text) {
+      const std::int64_t want = chunks(plan_from_string(text), problem),
+                         got = chunks(rule, problem);
+      return got <= 2 * want && want <= 2 * got;
+    };
+    EXPECT_TRUE(is_near(row.plan) || is_near(row.runner_up))
+        << row.problem << ": " << to_string(rule) << ", of a race " << row.plan << " and "
+        << row.runner_up;
+  }
+  EXPECT_GE(rows, 6);
+}
+
 }  // namespace
 }  // namespace attest
