@@ -30,7 +30,11 @@
 //   then their rows of the tile, which hold anything, become zeros before they are multiplied.
 
 #include "gpu/kernels/mla_wgmma/output.cuh"
-#include "gpu/kernels/mla_wgmma/scores.cuh"
+#include "gpu/kernels/mla_wgmma/softmax.cuh"
+#include "gpu/kernels/mla_wgmma/work.cuh"
+#include "gpu/primitives/async_copy.cuh"
+#include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/wgmma.cuh"
 
 namespace attest {
 
@@ -38,8 +42,7 @@ namespace attest {
 template <typename Shape, int group>
 class MlaConsumer {
   using T = typename Shape::T;
-  using Scores = MlaScores<Shape>;
-  static constexpr int both = Shape::groups * warpgroup_threads;
+  static constexpr int both = Shape::consumers * warpgroup_threads;
   /// Named barriers: of both groups; P of the first and of the second group; of each group alone.
   static constexpr int meet = 1, left = 2, alone = 4;
 
@@ -82,34 +85,42 @@ class MlaConsumer {
 
  private:
   static __device__ __forceinline__ int lane() {
-    return Scores::lane();
+    return static_cast<int>(threadIdx.x & 31U);
   }
   static __device__ __forceinline__ int warp() {
-    return Scores::warp();
+    return static_cast<int>(threadIdx.x >> 5 & 3U);
   }
+  /// The lane's upper row of the tile; its other row is 8 below.
   static __device__ __forceinline__ int row() {
-    return Scores::row();
+    return 16 * warp() + lane() / 4;
   }
 
-  /// A tile of the unit, counted through the block.
-  __device__ __forceinline__ unsigned number(int tile) const {
-    return tiles_ + static_cast<unsigned>(tile);
+  __device__ __forceinline__ int stage_of(int tile) const {
+    return static_cast<int>((tiles_ + static_cast<unsigned>(tile)) % Shape::stages);
+  }
+  __device__ __forceinline__ unsigned parity_of(int tile) const {
+    return (tiles_ + static_cast<unsigned>(tile)) / Shape::stages % 2;
   }
   __device__ __forceinline__ void release(int tile, int part) const {
-    if (lane() == 0) shared_.empty(number(tile), part).arrive();
+    if (lane() == 0) shared_.empty(stage_of(tile), part).arrive();
   }
 
   /// Every warp loads 16 rows of its group's panels, where it left rows of O before, and some of
   /// the last panel. Rows that there are not become zeros.
   __device__ __forceinline__ void load_queries(const MlaWork& work) const {
-    const T* const queries = Scores::queries(p_, work);
+    const DecodeUnit& unit = work.unit;
+    const ForwardArguments& a = p_.a;
+    const T* const q = static_cast<const T*>(a.q) +
+                       a.q_strides.offset(a.query_starts != nullptr ? 0 : unit.entry,
+                                          unit.kv_head * p_.sizes.group, unit.of.q_start);
     const auto copy = [&](int row, int panel, int chunk) {
+      const int n = work.first_row + row;
       const bool is_there = row < work.rows;
-      AsyncCopies::copy_or_zero<16>(
-          shared_.q_panel(panel) + swizzled_chunk(row, chunk),
-          is_there ? Scores::query(p_, work, queries, row) + panel * panel_columns + chunk * 8
-                   : queries,
-          is_there);
+      const T* const from = q + n / p_.sizes.group * a.q_strides.row +
+                            n % p_.sizes.group * a.q_strides.head + panel * panel_columns +
+                            chunk * 8;
+      AsyncCopies::copy_or_zero<16>(shared_.q_panel(panel) + swizzled_chunk(row, chunk),
+                                    is_there ? from : q, is_there);
     };
 #pragma unroll 4
     for (int i = 0; i < 16; ++i) {
@@ -127,33 +138,42 @@ class MlaConsumer {
   /// Issues S = Q K^T, panel by panel as they arrive. Of a tile at the end of the entry rows past
   /// its keys become zeros first.
   __device__ __forceinline__ void issue_scores(const MlaWork& work, int tile) {
-    const unsigned n = number(tile);
-    if (work.keys_of(tile) < Shape::tile_keys) {
-      Scores::clear_tail(shared_, n, work.keys_of(tile), alone + group);
-    }
+    const int stage = stage_of(tile);
+    const unsigned parity = parity_of(tile);
+    if (work.keys_of(tile) < Shape::tile_keys) clear_tail(stage, parity, work.keys_of(tile));
     const MatrixDescriptor q = k_major_at(shared_.q_panel(0));
+    const MatrixDescriptor k = k_major_at(shared_.k_tile(stage));
     hold(s_);
 #pragma unroll
-    for (int part = 0; part < Shape::parts; ++part) {
-      const MatrixDescriptor k = k_major_at(shared_.base + shared_.part_at(n, part));
-      const int first = Shape::first_panel(part);
+    for (int panel = 0; panel < Shape::panels; ++panel) {
+      shared_.full(stage, panel).wait(parity);
+      fence_products();
 #pragma unroll
-      for (int panel = first; panel < Shape::past_panel(part); ++panel) {
-        shared_.full(n, part, panel - first).wait(shared_.parity(n, part));
-        fence_products();
-#pragma unroll
-        for (int i = 4 * panel; i < 4 * panel + 4; ++i) {
-          issue_product<T, Major::k, Major::k>(s_, q + k_major_step(i, Shape::rows),
-                                               k + k_major_step(i - 4 * first, Shape::tile_keys),
-                                               i > 0);
-        }
+      for (int i = 4 * panel; i < 4 * panel + 4; ++i) {
+        issue_product<T, Major::k, Major::k>(s_, q + k_major_step(i, Shape::rows),
+                                             k + k_major_step(i, Shape::tile_keys), i > 0);
       }
     }
     commit_products();
   }
+  __device__ __forceinline__ void clear_tail(int stage, unsigned parity, int keys) const {
+    constexpr int chunks = panel_row_bytes / 16;
+    for (int panel = 0; panel < Shape::panels; ++panel) shared_.full(stage, panel).wait(parity);
+    unsigned char* const tile = shared_.first + Shape::k_at + stage * Shape::tile_bytes;
+    const int each = (Shape::tile_keys - keys) * chunks;
+    for (int i = static_cast<int>(threadIdx.x % warpgroup_threads); i < Shape::panels * each;
+         i += warpgroup_threads) {
+      *reinterpret_cast<uint4*>(tile + i / each * Shape::panel_bytes + keys * panel_row_bytes +
+                                i % each * 16) = uint4{0, 0, 0, 0};
+    }
+    fence_async_shared();
+    sync_named(alone + group, warpgroup_threads);
+  }
 
   __device__ __forceinline__ MatrixDescriptor values_of(int tile) const {
-    return mn_major_at(shared_.base + shared_.part_at(number(tile), group), Shape::tile_keys);
+    return mn_major_at(
+        shared_.k_tile(stage_of(tile)) + Shape::first_panel(group) * Shape::panel_bytes,
+        Shape::tile_keys);
   }
   /// Issues O += P V with this group's weights, in registers.
   __device__ __forceinline__ void issue_own(int tile) {
@@ -181,12 +201,45 @@ class MlaConsumer {
     commit_products();
   }
 
+  /// Scores become weights, in registers.
   __device__ __forceinline__ bool weigh(const MlaWork& work, MlaSoftmax& softmax, int tile) {
-    return Scores::weigh(p_, work, softmax, tile, s_, weights_);
+    if (p_.factor != 1.0F) {
+#pragma unroll
+      for (float& x : s_) x *= p_.factor;
+    }
+    const int first_key = work.first_key + tile * Shape::tile_keys;
+    if (first_key + Shape::tile_keys > work.all_see_to) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int n = work.first_row + row() + 8 * h;
+        const int query = min(n / p_.sizes.group, work.unit.of.queries - 1);
+        const int past = min(work.unit.of.reach.past_key(query), work.past_key);
+        hide_scores(s_, h, past - first_key - 2 * (lane() % 4));
+      }
+    }
+    const bool rescales = softmax.weigh(s_, p_.c);
+#pragma unroll
+    for (int i = 0; i < Shape::tile_keys / 16; ++i) {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        weights_[i][part] = packed<T>(s_[8 * i + 2 * part], s_[8 * i + 2 * part + 1]);
+      }
+    }
+    return rescales;
   }
   /// Leaves weights and references for the other group.
   __device__ __forceinline__ void leave(const MlaSoftmax& softmax) const {
-    Scores::store(shared_.weights(), shared_.references(group), softmax, weights_);
+#pragma unroll
+    for (int i = 0; i < Shape::tile_keys / 16; ++i) {
+      store_matrices(
+          shared_.weights() + swizzled_chunk(16 * warp() + lane() % 16, 2 * i + lane() / 16),
+          weights_[i]);
+    }
+    if (lane() % 4 == 0) {
+      shared_.references(group)[row()] = softmax.r[0];
+      shared_.references(group)[row() + 8] = softmax.r[1];
+    }
+    fence_async_shared();
     arrive_named(left + group, both);
   }
   /// Waits for what the other group leaves. True where O must be rescaled.
@@ -206,7 +259,7 @@ class MlaConsumer {
     issue_scores(work, tile);
     wait_for_products<0>();
     hold(s_);
-    release(tile, Shape::value_parts);
+    release(tile, Shape::consumers);
     const bool rescales = weigh(work, softmax, tile);
     leave(softmax);
     if (rescales) rescale(softmax.keep);
@@ -234,7 +287,7 @@ class MlaConsumer {
     issue_other(tile);
     wait_for_products<1>();
     hold(s_);
-    release(tile + 1, Shape::value_parts);
+    release(tile + 1, Shape::consumers);
     const bool rescales = weigh(work, softmax, tile + 1);
     wait_for_products<0>();
     hold(o_);
@@ -259,8 +312,7 @@ class MlaConsumer {
     for (int h = 0; h < 2; ++h) {
       sum[h] = shared_.sums(0)[row() + 8 * h] + shared_.sums(1)[row() + 8 * h];
     }
-    MlaOutput<Shape, group>(p_, shared_.q_panel(Shape::first_panel(group)), work)
-        .store(o_, softmax.r, sum);
+    MlaOutput<Shape, group>(p_, shared_, work).store(o_, softmax.r, sum);
     __syncwarp();
   }
 

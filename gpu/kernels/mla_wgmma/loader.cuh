@@ -32,13 +32,7 @@ class MlaLoader {
         __syncwarp();
         if (!exists) return;
       }
-      if (p_.ahead > 0) {
-        for (int tile = 0; tile < p_.ahead; ++tile) prefetch_tile(work, tile);
-      }
-      for (int tile = 0; tile < work.tiles; ++tile) {
-        if (p_.ahead > 0) prefetch_tile(work, tile + p_.ahead);
-        load_tile(work, tile, tiles++);
-      }
+      for (int tile = 0; tile < work.tiles; ++tile) load_tile(work, tile, tiles++);
     }
   }
 
@@ -54,41 +48,30 @@ class MlaLoader {
     return {p_.k, p_.box_rows, (keys + p_.box_rows - 1) / p_.box_rows, 0};
   }
 
-  /// `n`: of the tile in the block.
   __device__ void load_tile(const MlaWork& work, int tile, unsigned n) const {
+    const auto stage = static_cast<int>(n % Shape::stages);
+    const unsigned parity = n / Shape::stages % 2;
     const Cut cut = cut_of(work.keys_of(tile));
     const int first_key = work.first_key + tile * Shape::tile_keys;
 #pragma unroll 1
-    for (int i = 0; i < Shape::parts; ++i) {
-      const int part = Shape::part_in_turn(i);
-      shared_.empty(n, part).wait(shared_.parity(n, part) ^ 1U);
-      const int first = Shape::first_panel(part), panels = Shape::past_panel(part) - first;
-      const int at = shared_.part_at(n, part);
-      if (cut.single > 0) copy_single(work, first_key, cut, at, first, panels);
+    for (int part = 0; part < Shape::parts; ++part) {
+      shared_.empty(stage, part).wait(parity ^ 1U);
+      const int first = Shape::first_panel(part), past = Shape::past_panel(part);
+      if (cut.single > 0) copy_single(work, first_key, cut, stage, first, past);
       if (lane_ == 0) {
-        for (int panel = 0; panel < panels; ++panel) {
-          shared_.full(n, part, panel)
+        for (int panel = first; panel < past; ++panel) {
+          shared_.full(stage, panel)
               .arrive_expecting(static_cast<unsigned>(cut.boxes * cut.rows * panel_row_bytes));
         }
       }
       __syncwarp();
-      for (int box = lane_; box < cut.boxes * panels; box += 32) {
-        const int panel = box / cut.boxes, row = box % cut.boxes * cut.rows;
-        load_box(shared_.base + (at + panel * Shape::panel_bytes + row * panel_row_bytes), cut.map,
-                 box_at(work, first_key + row, first + panel), shared_.full(n, part, panel),
+      const int boxes = cut.boxes * (past - first);
+      for (int i = lane_; i < boxes; i += 32) {
+        const int panel = first + i / cut.boxes, row = i % cut.boxes * cut.rows;
+        load_box(shared_.k_tile(stage) + (panel * Shape::panel_bytes + row * panel_row_bytes),
+                 cut.map, box_at(work, first_key + row, panel), shared_.full(stage, panel),
                  L2Hint::evict_first);
       }
-    }
-  }
-
-  /// Asks for a tile to come into the L2 cache. A tile of single keys is left alone.
-  __device__ void prefetch_tile(const MlaWork& work, int tile) const {
-    if (tile >= work.tiles) return;
-    const Cut cut = cut_of(work.keys_of(tile));
-    const int first_key = work.first_key + tile * Shape::tile_keys;
-    for (int i = lane_; i < cut.boxes * Shape::panels; i += 32) {
-      const int panel = i / cut.boxes, row = i % cut.boxes * cut.rows;
-      prefetch_box(cut.map, box_at(work, first_key + row, panel));
     }
   }
 
@@ -108,20 +91,20 @@ class MlaLoader {
 
   /// Copies the keys behind the boxes, fewer than eight, whose memory is followed by another
   /// entry's or by nothing at all.
-  __device__ void copy_single(const MlaWork& work, int first_key, const Cut& cut, int at, int first,
-                              int panels) const {
+  __device__ void copy_single(const MlaWork& work, int first_key, const Cut& cut, int stage,
+                              int first, int past) const {
     using T = typename Shape::T;
     constexpr int panel_chunks = panel_row_bytes / 16, chunk = 16 / static_cast<int>(sizeof(T));
-    const int before = cut.boxes * cut.rows, chunks = panels * panel_chunks;
+    const int before = cut.boxes * cut.rows, chunks = (past - first) * panel_chunks;
     const T* const from =
         static_cast<const T*>(p_.a.k) +
-        p_.a.k_strides.offset(0, work.unit.kv_head, work.unit.of.k_start + first_key + before) +
-        first * panel_columns;
+        p_.a.k_strides.offset(0, work.unit.kv_head, work.unit.of.k_start + first_key + before);
+    unsigned char* const tile = shared_.first + Shape::k_at + stage * Shape::tile_bytes;
     for (int i = lane_; i < cut.single * chunks; i += 32) {
-      const int row = i / chunks, column = i % chunks;
+      const int row = i / chunks, column = first * panel_chunks + i % chunks;
       const auto& x =
           *reinterpret_cast<const uint4*>(from + row * p_.a.k_strides.row + column * chunk);
-      *reinterpret_cast<uint4*>(shared_.first + at + column / panel_chunks * Shape::panel_bytes +
+      *reinterpret_cast<uint4*>(tile + column / panel_chunks * Shape::panel_bytes +
                                 swizzled_chunk(before + row, column % panel_chunks)) = x;
     }
     fence_async_shared();

@@ -10,18 +10,17 @@
 #include "gpu/kernels/decode_mma/merge.cuh"
 #include "gpu/kernels/mla_wgmma/consumer.cuh"
 #include "gpu/kernels/mla_wgmma/loader.cuh"
-#include "gpu/kernels/mla_wgmma/multiplier.cuh"
-#include "gpu/kernels/mla_wgmma/scorer.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/tensor_map.cuh"
 
 namespace attest {
 
-/// One block: warpgroups that multiply, perhaps one that scores for them, and a warp that loads.
-template <Executor home, typename Shape>
-__global__ void __launch_bounds__(Shape::threads, 1)
+/// One block: two warpgroups that multiply, and a warp that loads.
+template <Executor home, typename T>
+__global__ void __launch_bounds__(MlaShape<T>::threads, 1)
     mla_wgmma(const __grid_constant__ MlaParameters p) {
+  using Shape = MlaShape<T>;
   let_successor_begin();  // it waits for all of this launch
   const MlaShared<Shape> shared(dynamic_shared<unsigned char>());
   if (threadIdx.x == 0) shared.init();
@@ -31,24 +30,12 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   if (group == Shape::consumers) {
     release_registers<Shape::loader_registers>();
     if (threadIdx.x % warpgroup_threads < 32) MlaLoader<Shape>(p, shared).run();
-  } else if constexpr (Shape::has_scorer) {
-    if (group == Shape::groups) {
-      release_registers<Shape::scorer_registers>();
-      MlaScorer<Shape>(p, shared).run();
-    } else if (group == 0) {
-      take_registers<Shape::multiplier_registers>();
-      MlaMultiplier<Shape, 0>(p, shared).run();
-    } else {
-      take_registers<Shape::multiplier_registers>();
-      MlaMultiplier<Shape, 1>(p, shared).run();
-    }
+  } else if (group == 0) {
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 0>(p, shared).run();
   } else {
-    take_registers<Shape::multiplier_registers>();
-    if (group == 0) {
-      MlaConsumer<Shape, 0>(p, shared).run();
-    } else {
-      MlaConsumer<Shape, 1>(p, shared).run();
-    }
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 1>(p, shared).run();
   }
 }
 
@@ -56,36 +43,7 @@ namespace {
 
 constexpr float log2_e = 1.44269504088896340736F;
 
-using AnyShape = MlaShape<__half, MlaForm::two_groups, 9>;  // what sizes all of them share
-
-/// Tiles in shared memory; a Plan's other stages are on their way into the L2 cache.
-constexpr std::int64_t shared_stages = 2;
-
-/// What a Plan may say of how a unit is computed: all but its key splits.
-const std::vector<Plan>& ways() {
-  static const std::vector<Plan> all = [] {
-    std::vector<Plan> ways;
-    for (const std::int64_t stages : {2, 3, 4, 6, 8}) {
-      Plan way{.query_tile = AnyShape::rows,
-               .key_tile = AnyShape::tile_keys,
-               .warps = 12,
-               .stages = stages,
-               .pack_gqa = PackGqa::yes,
-               .combine = Combine::second_kernel};
-      ways.push_back(way);
-      way.warps = 16;
-      for (const std::int64_t q_columns : {576, 384}) {
-        for (const std::int64_t overlap : {Overlap::no, Overlap::yes}) {
-          way.dim_tile = q_columns;
-          way.overlap = overlap;
-          ways.push_back(way);
-        }
-      }
-    }
-    return ways;
-  }();
-  return all;
-}
+using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   if (problem.head_dim != AnyShape::D) {
@@ -94,12 +52,17 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (problem.values != Values::in_keys || problem.output_dim() != AnyShape::columns) {
     return "V must be the first " + std::to_string(AnyShape::columns) + " columns of K";
   }
-  Plan way = plan;
-  way.key_split_rule = way.split_keys = way.key_splits = 0;
-  if (std::ranges::find(ways(), way) == ways().end()) {
-    return "the plan is " + to_string(plan) +
-           "; compiled, with any key splits: " + to_string(ways().front()) +
-           ", and others of warps, stages, dim_tile and overlap";
+  Plan tiles = plan;
+  tiles.key_split_rule = tiles.split_keys = tiles.key_splits = 0;
+  const Plan compiled{.query_tile = AnyShape::rows,
+                      .key_tile = AnyShape::tile_keys,
+                      .warps = AnyShape::threads / 32,
+                      .stages = AnyShape::stages,
+                      .pack_gqa = PackGqa::yes,
+                      .combine = Combine::second_kernel};
+  if (tiles != compiled) {
+    return "the plan is " + to_string(plan) + "; compiled: " + to_string(compiled) +
+           ", with any key splits";
   }
   if (plan.key_split_rule < KeySplitRule::fixed_keys || plan.key_split_rule > KeySplitRule::even) {
     return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
@@ -108,8 +71,13 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
 }
 
 Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
-  Plan plan = ways().front();
-  plan.key_split_rule = rule;
+  Plan plan{.query_tile = AnyShape::rows,
+            .key_tile = AnyShape::tile_keys,
+            .warps = AnyShape::threads / 32,
+            .stages = AnyShape::stages,
+            .pack_gqa = PackGqa::yes,
+            .key_split_rule = rule,
+            .combine = Combine::second_kernel};
   (rule == KeySplitRule::even ? plan.key_splits : plan.split_keys) =
       rule == KeySplitRule::own ? 0 : size;
   return plan;
@@ -150,16 +118,6 @@ std::vector<Plan> plans(const Problem& problem) {
   }
   add(KeySplitRule::own, 0);
   for (const std::int64_t splits : {1, 2, 3, 7}) add(KeySplitRule::even, splits);
-  // Every way with another one of these, so that no way is always taken with the same splits.
-  const std::vector<Plan> cuts = all;
-  for (std::size_t i = 1; i < ways().size(); ++i) {
-    Plan plan = cuts[i % cuts.size()];
-    plan.warps = ways()[i].warps;
-    plan.stages = ways()[i].stages;
-    plan.dim_tile = ways()[i].dim_tile;
-    plan.overlap = ways()[i].overlap;
-    all.push_back(plan);
-  }
   return all;
 }
 
@@ -198,20 +156,17 @@ MlaParameters parameters(const ForwardArguments& a) {
   p.k_eights = tensor_map(k);
   p.a = a;
   p.sizes = DecodeSizes::of(problem, a.plan);
-  p.overlaps = a.plan.overlap == Overlap::yes;
-  p.ahead = static_cast<int>(a.plan.stages - shared_stages);
   const float c = problem.scale * log2_e;
   p.c = c > 0.0F ? c : 1.0F;
   p.factor = c > 0.0F ? 1.0F : c;
   return p;
 }
 
-template <typename Shape>
+template <typename T>
 void launch_units(const MlaParameters& p, Device& device) {
-  using T = typename Shape::T;
-  const auto kernel = mla_wgmma<this_executor, Shape>;
-  const dim3 block(Shape::threads);
-  constexpr std::size_t shared_bytes = Shape::shared_bytes;
+  const auto kernel = mla_wgmma<this_executor, T>;
+  const dim3 block(MlaShape<T>::threads);
+  constexpr std::size_t shared_bytes = MlaShape<T>::shared_bytes;
   const std::int64_t blocks =
       std::min(p.sizes.most_units(), resident_blocks(kernel, block, shared_bytes, device));
   launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared_bytes, device, p);
@@ -221,23 +176,11 @@ void launch_units(const MlaParameters& p, Device& device) {
                    device, p.a, p.sizes);
 }
 
-template <typename T>
-void launch_form(const MlaParameters& p, Device& device) {
-  switch (p.a.plan.dim_tile) {
-    case 0:
-      return launch_units<MlaShape<T, MlaForm::two_groups, 9>>(p, device);
-    case 384:
-      return launch_units<MlaShape<T, MlaForm::scorer, 6>>(p, device);
-    default:
-      return launch_units<MlaShape<T, MlaForm::scorer, 9>>(p, device);
-  }
-}
-
 void run(const ForwardArguments& a, Device& device) {
   if (DecodeSizes::of(a.problem, a.plan).most_units() == 0) return;  // no row
   const MlaParameters p = parameters(a);
   with_sixteen_bits(a.problem.element_type,
-                    [&]<typename T>(std::type_identity<T>) { launch_form<T>(p, device); });
+                    [&]<typename T>(std::type_identity<T>) { launch_units<T>(p, device); });
 }
 
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {

@@ -15,11 +15,9 @@ struct MlaParameters {
   TensorMap k_eights;  ///< boxes of 8 keys: where another entry's keys follow at once
   ForwardArguments a;
   DecodeSizes sizes;
-  int box_rows;   ///< divides a tile and, with pages, a page
-  bool overlaps;  ///< weights are given away when the next scores are there
-  int ahead;      ///< so many tiles before its load a tile is asked to come into the L2 cache
-  float c;        ///< scale * log2(e), or 1 with factor
-  float factor;   ///< scores are multiplied by it first; 1 where c is positive
+  int box_rows;  ///< divides a tile and, with pages, a page
+  float c;       ///< scale * log2(e), or 1 with factor
+  float factor;  ///< scores are multiplied by it first; 1 where c is positive
 };
 
 /// One unit as the loading warp found it: a tile of rows and a chunk of keys.
@@ -51,9 +49,8 @@ struct alignas(16) MlaWork {
   }
 };
 
-/// Where a block's tiles and barriers lie. Tiles are counted through all units of the block. Every
-/// panel of a ring has a barrier on which its bytes arrive; every part one at which its last reader
-/// arrives.
+/// Where a block's tiles and barriers lie. Every panel of a stage has a barrier on which its bytes
+/// arrive; every part one at which its last reader arrives.
 template <typename Shape>
 struct MlaShared {
   unsigned char* first;
@@ -66,46 +63,13 @@ struct MlaShared {
   __device__ SharedAddress q_panel(int panel) const {
     return base + (Shape::q_at + panel * Shape::panel_bytes);
   }
-  /// Byte at which a part of tile `n` begins.
-  static __device__ int part_at(unsigned n, int part) {
-    return part == Shape::value_parts
-               ? Shape::tails_at + static_cast<int>(n % Shape::tails) * Shape::panel_bytes
-               : Shape::pieces_at + slot(n, part) * Shape::piece_bytes;
+  __device__ SharedAddress k_tile(int stage) const {
+    return base + (Shape::k_at + stage * Shape::tile_bytes);
   }
-  /// Of the phase in which it arrives.
-  static __device__ unsigned parity(unsigned n, int part) {
-    return (part == Shape::value_parts
-                ? n / Shape::tails
-                : (Shape::value_parts * n + static_cast<unsigned>(part)) / Shape::pieces) %
-           2;
-  }
-  /// Of panel `panel`, counted within the part.
-  __device__ Mbarrier full(unsigned n, int part, int panel) const {
-    return barrier(part == Shape::value_parts
-                       ? Shape::pieces * Shape::part_panels + static_cast<int>(n % Shape::tails)
-                       : slot(n, part) * Shape::part_panels + panel);
-  }
-  __device__ Mbarrier empty(unsigned n, int part) const {
-    return barrier(Shape::panel_slots + (part == Shape::value_parts
-                                             ? Shape::pieces + static_cast<int>(n % Shape::tails)
-                                             : slot(n, part)));
-  }
-
-  /// Weights and references that one warpgroup leaves for others for the `n`th time.
-  __device__ SharedAddress weights(unsigned n = 0) const {
-    return base + (Shape::weights_at + static_cast<int>(n % Shape::weights) * Shape::panel_bytes);
-  }
-  static __device__ unsigned weights_parity(unsigned n) { return n / Shape::weights % 2; }
-  __device__ Mbarrier weights_full(unsigned n) const {
-    return barrier(Shape::barriers - 4 - 2 * Shape::weights + static_cast<int>(n % Shape::weights));
-  }
-  __device__ Mbarrier weights_empty(unsigned n) const {
-    return barrier(Shape::barriers - 4 - Shape::weights + static_cast<int>(n % Shape::weights));
-  }
-  /// References after a group's last tile, or left for the `place`th time, of each row; and its
-  /// sums of weights at the end.
-  __device__ float* references(int place) const {
-    return reinterpret_cast<float*>(first + Shape::references_at) + place * Shape::rows;
+  __device__ SharedAddress weights() const { return base + Shape::weights_at; }
+  /// References after a group's last tile, of each row; and its sums of weights at the end.
+  __device__ float* references(int group) const {
+    return reinterpret_cast<float*>(first + Shape::references_at) + group * Shape::rows;
   }
   __device__ float* sums(int group) const {
     return reinterpret_cast<float*>(first + Shape::sums_at) + group * Shape::rows;
@@ -115,6 +79,13 @@ struct MlaShared {
     static_assert(sizeof(MlaWork) <= Shape::work_bytes);
     return *reinterpret_cast<MlaWork*>(first + Shape::works_at +
                                        static_cast<int>(n % 2) * Shape::work_bytes);
+  }
+
+  __device__ Mbarrier full(int stage, int panel) const {
+    return barrier(stage * Shape::panels + panel);
+  }
+  __device__ Mbarrier empty(int stage, int part) const {
+    return barrier(Shape::stages * Shape::panels + stage * Shape::parts + part);
   }
   __device__ Mbarrier work_full(unsigned n) const {
     return barrier(Shape::barriers - 4 + static_cast<int>(n % 2));
@@ -128,11 +99,9 @@ struct MlaShared {
 #ifdef __CUDACC__
     if (base.value() % swizzle_bytes != 0) __trap();  // no block has ever begun elsewhere
 #endif
-    for (int i = 0; i < Shape::panel_slots; ++i) barrier(i).init(1);
-    for (int i = 0; i < Shape::pieces + Shape::tails; ++i) barrier(Shape::panel_slots + i).init(4);
-    for (unsigned n = 0; n < Shape::weights; ++n) {
-      weights_full(n).init(4);
-      weights_empty(n).init(4 * Shape::groups);
+    for (int stage = 0; stage < Shape::stages; ++stage) {
+      for (int panel = 0; panel < Shape::panels; ++panel) full(stage, panel).init(1);
+      for (int part = 0; part < Shape::parts; ++part) empty(stage, part).init(4);
     }
     for (unsigned n = 0; n < 2; ++n) {
       work_full(n).init(1);
@@ -142,9 +111,6 @@ struct MlaShared {
   }
 
  private:
-  static __device__ int slot(unsigned n, int part) {
-    return static_cast<int>((Shape::value_parts * n + static_cast<unsigned>(part)) % Shape::pieces);
-  }
   __device__ Mbarrier barrier(int i) const {
     return Mbarrier(base + (Shape::barriers_at + 8 * i));
   }
