@@ -92,4 +92,41 @@ struct TwoSums {
   double first[thread_rows][thread_columns] = {}, second[thread_rows][thread_columns] = {};
 };
 
+/// x.y and sum |x y| of every row of a tile and every key of one, each of `dim` columns.
+struct RowsAndKeys {
+  const float *rows, *keys;  ///< contiguous
+  std::int64_t row_count, key_count, dim;
+  double *products, *absolute;  ///< [row_count, pitch]
+  std::int64_t pitch;
+};
+/// `load` gives a double for an element. All threads of the block take part.
+template <typename Load>
+__device__ void multiply_tile(const RowsAndKeys& m, std::int64_t first_row, std::int64_t first_key,
+                              const Load& load) {
+  TwoSums sums;
+  for_each_pair<true>(
+      m.dim,
+      [&](int row, std::int64_t d) {
+        const std::int64_t r = first_row + row;
+        return r < m.row_count ? load(m.rows[r * m.dim + d]) : 0.0;
+      },
+      [&](std::int64_t d, int column) {
+        const std::int64_t key = first_key + column;
+        return key < m.key_count ? load(m.keys[key * m.dim + d]) : 0.0;
+      },
+      [&](double x, double y, int i, int j) {
+        sums.first[i][j] = fma(x, y, sums.first[i][j]);
+        sums.second[i][j] = fma(fabs(x), fabs(y), sums.second[i][j]);
+      });
+  const ThreadTile mine;
+  for (int i = 0; i < thread_rows; ++i) {
+    for (int j = 0; j < thread_columns; ++j) {
+      const std::int64_t row = first_row + mine.row(i), key = first_key + mine.column(j);
+      if (row >= m.row_count || key >= m.key_count) continue;
+      m.products[row * m.pitch + key] = sums.first[i][j];
+      m.absolute[row * m.pitch + key] = sums.second[i][j];
+    }
+  }
+}
+
 }  // namespace attest
