@@ -34,15 +34,18 @@ struct ThreadTile {
 
 /// step(x, y, i, j) for every k in [0, depth), in ascending order. x(row, k) and y(k, column) load
 /// from global memory and give 0 outside their matrices. `y_is_transposed`: consecutive k are
-/// neighbours in memory, not consecutive columns. All threads of the block take part.
+/// neighbours in memory, not consecutive columns; `x_is_transposed`: consecutive rows are, not
+/// consecutive k. All threads of the block take part.
 ///
 /// Barriers: (1) all have read the previous tiles; (2) the new tiles are complete.
-template <bool y_is_transposed, typename X, typename Y, typename Step>
+template <bool y_is_transposed, bool x_is_transposed = false, typename X, typename Y, typename Step>
 __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const Step& step) {
   double* const xs = dynamic_shared<double>();  // [depth][rows]
   double* const ys = xs + tile_depth * row_pitch;
   const ThreadTile mine;
   const int t = static_cast<int>(threadIdx.x);
+  const auto x_depth = [](int e) { return x_is_transposed ? e / tile_rows : e % tile_depth; };
+  const auto x_row = [](int e) { return x_is_transposed ? e % tile_rows : e / tile_depth; };
   const auto y_depth = [](int e) { return y_is_transposed ? e % tile_depth : e / tile_columns; };
   const auto y_column = [](int e) { return y_is_transposed ? e / tile_depth : e % tile_columns; };
   for (std::int64_t first = 0; first < depth; first += tile_depth) {
@@ -51,8 +54,8 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
     double new_x[x_loads], new_y[y_loads];
 #pragma unroll
     for (int n = 0; n < x_loads; ++n) {
-      const int e = t + n * tile_threads, k = e % tile_depth;
-      new_x[n] = first + k < depth ? x(e / tile_depth, first + k) : 0.0;
+      const int e = t + n * tile_threads, k = x_depth(e);
+      new_x[n] = first + k < depth ? x(x_row(e), first + k) : 0.0;
     }
 #pragma unroll
     for (int n = 0; n < y_loads; ++n) {
@@ -63,7 +66,7 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
 #pragma unroll
     for (int n = 0; n < x_loads; ++n) {
       const int e = t + n * tile_threads;
-      xs[e % tile_depth * row_pitch + e / tile_depth] = new_x[n];
+      xs[x_depth(e) * row_pitch + x_row(e)] = new_x[n];
     }
 #pragma unroll
     for (int n = 0; n < y_loads; ++n) {

@@ -1,6 +1,10 @@
 #include <benchmark/benchmark.h>
 
+#include <cmath>
+
+#include "core/attention/backward_roundings.hpp"
 #include "core/attention/precision_plan.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/device_reference.hpp"
@@ -44,6 +48,12 @@ void check_outputs(benchmark::State& state, const Operation& operation,
     inputs[{i}] = Tensor<float>(operation[InputIndex{i}].shape(problem));
     fill(inputs[{i}], i + 1);
   }
+  if (&operation == &backward_operation) {
+    // About that of the scores: weights that add up to 1.
+    for (float& lse : inputs[backward::lse].values()) {
+      lse = std::log(static_cast<float>(length)) + 0.5F;
+    }
+  }
   Outputs outputs;
   std::int64_t elements = 0;
   for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
@@ -68,6 +78,20 @@ void check_every_element(benchmark::State& state) {
   check_outputs(state, forward_operation, plan);
 }
 BENCHMARK(check_every_element)
+    ->ArgNames({"N", "H", "D", "causal"})
+    ->Args({16384, 32, 128, 0})
+    ->Args({16384, 32, 128, 1})
+    ->Args({4096, 32, 128, 0})
+    ->Args({131072, 1, 64, 0})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// dQ, dK and dV.
+void check_every_gradient(benchmark::State& state) {
+  check_outputs(state, backward_operation,
+                BackwardRoundings{.dq_chain = state.range(0), .kv_chain = state.range(0)});
+}
+BENCHMARK(check_every_gradient)
     ->ArgNames({"N", "H", "D", "causal"})
     ->Args({16384, 32, 128, 0})
     ->Args({16384, 32, 128, 1})
