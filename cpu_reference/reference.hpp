@@ -12,7 +12,7 @@ namespace attest {
 struct Reference {
   const Operation* operation = nullptr;
   /// The answer with the bound of a kernel that performs the roundings. Independent of how many
-  /// threads the machine has. A device may do the work where that pays.
+  /// threads the machine has. best_answer() lets a device do the work where that pays.
   Answer (*exact)(const Problem&, const Inputs&, const Roundings&) = nullptr;
   /// Recomputes `rows` rows drawn by the seed by the definition, in 113 bits or more.
   Certificate (*certify)(const Problem&, const Inputs&, const Answer&, std::uint64_t seed,

@@ -7,6 +7,7 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/problem.hpp"
+#include "core/base/host_device.hpp"
 #include "cpu_reference/rounding/arithmetic.hpp"
 #include "cpu_reference/rounding/relative_error.hpp"
 #include "cpu_reference/rounding/stored_rounding.hpp"
@@ -111,8 +112,8 @@ struct PairErrors {
 };
 
 template <class Number>
-[[nodiscard]] PairErrors<Number> pair_errors(const GradientConstants& c,
-                                             const GradientPair<Number>& pair) {
+[[nodiscard]] ATTEST_HOST_DEVICE PairErrors<Number> pair_errors(const GradientConstants& c,
+                                                                const GradientPair<Number>& pair) {
   using std::abs;
   using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
@@ -157,8 +158,9 @@ struct SumBound {
 /// terms times what they are multiplied by, `absolute` that of their sizes and errors; `factor` is
 /// 1 or |scale|.
 template <class Number>
-[[nodiscard]] Number sum_error(const GradientConstants& c, const SumBound& of, double factor,
-                               const Number& x, const Number& errors, const Number& absolute) {
+[[nodiscard]] ATTEST_HOST_DEVICE Number sum_error(const GradientConstants& c, const SumBound& of,
+                                                  double factor, const Number& x,
+                                                  const Number& errors, const Number& absolute) {
   const Number infinity = std::numeric_limits<double>::infinity();
   const Number largest = evaluation_slack * (1 + of.chain) * absolute;
   if (!(largest * std::max(1.0, factor) < c.max_finite) || !(largest * factor < of.limit)) {

@@ -7,15 +7,9 @@
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/operations/backward.hpp"
-#include "cpu_reference/backward/gradient_bound.hpp"
+#include "cpu_reference/backward/gradient_terms.hpp"
 
 namespace attest {
-
-/// What a row's pairs share: LSE, and delta = dO.O with its absolute sum.
-template <class Number>
-struct SavedRow {
-  Number lse, delta, absolute_delta;
-};
 
 /// Adds x.y, and its absolute sum.
 template <class Number>
@@ -46,30 +40,13 @@ template <class Number>
 [[nodiscard]] GradientPair<Number> gradient_pair(const Problem& problem, const Inputs& inputs,
                                                  std::int64_t b, std::int64_t h, std::int64_t query,
                                                  std::int64_t key, const SavedRow<Number>& row) {
-  using std::exp;
-  using std::tanh;
   const std::int64_t kv_head = problem.kv_head_of(h);
   GradientPair<Number> pair{};
   add_products(inputs[backward::q].row(b, h, query), inputs[backward::k].row(b, kv_head, key),
                pair.x, pair.absolute_x);
   add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::v].row(b, kv_head, key),
                pair.g, pair.absolute_g);
-  pair.x *= problem.scale;
-  pair.absolute_x *= std::abs(problem.scale);
-  pair.s = pair.x;
-  pair.chi = 1;
-  if (problem.softcap > 0) {
-    const Number t = tanh(Number(pair.x / problem.softcap));
-    pair.s = problem.softcap * t;
-    pair.chi = 1 - t * t;
-  }
-  pair.lse = row.lse;
-  pair.delta = row.delta;
-  pair.absolute_delta = row.absolute_delta;
-  pair.p = exp(Number(pair.s - pair.lse));
-  pair.r = pair.g - pair.delta;
-  pair.tau = pair.p * pair.r * pair.chi;
-  return pair;
+  return pair_of_products(problem, pair, row);
 }
 
 /// dQ of row (b, h, query), with `row` = given_row() or an exact one: 0 where it sees no key.

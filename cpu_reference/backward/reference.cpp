@@ -25,24 +25,19 @@ class GradientSums {
   explicit GradientSums(const Shape& shape)
       : value(shape), errors(shape), absolute(shape), own_errors(shape), own_absolute(shape) {}
 
-  /// One pair: `size` times each of `factors`, a row of an input. Where the error is infinite
-  /// nothing is said of the sum, and its value is left out: it may be beyond double, too.
-  void add(std::int64_t b, std::int64_t h, std::int64_t n, double size, double error,
-           double own_error, std::span<const float> factors) {
-    if (error == std::numeric_limits<double>::infinity()) {
-      size = 0;
-      own_error = error;
-    }
+  /// One pair: the term times each of `factors`, a row of an input.
+  void add(std::int64_t b, std::int64_t h, std::int64_t n, const PairTerm& term,
+           std::span<const float> factors) {
     const auto row = value.row(b, h, n);
     const auto of_error = errors.row(b, h, n), of_size = absolute.row(b, h, n);
     const auto own = own_errors.row(b, h, n), own_size = own_absolute.row(b, h, n);
     for (std::size_t c = 0; c < factors.size(); ++c) {
       const double x = factors[c], of_x = std::abs(x);
-      row[c] += size * x;
-      of_error[c] += times(error, of_x);
-      of_size[c] += times(std::abs(size) + error, of_x);
-      own[c] += times(own_error, of_x);
-      own_size[c] += times(std::abs(size) + own_error, of_x);
+      row[c] += term.size * x;
+      of_error[c] += times(term.error, of_x);
+      of_size[c] += times(std::abs(term.size) + term.error, of_x);
+      own[c] += times(term.own_error, of_x);
+      own_size[c] += times(std::abs(term.size) + term.own_error, of_x);
     }
   }
 
@@ -55,23 +50,18 @@ class GradientSums {
   }
 };
 
-OutputAnswer answer_of(GradientSums sums, double factor, double size, const GradientConstants& c,
-                       SumBound of_kernel, const GradientConstants& own, SumBound of_reference) {
+OutputAnswer answer_of(GradientSums sums, const GradientSumBound& of, const GradientConstants& c,
+                       const GradientConstants& own) {
   OutputAnswer answer{std::move(sums.value), std::move(sums.errors), std::move(sums.own_errors)};
   for (std::size_t i = 0; i < answer.value.values().size(); ++i) {
     double& x = answer.value.values()[i];
     double& bound = answer.bound.values()[i];
     double& error = answer.own_error.values()[i];
-    x *= factor;
-    const bool is_empty = sums.absolute.values()[i] == 0 && x == 0;
-    if (!std::isfinite(x)) {
-      x = bound = error = std::numeric_limits<double>::quiet_NaN();
-    } else if (is_empty) {
-      bound = error = 0;
-    } else {
-      error = sum_error(own, of_reference, size, x, error, sums.own_absolute.values()[i]);
-      bound = error + sum_error(c, of_kernel, size, x, bound, sums.absolute.values()[i]);
-    }
+    const GradientElement element = gradient_element(
+        c, own, of, {x, bound, sums.absolute.values()[i], error, sums.own_absolute.values()[i]});
+    x = element.value;
+    bound = element.bound;
+    error = element.own_error;
   }
   return answer;
 }
@@ -92,30 +82,18 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
         const auto row = row_of(b, h, n);
         for (const std::int64_t key : visible_keys_of(problem, b, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
-          auto errors = pair_errors(c, pair), mine = pair_errors(own, pair);
-          const bool is_given = std::isfinite(pair.x) && std::isfinite(pair.g) &&
-                                std::isfinite(pair.delta) && !std::isnan(pair.lse);
-          if (!is_given) errors = mine = {0, 0};  // NaN is the answer
-          const auto k = inputs[backward::k].row(b, kv_head, key);
-          dq.add(b, h, n, pair.tau, errors.dscore, mine.dscore, k);
-          dk.add(b, kv_head, key, pair.tau, errors.dscore, mine.dscore, q);
-          dv.add(b, kv_head, key, pair.p, errors.weight, mine.weight, d_o);
+          const PairTerms terms = pair_terms(c, own, pair);
+          dq.add(b, h, n, terms.dscore, inputs[backward::k].row(b, kv_head, key));
+          dk.add(b, kv_head, key, terms.dscore, q);
+          dv.add(b, kv_head, key, terms.weight, d_o);
         }
       }
     }
   }
-  const double scale = problem.scale, size = std::abs(scale);
-  Answer answer;
-  answer[backward::dq] =
-      answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.dq_sum_limit}, own,
-                {own.of_dq, own.dq_absolute, own.dq_sum_limit});
-  answer[backward::dk] =
-      answer_of(std::move(dk), scale, size, c, {c.of_dk, c.dk_absolute, c.kv_part_limit}, own,
-                {own.of_dk, own.dk_absolute, own.kv_part_limit});
-  answer[backward::dv] =
-      answer_of(std::move(dv), 1, 1, c, {c.of_dv, c.dv_absolute, c.kv_part_limit}, own,
-                {own.of_dv, own.dv_absolute, own.kv_part_limit});
-  return answer;
+  const auto bounds = gradient_sum_bounds(problem, c, own);
+  return {answer_of(std::move(dq), bounds[backward::dq.number], c, own),
+          answer_of(std::move(dk), bounds[backward::dk.number], c, own),
+          answer_of(std::move(dv), bounds[backward::dv.number], c, own)};
 }
 
 namespace {

@@ -1,6 +1,6 @@
 #include "cpu_reference/reference.hpp"
 
-#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
 namespace {
@@ -9,7 +9,7 @@ const ReferenceRegistration registration{
     {.operation = &forward_operation,
      .exact =
          [](const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
-           return best_answer(problem, inputs, roundings.as<PrecisionPlan>());
+           return exact_answer(problem, inputs, roundings.as<PrecisionPlan>());
          },
      .certify = certify_rows}};
 

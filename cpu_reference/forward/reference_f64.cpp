@@ -184,15 +184,11 @@ std::int64_t rows_per_block(std::int64_t key_len) {
 
 }  // namespace
 
-void check_inputs(const Problem& problem, const Inputs& inputs) {
+Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+                    int threads) {
   check_shape("q", inputs[forward::q], query_shape(problem));
   check_shape("k", inputs[forward::k], key_shape(problem));
   check_shape("v", inputs[forward::v], value_shape(problem));
-}
-
-Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
-                    int threads) {
-  check_inputs(problem, inputs);
   const Tensor<double> o(output_shape(problem)), lse(lse_shape(problem));
   Answer answer{OutputAnswer{o, o, o}, OutputAnswer{lse, lse, lse}};
 

@@ -18,9 +18,6 @@ namespace attest {
 [[nodiscard]] Answer exact_answer(const Problem& problem, const Inputs& inputs,
                                   const PrecisionPlan& precision, int threads = 1);
 
-/// Throws InvalidInput if a tensor does not have the problem's shape.
-void check_inputs(const Problem& problem, const Inputs& inputs);
-
 /// Recomputes `rows` rows drawn by (seed, index) with the 113-bit oracle.
 [[nodiscard]] Certificate certify_rows(const Problem& problem, const Inputs& inputs,
                                        const Answer& answer, std::uint64_t seed, int rows);

@@ -14,8 +14,9 @@
 #include "core/inputs/captured_layers.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/operations/forward.hpp"
-#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/device_reference.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
 namespace {

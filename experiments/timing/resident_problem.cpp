@@ -15,7 +15,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
-#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/device_reference.hpp"
 #include "cpu_reference/reference.hpp"
 #include "verify/judge/compare.hpp"
 
@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::uint64_t seed_rows = 4;
 constexpr std::size_t most_rows_at_a_time = 8;
-/// Up to here every row is compared: about a tenth of a second of an H200
-/// (gpu/reference/README.md).
+/// Up to here every row is compared: about a tenth of a second of an H200 for O, some three for
+/// gradients (gpu/reference/README.md).
 constexpr double most_reference_work_gpu = 0x1p36, most_reference_work_executor = 0x1p18;
 /// And up to so many elements of K: few queries are little work, but K and V come from the host.
 constexpr std::size_t most_reference_keys = std::size_t{1} << 26;
@@ -335,6 +335,15 @@ Tensor<float> ResidentProblem::on_host(InputIndex input) const {
   return restored(storage, stored, shape, tensor.absent);
 }
 
+Tensor<float> ResidentProblem::given(OutputIndex output) const {
+  const TensorSpec& tensor = (*problem_.operation)[output];
+  const Shape shape = tensor.shape(problem_);
+  const Storage storage = storage_of(tensor, problem_, paging_);
+  Tensor<float> stored(stored_shape(storage, shape));
+  std::ranges::copy(downloaded(outputs_[output.number]), stored.values().begin());
+  return restored(storage, stored, shape, tensor.absent);
+}
+
 void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
   arguments_.plan = plan;
   const std::size_t needed = kernel.workspace_bytes ? kernel.workspace_bytes(problem_, plan) : 0;
@@ -449,29 +458,28 @@ SampledRows ResidentProblem::answers(const KernelInfo& kernel, const Plan& plan,
 
 std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& kernel,
                                                               const Plan& plan) {
-  const DeviceReference* const reference = find_device_reference(kernel.executor);
+  const Operation& operation = *problem_.operation;
+  const DeviceReference* const reference = find_device_reference(operation, kernel.executor);
   const double most_work =
       kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
-  // Packed entries lie otherwise than the tensors that a reference takes.
-  if (problem_.operation != &forward_operation || reference == nullptr ||
-      problem_.length_seed != 0 || !reference->covers(problem_) ||
+  if (reference == nullptr || !reference->covers(problem_) ||
       !(reference_work(problem_) <= most_work) ||
       elements_of(key_shape(problem_)) > most_reference_keys) {
     return std::nullopt;
   }
-  const Inputs host{on_host(forward::q), on_host(forward::k), on_host(forward::v)};
-  Outputs got{Tensor<float>(output_shape(problem_)),
-              Tensor<float>(Shape{problem_.batch, problem_.query_heads, problem_.query_len, 1})};
-  std::ranges::copy(downloaded(outputs_[forward::o.number]), got[forward::o].values().begin());
-  std::ranges::copy(downloaded(outputs_[forward::lse.number]), got[forward::lse].values().begin());
-  const OutputCheck check = reference->check(
-      device_, problem_, host, kernel.precision(problem_, plan).as<PrecisionPlan>(), got);
-  const auto why = [](const char* tensor, const WorstOutput& worst) -> std::optional<std::string> {
-    if (within(1.0, worst.ratio)) return std::nullopt;
-    return sentence(tensor, worst.index, worst.got, worst.want, worst.bound);
-  };
-  if (auto wrong = why("O", check.o)) return wrong;
-  return kernel.gives(forward::lse) ? why("LSE", check.lse) : std::nullopt;
+  Inputs host;
+  for (std::size_t i = 0; i < operation.inputs().size(); ++i) host[{i}] = on_host({i});
+  Outputs got;
+  for (std::size_t i = 0; i < operation.outputs().size(); ++i) got[{i}] = given({i});
+  const WorstOutputs worst =
+      reference->check(device_, problem_, host, kernel.precision(problem_, plan), got);
+  for (std::size_t i = 0; i < worst.size(); ++i) {
+    const OutputIndex output{i};
+    const WorstOutput& of = worst[output];
+    if (!kernel.gives(output) || within(1.0, of.ratio)) continue;
+    return sentence(operation[output].label, of.index, of.got, of.want, of.bound);
+  }
+  return std::nullopt;
 }
 
 void ResidentProblem::launch(const KernelInfo& kernel, const Plan& plan) {

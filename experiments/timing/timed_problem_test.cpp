@@ -12,6 +12,7 @@
 #include "core/run/registry.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "experiments/timing/gate.hpp"
+#include "verify/judge/compare.hpp"
 
 namespace attest {
 namespace {
@@ -375,6 +376,40 @@ TEST(TimedProblem, one_wrong_row_is_found_where_a_reference_looks_at_every_row) 
   ASSERT_TRUE(why);
   EXPECT_NE(why->find("O at [1, 3, 7, 0]"), std::string::npos) << *why;
   EXPECT_EQ(timed.why_timed_answers_wrong(k3(), plan), std::nullopt);
+}
+
+TEST(TimedProblem, one_wrong_gradient_is_found_where_a_reference_looks_at_every_element) {
+  const KernelInfo& right = *find_kernel("bwd_simple", Executor::simt);
+  const auto device = make_device(Executor::simt);
+  for (const char* const text :
+       {"b2 h4/2 q17 k33 d24 causal_bottom_right fp16",
+        "b3 h2/1 n19 d16 window_top_left left7 right2 dv8 lengths3 bf16"}) {
+    const Problem p = gradients_of(text);
+    TimedProblem timed(p, {}, *device);
+    const Plan plan = right.plans(p).front();
+    EXPECT_EQ(timed.why_timed_answers_wrong(right, plan), std::nullopt) << text;
+    const auto starts = key_starts(p);
+    const std::int64_t entry = p.batch - 1;
+    const std::int64_t key = p.key_len_of(entry) / 2;
+    KernelInfo wrong = right;
+    wrong.launch = [&](const Arguments& all, Device& d) {
+      right.launch(all, d);
+      d.synchronize();
+      const BackwardArguments a = all;
+      const bool is_packed = p.length_seed != 0;
+      const std::int64_t row = is_packed ? starts[static_cast<std::size_t>(entry)] + key : key;
+      // The sign of one element, whose gradient is not 0.
+      auto& element = static_cast<std::uint16_t*>(
+          a.dv)[a.dv_strides.offset(is_packed ? 0 : entry, p.kv_heads - 1, row)];
+      element = static_cast<std::uint16_t>(element ^ 0x8000U);
+    };
+    EXPECT_EQ(timed.resident().sample(wrong, plan, 2).why_wrong(), std::nullopt)
+        << "two rows do not show it";
+    const auto why = timed.why_timed_answers_wrong(wrong, plan);
+    const Shape at{entry, p.kv_heads - 1, key, 0};
+    ASSERT_TRUE(why) << text;
+    EXPECT_NE(why->find("dV at " + to_string(at)), std::string::npos) << *why;
+  }
 }
 
 TEST(Gate, small_cases_are_of_the_same_kind_and_judged_once_for_all_lengths) {

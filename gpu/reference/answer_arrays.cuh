@@ -2,21 +2,17 @@
 
 // What the kernels of answer_kernels.cuh work on. Included there and nowhere else.
 
-#include <cmath>
 #include <cstdint>
 
 #include "core/attention/problem.hpp"
 #include "cpu_reference/forward/row_terms.hpp"
+#include "gpu/reference/chunk.cuh"
 #include "gpu/reference/pair_products.cuh"
 #include "gpu/reference/weigh_row.cuh"
 
 namespace attest {
 // Compiled twice into one program, for the GPU and for the executor.
 namespace {
-
-__device__ double finite_or_zero(float x) {
-  return std::isfinite(x) ? static_cast<double>(x) : 0.0;
-}
 
 /// Constants of rows that see one number of keys.
 struct Constants {
@@ -45,11 +41,6 @@ struct Arrays {
   double *o, *o_bound, *o_own;       ///< [rows, head_dim]
   double *lse, *lse_bound, *lse_own;
   bool scale_is_folded;
-};
-
-/// The rows of one launch: queries [first, first + count) of a head.
-struct Chunk {
-  std::int64_t batch, head, first, count;
 };
 
 __device__ std::int64_t kv_head(const Problem& p, const Chunk& c) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/base/error_ratio.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/answer_arrays.cuh"
 #include "gpu/reference/pair_products.cuh"
@@ -60,33 +59,10 @@ __global__ void __launch_bounds__(tile_threads) form_scores(Arrays a, Chunk c) {
   const std::int64_t first_row = std::int64_t{blockIdx.y} * tile_rows;
   const std::int64_t first_key = std::int64_t{blockIdx.x} * tile_columns;
   if (first_key >= keys_of_tile(p, c, first_row)) return;
-  const float* const q =
-      a.q + ((c.batch * p.query_heads + c.head) * p.query_len + c.first) * p.head_dim;
-  const float* const k = a.k + kv_head(p, c) * p.key_len * p.head_dim;
-  TwoSums sums;
-  for_each_pair<true>(
-      p.head_dim,
-      [&](int row, std::int64_t d) {
-        const std::int64_t r = first_row + row;
-        return r < c.count ? finite_or_zero(q[r * p.head_dim + d]) : 0.0;
-      },
-      [&](std::int64_t d, int column) {
-        const std::int64_t key = first_key + column;
-        return key < p.key_len ? finite_or_zero(k[key * p.head_dim + d]) : 0.0;
-      },
-      [&](double x, double y, int i, int j) {
-        sums.first[i][j] = fma(x, y, sums.first[i][j]);
-        sums.second[i][j] = fma(fabs(x), fabs(y), sums.second[i][j]);
-      });
-  const ThreadTile mine;
-  for (int i = 0; i < thread_rows; ++i) {
-    for (int j = 0; j < thread_columns; ++j) {
-      const std::int64_t row = first_row + mine.row(i), key = first_key + mine.column(j);
-      if (row >= c.count || key >= p.key_len) continue;
-      a.dots[row * a.pitch + key] = sums.first[i][j];
-      a.absolute[row * a.pitch + key] = sums.second[i][j];
-    }
-  }
+  multiply_tile({a.q + ((c.batch * p.query_heads + c.head) * p.query_len + c.first) * p.head_dim,
+                 a.k + kv_head(p, c) * p.key_len * p.head_dim, c.count, p.key_len, p.head_dim,
+                 a.dots, a.absolute, a.pitch},
+                first_row, first_key, [](float x) { return finite_or_zero(x); });
 }
 
 /// A block a row.
@@ -226,34 +202,6 @@ __global__ void finish_rows(Arrays a, Chunk c) {
   a.lse[at] = errors.lse;
   a.lse_bound[at] = bound + own;
   a.lse_own[at] = own;
-}
-
-/// Worst element of a part of a tensor.
-struct PartCheck {
-  double ratio;
-  std::int64_t at, vacuous;
-};
-constexpr std::int64_t part_elements = 4096;
-
-/// A thread a part of `got`: with thousands of parts the threads are enough.
-__global__ void compare_parts(const float* got, const double* want, const double* bound,
-                              std::int64_t elements, std::int64_t parts, PartCheck* checks) {
-  const std::int64_t part = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-  if (part >= parts) return;
-  PartCheck worst{0, -1, 0};
-  // Neighbouring threads read neighbouring elements.
-  for (std::int64_t e = part; e < elements; e += parts) {
-    if (bound[e] == HUGE_VAL) {
-      ++worst.vacuous;
-      continue;
-    }
-    const double ratio = error_over_bound(static_cast<double>(got[e]), want[e], bound[e]);
-    if (worst.at < 0 || !(ratio <= worst.ratio)) {
-      worst.ratio = ratio;
-      worst.at = e;
-    }
-  }
-  checks[part] = worst;
 }
 
 }  // namespace

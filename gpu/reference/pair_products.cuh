@@ -34,15 +34,18 @@ struct ThreadTile {
 
 /// step(x, y, i, j) for every k in [0, depth), in ascending order. x(row, k) and y(k, column) load
 /// from global memory and give 0 outside their matrices. `y_is_transposed`: consecutive k are
-/// neighbours in memory, not consecutive columns. All threads of the block take part.
+/// neighbours in memory, not consecutive columns; `x_is_transposed`: consecutive rows are, not
+/// consecutive k. All threads of the block take part.
 ///
 /// Barriers: (1) all have read the previous tiles; (2) the new tiles are complete.
-template <bool y_is_transposed, typename X, typename Y, typename Step>
+template <bool y_is_transposed, bool x_is_transposed = false, typename X, typename Y, typename Step>
 __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const Step& step) {
   double* const xs = dynamic_shared<double>();  // [depth][rows]
   double* const ys = xs + tile_depth * row_pitch;
   const ThreadTile mine;
   const int t = static_cast<int>(threadIdx.x);
+  const auto x_depth = [](int e) { return x_is_transposed ? e / tile_rows : e % tile_depth; };
+  const auto x_row = [](int e) { return x_is_transposed ? e % tile_rows : e / tile_depth; };
   const auto y_depth = [](int e) { return y_is_transposed ? e % tile_depth : e / tile_columns; };
   const auto y_column = [](int e) { return y_is_transposed ? e / tile_depth : e % tile_columns; };
   for (std::int64_t first = 0; first < depth; first += tile_depth) {
@@ -51,8 +54,8 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
     double new_x[x_loads], new_y[y_loads];
 #pragma unroll
     for (int n = 0; n < x_loads; ++n) {
-      const int e = t + n * tile_threads, k = e % tile_depth;
-      new_x[n] = first + k < depth ? x(e / tile_depth, first + k) : 0.0;
+      const int e = t + n * tile_threads, k = x_depth(e);
+      new_x[n] = first + k < depth ? x(x_row(e), first + k) : 0.0;
     }
 #pragma unroll
     for (int n = 0; n < y_loads; ++n) {
@@ -63,7 +66,7 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
 #pragma unroll
     for (int n = 0; n < x_loads; ++n) {
       const int e = t + n * tile_threads;
-      xs[e % tile_depth * row_pitch + e / tile_depth] = new_x[n];
+      xs[x_depth(e) * row_pitch + x_row(e)] = new_x[n];
     }
 #pragma unroll
     for (int n = 0; n < y_loads; ++n) {
@@ -91,5 +94,42 @@ __device__ void for_each_pair(std::int64_t depth, const X& x, const Y& y, const 
 struct TwoSums {
   double first[thread_rows][thread_columns] = {}, second[thread_rows][thread_columns] = {};
 };
+
+/// x.y and sum |x y| of every row of a tile and every key of one, each of `dim` columns.
+struct RowsAndKeys {
+  const float *rows, *keys;  ///< contiguous
+  std::int64_t row_count, key_count, dim;
+  double *products, *absolute;  ///< [row_count, pitch]
+  std::int64_t pitch;
+};
+/// `load` gives a double for an element. All threads of the block take part.
+template <typename Load>
+__device__ void multiply_tile(const RowsAndKeys& m, std::int64_t first_row, std::int64_t first_key,
+                              const Load& load) {
+  TwoSums sums;
+  for_each_pair<true>(
+      m.dim,
+      [&](int row, std::int64_t d) {
+        const std::int64_t r = first_row + row;
+        return r < m.row_count ? load(m.rows[r * m.dim + d]) : 0.0;
+      },
+      [&](std::int64_t d, int column) {
+        const std::int64_t key = first_key + column;
+        return key < m.key_count ? load(m.keys[key * m.dim + d]) : 0.0;
+      },
+      [&](double x, double y, int i, int j) {
+        sums.first[i][j] = fma(x, y, sums.first[i][j]);
+        sums.second[i][j] = fma(fabs(x), fabs(y), sums.second[i][j]);
+      });
+  const ThreadTile mine;
+  for (int i = 0; i < thread_rows; ++i) {
+    for (int j = 0; j < thread_columns; ++j) {
+      const std::int64_t row = first_row + mine.row(i), key = first_key + mine.column(j);
+      if (row >= m.row_count || key >= m.key_count) continue;
+      m.products[row * m.pitch + key] = sums.first[i][j];
+      m.absolute[row * m.pitch + key] = sums.second[i][j];
+    }
+  }
+}
 
 }  // namespace attest

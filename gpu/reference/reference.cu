@@ -17,65 +17,19 @@
 //   log, expm1 and log1p are within 1 ulp in double [CUDA C++ Programming Guide, mathematical
 //   functions appendix].
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "core/operations/forward.hpp"
-#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/answer_kernels.cuh"
+#include "gpu/reference/device_answer.cuh"
 
 namespace attest {
 namespace {
 
-constexpr std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-/// Buffers of one computation; released with it.
-class Memory {
- public:
-  explicit Memory(Device& device) : device_(device) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() {
-    for (std::byte* buffer : buffers_) device_.release(buffer);
-  }
-  template <typename T>
-  T* allocate(std::int64_t count) {
-    buffers_.push_back(device_.allocate(static_cast<std::size_t>(count) * sizeof(T)));
-    return reinterpret_cast<T*>(buffers_.back());
-  }
-  template <typename T>
-  const T* upload(std::span<const T> values) {
-    buffers_.push_back(device_.upload_values(std::as_bytes(values)));
-    return reinterpret_cast<const T*>(buffers_.back());
-  }
-  template <typename T>
-  std::vector<T> download(const T* from, std::int64_t count) {
-    std::vector<T> values(static_cast<std::size_t>(count));
-    device_.download(reinterpret_cast<const std::byte*>(from),
-                     std::as_writable_bytes(std::span(values)));
-    return values;
-  }
-  void download_to(const double* from, Tensor<double>& tensor) {
-    device_.download(reinterpret_cast<const std::byte*>(from),
-                     std::as_writable_bytes(tensor.values()));
-  }
-
- private:
-  Device& device_;
-  std::vector<std::byte*> buffers_;
-};
-
-/// Rows of a launch: their scores and absolute scores take at most 16 GiB on a GPU, little on the
-/// executor, where several chunks are what is to be tested.
-std::int64_t rows_of_chunk(const Problem& problem) {
-  constexpr std::int64_t elements =
-      this_executor == Executor::gpu ? std::int64_t{1} << 30 : 1 << 13;
-  const std::int64_t rows = elements / std::max<std::int64_t>(problem.key_len, 1);
-  return std::clamp<std::int64_t>(rows / tile_rows * tile_rows, tile_rows,
-                                  std::max<std::int64_t>(problem.query_len, tile_rows));
-}
+/// Scores and absolute scores of a chunk: at most 16 GiB.
+constexpr std::int64_t chunk_pairs = std::int64_t{1} << 30;
 
 std::vector<Constants> constants_table(const Problem& problem, const PrecisionPlan& precision,
                                        std::int64_t least_visible, std::int64_t rows,
@@ -88,23 +42,18 @@ std::vector<Constants> constants_table(const Problem& problem, const PrecisionPl
   return table;
 }
 
-dim3 grid_of(std::int64_t x, std::int64_t y = 1) {
-  return {static_cast<unsigned>(x), static_cast<unsigned>(y), 1};
-}
-
 /// Leaves the whole answer in device memory.
-Arrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inputs,
-             const PrecisionPlan& precision) {
-  const std::int64_t heads = p.batch * p.kv_heads, d = p.head_dim, rows = p.rows();
+AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inputs,
+                   const PrecisionPlan& precision) {
+  check_shapes(p, inputs);
+  const AnswerArrays outputs = allocate_answer(memory, p);
+  const OutputArrays &o = outputs[forward::o], &lse = outputs[forward::lse];
+  const std::int64_t heads = p.batch * p.kv_heads, d = p.head_dim;
   Arrays a{};
   a.problem = p;
   a.scale_is_folded = precision.scale_folded_into_q;
-  a.o = memory.allocate<double>(rows * d);
-  a.o_bound = memory.allocate<double>(rows * d);
-  a.o_own = memory.allocate<double>(rows * d);
-  a.lse = memory.allocate<double>(rows);
-  a.lse_bound = memory.allocate<double>(rows);
-  a.lse_own = memory.allocate<double>(rows);
+  a.o = o.value, a.o_bound = o.bound, a.o_own = o.own_error;
+  a.lse = lse.value, a.lse_bound = lse.bound, a.lse_own = lse.own_error;
   a.q = memory.upload(inputs[forward::q].values());
   a.k = memory.upload(inputs[forward::k].values());
   a.v = memory.upload(inputs[forward::v].values());
@@ -123,7 +72,7 @@ Arrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inp
         constants_table(p, precision, a.least_visible, a.table_rows, magnitudes_of(inputs));
     a.constants = memory.upload(std::span<const Constants>(table));
   }
-  const std::int64_t chunk_rows = rows_of_chunk(p);
+  const std::int64_t chunk_rows = rows_of_chunk(p, chunk_pairs);
   a.pitch = std::max<std::int64_t>(p.key_len, 1);
   a.dots = memory.allocate<double>(chunk_rows * a.pitch);
   a.absolute = memory.allocate<double>(chunk_rows * a.pitch);
@@ -151,66 +100,21 @@ Arrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inp
       }
     }
   }
-  return a;
+  return outputs;
 }
 
 Answer answer(Device& device, const Problem& problem, const Inputs& inputs,
-              const PrecisionPlan& precision) {
-  check_inputs(problem, inputs);
+              const Roundings& roundings) {
   Memory memory(device);
-  const Arrays a = solve(memory, device, problem, inputs, precision);
-  const Shape o_shape = query_shape(problem);
-  const Shape lse_shape{o_shape[0], o_shape[1], o_shape[2], 1};
-  Answer result;
-  const auto fetch = [&](const double* from, const Shape& shape, Tensor<double>& to) {
-    to = Tensor<double>(shape);
-    memory.download_to(from, to);
-  };
-  fetch(a.o, o_shape, result[forward::o].value);
-  fetch(a.o_bound, o_shape, result[forward::o].bound);
-  fetch(a.o_own, o_shape, result[forward::o].own_error);
-  fetch(a.lse, lse_shape, result[forward::lse].value);
-  fetch(a.lse_bound, lse_shape, result[forward::lse].bound);
-  fetch(a.lse_own, lse_shape, result[forward::lse].own_error);
-  return result;
+  return fetch(memory, problem,
+               solve(memory, device, problem, inputs, roundings.as<PrecisionPlan>()));
 }
 
-WorstOutput check_tensor(Memory& memory, Device& device, const Tensor<float>& got,
-                         const double* want, const double* bound) {
-  WorstOutput worst;
-  worst.elements = got.size();
-  const std::int64_t parts = ceil_of(worst.elements, part_elements) * 64;
-  auto* const checks = memory.allocate<PartCheck>(parts);
-  launch(compare_parts, grid_of(ceil_of(parts, 64)), dim3(64), 0, device,
-         memory.upload(got.values()), want, bound, worst.elements, parts, checks);
-  std::int64_t at = -1;
-  for (const PartCheck& part : memory.download(checks, parts)) {
-    worst.vacuous += part.vacuous;
-    if (part.at < 0 || (at >= 0 && part.ratio <= worst.ratio)) continue;
-    worst.ratio = part.ratio;
-    at = part.at;
-  }
-  if (at < 0) return worst;
-  worst.got = static_cast<double>(got.values()[static_cast<std::size_t>(at)]);
-  worst.want = memory.download(want + at, 1)[0];
-  worst.bound = memory.download(bound + at, 1)[0];
-  for (std::size_t axis = 4; axis-- > 0;) {
-    worst.index[axis] = at % got.shape()[axis];
-    at /= got.shape()[axis];
-  }
-  return worst;
-}
-
-OutputCheck check(Device& device, const Problem& problem, const Inputs& inputs,
-                  const PrecisionPlan& precision, const Outputs& outputs) {
-  check_inputs(problem, inputs);
+WorstOutputs check(Device& device, const Problem& problem, const Inputs& inputs,
+                   const Roundings& roundings, const Outputs& outputs) {
   Memory memory(device);
-  const Arrays a = solve(memory, device, problem, inputs, precision);
-  OutputCheck result;
-  result.o = check_tensor(memory, device, outputs[forward::o], a.o, a.o_bound);
-  result.lse = check_tensor(memory, device, outputs[forward::lse], a.lse, a.lse_bound);
-  result.rows = problem.rows();
-  return result;
+  return compare(memory, device, outputs,
+                 solve(memory, device, problem, inputs, roundings.as<PrecisionPlan>()));
 }
 
 /// Rows that see the first keys, and O as wide as Q.
@@ -219,7 +123,12 @@ bool covers(const Problem& problem) {
          problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0;
 }
 
-const DeviceReferenceRegistration registration{{this_executor, covers, answer, check}};
+const DeviceReferenceRegistration registration{{.operation = &forward_operation,
+                                                .executor = this_executor,
+                                                .worth_a_gpu = 0x1p30,
+                                                .covers = covers,
+                                                .answer = answer,
+                                                .check = check}};
 
 }  // namespace
 }  // namespace attest

@@ -11,7 +11,8 @@
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "cpu_reference/forward/device_reference.hpp"
+#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
 #include "verify/cases/generators.hpp"
 #include "verify/cases/shrinking.hpp"
 #include "verify/judge/compare.hpp"
@@ -135,11 +136,14 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
   }
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
   Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
-  const DeviceReference* const gpu = find_device_reference(Executor::gpu);
+  const DeviceReference* const gpu = find_device_reference(*p.operation, Executor::gpu);
   if (gpu == nullptr || !gpu->covers(p) || !why_unavailable(Executor::gpu).empty()) return rows;
   const auto device = make_device(Executor::gpu);
-  const OutputCheck check = gpu->check(*device, p, inputs, precision, outputs);
-  const Compared every{{as_comparison(check.o), as_comparison(check.lse)}, check.rows};
+  Compared every{.outputs = {}, .rows = p.rows()};
+  const WorstOutputs worst = gpu->check(*device, p, inputs, precision, outputs);
+  for (std::size_t i = 0; i < worst.size(); ++i) {
+    every.outputs[OutputIndex{i}] = as_comparison(worst[OutputIndex{i}]);
+  }
   for (std::size_t i = 0; i < every.outputs.size(); ++i) {
     const OutputIndex output{i};
     if (rows.outputs[output].is_within() || !every.outputs[output].is_within()) continue;

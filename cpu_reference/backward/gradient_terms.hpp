@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <cmath>
+
+#include "core/attention/problem.hpp"
+#include "core/base/host_device.hpp"
+#include "cpu_reference/backward/gradient_bound.hpp"
+
+namespace attest {
+
+// What the double references on the CPU and on a device share besides gradient_bound.hpp: single
+// pairs, what they add to the sums, and a single element once its sums are known.
+
+/// What a row's pairs share: LSE, and delta = dO.O with its absolute sum.
+template <class Number>
+struct SavedRow {
+  Number lse, delta, absolute_delta;
+};
+
+/// The pair whose q.k, sum |q k|, dO.v and sum |dO v| stand in x, absolute_x, g and absolute_g, by
+/// the definition (core/operations/backward.hpp).
+template <class Number>
+[[nodiscard]] ATTEST_HOST_DEVICE GradientPair<Number> pair_of_products(
+    const Problem& problem, GradientPair<Number> pair, const SavedRow<Number>& row) {
+  using std::exp;
+  using std::tanh;
+  pair.x *= problem.scale;
+  pair.absolute_x *= std::abs(problem.scale);
+  pair.s = pair.x;
+  pair.chi = 1;
+  if (problem.softcap > 0) {
+    const Number t = tanh(Number(pair.x / problem.softcap));
+    pair.s = problem.softcap * t;
+    pair.chi = 1 - t * t;
+  }
+  pair.lse = row.lse;
+  pair.delta = row.delta;
+  pair.absolute_delta = row.absolute_delta;
+  pair.p = exp(Number(pair.s - pair.lse));
+  pair.r = pair.g - pair.delta;
+  pair.tau = pair.p * pair.r * pair.chi;
+  return pair;
+}
+
+/// What a row of an input is multiplied by before it is added to a sum, and how far a kernel's and
+/// the reference's own may be from it.
+struct PairTerm {
+  double size, error, own_error;
+};
+struct PairTerms {
+  PairTerm dscore;  ///< of dQ and dK
+  PairTerm weight;  ///< of dV
+};
+
+/// Where the error is infinite nothing is said of the sum, and the size is left out: it may be
+/// beyond double, too.
+[[nodiscard]] ATTEST_HOST_DEVICE inline PairTerm pair_term(double size, double error,
+                                                           double own_error) {
+  const auto infinity = static_cast<double>(HUGE_VAL);
+  if (error == infinity) return {0, infinity, infinity};
+  return {size, error, own_error};
+}
+
+[[nodiscard]] ATTEST_HOST_DEVICE inline PairTerms pair_terms(const GradientConstants& kernel,
+                                                             const GradientConstants& own,
+                                                             const GradientPair<double>& pair) {
+  const bool is_given = std::isfinite(pair.x) && std::isfinite(pair.g) &&
+                        std::isfinite(pair.delta) && !std::isnan(pair.lse);
+  if (!is_given) return {{pair.tau, 0, 0}, {pair.p, 0, 0}};  // NaN is the answer
+  const PairErrors<double> of_kernel = pair_errors(kernel, pair), mine = pair_errors(own, pair);
+  return {pair_term(pair.tau, of_kernel.dscore, mine.dscore),
+          pair_term(pair.p, of_kernel.weight, mine.weight)};
+}
+
+/// How the sums of one output become its value and its errors.
+struct GradientSumBound {
+  double factor;  ///< multiplies the sum
+  SumBound of_kernel, of_reference;
+};
+
+/// Of dQ, dK and dV.
+[[nodiscard]] inline std::array<GradientSumBound, 3> gradient_sum_bounds(
+    const Problem& problem, const GradientConstants& kernel, const GradientConstants& own) {
+  const double scale = problem.scale;
+  return {{{scale,
+            {kernel.of_dq, kernel.dq_absolute, kernel.dq_sum_limit},
+            {own.of_dq, own.dq_absolute, own.dq_sum_limit}},
+           {scale,
+            {kernel.of_dk, kernel.dk_absolute, kernel.kv_part_limit},
+            {own.of_dk, own.dk_absolute, own.kv_part_limit}},
+           {1,
+            {kernel.of_dv, kernel.dv_absolute, kernel.kv_part_limit},
+            {own.of_dv, own.dv_absolute, own.kv_part_limit}}}};
+}
+
+/// Sums of an element over its pairs: of the terms' sizes and errors times what they are multiplied
+/// by; the absolute ones of both together.
+struct GradientSum {
+  double value, errors, absolute, own_errors, own_absolute;
+};
+struct GradientElement {
+  double value;
+  double bound;  ///< own_error included
+  double own_error;
+};
+[[nodiscard]] ATTEST_HOST_DEVICE inline GradientElement gradient_element(
+    const GradientConstants& kernel, const GradientConstants& own, const GradientSumBound& of,
+    const GradientSum& sum) {
+  const double x = sum.value * of.factor, size = std::abs(of.factor);
+  if (!std::isfinite(x)) {
+    const auto nan = static_cast<double>(NAN);
+    return {nan, nan, nan};
+  }
+  if (sum.absolute == 0 && x == 0) return {x, 0, 0};
+  const double error = sum_error(own, of.of_reference, size, x, sum.own_errors, sum.own_absolute);
+  return {x, error + sum_error(kernel, of.of_kernel, size, x, sum.errors, sum.absolute), error};
+}
+
+}  // namespace attest

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "core/run/registry.hpp"
+#include "cpu_reference/device_reference.hpp"
+#include "cpu_reference/reference.hpp"
+#include "cpu_reference/rounding/relative_error.hpp"
+
+namespace attest {
+
+inline void expect_same_output(const OutputAnswer& got, const OutputAnswer& want,
+                               const std::string& what) {
+  ASSERT_EQ(got.value.shape(), want.value.shape()) << what;
+  for (std::size_t i = 0; i < want.value.values().size(); ++i) {
+    const double x = got.value.values()[i], y = want.value.values()[i];
+    const double bound = got.bound.values()[i], other = want.bound.values()[i];
+    const double error = got.own_error.values()[i], of_other = want.own_error.values()[i];
+    if (std::isnan(y)) {
+      ASSERT_TRUE(std::isnan(x) && std::isnan(bound)) << what << ' ' << i;
+      continue;
+    }
+    ASSERT_TRUE(x == y || std::abs(x - y) <= error + of_other)
+        << what << ' ' << i << ": " << x << " and " << y << ", own errors " << error << " and "
+        << of_other;
+    ASSERT_TRUE(bound == other ||
+                (bound <= other * evaluation_slack && other <= bound * evaluation_slack))
+        << what << ' ' << i << ": bounds " << bound << " and " << other;
+  }
+}
+
+/// Both are within their own error of the truth, so they are within the sum of each other. Bound
+/// quantities differ by the order of sums, which evaluation_slack allows for.
+inline void expect_same_answer(const Operation& operation, const Answer& got, const Answer& want,
+                               const std::string& what) {
+  for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+    const OutputIndex output{i};
+    expect_same_output(got[output], want[output],
+                       what + ' ' + std::string(operation[output].label));
+  }
+}
+
+/// The reference of one operation on one executor.
+class OnExecutor {
+ public:
+  OnExecutor(const Operation& operation, Executor executor) : operation_(operation) {
+    reason_ = why_unavailable(executor);
+    reference_ = find_device_reference(operation, executor);
+    if (reference_ == nullptr && reason_.empty()) reason_ = "built without it";
+    if (reason_.empty()) device_ = make_device(executor);
+  }
+  /// Why it is missing; empty: it is not.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] const DeviceReference& reference() const { return *reference_; }
+  [[nodiscard]] Device& device() { return *device_; }
+
+  /// That of the device, which must find nothing to complain of.
+  Answer answer(const Problem& problem, const Inputs& inputs, const Roundings& roundings,
+                const std::string& what) {
+    Answer got = reference_->answer(*device_, problem, inputs, roundings);
+    for (const Finding& finding : device_->take_findings()) {
+      ADD_FAILURE() << what << ' ' << finding.kind << ": " << finding.message;
+    }
+    return got;
+  }
+
+  void expect_agreement(const Problem& problem, const Inputs& inputs, const Roundings& roundings,
+                        const std::string& what) {
+    const std::string where = what + ' ' + to_string(problem);
+    const Answer got = answer(problem, inputs, roundings, where);
+    const Reference& on_cpu = reference_of(operation_);
+    expect_same_answer(operation_, got, on_cpu.exact(problem, inputs, roundings), where);
+    const Certificate certificate = on_cpu.certify(problem, inputs, got, 5, 3);
+    EXPECT_TRUE(certificate.holds()) << where << ": " << certificate.worst_ratio;
+  }
+
+  /// What rounds the CPU's answer to fp32 and nothing else is within its bounds; of elements that
+  /// are not, the worst is found, and no other.
+  void expect_worst_found(const Problem& problem, const Inputs& inputs,
+                          const Roundings& roundings) {
+    const Answer answer = reference_of(operation_).exact(problem, inputs, roundings);
+    Outputs outputs;
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      const Tensor<double>& exact = answer[{i}].value;
+      outputs[{i}] = Tensor<float>(exact.shape());
+      for (std::size_t e = 0; e < exact.values().size(); ++e) {
+        outputs[{i}].values()[e] = static_cast<float>(exact.values()[e]);
+      }
+    }
+    const auto check = [&] {
+      return reference_->check(*device_, problem, inputs, roundings, outputs);
+    };
+    const WorstOutputs right = check();
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      const OutputIndex output{i};
+      EXPECT_EQ(right[output].elements, outputs[output].size());
+      EXPECT_LE(right[output].ratio, 1);
+      const Tensor<float> before = outputs[output];
+      const Shape at = last_of(before.shape()), first{};
+      outputs[output].at(at[0], at[1], at[2], at[3]) += 1;
+      WorstOutputs wrong = check();
+      EXPECT_GT(wrong[output].ratio, 1);
+      EXPECT_EQ(wrong[output].index, at);
+      outputs[output].at(0, 0, 0, 0) = std::numeric_limits<float>::quiet_NaN();
+      wrong = check();
+      EXPECT_EQ(wrong[output].ratio, std::numeric_limits<double>::infinity());
+      EXPECT_EQ(wrong[output].index, first);
+      outputs[output] = before;
+    }
+  }
+
+ private:
+  static Shape last_of(const Shape& shape) {
+    return {shape[0] - 1, shape[1] - 1, shape[2] - 1, shape[3] - 1};
+  }
+
+  const Operation& operation_;
+  std::string reason_;
+  const DeviceReference* reference_ = nullptr;
+  std::unique_ptr<Device> device_;
+};
+
+/// Tests of one executor: skipped with the reason where it is missing.
+template <const Operation& operation, Executor executor>
+class DeviceReferenceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!on_.reason().empty()) GTEST_SKIP() << on_.reason();
+  }
+  OnExecutor on_{operation, executor};
+};
+
+/// A test of the fixtures Simt##name and Gpu##name.
+#define ATTEST_ON_BOTH(name, title, body) \
+  TEST_F(Simt##name, title) {             \
+    body(on_);                            \
+  }                                       \
+  TEST_F(Gpu##name, title) {              \
+    body(on_);                            \
+  }
+
+}  // namespace attest

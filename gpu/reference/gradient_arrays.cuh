@@ -1,0 +1,54 @@
+#pragma once
+
+// What the kernels of gradient_kernels.cuh work on. Included there and nowhere else.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/attention/problem.hpp"
+#include "cpu_reference/backward/gradient_terms.hpp"
+#include "gpu/reference/chunk.cuh"
+#include "gpu/reference/pair_products.cuh"
+
+namespace attest {
+// Compiled twice into one program, for the GPU and for the executor.
+namespace {
+
+/// PairTerm of every pair of a chunk: [chunk rows, pitch]. Before the pairs are formed `sizes`
+/// holds a product of rows, `errors` the absolute one.
+struct TermArrays {
+  double *sizes, *errors, *own_errors;
+};
+
+/// GradientSum of every element: [rows, columns].
+struct SumArrays {
+  double *values, *sizes, *errors, *own_errors;
+  std::int64_t rows, columns;
+};
+
+/// Everything on the device that no launch changes by itself. Inputs are contiguous.
+struct GradientArrays {
+  Problem problem;
+  GradientConstants kernel, own;
+  const float *q, *k, *v, *o, *lse, *d_o;
+  double *delta, *absolute_delta;  ///< [rows]
+  TermArrays dscores, weights;     ///< scratch
+  std::int64_t pitch;              ///< key_len, at least 1
+};
+
+__device__ std::int64_t row_of(const Problem& p, const Chunk& c) {
+  return (c.batch * p.query_heads + c.head) * p.query_len + c.first;
+}
+
+/// From the first key of a tile of keys on, all that the rows of a tile see. Tiles of keys that
+/// begin elsewhere are not formed. Neither end of what a row sees falls from one row to the next.
+__device__ KeyRange keys_of_tile(const Problem& p, const Chunk& c, std::int64_t tile) {
+  const std::int64_t first = c.first + tile * tile_rows;
+  const std::int64_t end = min(min(first + tile_rows, c.first + c.count), p.query_len_of(c.batch));
+  if (first >= end) return {};
+  return {p.visible_range(c.batch, first).begin / tile_columns * tile_columns,
+          p.visible_range(c.batch, end - 1).end};
+}
+
+}  // namespace
+}  // namespace attest
