@@ -16,6 +16,7 @@ namespace {
 using Quad = boost::multiprecision::number<boost::multiprecision::cpp_bin_float_quad::backend_type,
                                            boost::multiprecision::et_off>;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t certificate_stream = 0x67726164;  // "grad"
 
 /// Sums of one output, column by column: values, and what step 8 of gradient_bound.hpp adds up, for
@@ -29,7 +30,7 @@ class GradientSums {
   /// nothing is said of the sum, and its value is left out: it may be beyond double, too.
   void add(std::int64_t b, std::int64_t h, std::int64_t n, double size, double error,
            double own_error, std::span<const float> factors) {
-    if (error == std::numeric_limits<double>::infinity()) {
+    if (error == infinity) {
       size = 0;
       own_error = error;
     }
@@ -50,13 +51,21 @@ class GradientSums {
 
  private:
   /// An infinite error of what is multiplied by 0 decides nothing either.
-  static double times(double error, double x) {
-    return error == std::numeric_limits<double>::infinity() ? error : error * x;
-  }
+  static double times(double error, double x) { return error == infinity ? error : error * x; }
 };
 
+double largest_of(std::span<const float> row) {
+  double largest = 0;
+  for (const float x : row) largest = std::max<double>(largest, std::abs(x));
+  return largest;
+}
+
+/// `of_row`: what each row loses besides, infinite where nothing is known of it; may be null.
 OutputAnswer answer_of(GradientSums sums, double factor, double size, const GradientConstants& c,
-                       SumBound of_kernel, const GradientConstants& own, SumBound of_reference) {
+                       SumBound of_kernel, const GradientConstants& own, SumBound of_reference,
+                       const Tensor<double>* of_row = nullptr) {
+  const double lost = of_kernel.lost;
+  const auto columns = static_cast<std::size_t>(sums.value.shape()[3]);
   OutputAnswer answer{std::move(sums.value), std::move(sums.errors), std::move(sums.own_errors)};
   for (std::size_t i = 0; i < answer.value.values().size(); ++i) {
     double& x = answer.value.values()[i];
@@ -64,8 +73,15 @@ OutputAnswer answer_of(GradientSums sums, double factor, double size, const Grad
     double& error = answer.own_error.values()[i];
     x *= factor;
     const bool is_empty = sums.absolute.values()[i] == 0 && x == 0;
+    const double lost_in_row = of_row == nullptr ? 0 : of_row->values()[i / columns];
+    of_kernel.lost = lost + lost_in_row;
     if (!std::isfinite(x)) {
       x = bound = error = std::numeric_limits<double>::quiet_NaN();
+    } else if (lost_in_row == infinity) {
+      error = is_empty
+                  ? 0
+                  : sum_error(own, of_reference, size, x, error, sums.own_absolute.values()[i]);
+      bound = lost_in_row;
     } else if (is_empty) {
       bound = error = 0;
     } else {
@@ -84,12 +100,14 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
   const GradientConstants own =
       gradient_constants(reference_roundings(problem), problem, fp64_arithmetic);
   GradientSums dq(query_shape(problem)), dk(key_shape(problem)), dv(value_shape(problem));
+  Tensor<double> of_units(lse_shape(problem));
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const std::int64_t kv_head = problem.kv_head_of(h);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
         const auto q = inputs[backward::q].row(b, h, n), d_o = inputs[backward::d_o].row(b, h, n);
         const auto row = row_of(b, h, n);
+        DqRowInUnits in_units;
         for (const std::int64_t key : visible_keys_of(problem, b, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           auto errors = pair_errors(c, pair), mine = pair_errors(own, pair);
@@ -100,15 +118,27 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
           dq.add(b, h, n, pair.tau, errors.dscore, mine.dscore, k);
           dk.add(b, kv_head, key, pair.tau, errors.dscore, mine.dscore, q);
           dv.add(b, kv_head, key, pair.p, errors.weight, mine.weight, d_o);
+          if (!how.sums_dq_in_units) continue;
+          // Not finite in one column is NaN in all.
+          in_units.dscores += is_given ? std::abs(pair.tau) + errors.dscore : infinity;
+          in_units.largest_key = std::max(in_units.largest_key, largest_of(k));
+          in_units.largest_value = std::max(in_units.largest_value,
+                                            largest_of(inputs[backward::v].row(b, kv_head, key)));
         }
+        if (!how.sums_dq_in_units) continue;
+        for (const float x : d_o) in_units.gradient += std::abs(x);
+        in_units.delta = std::abs(row.delta);
+        in_units.delta_error = stored_error<double>(
+            c.delta, row.delta, c.delta_relative * row.absolute_delta + c.delta_absolute);
+        of_units.at(b, h, n, 0) = units_error(c, in_units);
       }
     }
   }
   const double scale = problem.scale, size = std::abs(scale);
   Answer answer;
-  answer[backward::dq] =
-      answer_of(std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.dq_sum_limit}, own,
-                {own.of_dq, own.dq_absolute, own.dq_sum_limit});
+  answer[backward::dq] = answer_of(
+      std::move(dq), scale, size, c, {c.of_dq, c.dq_absolute, c.dq_sum_limit}, own,
+      {own.of_dq, own.dq_absolute, own.dq_sum_limit}, how.sums_dq_in_units ? &of_units : nullptr);
   answer[backward::dk] =
       answer_of(std::move(dk), scale, size, c, {c.of_dk, c.dk_absolute, c.kv_part_limit}, own,
                 {own.of_dk, own.dk_absolute, own.kv_part_limit});
@@ -130,7 +160,6 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
 /// Compares a row of the answer with the oracle's.
 void compare_row(const OutputAnswer& answer, std::int64_t b, std::int64_t h, std::int64_t n,
                  const std::vector<Quad>& want, Certificate& certificate) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   for (std::size_t c = 0; c < want.size(); ++c) {
     const auto column = static_cast<std::int64_t>(c);
     const double got = answer.value.at(b, h, n, column);
