@@ -51,8 +51,8 @@ double reference_work(const Problem& problem) {
 
 Answer best_answer(const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
   const DeviceReference* const gpu = find_device_reference(*problem.operation, Executor::gpu);
-  if (gpu != nullptr && gpu->covers(problem) && reference_work(problem) >= gpu->worth_a_gpu &&
-      why_unavailable(Executor::gpu).empty()) {
+  if (gpu != nullptr && gpu->covers(problem, roundings) &&
+      reference_work(problem) >= gpu->worth_a_gpu && why_unavailable(Executor::gpu).empty()) {
     const auto device = make_device(Executor::gpu);
     return gpu->answer(*device, problem, inputs, roundings);
   }

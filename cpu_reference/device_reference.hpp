@@ -32,7 +32,7 @@ struct DeviceReference {
   /// The reference_work from which best_answer() prefers a GPU: above a second on a core.
   double worth_a_gpu = 0;
   /// May refuse what only the CPU computes.
-  std::function<bool(const Problem&)> covers;
+  std::function<bool(const Problem&, const Roundings&)> covers;
   std::function<Answer(Device&, const Problem&, const Inputs&, const Roundings&)> answer;
   /// Compares every element on the device; only the worst come back.
   std::function<WorstOutputs(Device&, const Problem&, const Inputs&, const Roundings&,

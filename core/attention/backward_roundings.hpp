@@ -34,6 +34,8 @@ struct BackwardRoundings {
   std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
   /// Of the sum of such chains, rounded each time that one was added, before the scale.
   ElementType dq_sum_format = ElementType::fp32;
+  /// Such chains are not added in fp32 but, rounded, as integers (core/attention/dq_units.hpp).
+  bool sums_dq_in_units = false;
   std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
   std::int64_t kv_tiles =
       1;  ///< row tiles of such a chain, each of which begins a step of a product

@@ -119,6 +119,14 @@ struct DependentLaunch {
   enum Value : std::int64_t { no = 1, yes };
 };
 
+/// In which format the parts of dQ, one a key tile, are added in memory.
+struct DqSum {
+  enum Value : std::int64_t {
+    fp32 = 1,  ///< in the order in which blocks come: no two launches need have the same bits
+    s32        ///< in integers (core/attention/dq_units.hpp): the same bits in every order
+  };
+};
+
 /// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
 /// A field a kernel does not use stays 0 and is not printed.
 struct Plan {
@@ -149,6 +157,7 @@ struct Plan {
   std::int64_t combine = 0;         ///< Combine
   std::int64_t cascade = 0;         ///< Cascade
   std::int64_t dependent_launch = 0;  ///< DependentLaunch
+  std::int64_t dq_sum = 0;            ///< DqSum
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

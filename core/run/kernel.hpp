@@ -75,6 +75,9 @@ struct KernelInfo {
   /// Which launches of one exact answer have the same bits. What is not claimed is judged within
   /// the sum of the bounds (verify/judge/agreement.hpp).
   bool is_deterministic = true;  ///< two launches give the same bits
+  /// Plans for which that does not hold: blocks add to a sum in the order in which they come. May
+  /// be empty: none.
+  std::function<bool(const Plan&)> plan_depends_on_order{};
   /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
   /// the size of the batch, say, or tiles cut where a block's share of the work ends.
   bool is_batch_invariant = true;

@@ -1,5 +1,6 @@
 #include "cpu_reference/backward/gradient_bound.hpp"
 
+#include "core/attention/dq_units.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
 
@@ -81,8 +82,10 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   if (how.scales_dscore) c.dscore = before_factor(c.dscore, scale);
   c.max_finite = arithmetic.max_finite;
   const StoredRounding dq_sum = stored_in(how.dq_sum_format, arithmetic);
+  if (how.sums_dq_in_units) c.dq_parts_in_units = static_cast<double>(how.dq_parts);
   c.of_dq = sum_of_chains(how.sums, static_cast<double>(how.dq_chain), edges,
-                          static_cast<double>(how.dq_parts), arithmetic, 0, dq_sum.relative);
+                          how.sums_dq_in_units ? 1 : static_cast<double>(how.dq_parts), arithmetic,
+                          how.sums_dq_in_units ? u : 0, dq_sum.relative);
   c.dq_sum_limit = dq_sum.relative > 0 ? dq_sum.overflow * scale : c.max_finite;
   const StoredRounding part = stored_in(how.kv_part_format, arithmetic);
   c.of_dv = sum_of_chains(how.sums, static_cast<double>(how.kv_chain),
@@ -99,6 +102,21 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.output.absolute += underflow.of_result;
   c.tiny = arithmetic.min_normal;
   return c;
+}
+
+double units_error(const GradientConstants& c, const DqRowInUnits& row) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double without_delta = row.gradient * row.largest_value;
+  const auto size_with = [&](double delta, double slack) {
+    return (without_delta + delta) * row.largest_key * slack;
+  };
+  const double most = size_with(row.delta + row.delta_error, 1 + dq_size_slack);
+  const double least = size_with(std::max(0.0, row.delta - row.delta_error), 1 - dq_size_slack);
+  if (!(most < c.max_finite) || !(without_delta + row.delta < c.max_finite)) return infinity;
+  const double parts = evaluation_slack * (1 + c.of_dq) * row.largest_key * row.dscores;
+  const double range = dq_range - c.dq_parts_in_units;
+  if (!(parts < range * std::ldexp(dq_unit(least), dq_range_step_bits))) return infinity;
+  return c.dq_parts_in_units * dq_unit(most) / 2;
 }
 
 BackwardRoundings reference_roundings(const Problem& problem) {

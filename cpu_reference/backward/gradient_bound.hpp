@@ -60,6 +60,14 @@ namespace attest {
 ///    added (dq_sum_format): g(parts) of u + u of that format, and half its smallest subnormal a
 ///    part.
 ///
+///    Parts of dQ that are added as integers (sums_dq_in_units, core/attention/dq_units.hpp) cost
+///    half a unit each, their additions nothing, their sum, taken to fp32, u. The unit is that of
+///    the row's size = (sum |dO_ic| max |v| + |delta_i|) max |k|, of which a kernel knows its own
+///    delta, and which it forms in fp32: at most that of size + d max |k|, at least that of size -
+///    d max |k|, each with dq_size_slack. A part's numbers are at most (1 + kappa') max |k| times
+///    its keys' sum of |tau| + B, so the row is not NaN if that of all keys, and a step for each
+///    part, stay within the range in the smaller unit; otherwise nothing can be proven of it.
+///
 /// 9. Products and sums below 2^-126 lose as much as underflow_of() says, one a term.
 ///
 /// 10. The rounding to the output's format.
@@ -80,6 +88,7 @@ struct GradientConstants {
   double of_dq, of_dk, of_dv;                    ///< kappa', kappa''
   double kv_part_limit;                          ///< what a part of dK or dV must stay below
   double dq_sum_limit;                           ///< what dQ must stay below
+  double dq_parts_in_units;                      ///< 0: they are added in fp32
   double dq_absolute, dk_absolute, dv_absolute;  ///< step 9
   StoredRounding output;
   double tiny;  ///< 2^-126
@@ -146,6 +155,19 @@ template <class Number>
                    (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r);
   return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
 }
+
+/// Relative: what 2^12 additions in fp32 stay within.
+inline constexpr double dq_size_slack = 0x1p-12;
+
+/// A row of dQ whose parts are added as integers (step 8).
+struct DqRowInUnits {
+  double gradient = 0;                        ///< sum_c |dO_ic|
+  double delta = 0, delta_error = 0;          ///< |delta_i|, d_i
+  double largest_key = 0, largest_value = 0;  ///< max |k|, max |v| of the keys that it sees
+  double dscores = 0;                         ///< sum of |tau| + B over them
+};
+/// What its roundings to units add up to, before the scale; infinite where it may be NaN.
+[[nodiscard]] double units_error(const GradientConstants& c, const DqRowInUnits& row);
 
 /// What steps 8 and 9 need of one of the three sums.
 struct SumBound {

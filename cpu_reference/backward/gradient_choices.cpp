@@ -18,10 +18,13 @@ using How = BackwardRoundings;
 /// Of what dS is formed.
 enum class DscoreFrom { weights, rounded_weights };
 
+/// In what the parts of dQ are added.
+enum class DqSums { format, units };
+
 /// `backward_tiled` that rounds its outputs and, of what is inside, `rounded` alone. Query heads of
 /// a group are summed apart, as kernels do that give each of them a block.
 KernelInfo choice(const std::string& name, std::string summary, const Formats& rounded,
-                  DscoreFrom dscore = DscoreFrom::weights) {
+                  DscoreFrom dscore = DscoreFrom::weights, DqSums sums = DqSums::format) {
   const KernelInfo& tiled = *find_kernel("backward_tiled", Executor::cpu);
   KernelInfo kernel = tiled;
   kernel.name = "choice/bwd_" + name;
@@ -30,14 +33,15 @@ KernelInfo choice(const std::string& name, std::string summary, const Formats& r
   kernel.plans = [](const Problem&) {
     return std::vector<Plan>{{.query_tile = 64, .key_tile = 64}};
   };
-  const auto roundings = [rounded, dscore, of_tiled = tiled.precision](const Problem& problem,
-                                                                       const Plan& plan) {
+  const auto roundings = [rounded, dscore, sums, of_tiled = tiled.precision](const Problem& problem,
+                                                                             const Plan& plan) {
     BackwardRoundings how = of_tiled(problem, plan).as<BackwardRoundings>();
     how.weight_format = how.dscore_format = ElementType::fp32;
     how.kv_parts = problem.query_heads / problem.kv_heads;
     how.kv_chain = std::max<std::int64_t>(1, problem.query_len);
     for (const auto format : rounded) how.*format = problem.element_type;
     how.dscore_of_rounded_weights = dscore == DscoreFrom::rounded_weights;
+    how.sums_dq_in_units = sums == DqSums::units;
     return how;
   };
   kernel.precision = roundings;
@@ -63,6 +67,8 @@ std::vector<KernelInfo> gradient_choices() {
       choice("delta_rounded", "delta in 16 bits, all else fp32 inside", {&How::delta_format}),
       choice("dq_sums_rounded", "dQ summed in 16 bits from key tile to key tile",
              {&How::dq_sum_format}),
+      choice("dq_sums_in_units", "dQ summed in 32-bit integers from key tile to key tile", {},
+             DscoreFrom::weights, DqSums::units),
       // A part is what one query head of a group gives to dK and dV.
       choice("kv_parts_rounded", "dK and dV of each query head of a group in 16 bits",
              {&How::kv_part_format}),

@@ -125,6 +125,8 @@ TEST(GradientChoices, EachIsWithinItsBoundAndWhatRoundsMoreIsAllowedMore) {
         const Answer answer = answer_for(kernel);
         for (const double ratio : ratios(answer, outputs_of(kernel, problem, plan, inputs)))
           EXPECT_LE(ratio, 1) << kernel.name << ' ' << family;
+        // Integers are added exactly, and what is lost before does not grow with the sum.
+        if (kernel.name == "choice/bwd_dq_sums_in_units") continue;
         for (std::size_t i = 0; i < 3; ++i) {
           const auto& bound = answer[OutputIndex{i}].bound.values();
           for (std::size_t e = 0; e < bound.size(); ++e) {

@@ -62,12 +62,16 @@ struct PairTerms {
   return {size, error, own_error};
 }
 
+/// False where what the pair is formed of is not finite; an LSE may be infinite.
+[[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
+  return std::isfinite(pair.x) && std::isfinite(pair.g) && std::isfinite(pair.delta) &&
+         !std::isnan(pair.lse);
+}
+
 [[nodiscard]] ATTEST_HOST_DEVICE inline PairTerms pair_terms(const GradientConstants& kernel,
                                                              const GradientConstants& own,
                                                              const GradientPair<double>& pair) {
-  const bool is_given = std::isfinite(pair.x) && std::isfinite(pair.g) &&
-                        std::isfinite(pair.delta) && !std::isnan(pair.lse);
-  if (!is_given) return {{pair.tau, 0, 0}, {pair.p, 0, 0}};  // NaN is the answer
+  if (!is_given(pair)) return {{pair.tau, 0, 0}, {pair.p, 0, 0}};  // NaN is the answer
   const PairErrors<double> of_kernel = pair_errors(kernel, pair), mine = pair_errors(own, pair);
   return {pair_term(pair.tau, of_kernel.dscore, mine.dscore),
           pair_term(pair.p, of_kernel.weight, mine.weight)};
@@ -104,17 +108,22 @@ struct GradientElement {
   double bound;  ///< own_error included
   double own_error;
 };
+/// `lost`: what a kernel loses of the sum besides; infinite where nothing can be proven of it.
 [[nodiscard]] ATTEST_HOST_DEVICE inline GradientElement gradient_element(
     const GradientConstants& kernel, const GradientConstants& own, const GradientSumBound& of,
-    const GradientSum& sum) {
+    const GradientSum& sum, double lost = 0) {
   const double x = sum.value * of.factor, size = std::abs(of.factor);
   if (!std::isfinite(x)) {
     const auto nan = static_cast<double>(NAN);
     return {nan, nan, nan};
   }
-  if (sum.absolute == 0 && x == 0) return {x, 0, 0};
+  const auto infinity = static_cast<double>(HUGE_VAL);
+  if (sum.absolute == 0 && x == 0) return {x, lost == infinity ? infinity : 0, 0};
   const double error = sum_error(own, of.of_reference, size, x, sum.own_errors, sum.own_absolute);
-  return {x, error + sum_error(kernel, of.of_kernel, size, x, sum.errors, sum.absolute), error};
+  if (lost == infinity) return {x, infinity, error};
+  SumBound of_kernel = of.of_kernel;
+  of_kernel.lost += lost;
+  return {x, error + sum_error(kernel, of_kernel, size, x, sum.errors, sum.absolute), error};
 }
 
 }  // namespace attest

@@ -16,6 +16,7 @@ namespace {
 using Quad = boost::multiprecision::number<boost::multiprecision::cpp_bin_float_quad::backend_type,
                                            boost::multiprecision::et_off>;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t certificate_stream = 0x67726164;  // "grad"
 
 /// Sums of one output, column by column: values, and what step 8 of gradient_bound.hpp adds up, for
@@ -45,20 +46,27 @@ class GradientSums {
 
  private:
   /// An infinite error of what is multiplied by 0 decides nothing either.
-  static double times(double error, double x) {
-    return error == std::numeric_limits<double>::infinity() ? error : error * x;
-  }
+  static double times(double error, double x) { return error == infinity ? error : error * x; }
 };
 
+double largest_of(std::span<const float> row) {
+  double largest = 0;
+  for (const float x : row) largest = std::max<double>(largest, std::abs(x));
+  return largest;
+}
+
+/// `of_row`: what each row loses besides, infinite where nothing is known of it; may be null.
 OutputAnswer answer_of(GradientSums sums, const GradientSumBound& of, const GradientConstants& c,
-                       const GradientConstants& own) {
+                       const GradientConstants& own, const Tensor<double>* of_row = nullptr) {
+  const auto columns = static_cast<std::size_t>(sums.value.shape()[3]);
   OutputAnswer answer{std::move(sums.value), std::move(sums.errors), std::move(sums.own_errors)};
   for (std::size_t i = 0; i < answer.value.values().size(); ++i) {
     double& x = answer.value.values()[i];
     double& bound = answer.bound.values()[i];
     double& error = answer.own_error.values()[i];
     const GradientElement element = gradient_element(
-        c, own, of, {x, bound, sums.absolute.values()[i], error, sums.own_absolute.values()[i]});
+        c, own, of, {x, bound, sums.absolute.values()[i], error, sums.own_absolute.values()[i]},
+        of_row == nullptr ? 0 : of_row->values()[i / columns]);
     x = element.value;
     bound = element.bound;
     error = element.own_error;
@@ -74,24 +82,41 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
   const GradientConstants own =
       gradient_constants(reference_roundings(problem), problem, fp64_arithmetic);
   GradientSums dq(query_shape(problem)), dk(key_shape(problem)), dv(value_shape(problem));
+  Tensor<double> of_units(lse_shape(problem));
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const std::int64_t kv_head = problem.kv_head_of(h);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
         const auto q = inputs[backward::q].row(b, h, n), d_o = inputs[backward::d_o].row(b, h, n);
         const auto row = row_of(b, h, n);
+        DqRowInUnits in_units;
         for (const std::int64_t key : visible_keys_of(problem, b, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           const PairTerms terms = pair_terms(c, own, pair);
           dq.add(b, h, n, terms.dscore, inputs[backward::k].row(b, kv_head, key));
           dk.add(b, kv_head, key, terms.dscore, q);
           dv.add(b, kv_head, key, terms.weight, d_o);
+          if (!how.sums_dq_in_units) continue;
+          // Not finite in one column is NaN in all.
+          in_units.dscores +=
+              is_given(pair) ? std::abs(terms.dscore.size) + terms.dscore.error : infinity;
+          in_units.largest_key =
+              std::max(in_units.largest_key, largest_of(inputs[backward::k].row(b, kv_head, key)));
+          in_units.largest_value = std::max(in_units.largest_value,
+                                            largest_of(inputs[backward::v].row(b, kv_head, key)));
         }
+        if (!how.sums_dq_in_units) continue;
+        for (const float x : d_o) in_units.gradient += std::abs(x);
+        in_units.delta = std::abs(row.delta);
+        in_units.delta_error = stored_error<double>(
+            c.delta, row.delta, c.delta_relative * row.absolute_delta + c.delta_absolute);
+        of_units.at(b, h, n, 0) = units_error(c, in_units);
       }
     }
   }
   const auto bounds = gradient_sum_bounds(problem, c, own);
-  return {answer_of(std::move(dq), bounds[backward::dq.number], c, own),
+  return {answer_of(std::move(dq), bounds[backward::dq.number], c, own,
+                    how.sums_dq_in_units ? &of_units : nullptr),
           answer_of(std::move(dk), bounds[backward::dk.number], c, own),
           answer_of(std::move(dv), bounds[backward::dv.number], c, own)};
 }
@@ -108,7 +133,6 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
 /// Compares a row of the answer with the oracle's.
 void compare_row(const OutputAnswer& answer, std::int64_t b, std::int64_t h, std::int64_t n,
                  const std::vector<Quad>& want, Certificate& certificate) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   for (std::size_t c = 0; c < want.size(); ++c) {
     const auto column = static_cast<std::int64_t>(c);
     const double got = answer.value.at(b, h, n, column);

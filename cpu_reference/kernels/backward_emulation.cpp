@@ -1,8 +1,12 @@
 #include "cpu_reference/kernels/backward_emulation.hpp"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <stdexcept>
+#include <vector>
 
+#include "core/attention/dq_units.hpp"
 #include "cpu_reference/kernels/backward_rows.hpp"
 
 namespace attest {
@@ -56,6 +60,54 @@ struct Keys {
         dv(rows.keys(), v.columns) {}
 };
 
+/// A row of dQ whose parts are added as integers.
+class RowInUnits {
+ public:
+  RowInUnits(double size, std::int64_t columns)
+      : unit_(std::isfinite(size) ? dq_unit(size) : 0), sums_(static_cast<std::size_t>(columns)) {
+    if (unit_ == 0) used_ = dq_range;
+  }
+  void add(std::span<const float> part) {
+    double largest = 0;
+    for (std::size_t c = 0; c < part.size(); ++c) {
+      const double x = part[c] / unit_;
+      if (!(std::abs(x) < 0x1p31)) {
+        used_ = dq_range;
+        return;
+      }
+      largest = std::max(largest, std::abs(x));
+      sums_[c] += static_cast<std::int64_t>(std::nearbyint(x));
+    }
+    used_ += static_cast<std::uint32_t>(std::ceil(std::ldexp(largest, -dq_range_step_bits)));
+  }
+  void write(std::span<float> row) const {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      row[c] = used_ < dq_range ? static_cast<float>(static_cast<float>(sums_[c]) * unit_)
+                                : std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+
+ private:
+  double unit_;
+  std::vector<std::int64_t> sums_;
+  std::uint64_t used_ = 0;
+};
+
+/// What the size of a row's sums follows from, of the keys that it sees.
+struct LargestSeen {
+  double key = 0, value = 0;
+
+  void see(std::span<const float> k, std::span<const float> v) {
+    for (const float x : k) key = std::max<double>(key, std::abs(x));
+    for (const float x : v) value = std::max<double>(value, std::abs(x));
+  }
+  [[nodiscard]] double size(std::span<const float> gradient, double delta) const {
+    double sum = 0;
+    for (const float x : gradient) sum += std::abs(x);
+    return (sum * value + std::abs(delta)) * key;
+  }
+};
+
 /// Adds what one query head gives to dk and dv, before the scale; returns its dQ.
 HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
                     const BackwardRows& rows, std::int64_t h, const Keys& keys, HeadTensor& dk,
@@ -67,6 +119,14 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
     const SavedFloats row{stored(how.lse_format, rows.lse(h, n)),
                           stored(how.delta_format, dot(gradient.row(n), o.row(n)))};
     const KeyRange range = rows.keys_of(n);
+    std::optional<RowInUnits> in_units;
+    if (how.sums_dq_in_units) {
+      LargestSeen seen;
+      for (std::int64_t j = range.begin; j < range.end; ++j) {
+        if (!rows.is_hidden(j)) seen.see(keys.k.row(j), keys.v.row(j));
+      }
+      in_units.emplace(seen.size(gradient.row(n), row.delta), q.columns);
+    }
     for (std::int64_t key = 0; key < rows.keys(); key += a.plan.key_tile) {
       const KeyRange tile{key, std::min(key + a.plan.key_tile, rows.keys())};
       if (tile.end <= range.begin || range.end <= tile.begin) continue;
@@ -81,10 +141,12 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
         add_row(pair.ds, q.row(n), dk.row(j));
         add_row(pair.ds, keys.k.row(j), part.row(0));
       }
+      if (in_units) in_units->add(part.row(0));
       for (std::size_t c = 0; c < part.values.size(); ++c) {
         dq.row(n)[c] = stored(how.dq_sum_format, dq.row(n)[c] + part.values[c]);
       }
     }
+    if (in_units) in_units->write(dq.row(n));
   }
   for (float& x : dq.values) x *= scale;
   return dq;

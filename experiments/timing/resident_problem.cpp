@@ -462,7 +462,8 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
   const DeviceReference* const reference = find_device_reference(operation, kernel.executor);
   const double most_work =
       kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
-  if (reference == nullptr || !reference->covers(problem_) ||
+  const Roundings roundings = kernel.precision(problem_, plan);
+  if (reference == nullptr || !reference->covers(problem_, roundings) ||
       !(reference_work(problem_) <= most_work) ||
       elements_of(key_shape(problem_)) > most_reference_keys) {
     return std::nullopt;
@@ -471,8 +472,7 @@ std::optional<std::string> ResidentProblem::why_any_row_wrong(const KernelInfo& 
   for (std::size_t i = 0; i < operation.inputs().size(); ++i) host[{i}] = on_host({i});
   Outputs got;
   for (std::size_t i = 0; i < operation.outputs().size(); ++i) got[{i}] = given({i});
-  const WorstOutputs worst =
-      reference->check(device_, problem_, host, kernel.precision(problem_, plan), got);
+  const WorstOutputs worst = reference->check(device_, problem_, host, roundings, got);
   for (std::size_t i = 0; i < worst.size(); ++i) {
     const OutputIndex output{i};
     const WorstOutput& of = worst[output];

@@ -4,6 +4,8 @@
 #include <cuda.h>
 #endif
 
+#include <cstdint>
+
 #include "gpu/primitives/mbarrier.cuh"
 #include "gpu/primitives/shared_address.cuh"
 
@@ -120,6 +122,19 @@ __device__ __forceinline__ void add_bytes(float* target, SharedAddress source, i
 #ifdef __CUDACC__
   asm volatile(
       "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.f32 [%0], [%1], %2, "
+      "%3;" ::"l"(target),
+      "r"(source.value()), "r"(bytes), "l"(static_cast<unsigned long long>(L2Hint::evict_last))
+      : "memory");
+#else
+  simt::add_bytes(target, source.value(), static_cast<unsigned>(bytes));
+#endif
+}
+
+/// The same of 32-bit integers, modulo 2^32: their sums do not depend on the order.
+__device__ __forceinline__ void add_bytes(std::int32_t* target, SharedAddress source, int bytes) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add.s32 [%0], [%1], %2, "
       "%3;" ::"l"(target),
       "r"(source.value()), "r"(bytes), "l"(static_cast<unsigned long long>(L2Hint::evict_last))
       : "memory");

@@ -118,7 +118,7 @@ WorstOutputs check(Device& device, const Problem& problem, const Inputs& inputs,
 }
 
 /// Rows that see the first keys, and O as wide as Q.
-bool covers(const Problem& problem) {
+bool covers(const Problem& problem, const Roundings& /*roundings*/) {
   return !is_window(problem.mask) && problem.output_dim() == problem.head_dim &&
          problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0;
 }

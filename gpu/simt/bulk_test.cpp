@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/simt/cuda_math.hpp"
 #include "gpu/simt/test_buffer.hpp"
 #include "gpu/simt/test_kernels.hpp"
 
@@ -60,6 +61,32 @@ TEST(AddBytes, ShowsWhatWasOverwrittenNotCommittedOrNotWaitedFor) {
 TEST(AddBytes, TakesSubnormalNumbersAsZero) {
   const Added a = add_twice(BulkBug::none, 0, 1, std::numeric_limits<float>::denorm_min());
   EXPECT_EQ(a.sums, std::vector<float>(64, 3.0F));
+}
+
+TEST(AddBytes, AddsIntegersModulo2To32AndTakesNoneForASubnormalNumber) {
+  constexpr int largest = std::numeric_limits<int>::max(), least = std::numeric_limits<int>::min();
+  for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+    simt::SimtDevice device;
+    device.seed_schedule(seed);
+    std::vector<int> words(64, 1);
+    words[1] = -1;
+    words[2] = 1 << 30;
+    const TestBuffer<int> terms(device, "terms", words);
+    const TestBuffer<int> sums(device, "sums", std::vector<int>(64));
+    launch_add_integers(device, 3, terms.data(), sums.data());
+    std::vector<int> want(64, 3);
+    want[1] = -3;
+    want[2] = least + (1 << 30);
+    EXPECT_EQ(sums.read(), want);
+    EXPECT_EQ(text_of(device.take_findings()), "");
+  }
+  EXPECT_EQ(__float2int_rn(2.5F), 2);
+  EXPECT_EQ(__float2int_rn(-3.5F), -4);
+  EXPECT_EQ(__float2int_rn(0x1p31F), largest);
+  EXPECT_EQ(__float2int_rn(-0x1p32F), least);
+  EXPECT_EQ(__float2int_rn(std::numeric_limits<float>::quiet_NaN()), 0);
+  EXPECT_EQ(__float2uint_ru(2.25F), 3U);
+  EXPECT_EQ(__float2uint_ru(-1.5F), 0U);
 }
 
 TEST(LoadBytes, BringsThemByTheBarrierAndNotBefore) {

@@ -20,6 +20,16 @@ __global__ void add_twice(BulkBug bug, float* sums, float* found) {
   found[blockIdx.x] = atomicAdd(sums, 0.0F);
 }
 
+/// Each block adds all of 64 integers to 64 sums.
+__global__ void add_integers(const int* terms, int* sums) {
+  auto* const numbers = dynamic_shared<int>();
+  for (int i = 0; i < 64; ++i) numbers[i] = terms[i];
+  fence_async_shared();
+  add_bytes(sums, numbers, 256);
+  commit_stores();
+  wait_until_stores_are_done();
+}
+
 /// Loads `words` words and copies them to `out`.
 __global__ void load_words(BulkBug bug, const unsigned* from, int words, unsigned* out) {
   auto* const shared = dynamic_shared<unsigned char>();
@@ -48,6 +58,9 @@ __global__ void transpose(const unsigned* from, unsigned* out) {
 
 void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, float* found) {
   launch(add_twice, dim3(static_cast<unsigned>(blocks)), dim3(1), 256, device, bug, sums, found);
+}
+void launch_add_integers(Device& device, int blocks, const int* terms, int* sums) {
+  launch(add_integers, dim3(static_cast<unsigned>(blocks)), dim3(1), 256, device, terms, sums);
 }
 void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words,
                        unsigned* out) {

@@ -23,6 +23,20 @@ inline unsigned __float_as_uint(float x) {
   return std::bit_cast<unsigned>(x);
 }
 
+/// cvt: the nearest integer, or the next one above; NaN is 0, and what is beyond is the last one.
+inline int __float2int_rn(float x) {
+  if (x != x) return 0;
+  if (x >= 0x1p31F) return 0x7fffffff;
+  return x < -0x1p31F ? -0x7fffffff - 1 : static_cast<int>(std::nearbyint(x));
+}
+inline unsigned __float2uint_ru(float x) {
+  if (!(x > 0.0F)) return 0;
+  return x >= 0x1p32F ? 0xffffffffU : static_cast<unsigned>(std::ceil(x));
+}
+inline float __int2float_rn(int x) {
+  return static_cast<float>(x);
+}
+
 // One rounding each. Objects are compiled with -ffp-contract=off, so + and * stay separate.
 inline float __fadd_rn(float a, float b) {
   return a + b;

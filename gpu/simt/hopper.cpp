@@ -233,8 +233,10 @@ void store_box(const TensorMap& map, const int (&at)[4], const void* source) {
       });
 }
 
-void add_bytes(float* target, const void* source, unsigned bytes) {
-  const ProgramPoint point = point_of(__builtin_return_address(0));
+namespace {
+
+void add_words(std::uint32_t* target, const void* source, unsigned bytes, bool of_integers,
+               ProgramPoint point) {
   const auto to = reinterpret_cast<std::uintptr_t>(target);
   const auto from = reinterpret_cast<std::uintptr_t>(source);
   if (from % 16 != 0) return report_misaligned(from, 16, Access::read, point);
@@ -247,7 +249,18 @@ void add_bytes(float* target, const void* source, unsigned bytes) {
     check_range(to, bytes, Access::atomic, point);
   }
   running_thread.runner->add_sum(
-      {target, source, {}, bytes / sizeof(float), 0, false, false, point});
+      {target, source, {}, bytes / sizeof(float), 0, of_integers, false, false, point});
+}
+
+}  // namespace
+
+void add_bytes(float* target, const void* source, unsigned bytes) {
+  add_words(reinterpret_cast<std::uint32_t*>(target), source, bytes, false,
+            point_of(__builtin_return_address(0)));
+}
+void add_bytes(std::int32_t* target, const void* source, unsigned bytes) {
+  add_words(reinterpret_cast<std::uint32_t*>(target), source, bytes, true,
+            point_of(__builtin_return_address(0)));
 }
 
 void commit_bulk() {
@@ -267,16 +280,17 @@ void add_terms(const BulkSum& sum) {
   const auto flushed = [](float x) {
     return std::fabs(x) < 0x1p-126F ? std::copysign(0.0F, x) : x;
   };
+  const auto added = [&](std::uint32_t a, std::uint32_t b) {
+    if (sum.of_integers) return a + b;
+    return std::bit_cast<std::uint32_t>(
+        flushed(flushed(std::bit_cast<float>(a)) + flushed(std::bit_cast<float>(b))));
+  };
   for (std::size_t i = 0; i < sum.count; ++i) {
     // Other OS threads may add to the same place.
-    std::uint32_t old =
-        __atomic_load_n(reinterpret_cast<std::uint32_t*>(sum.target + i), __ATOMIC_RELAXED);
-    std::uint32_t next;
-    do {
-      next = std::bit_cast<std::uint32_t>(
-          flushed(flushed(std::bit_cast<float>(old)) + flushed(sum.terms[i])));
-    } while (!__atomic_compare_exchange_n(reinterpret_cast<std::uint32_t*>(sum.target + i), &old,
-                                          next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    std::uint32_t old = __atomic_load_n(sum.target + i, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(sum.target + i, &old, added(old, sum.terms[i]), false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
   }
 }
 

@@ -51,6 +51,8 @@ void deliver(const BulkCopy& copy);
 /// wait_for_bulk(false) does, or when the launch has ended; here either both at once, or at the
 /// last moment. A block that ends before its shared memory was read adds NaN.
 void add_bytes(float* target, const void* source, unsigned bytes);
+/// The same of 32-bit integers, modulo 2^32 [.add.s32].
+void add_bytes(std::int32_t* target, const void* source, unsigned bytes);
 /// Makes a group of the sums that the thread asked for since it made the last one.
 void commit_bulk();
 /// Waits for all groups of the thread: until they have read shared memory, or until they are done.
@@ -58,12 +60,12 @@ void wait_for_bulk(bool until_read);
 
 /// Sums that were asked for and are not there.
 struct BulkSum {
-  float* target;
+  std::uint32_t* target;
   const void* source;
-  std::vector<float> terms;  ///< once they have been read
+  std::vector<std::uint32_t> terms;  ///< once they have been read
   std::size_t count;
   unsigned thread;
-  bool is_committed, is_read;
+  bool of_integers, is_committed, is_read;
   std::uint32_t point;
 };
 /// Reads its terms; adds them.

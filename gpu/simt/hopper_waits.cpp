@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -108,8 +110,9 @@ void BlockRunner::wait_for_sums(bool until_read) {
 /// What the block has not waited for is there when the launch has ended.
 void BlockRunner::leave_sums() {
   for (BulkSum& sum : sums_) {
-    // Its shared memory is gone.
-    if (!sum.is_read) sum.terms.assign(sum.count, std::numeric_limits<float>::quiet_NaN());
+    // Its shared memory is gone: NaN, or a number as large.
+    constexpr auto nan_bits = std::bit_cast<std::uint32_t>(std::numeric_limits<float>::quiet_NaN());
+    if (!sum.is_read) sum.terms.assign(sum.count, nan_bits);
     late_sums_.push_back(std::move(sum));
   }
   sums_.clear();

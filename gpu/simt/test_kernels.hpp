@@ -54,6 +54,8 @@ enum class BulkBug {
 /// Each of `blocks` blocks adds 3, as 1 and 2, to each of 64 sums; `found`: what each saw then in
 /// the first.
 void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, float* found);
+/// Each of `blocks` blocks adds 64 integers.
+void launch_add_integers(Device& device, int blocks, const int* terms, int* sums);
 void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words, unsigned* out);
 /// Four matrices [8, 8] of 16 bits as a warp holds them, [matrix, lane]; `out`: their columns, one
 /// behind the other.

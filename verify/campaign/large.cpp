@@ -137,7 +137,8 @@ Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
   Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
   const DeviceReference* const gpu = find_device_reference(*p.operation, Executor::gpu);
-  if (gpu == nullptr || !gpu->covers(p) || !why_unavailable(Executor::gpu).empty()) return rows;
+  if (gpu == nullptr || !gpu->covers(p, precision) || !why_unavailable(Executor::gpu).empty())
+    return rows;
   const auto device = make_device(Executor::gpu);
   Compared every{.outputs = {}, .rows = p.rows()};
   const WorstOutputs worst = gpu->check(*device, p, inputs, precision, outputs);

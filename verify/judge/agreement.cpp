@@ -78,9 +78,9 @@ bool claims_same_bits(const KernelInfo& kernel, const Plan& plan, const Differen
   const bool by_batch = !kernel.is_batch_invariant || by_share || by_sharing;
   const bool by_queries =
       !kernel.is_query_invariant || by_sharing || holds(kernel.plan_depends_on_queries);
-  return kernel.is_deterministic && !(differences.batch && by_batch) &&
-         !(differences.queries && by_queries) && !(differences.device && by_share) &&
-         !(differences.sharing && by_sharing) &&
+  return kernel.is_deterministic && !holds(kernel.plan_depends_on_order) &&
+         !(differences.batch && by_batch) && !(differences.queries && by_queries) &&
+         !(differences.device && by_share) && !(differences.sharing && by_sharing) &&
          !(differences.addresses && kernel.depends_on_alignment) &&
          !(differences.neighbours && kernel.shares_reference);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/operations/backward_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
@@ -118,6 +119,32 @@ TEST(BackwardLaws, AWeightThatGoesToTheWrongKeyIsCaughtByPeakedRows) {
   expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
     values_of(a.dq, query_shape(a.problem))[60] += 1e-30F;
   });
+}
+
+TEST(BackwardLaws, ASumThatWentRoundTheIntegersIsCaughtAndNaNIsNot) {
+  const auto verdict = [](const GradientSabotage& sabotage) {
+    const Case c = gradient_case();
+    const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
+    KernelInfo kernel = *correct;
+    kernel.precision = [&](const Problem& problem, const Plan& plan) {
+      auto how = correct->precision(problem, plan).as<BackwardRoundings>();
+      how.sums_dq_in_units = true;
+      return how;
+    };
+    kernel.launch = [&](const Arguments& a, Device& device) {
+      correct->launch(a, device);
+      sabotage(a);
+    };
+    HostMemoryDevice device;
+    attest::Run run(kernel, c, device);
+    return verify_case(run, {.glob = "rows_past_the_range_are_nan", .every_law = true}).verdict;
+  };
+  const auto first_of_dq = [](const BackwardArguments& a) -> float& {
+    return values_of(a.dq, query_shape(a.problem))[60];
+  };
+  EXPECT_EQ(verdict([](const BackwardArguments&) {}), Verdict::passed);
+  EXPECT_EQ(verdict([&](const BackwardArguments& a) { first_of_dq(a) = NAN; }), Verdict::passed);
+  EXPECT_EQ(verdict([&](const BackwardArguments& a) { first_of_dq(a) *= -1; }), Verdict::failed);
 }
 
 TEST(BackwardLaws, CopiesOfHeadsNeedNoMemoryForGapsBetweenThem) {

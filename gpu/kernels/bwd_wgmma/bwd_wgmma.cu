@@ -43,7 +43,8 @@ Plan plan_of(const BwdVariant& v) {
           .key_tile = v.key_tile,
           .warps = v.threads / 32,
           .stages = 2,
-          .overlap = v.choice.overlap ? Overlap::yes : Overlap::no};
+          .overlap = v.choice.overlap ? Overlap::yes : Overlap::no,
+          .dq_sum = v.choice.in_units ? DqSum::s32 : DqSum::fp32};
 }
 
 const BwdVariant* find_variant(const Problem& problem, const Plan& plan) {
@@ -63,6 +64,10 @@ std::int64_t planes(const Problem& problem) {
 }
 std::int64_t key_tiles(const Problem& problem, const Plan& plan) {
   return problem.batch * problem.kv_heads * ceil_div(problem.key_len, plan.key_tile);
+}
+
+std::int64_t key_blocks(const Problem& problem) {
+  return ceil_div(problem.key_len, bwd_key_block);
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
@@ -91,6 +96,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       std::max(planes(problem) * row_tiles(problem), key_tiles(problem, plan));
   if (tiles >= largest_tiles) {
     return outside("the number of tiles", tiles, "below " + std::to_string(largest_tiles));
+  }
+  const std::int64_t parts = ceil_div(problem.key_len, plan.key_tile);
+  if (plan.dq_sum == DqSum::s32 && parts > most_dq_parts) {
+    return outside("the number of key tiles with dq_sum=s32", parts,
+                   "up to " + std::to_string(most_dq_parts));
   }
   if (plan.grid_order != 0 && plan.grid_order != GridOrder::longest_first) {
     return "grid_order is another than longest_first; allowed: longest_first or none";
@@ -135,15 +145,37 @@ std::vector<Plan> plans(const Problem& problem) {
 /// The parts of the workspace, in floats.
 struct Workspace {
   std::int64_t dq, vector;
+  std::int64_t key_blocks;  ///< of all KV heads; 0 but in units
 };
 Workspace workspace(const Problem& problem, const Plan& plan) {
   const BwdVariant* const v = find_variant(problem, plan);
-  const std::int64_t rows = planes(problem) * row_tiles(problem) * bwd_query_tile;
-  return {v == nullptr ? 0 : rows * v->choice.dim, rows};
+  if (v == nullptr) return {};
+  const bool in_units = v->choice.in_units;
+  const std::int64_t tiles = planes(problem) * row_tiles(problem);
+  const int panel_words = in_units ? bwd_dq_panel_words<true> : bwd_dq_panel_words<false>;
+  return {tiles * (v->choice.dim / 64) * panel_words, tiles * bwd_query_tile,
+          in_units ? problem.batch * problem.kv_heads * key_blocks(problem) : 0};
 }
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
   const Workspace w = workspace(problem, plan);
-  return static_cast<std::size_t>(w.dq + 2 * w.vector) * sizeof(float);
+  const std::int64_t of_units = plan.dq_sum == DqSum::s32 ? w.vector : 0;
+  return static_cast<std::size_t>(w.dq + 2 * w.vector + of_units +
+                                  2 * w.key_blocks * (bwd_key_block + 1)) *
+         sizeof(float);
+}
+BwdSums sums_in(void* memory, const Problem& problem, const Plan& plan) {
+  const Workspace w = workspace(problem, plan);
+  BwdSums sums{};
+  sums.dq = static_cast<float*>(memory);
+  sums.lse = sums.dq + w.dq;
+  sums.delta = sums.lse + w.vector;
+  sums.tiles = static_cast<int>(row_tiles(problem));
+  if (plan.dq_sum != DqSum::s32) return sums;
+  sums.units_in_one = sums.delta + w.vector;
+  sums.key_sizes = reinterpret_cast<float2*>(sums.units_in_one + w.vector);
+  sums.block_sizes = sums.key_sizes + w.key_blocks * bwd_key_block;
+  sums.key_blocks = static_cast<int>(key_blocks(problem));
+  return sums;
 }
 std::size_t counter_bytes(const Problem& /*problem*/, const Plan& plan) {
   return plan.scheduling == Scheduling::persistent ? 2 * sizeof(unsigned) : 0;
@@ -184,9 +216,7 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.dv = a.dv;
   p.dk_strides = a.dk_strides;
   p.dv_strides = a.dv_strides;
-  const Workspace w = workspace(problem, a.plan);
-  auto* const first = static_cast<float*>(a.workspace);
-  p.sums = {first, first + w.dq, first + w.dq + w.vector, static_cast<int>(row_tiles(problem))};
+  p.sums = sums_in(a.workspace, problem, a.plan);
   p.query_starts = a.query_starts;
   p.key_starts = a.key_starts;
   p.problem = problem;
@@ -211,8 +241,14 @@ void run(const BackwardArguments& a, Device& device) {
   const BwdVariant& v = *find_variant(a.problem, a.plan);
   const BwdParameters p = parameters(a, v);
   const dim3 row_blocks(static_cast<unsigned>(planes(a.problem) * row_tiles(a.problem)));
-  if (row_blocks.x > 0) {
-    launch(v.prepare, row_blocks, dim3(bwd_prepare_threads), 0, device, a, p.sums);
+  const dim3 prepare_threads(bwd_prepare_threads);
+  const std::int64_t blocks_of_keys = workspace(a.problem, a.plan).key_blocks;
+  if (row_blocks.x > 0 && blocks_of_keys > 0) {
+    launch(v.key_sizes, dim3(static_cast<unsigned>(blocks_of_keys)), prepare_threads,
+           bwd_key_block * sizeof(float2), device, a, p.sums);
+    launch_dependent(v.prepare, row_blocks, prepare_threads, 0, device, a, p.sums);
+  } else if (row_blocks.x > 0) {
+    launch(v.prepare, row_blocks, prepare_threads, 0, device, a, p.sums);
   }
   const dim3 threads(static_cast<unsigned>(v.threads));
   const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
@@ -246,6 +282,7 @@ BackwardRoundings precision(const Problem& problem, const Plan& plan) {
           .dq_chain = plan.key_tile,
           // The sums begin with a 0 in memory.
           .dq_parts = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile)),
+          .sums_dq_in_units = plan.dq_sum == DqSum::s32,
           .kv_chain = tiles * bwd_query_tile,
           .kv_tiles = tiles,
           .output = problem.element_type,
@@ -264,7 +301,8 @@ KernelInfo kernel() {
   info.element_types = {ElementType::fp16, ElementType::bf16};
   info.masks.assign(all_masks().begin(), all_masks().end());
   info.features = {.no_queries = true, .softcap = true, .lengths = true};
-  info.is_deterministic = false;  // blocks add to dQ in the order in which they come
+  // Blocks add to dQ in the order in which they come.
+  info.plan_depends_on_order = [](const Plan& plan) { return plan.dq_sum != DqSum::s32; };
   info.ignores_hidden_nan = false;
   info.layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16};
   info.unavailable = [] { return why_not_hopper(); };

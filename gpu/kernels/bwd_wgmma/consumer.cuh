@@ -41,6 +41,7 @@
 
 #include "gpu/kernels/bwd_wgmma/rings.cuh"
 #include "gpu/kernels/bwd_wgmma/rows_out.cuh"
+#include "gpu/kernels/bwd_wgmma/units.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/softcap.cuh"
 #include "gpu/primitives/wgmma_begin.cuh"
@@ -403,7 +404,9 @@ struct BwdConsumer : BwdThread {
     }
   }
   __device__ __forceinline__ void issue_products() {
-    const MatrixDescriptor v = k_major_at(rings.v(group));
+    // The same in every step. In units the 16 registers are not there that would keep what follows.
+    const int nothing = Shape::choice.in_units && Shape::groups == 2 ? unknown_zero() : 0;
+    const MatrixDescriptor v = k_major_at(rings.v(group) + nothing);
     const MatrixDescriptor d_o = k_major_at(rings.d_o(steps));
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
@@ -533,13 +536,28 @@ struct BwdConsumer : BwdThread {
   }
   __device__ __forceinline__ void store_dq(const float (&dq)[panel_columns / 2], int panel,
                                            unsigned step) {
+    constexpr bool has_units = Shape::choice.in_units;
+    [[maybe_unused]] float2 in_one, most{0.0F, 0.0F};
     rings.empty_dq(panel).wait(step % 2 ^ 1U);
+    if constexpr (has_units) {
+      const float* const of_rows = rings.units_in_one(step) + 16 * warp() + lane() / 4;
+      in_one = {of_rows[0], of_rows[8]};
+    }
     // A thread's numbers are 16 bytes wide pieces 2 KiB apart: no two lanes meet in a bank.
     const SharedAddress out = rings.dq(panel) + 16 * thread();
 #pragma unroll
     for (int i = 0; i < panel_columns / 8; ++i) {
-      store_16_bytes(out + i * 16 * warpgroup_threads,
-                     float4{dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]});
+      float4 x{dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]};
+      if constexpr (has_units) x = in_units(x, in_one, most);
+      store_16_bytes(out + i * 16 * warpgroup_threads, x);
+    }
+    if constexpr (has_units) {
+      most = largest_of_lanes<4>(most);
+      if (lane() % 4 == 0) {
+        unsigned* const used = rings.used(panel) + 16 * warp() + lane() / 4;
+        used[0] = used_of_range(most.x);
+        used[8] = used_of_range(most.y);
+      }
     }
     fence_async_shared();
     release(rings.full_dq(panel));

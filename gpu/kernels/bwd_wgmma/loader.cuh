@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/kernels/bwd_wgmma/rings.cuh"
 #include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/tma.cuh"
@@ -48,7 +50,8 @@ struct BwdStream {
   __device__ __forceinline__ void load_rows(int h, int tile) const {
     const Mbarrier full = of_gradient ? rings.full_do(steps) : rings.full_q(steps);
     (of_gradient ? rings.empty_do(steps) : rings.empty_q(steps)).wait(bwd_empty(steps));
-    full.arrive_expecting(Shape::row_bytes + Shape::vector_bytes);
+    constexpr bool has_units = of_gradient && Shape::choice.in_units;
+    full.arrive_expecting(Shape::row_bytes + (has_units ? 2 : 1) * Shape::vector_bytes);
     load_panels(of_gradient ? rings.d_o(steps) : rings.q(steps), of_gradient ? p.d_o : p.q,
                 work().first_query_row + tile * Shape::Br, work().kv_head * p.group + h, full,
                 Shape::row_panel_bytes);
@@ -56,6 +59,10 @@ struct BwdStream {
     load_bytes(of_gradient ? rings.delta(steps) : rings.lse(steps),
                (of_gradient ? p.sums.delta : p.sums.lse) + std::int64_t{number} * Shape::Br,
                Shape::vector_bytes, full);
+    if constexpr (has_units) {
+      load_bytes(rings.units_in_one(steps), p.sums.units_in_one + std::int64_t{number} * Shape::Br,
+                 Shape::vector_bytes, full);
+    }
   }
   __device__ __forceinline__ void load_panels(SharedAddress target, const TensorMap& map, int row,
                                               int head, Mbarrier full, int panel_bytes) const {
@@ -185,7 +192,9 @@ struct BwdAdder {
         for (int tile = first; tile < past; ++tile, ++steps) {
           const std::int64_t at = static_cast<std::int64_t>(plane + h) * p.sums.tiles + tile;
           rings.full_dq(panel).wait(steps % 2);
-          add_bytes(p.sums.dq + at * (Shape::Br * Shape::D) + panel * Shape::dq_panel_bytes / 4,
+          using Sum = std::conditional_t<Shape::choice.in_units, std::int32_t, float>;
+          add_bytes(reinterpret_cast<Sum*>(p.sums.dq) + at * (Shape::dq_bytes / 4) +
+                        panel * Shape::dq_panel_bytes / 4,
                     rings.dq(panel), Shape::dq_panel_bytes);
           commit_stores();
           wait_until_stores_have_read();

@@ -10,14 +10,26 @@
 namespace attest {
 
 inline constexpr int bwd_query_tile = 64;
+inline constexpr int bwd_key_block = 64;  ///< keys whose largest numbers are known together
+
+/// Of 64 columns of dQ of a row tile, in 32 bits: the sums and, where they are integers, behind
+/// them what each row has used of their range.
+template <bool in_units>
+inline constexpr int bwd_dq_panel_words = bwd_query_tile * 64 + (in_units ? bwd_query_tile : 0);
 
 /// What the launches say of each other's memory: rows of every query head in tiles of 64, as many
 /// tiles as the longest entry has.
 struct BwdSums {
-  float* dq;     ///< [heads of all entries, tiles, 64 * D], a tile in the order of wgmma's results
+  float* dq;     ///< [heads of all entries, tiles, panels of 64 columns], a panel in the order of
+                 ///< wgmma's results: fp32 or, in units, integers
   float* lse;    ///< [heads of all entries, tiles * 64]: LSE log2(e)
   float* delta;  ///< the same: dO.O of the row
   int tiles;
+  // In units alone (units.cuh).
+  float* units_in_one;  ///< as lse
+  float2* key_sizes;    ///< [KV heads of all entries, key_blocks, 64]: a key's max |k| and max |v|
+  float2* block_sizes;  ///< [KV heads of all entries, key_blocks]: of 64 keys
+  int key_blocks;       ///< as many as the longest entry has
 };
 
 /// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine

@@ -42,6 +42,15 @@ struct BwdRings {
   /// LSE log2(e) and delta of the rows of Q and dO.
   __device__ const float* lse(unsigned n) const { return vector(Shape::lse_at, n); }
   __device__ const float* delta(unsigned n) const { return vector(Shape::delta_at, n); }
+  /// In units alone: units in 1 of the rows of dO; what a panel's rows use of their range.
+  __device__ float* units_in_one(unsigned n) const {
+    return reinterpret_cast<float*>(first + Shape::units_at +
+                                    static_cast<int>(n % Shape::unit_stages) * Shape::vector_bytes);
+  }
+  __device__ unsigned* used(int panel) const {
+    return reinterpret_cast<unsigned*>(first + Shape::dq_at + (panel + 1) * Shape::dq_panel_bytes -
+                                       Shape::vector_bytes);
+  }
   __device__ BwdWork& work(unsigned n) const {
     return reinterpret_cast<BwdWork*>(first + Shape::works_at)[n % Shape::works];
   }

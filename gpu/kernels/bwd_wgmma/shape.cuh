@@ -15,6 +15,7 @@ struct BwdChoice {
   int k_stages;          ///< K tiles in shared memory
   bool overlap = false;  ///< dV and dK of a step run while S of the next is formed
   bool softcap = false;
+  bool in_units = false;  ///< dQ is summed as integers (units.cuh)
 };
 
 template <typename T_, BwdChoice choice_>
@@ -38,7 +39,7 @@ struct BwdShape {
   static constexpr int key_bytes = panels * key_panel_bytes;    ///< of a tile of K or V
   static constexpr int group_bytes = panels * row_panel_bytes;  ///< of V: a group's keys
   static constexpr int ds_bytes = groups * row_panel_bytes;
-  static constexpr int dq_panel_bytes = Br * panel_columns * 4;
+  static constexpr int dq_panel_bytes = 4 * bwd_dq_panel_words<choice.in_units>;
   static constexpr int dq_bytes = panels * dq_panel_bytes;
   static constexpr int vector_bytes = Br * 4;
   static constexpr int q_at = 0;
@@ -49,7 +50,10 @@ struct BwdShape {
   static constexpr int dq_at = v_at + key_bytes;
   static constexpr int lse_at = dq_at + dq_bytes;
   static constexpr int delta_at = lse_at + stages * vector_bytes;
-  static constexpr int barriers_at = delta_at + stages * vector_bytes;
+  /// Units of rows are read until dQ of their step is stored, when Q and dO of it are given back.
+  static constexpr int unit_stages = choice.in_units ? 4 : 0;
+  static constexpr int units_at = delta_at + stages * vector_bytes;
+  static constexpr int barriers_at = units_at + unit_stages * vector_bytes;
   static constexpr int works = 2;  ///< descriptions of key tiles
   static constexpr int barriers =
       2 * (k_stages + groups + stages + stages + stages + panels + works);

@@ -9,8 +9,18 @@ namespace attest {
 struct BwdThread {
   static __device__ __forceinline__ int lane() { return static_cast<int>(number() & 31U); }
   static __device__ __forceinline__ int warp() { return static_cast<int>(number() >> 5 & 3U); }
+  /// What follows from it the compiler can neither work out before a loop nor keep.
+  static __device__ __forceinline__ int unknown_zero() {
+    int zero = 0;
+#ifdef __CUDACC__
+    asm volatile("mov.u32 %0, 0;" : "=r"(zero));
+#endif
+    return zero;
+  }
   /// In its warpgroup.
-  static __device__ __forceinline__ int thread() { return static_cast<int>(number() & 127U); }
+  static __device__ __forceinline__ int thread() {
+    return static_cast<int>(number() & 127U);
+  }
 
  private:
   static __device__ __forceinline__ unsigned number() {

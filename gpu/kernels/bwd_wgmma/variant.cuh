@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/bwd_wgmma/around.cuh"
 #include "gpu/kernels/bwd_wgmma/consumer.cuh"
+#include "gpu/kernels/bwd_wgmma/key_sizes.cuh"
 #include "gpu/kernels/bwd_wgmma/loader.cuh"
 #include "gpu/primitives/launch.cuh"
 
@@ -42,6 +43,7 @@ struct BwdVariant {
   BwdChoice choice;
   int key_tile, threads, shared_bytes;
   void (*kernel)(BwdParameters);
+  void (*key_sizes)(BackwardArguments, BwdSums);  ///< null but in units
   void (*prepare)(BackwardArguments, BwdSums);
   void (*convert)(BackwardArguments, BwdSums);
 };
@@ -54,8 +56,9 @@ constexpr BwdVariant bwd_variant() {
           Sizes::threads,
           Sizes::shared_bytes,
           bwd_wgmma<home, Sizes>,
-          bwd_prepare<home, T, choice.dim>,
-          bwd_convert<home, T, choice.dim>};
+          choice.in_units ? bwd_key_sizes<home, T, choice.dim> : nullptr,
+          bwd_prepare<home, T, choice.dim, choice.in_units>,
+          bwd_convert<home, T, choice.dim, choice.in_units>};
 }
 
 template <Executor home, typename T, BwdChoice... choices>

@@ -1,0 +1,91 @@
+#pragma once
+
+// Sums of dQ as integers (core/attention/dq_units.hpp): a row's unit, and parts in it.
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/attention/dq_units.hpp"
+#include "gpu/kernels/bwd_wgmma/parameters.cuh"
+#include "gpu/primitives/launch.cuh"
+
+namespace attest {
+
+/// NaN if one of them is.
+__device__ __forceinline__ float larger_or_nan(float a, float b) {
+#ifdef __CUDACC__
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return a != a || b != b ? NAN : max(a, b);
+#endif
+}
+__device__ __forceinline__ float2 larger_or_nan(const float2& a, const float2& b) {
+  return {larger_or_nan(a.x, b.x), larger_or_nan(a.y, b.y)};
+}
+/// Over the lane's `lanes` neighbours, a power of two.
+template <int lanes>
+__device__ __forceinline__ float2 largest_of_lanes(float2 most) {
+#pragma unroll
+  for (int step = 1; step < lanes; step *= 2) {
+    most = larger_or_nan(most, {__shfl_xor_sync(0xffffffffU, most.x, step),
+                                __shfl_xor_sync(0xffffffffU, most.y, step)});
+  }
+  return most;
+}
+
+/// Largest |k| and |v| of keys [first, past) of a KV head, by `lanes` lanes together. No other key
+/// has a say: what a row does not see changes none of its bits.
+template <int lanes>
+__device__ __forceinline__ float2 largest_seen(const BwdSums& sums, int kv_plane, int first,
+                                               int past, int lane) {
+  const float2* const blocks = sums.block_sizes + std::int64_t{kv_plane} * sums.key_blocks;
+  const float2* const keys =
+      sums.key_sizes + std::int64_t{kv_plane} * sums.key_blocks * bwd_key_block;
+  const int first_block = (first + bwd_key_block - 1) / bwd_key_block;
+  const int past_block = past / bwd_key_block;
+  const int before_blocks = min(past, first_block * bwd_key_block);
+  float2 most{0.0F, 0.0F};
+  for (int key = first + lane; key < before_blocks; key += lanes) {
+    most = larger_or_nan(most, keys[key]);
+  }
+  for (int block = first_block + lane; block < past_block; block += lanes) {
+    most = larger_or_nan(most, blocks[block]);
+  }
+  for (int key = max(before_blocks, past_block * bwd_key_block) + lane; key < past; key += lanes) {
+    most = larger_or_nan(most, keys[key]);
+  }
+  return largest_of_lanes<lanes>(most);
+}
+
+/// Units in 1, a power of two, of a row of this size; NaN if that is not finite.
+__device__ __forceinline__ float units_in_one(float size) {
+  constexpr int bias = 127, beyond_all = 255;
+  const int exponent = __float_as_int(size) >> 23 & beyond_all;
+  if (exponent == beyond_all) return NAN;
+  // The size is below 2^(exponent - bias + 1).
+  constexpr int of_zero = 2 * bias - 1 + dq_unit_bits, most = bias - least_dq_unit_exponent;
+  return __int_as_float((of_zero - max(exponent, of_zero - most)) << 23);
+}
+__device__ __forceinline__ float unit_of(float units_in_one) {
+  constexpr int twice_one = 254 << 23;  // exponents add up to that
+  return __int_as_float(twice_one - __float_as_int(units_in_one));
+}
+
+/// Two numbers of each of two rows as integers in units of these, as wgmma leaves them. `most`: the
+/// largest of each row so far.
+__device__ __forceinline__ float4 in_units(float4 x, float2 units_in_one, float2& most) {
+  x = {x.x * units_in_one.x, x.y * units_in_one.x, x.z * units_in_one.y, x.w * units_in_one.y};
+  most = larger_or_nan(
+      most, {larger_or_nan(fabsf(x.x), fabsf(x.y)), larger_or_nan(fabsf(x.z), fabsf(x.w))});
+  return {__int_as_float(__float2int_rn(x.x)), __int_as_float(__float2int_rn(x.y)),
+          __int_as_float(__float2int_rn(x.z)), __int_as_float(__float2int_rn(x.w))};
+}
+/// What a part uses of its row's range, whose largest number is so many units.
+__device__ __forceinline__ unsigned used_of_range(float most) {
+  constexpr float steps_in_unit = 1.0F / (1 << dq_range_step_bits);
+  return most < 0x1p31F ? __float2uint_ru(most * steps_in_unit) : dq_range;
+}
+
+}  // namespace attest
