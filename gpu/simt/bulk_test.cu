@@ -20,6 +20,20 @@ __global__ void add_twice(BulkBug bug, float* sums, float* found) {
   found[blockIdx.x] = atomicAdd(sums, 0.0F);
 }
 
+__global__ void add_from_two_places(BulkBug bug, float* sums) {
+  auto* const numbers = dynamic_shared<float>();
+  for (int i = 0; i < 128; ++i) numbers[i] = i < 64 ? 1.0F : 2.0F;
+  fence_async_shared();
+  for (int place = 0; place < 2; ++place) {
+    add_bytes(sums, numbers + 64 * place, 256);
+    commit_stores();
+  }
+  wait_until_stores_have_read<1>();
+  const int overwritten = bug == BulkBug::overwritten ? 64 : 0;
+  for (int i = 0; i < 64; ++i) numbers[overwritten + i] = 100.0F;
+  wait_until_stores_are_done();
+}
+
 /// Loads `words` words and copies them to `out`.
 __global__ void load_words(BulkBug bug, const unsigned* from, int words, unsigned* out) {
   auto* const shared = dynamic_shared<unsigned char>();
@@ -48,6 +62,9 @@ __global__ void transpose(const unsigned* from, unsigned* out) {
 
 void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, float* found) {
   launch(add_twice, dim3(static_cast<unsigned>(blocks)), dim3(1), 256, device, bug, sums, found);
+}
+void launch_add_from_two_places(Device& device, BulkBug bug, float* sums) {
+  launch(add_from_two_places, dim3(1), dim3(1), 512, device, bug, sums);
 }
 void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words,
                        unsigned* out) {

@@ -246,15 +246,14 @@ void add_bytes(float* target, const void* source, unsigned bytes) {
     check_range(from, bytes, Access::read, point);
     check_range(to, bytes, Access::atomic, point);
   }
-  running_thread.runner->add_sum(
-      {target, source, {}, bytes / sizeof(float), 0, false, false, point});
+  running_thread.runner->add_sum({target, source, {}, bytes / sizeof(float), 0, 0, false, point});
 }
 
 void commit_bulk() {
   running_thread.runner->commit_sums();
 }
-void wait_for_bulk(bool until_read) {
-  running_thread.runner->wait_for_sums(until_read);
+void wait_for_bulk(bool until_read, unsigned newest) {
+  running_thread.runner->wait_for_sums(until_read, newest);
 }
 
 void read_terms(BulkSum& sum) {
