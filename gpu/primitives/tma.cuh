@@ -151,12 +151,14 @@ __device__ __forceinline__ void commit_stores() {
   simt::commit_bulk();  // boxes are stored when they are asked for
 #endif
 }
-/// Waits until all groups of this thread's stores and sums have read their shared memory.
+/// Waits until all groups of this thread's stores and sums but the `newest` last ones have read
+/// their shared memory.
+template <int newest = 0>
 __device__ __forceinline__ void wait_until_stores_have_read() {
 #ifdef __CUDACC__
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(newest) : "memory");
 #else
-  simt::wait_for_bulk(true);
+  simt::wait_for_bulk(true, newest);
 #endif
 }
 /// Waits until they are in memory, where others may read them.
@@ -164,7 +166,7 @@ __device__ __forceinline__ void wait_until_stores_are_done() {
 #ifdef __CUDACC__
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 #else
-  simt::wait_for_bulk(false);
+  simt::wait_for_bulk(false, 0);
 #endif
 }
 

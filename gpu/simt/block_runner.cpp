@@ -77,6 +77,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   for (unsigned t = 0; t < thread_count_; ++t) {
     threads_[t].fiber = nullptr;
     threads_[t].has_waited = false;
+    threads_[t].bulk_groups = 0;
     threads_[t].cluster_phase = 0;
   }
   for (AsyncCopyQueue& copies : async_copies_) copies.clear();

@@ -103,7 +103,7 @@ class BlockRunner {
   void add_copy(const BulkCopy& copy);
   void add_sum(BulkSum sum);
   void commit_sums();
-  void wait_for_sums(bool until_read);
+  void wait_for_sums(bool until_read, unsigned newest);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
   /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
@@ -134,6 +134,7 @@ class BlockRunner {
     int line = 0;
     bool has_waited = false;     ///< for the launch before
     unsigned cluster_phase = 0;  ///< of the cluster's barrier, for whose end it waits
+    unsigned bulk_groups = 0;    ///< that it has made
   };
   /// Lanes that meet at one warp operation.
   struct Meeting {

@@ -58,6 +58,21 @@ TEST(AddBytes, ShowsWhatWasOverwrittenNotCommittedOrNotWaitedFor) {
   EXPECT_GT(shown(BulkBug::waits_for_reads_alone), 0);
 }
 
+TEST(AddBytes, WaitsForAllGroupsButTheNewest) {
+  for (const BulkBug bug : {BulkBug::none, BulkBug::overwritten}) {
+    bool is_wrong = false;
+    for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+      simt::SimtDevice device;
+      device.seed_schedule(seed);
+      const TestBuffer<float> sums(device, "sums", std::vector<float>(64));
+      launch_add_from_two_places(device, bug, sums.data());
+      is_wrong |= sums.read() != std::vector<float>(64, 3.0F);
+      EXPECT_EQ(text_of(device.take_findings()), "");
+    }
+    EXPECT_EQ(is_wrong, bug != BulkBug::none);
+  }
+}
+
 TEST(AddBytes, TakesSubnormalNumbersAsZero) {
   const Added a = add_twice(BulkBug::none, 0, 1, std::numeric_limits<float>::denorm_min());
   EXPECT_EQ(a.sums, std::vector<float>(64, 3.0F));

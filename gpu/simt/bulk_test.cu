@@ -30,6 +30,20 @@ __global__ void add_integers(const int* terms, int* sums) {
   wait_until_stores_are_done();
 }
 
+__global__ void add_from_two_places(BulkBug bug, float* sums) {
+  auto* const numbers = dynamic_shared<float>();
+  for (int i = 0; i < 128; ++i) numbers[i] = i < 64 ? 1.0F : 2.0F;
+  fence_async_shared();
+  for (int place = 0; place < 2; ++place) {
+    add_bytes(sums, numbers + 64 * place, 256);
+    commit_stores();
+  }
+  wait_until_stores_have_read<1>();
+  const int overwritten = bug == BulkBug::overwritten ? 64 : 0;
+  for (int i = 0; i < 64; ++i) numbers[overwritten + i] = 100.0F;
+  wait_until_stores_are_done();
+}
+
 /// Loads `words` words and copies them to `out`.
 __global__ void load_words(BulkBug bug, const unsigned* from, int words, unsigned* out) {
   auto* const shared = dynamic_shared<unsigned char>();
@@ -61,6 +75,9 @@ void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, floa
 }
 void launch_add_integers(Device& device, int blocks, const int* terms, int* sums) {
   launch(add_integers, dim3(static_cast<unsigned>(blocks)), dim3(1), 256, device, terms, sums);
+}
+void launch_add_from_two_places(Device& device, BulkBug bug, float* sums) {
+  launch(add_from_two_places, dim3(1), dim3(1), 512, device, bug, sums);
 }
 void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words,
                        unsigned* out) {

@@ -249,7 +249,7 @@ void add_words(std::uint32_t* target, const void* source, unsigned bytes, bool o
     check_range(to, bytes, Access::atomic, point);
   }
   running_thread.runner->add_sum(
-      {target, source, {}, bytes / sizeof(float), 0, of_integers, false, false, point});
+      {target, source, {}, bytes / sizeof(float), 0, 0, of_integers, false, point});
 }
 
 }  // namespace
@@ -266,8 +266,8 @@ void add_bytes(std::int32_t* target, const void* source, unsigned bytes) {
 void commit_bulk() {
   running_thread.runner->commit_sums();
 }
-void wait_for_bulk(bool until_read) {
-  running_thread.runner->wait_for_sums(until_read);
+void wait_for_bulk(bool until_read, unsigned newest) {
+  running_thread.runner->wait_for_sums(until_read, newest);
 }
 
 void read_terms(BulkSum& sum) {

@@ -55,8 +55,9 @@ void add_bytes(float* target, const void* source, unsigned bytes);
 void add_bytes(std::int32_t* target, const void* source, unsigned bytes);
 /// Makes a group of the sums that the thread asked for since it made the last one.
 void commit_bulk();
-/// Waits for all groups of the thread: until they have read shared memory, or until they are done.
-void wait_for_bulk(bool until_read);
+/// Waits for all groups of the thread but the `newest` last ones: until they have read shared
+/// memory, or until they are done.
+void wait_for_bulk(bool until_read, unsigned newest);
 
 /// Sums that were asked for and are not there.
 struct BulkSum {
@@ -65,7 +66,8 @@ struct BulkSum {
   std::vector<std::uint32_t> terms;  ///< once they have been read
   std::size_t count;
   unsigned thread;
-  bool of_integers, is_committed, is_read;
+  unsigned group;  ///< of the thread's, from 1 on; 0: none yet
+  bool of_integers, is_read;
   std::uint32_t point;
 };
 /// Reads its terms; adds them.

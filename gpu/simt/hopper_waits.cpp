@@ -93,14 +93,16 @@ void BlockRunner::add_sum(BulkSum sum) {
 }
 
 void BlockRunner::commit_sums() {
+  const unsigned group = ++threads_[current_].bulk_groups;
   for (BulkSum& sum : sums_) {
-    if (sum.thread == current_) sum.is_committed = true;
+    if (sum.thread == current_ && sum.group == 0) sum.group = group;
   }
 }
 
-void BlockRunner::wait_for_sums(bool until_read) {
+void BlockRunner::wait_for_sums(bool until_read, unsigned newest) {
   std::erase_if(sums_, [&](BulkSum& sum) {
-    if (sum.thread != current_ || !sum.is_committed) return false;
+    if (sum.thread != current_ || sum.group == 0) return false;
+    if (sum.group + newest > threads_[current_].bulk_groups) return false;
     if (!sum.is_read) read_terms(sum);
     if (!until_read) add_terms(sum);
     return !until_read;

@@ -56,6 +56,9 @@ enum class BulkBug {
 void launch_add_twice(Device& device, BulkBug bug, int blocks, float* sums, float* found);
 /// Each of `blocks` blocks adds 64 integers.
 void launch_add_integers(Device& device, int blocks, const int* terms, int* sums);
+/// Adds 1, then 2, to each of 64 sums from a place of its own each, and waits for all but the last.
+/// `overwritten`: then it writes to that one's place.
+void launch_add_from_two_places(Device& device, BulkBug bug, float* sums);
 void launch_load_words(Device& device, BulkBug bug, const unsigned* from, int words, unsigned* out);
 /// Four matrices [8, 8] of 16 bits as a warp holds them, [matrix, lane]; `out`: their columns, one
 /// behind the other.

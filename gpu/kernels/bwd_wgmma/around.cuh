@@ -85,8 +85,9 @@ __global__ void __launch_bounds__(bwd_prepare_threads)
   if constexpr (in_units) wait_for_predecessor();
   if (at.tile * bwd_query_tile >= at.queries) return;
   const auto thread = static_cast<int>(threadIdx.x);
-  constexpr int lanes = D / 8, rows_at_once = bwd_prepare_threads / lanes;
-  const auto columns = static_cast<int>(a.problem.head_dim);
+  // 32 lanes do for 192 columns, too: a warp shuffles among powers of two.
+  constexpr int lanes = D > 128 ? 32 : D / 8, rows_at_once = bwd_prepare_threads / lanes;
+  const auto columns = static_cast<int>(a.problem.output_dim());
   const std::int64_t first = at.number(sums.tiles) * bwd_query_tile;
 #pragma unroll
   for (int i = 0; i < bwd_query_tile; i += rows_at_once) {

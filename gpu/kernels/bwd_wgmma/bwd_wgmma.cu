@@ -20,20 +20,22 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t largest_head_dim = 128;
-constexpr std::int64_t group_keys = 64;                         // of a warpgroup
+constexpr std::int64_t largest_head_dim = 256;                  // and value_dim
 constexpr std::int64_t largest_length = std::int64_t{1} << 28;  // sums of lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 
+/// For rows of so many columns, of Q and K or of V, the wider ones.
 template <typename T>
-std::span<const BwdVariant> variants_of(std::int64_t head_dim) {
-  if (head_dim <= 64) return bwd_variants<this_executor, T, 64>();
-  return bwd_variants<this_executor, T, 128>();
+std::span<const BwdVariant> variants_of(std::int64_t columns) {
+  if (columns <= 64) return bwd_variants<this_executor, T, 64>();
+  if (columns <= 128) return bwd_variants<this_executor, T, 128>();
+  if (columns <= 192) return bwd_variants<this_executor, T, 192>();
+  return bwd_variants<this_executor, T, 256>();
 }
 
 std::span<const BwdVariant> variants(const Problem& problem) {
   return with_sixteen_bits(problem.element_type, [&]<typename T>(std::type_identity<T>) {
-    return variants_of<T>(problem.head_dim);
+    return variants_of<T>(std::max(problem.head_dim, problem.output_dim()));
   });
 }
 
@@ -74,8 +76,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   const auto outside = [](const char* what, std::int64_t got, const std::string& allowed) {
     return std::string(what) + " is " + std::to_string(got) + "; allowed: " + allowed;
   };
-  if (problem.head_dim > largest_head_dim) {
-    return outside("head_dim", problem.head_dim, "1 to " + std::to_string(largest_head_dim));
+  for (const auto& [name, columns] :
+       {std::pair("head_dim", problem.head_dim), std::pair("value_dim", problem.output_dim())}) {
+    if (columns > largest_head_dim) {
+      return outside(name, columns, "1 to " + std::to_string(largest_head_dim));
+    }
   }
   const std::int64_t longest = std::max(problem.query_len, problem.key_len);
   if (longest >= largest_length) {
@@ -181,7 +186,7 @@ std::size_t counter_bytes(const Problem& /*problem*/, const Plan& plan) {
   return plan.scheduling == Scheduling::persistent ? 2 * sizeof(unsigned) : 0;
 }
 
-/// The map of a tensor with the problem's head_dim. Nothing is read of a tensor without rows, but
+/// The map of a tensor. Nothing is read of a tensor without rows, but
 /// its map must be one.
 TensorMap map_of(const BackwardArguments& a, const void* tensor, const Shape& shape,
                  const Strides& strides, std::int64_t box_rows) {
@@ -209,9 +214,9 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   const std::int64_t keys = is_packed ? key_starts(problem).back() : 0;
   BwdParameters p{};
   p.q = map(a.q, query_shape(problem), rows, a.q_strides, bwd_query_tile);
-  p.d_o = map(a.d_o, query_shape(problem), rows, a.do_strides, bwd_query_tile);
+  p.d_o = map(a.d_o, output_shape(problem), rows, a.do_strides, bwd_query_tile);
   p.k = map(a.k, key_shape(problem), keys, a.k_strides, v.key_tile);
-  p.v = map(a.v, key_shape(problem), keys, a.v_strides, group_keys);
+  p.v = map(a.v, value_shape(problem), keys, a.v_strides, v.value_keys);
   p.dk = a.dk;
   p.dv = a.dv;
   p.dk_strides = a.dk_strides;
@@ -219,6 +224,7 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.sums = sums_in(a.workspace, problem, a.plan);
   p.query_starts = a.query_starts;
   p.key_starts = a.key_starts;
+  p.key_mask = a.key_mask;
   p.problem = problem;
   p.batch = static_cast<int>(problem.batch);
   p.heads = static_cast<int>(problem.query_heads);
@@ -227,6 +233,7 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.queries = static_cast<int>(problem.query_len);
   p.keys = static_cast<int>(problem.key_len);
   p.columns = static_cast<int>(problem.head_dim);
+  p.value_columns = static_cast<int>(problem.output_dim());
   p.tiles = static_cast<int>(key_tiles(problem, a.plan));
   p.key_tiles = static_cast<int>(ceil_div(problem.key_len, v.key_tile));
   p.section = static_cast<int>(a.plan.group);
@@ -269,6 +276,8 @@ void run(const BackwardArguments& a, Device& device) {
 BackwardRoundings precision(const Problem& problem, const Plan& plan) {
   const std::int64_t group = problem.query_heads / problem.kv_heads;
   const std::int64_t tiles = std::max<std::int64_t>(1, row_tiles(problem) * group);
+  const BwdVariant* const v = find_variant(problem, plan);
+  const bool is_wide = v != nullptr && v->is_wide;
   return {.score = hopper(),
           .product = hopper(),
           .sums = hopper(),
@@ -276,9 +285,11 @@ BackwardRoundings precision(const Problem& problem, const Plan& plan) {
           .softcap_error = tanh_error + 2 * 0x1p-24,
           .exp = ex2_approx(),
           .lse = LseForm::log2,
-          .delta_chain = 8 + 4,  // a lane's products, then a tree of 16 lanes at the most
+          // A lane's products, then a tree of 32 lanes, or of 16 at the most.
+          .delta_chain = 8 + (is_wide ? 5 : 4),
           .weight_format = problem.element_type,
           .dscore_format = problem.element_type,
+          .dscore_of_rounded_weights = is_wide,
           .dq_chain = plan.key_tile,
           // The sums begin with a 0 in memory.
           .dq_parts = std::max<std::int64_t>(1, ceil_div(problem.key_len, plan.key_tile)),
@@ -300,7 +311,8 @@ KernelInfo kernel() {
   info.executor = this_executor;
   info.element_types = {ElementType::fp16, ElementType::bf16};
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {.no_queries = true, .softcap = true, .lengths = true};
+  info.features = {
+      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
   // Blocks add to dQ in the order in which they come.
   info.plan_depends_on_order = [](const Plan& plan) { return plan.dq_sum != DqSum::s32; };
   info.ignores_hidden_nan = false;

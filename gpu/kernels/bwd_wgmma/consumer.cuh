@@ -346,7 +346,8 @@ struct BwdConsumer : BwdThread {
   /// Scores become weights while dP is formed; then dS.
   __device__ __forceinline__ void weigh_to_ds(const BwdWork& work, int key, int tile) {
     const int row = tile * Br;
-    const bool is_masked = !sees_all(work, key, row);
+    const bool is_masked =
+        p.key_mask != nullptr || !bwd_sees_all(work, key, Shape::group_keys, row);
     BwdSeenRows rows{};
     if (is_masked) {
       rows = seen_rows(work, key, row);
@@ -430,20 +431,18 @@ struct BwdConsumer : BwdThread {
   }
 
   // Weights.
-  /// Is every pair of the group's 64 keys from `key` on and the 64 rows from `row` on seen?
-  static __device__ __forceinline__ bool sees_all(const BwdWork& work, int key, int row) {
-    const int last_key = key + Shape::group_keys - 1, last_row = row + Br - 1;
-    return last_key < work.keys && last_row < work.queries && last_key < row + work.reach &&
-           key >= last_row + work.begin;
+  __device__ __forceinline__ bool is_hidden(const BwdWork& work, int key) const {
+    return p.key_mask != nullptr && p.key_mask[std::int64_t{work.request} * p.keys + key] == 0;
   }
-  static __device__ __forceinline__ BwdSeenRows seen_rows(const BwdWork& work, int key, int row) {
+  __device__ __forceinline__ BwdSeenRows seen_rows(const BwdWork& work, int key, int row) const {
     BwdSeenRows rows;
     const int column = row + column_of();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int n = key + key_of() + 8 * h;
       const int first = n - work.reach + 1;
-      const int past = n < work.keys ? min(work.queries, n - work.begin + 1) : first;
+      const bool is_seen = n < work.keys && !is_hidden(work, n);
+      const int past = is_seen ? min(work.queries, n - work.begin + 1) : first;
       rows.first[h] = first - column;
       rows.count[h] = static_cast<unsigned>(max(0, past - first));
     }
@@ -565,17 +564,19 @@ struct BwdConsumer : BwdThread {
 
   template <typename Tensor>
   __device__ __forceinline__ RowsOut<T> rows_of(Tensor* tensor, const Strides& strides,
-                                                const BwdWork& work) const {
+                                                const BwdWork& work, int columns) const {
     const int key = work.key + group * Shape::group_keys + 16 * warp();
     return {static_cast<T*>(tensor) +
                 strides.offset(work.entry, work.kv_head, work.first_key_row + key),
-            strides.row, work.keys - key, p.columns};
+            strides.row, work.keys - key, columns};
   }
   /// Writes dK and dV of the group's keys, by way of its own rows of V, which it has read.
   __device__ __forceinline__ void store(const BwdWork& work) const {
     const SharedAddress ordered = rings.v(group) + 16 * warp() * panel_row_bytes;
-    store_rows(dv, 1.0F, ordered, Shape::row_panel_bytes, rows_of(p.dv, p.dv_strides, work));
-    store_rows(dk, p.scale, ordered, Shape::row_panel_bytes, rows_of(p.dk, p.dk_strides, work));
+    store_rows(dv, 1.0F, ordered, Shape::row_panel_bytes,
+               rows_of(p.dv, p.dv_strides, work, p.value_columns));
+    store_rows(dk, p.scale, ordered, Shape::row_panel_bytes,
+               rows_of(p.dk, p.dk_strides, work, p.columns));
   }
 };
 

@@ -6,7 +6,8 @@
 
 namespace attest {
 
-/// A block for each 64 keys of a KV head. D / 8 lanes share a key.
+/// A block for each 64 keys of a KV head. D / 8 lanes share a key. Keys that are hidden from all
+/// rows have no size.
 template <Executor home, typename T, int D>
 __global__ void __launch_bounds__(bwd_prepare_threads)
     bwd_key_sizes(BackwardArguments a, BwdSums sums) {
@@ -14,7 +15,8 @@ __global__ void __launch_bounds__(bwd_prepare_threads)
   const auto number = static_cast<int>(blockIdx.x), kv_heads = static_cast<int>(a.problem.kv_heads);
   const int plane = number / sums.key_blocks, head = plane % kv_heads;
   const int first_key = number % sums.key_blocks * bwd_key_block;
-  int entry = plane / kv_heads, first_row = 0, keys = static_cast<int>(a.problem.key_len);
+  const int request = plane / kv_heads;
+  int entry = request, first_row = 0, keys = static_cast<int>(a.problem.key_len);
   if (a.key_starts != nullptr) {
     first_row = a.key_starts[entry];
     keys = a.key_starts[entry + 1] - first_row;
@@ -29,7 +31,10 @@ __global__ void __launch_bounds__(bwd_prepare_threads)
   for (int i = 0; i < bwd_key_block; i += keys_at_once) {
     const int key = i + thread / lanes;
     float2 most{0.0F, 0.0F};
-    if (first_key + key < keys) {
+    const bool is_seen =
+        first_key + key < keys &&
+        (a.key_mask == nullptr || a.key_mask[request * a.problem.key_len + first_key + key] != 0);
+    if (is_seen) {
       float k[8], v[8];
       const int row = first_row + first_key + key;
       load_eight(k, static_cast<const T*>(a.k) + a.k_strides.offset(entry, head, row), column,

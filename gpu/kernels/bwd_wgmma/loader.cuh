@@ -14,7 +14,7 @@ namespace attest {
 template <typename Shape, bool of_gradient>
 struct BwdStream {
   const BwdParameters& p;
-  const BwdRings<Shape>& rings;
+  const typename Shape::Rings& rings;
   unsigned works = 0, steps = 0;  ///< so far
 
   __device__ __forceinline__ BwdWork& work() const { return rings.work(works); }
@@ -38,7 +38,7 @@ struct BwdStream {
         rings.empty_v(group).wait(works % 2 ^ 1U);
         rings.full_v(group).arrive_expecting(Shape::group_bytes);
         load_panels(rings.v(group), p.v, row + group * Shape::group_keys, work().kv_head,
-                    rings.full_v(group), Shape::row_panel_bytes);
+                    rings.full_v(group), Shape::group_keys * panel_row_bytes);
       }
     } else {
       rings.empty_k(works).wait(works / Shape::k_stages % 2 ^ 1U);
@@ -48,8 +48,9 @@ struct BwdStream {
     }
   }
   __device__ __forceinline__ void load_rows(int h, int tile) const {
+    constexpr int stages = of_gradient ? Shape::do_stages : Shape::stages;
     const Mbarrier full = of_gradient ? rings.full_do(steps) : rings.full_q(steps);
-    (of_gradient ? rings.empty_do(steps) : rings.empty_q(steps)).wait(bwd_empty(steps));
+    (of_gradient ? rings.empty_do(steps) : rings.empty_q(steps)).wait(bwd_empty<stages>(steps));
     constexpr bool has_units = of_gradient && Shape::choice.in_units;
     full.arrive_expecting(Shape::row_bytes + (has_units ? 2 : 1) * Shape::vector_bytes);
     load_panels(of_gradient ? rings.d_o(steps) : rings.q(steps), of_gradient ? p.d_o : p.q,
@@ -127,6 +128,7 @@ struct BwdLoader : BwdStream<Shape, false> {
     work.kv_head = head % p.kv_heads;
     work.plane = entry * p.heads + work.kv_head * p.group;
     work.key = tile * Shape::Bc;
+    work.request = entry;
     work.entry = p.query_starts == nullptr ? entry : 0;
     work.first_query_row = work.first_key_row = 0;
     work.queries = p.queries;
@@ -174,7 +176,7 @@ struct BwdGradientLoader : BwdStream<Shape, true> {
 template <typename Shape>
 struct BwdAdder {
   const BwdParameters& p;
-  const BwdRings<Shape>& rings;
+  const typename Shape::Rings& rings;
   const int panel;
 
   __device__ __forceinline__ void run() const {

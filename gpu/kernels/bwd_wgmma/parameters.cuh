@@ -40,8 +40,9 @@ struct BwdParameters {
   Strides dk_strides, dv_strides;
   BwdSums sums;
   const std::int32_t *query_starts, *key_starts;  ///< null without lengths
+  const std::uint8_t* key_mask;                   ///< [batch, keys], 0: hidden; null without
   Problem problem;
-  int batch, heads, kv_heads, group, queries, keys, columns;
+  int batch, heads, kv_heads, group, queries, keys, columns, value_columns;
   int key_tiles;    ///< of a KV head at the most
   int tiles;        ///< key tiles of all KV heads of all entries
   int section;      ///< KV heads whose tiles are taken together, the longest first; 0: in turn
@@ -63,7 +64,8 @@ struct alignas(16) BwdWork {
   int first, past;                     ///< row tiles in which some row may see a key of the tile
   int count;                           ///< none_left: no more work
   int next;                            ///< key tile that the block takes after this one
-  int unused[2];
+  int request;                         ///< entry of the batch
+  int unused;
 
   static constexpr int none_left = -1;
 };
@@ -80,5 +82,13 @@ struct BwdRowTiles {
     past = key < past_key && from < to ? (to + bwd_query_tile - 1) / bwd_query_tile : first;
   }
 };
+
+/// Is every pair of `keys` keys from `key` on and the rows of a tile from `row` on seen, as far as
+/// no key is hidden?
+__device__ __forceinline__ bool bwd_sees_all(const BwdWork& work, int key, int keys, int row) {
+  const int last_key = key + keys - 1, last_row = row + bwd_query_tile - 1;
+  return last_key < work.keys && last_row < work.queries && last_key < row + work.reach &&
+         key >= last_row + work.begin;
+}
 
 }  // namespace attest

@@ -123,12 +123,14 @@ struct BwdRings {
   }
 };
 
-/// Parities of the nth use of a buffer of two stages.
+/// Parities of the nth use of a buffer.
+template <int stages = 2>
 __device__ __forceinline__ unsigned bwd_full(unsigned n) {
-  return n / 2 % 2;
+  return n / stages % 2;
 }
+template <int stages = 2>
 __device__ __forceinline__ unsigned bwd_empty(unsigned n) {
-  return n / 2 % 2 ^ 1U;
+  return bwd_full<stages>(n) ^ 1U;
 }
 
 }  // namespace attest

@@ -18,6 +18,22 @@ struct RowsOut {
   int rows, columns;  ///< that exist, from there on
 };
 
+/// Writes 8 numbers, or the first `count` of them.
+template <typename T>
+__device__ __forceinline__ void store_eight(T* to, const uint4& numbers, int count) {
+  if (count >= 8) {
+    *reinterpret_cast<uint4*>(to) = numbers;
+    return;
+  }
+  const std::uint64_t low = numbers.x | std::uint64_t{numbers.y} << 32;
+  const std::uint64_t high = numbers.z | std::uint64_t{numbers.w} << 32;
+  auto* const bits = reinterpret_cast<unsigned short*>(to);
+#pragma unroll 1
+  for (int e = 0; e < count; ++e) {
+    bits[e] = static_cast<unsigned short>((e < 4 ? low : high) >> 16 * (e % 4));
+  }
+}
+
 /// Writes a warp's 16 rows of a result of wgmma, times `factor`. They are put in order in shared
 /// memory first, at `ordered` and `panel_bytes` further on for each 64 columns, so that whole lines
 /// go out. `ordered` is what the warp's rows begin with and nobody else's to read or write.
@@ -49,18 +65,7 @@ __device__ __forceinline__ void store_rows(const float (&d)[half_n], float facto
       const uint4 chunk =
           load_16_bytes(ordered + (panel * panel_bytes + swizzled_chunk(row, lane % 8)));
       if (row >= to.rows || from >= to.columns) continue;
-      T* const place = to.first + row * to.stride + from;
-      if (from + 8 <= to.columns) {
-        *reinterpret_cast<uint4*>(place) = chunk;
-        continue;
-      }
-      const std::uint64_t low = chunk.x | std::uint64_t{chunk.y} << 32;
-      const std::uint64_t high = chunk.z | std::uint64_t{chunk.w} << 32;
-      auto* const bits = reinterpret_cast<unsigned short*>(place);
-#pragma unroll 1
-      for (int e = 0; from + e < to.columns; ++e) {
-        bits[e] = static_cast<unsigned short>((e < 4 ? low : high) >> 16 * (e % 4));
-      }
+      store_eight(to.first + row * to.stride + from, chunk, to.columns - from);
     }
   }
 }

@@ -18,13 +18,17 @@ struct BwdChoice {
   bool in_units = false;  ///< dQ is summed as integers (units.cuh)
 };
 
+template <typename Shape>
+struct BwdRings;
+
 template <typename T_, BwdChoice choice_>
 struct BwdShape {
   using T = T_;
+  using Rings = BwdRings<BwdShape>;
   static constexpr BwdChoice choice = choice_;
   static constexpr int D = choice.dim, groups = choice.groups;
   static constexpr int Br = bwd_query_tile, group_keys = 64, Bc = group_keys * groups;
-  static constexpr int stages = 2;  ///< of Q, dO and dS
+  static constexpr int stages = 2, do_stages = stages;  ///< of Q, dO and dS
   static constexpr int k_stages = choice.k_stages;
   static constexpr int threads = (groups + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
