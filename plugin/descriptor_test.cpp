@@ -44,19 +44,21 @@ KernelInfo info_of(const AttestKernel& kernel) {
 /// not.
 std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [operation, name, summary, source, executor, role, killed_by, planted_in, plugin,
-               dataflow, element_types, masks, dims, features, is_deterministic, is_batch_invariant,
-               plan_depends_on_batch, is_query_invariant, plan_depends_on_queries, reads_lengths,
-               depends_on_alignment, shares_reference, ignores_hidden_nan, drops_vanished_parts,
-               missing_outputs, nan_rows_may_have_empty_lse, needs, query_len_multiple,
-               key_len_multiple, values_in_keys_dim, unavailable, compute_capabilities, precision,
-               kernel_plans, has_plan_rule, unsupported, unsupported_in_pages, first_row,
-               workspace_bytes, counter_bytes, launch, timed_launch] = kernel;
+               dataflow, element_types, masks, dims, features, is_deterministic,
+               plan_depends_on_order, is_batch_invariant, plan_depends_on_batch, is_query_invariant,
+               plan_depends_on_queries, reads_lengths, depends_on_alignment, shares_reference,
+               ignores_hidden_nan, drops_vanished_parts, missing_outputs,
+               nan_rows_may_have_empty_lse, needs, query_len_multiple, key_len_multiple,
+               values_in_keys_dim, unavailable, compute_capabilities, precision, kernel_plans,
+               has_plan_rule, unsupported, unsupported_in_pages, first_row, workspace_bytes,
+               counter_bytes, launch, timed_launch] = kernel;
   // Of libraries of others, of latent attention, of Plans of one kernel.
   (void)drops_vanished_parts, (void)values_in_keys_dim, (void)unsupported_in_pages,
       (void)has_plan_rule;
   // Ours alone: a role, a planted bug, a source in the literature, launches in another process, and
   // devices that are not there, for which a plugin has nothing that could be looked at.
-  (void)compute_capabilities, (void)plan_depends_on_batch, (void)plan_depends_on_queries;
+  (void)compute_capabilities, (void)plan_depends_on_order, (void)plan_depends_on_batch;
+  (void)plan_depends_on_queries;
   (void)counter_bytes;
   (void)source, (void)role, (void)killed_by, (void)planted_in, (void)plugin, (void)timed_launch;
   // Functions: below, and in the tests of the loader.
