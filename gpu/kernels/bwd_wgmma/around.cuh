@@ -1,7 +1,7 @@
 #pragma once
 
-// The launch before the main one: of every row dO.O and LSE log2(e), and its unit where dQ is
-// summed in units.
+// The launches around the main one. Before it: of every row dO.O and LSE log2(e), its unit where dQ
+// is summed in units, and sums of dQ that are 0. After it: dQ in the element type.
 
 #include <cmath>
 #include <cstdint>
@@ -76,23 +76,6 @@ __device__ __forceinline__ float2 largest_seen(const BackwardArguments& a, const
                              reach.first_key(query), reach.past_key(query), lane);
 }
 
-/// Rows that see no key have dQ = 0; of a row tile of nothing else nobody adds parts.
-template <typename T>
-__device__ __forceinline__ void clear_unseen(const BackwardArguments& a, const BwdRowTile& at) {
-  const int entry = at.plane / static_cast<int>(a.problem.query_heads);
-  const int keys = a.key_starts == nullptr ? static_cast<int>(a.problem.key_len)
-                                           : a.key_starts[entry + 1] - a.key_starts[entry];
-  const KeyReach reach(a.problem, at.queries, keys);
-  const int row = at.tile * bwd_query_tile, past = min(row + bwd_query_tile, at.queries);
-  if (reach.first_key(row) < reach.past_key(past - 1)) return;
-  const auto columns = static_cast<int>(a.problem.head_dim);
-  T* const dq = static_cast<T*>(a.dq) + a.dq_strides.offset(at.entry, at.head, at.first_row + row);
-  for (int i = static_cast<int>(threadIdx.x); i < (past - row) * columns;
-       i += bwd_prepare_threads) {
-    dq[i / columns * a.dq_strides.row + i % columns] = from_float<T>(0.0F);
-  }
-}
-
 /// A block for each row tile. D / 8 lanes share a row: a chain of 8 products each, then a tree.
 template <Executor home, typename T, int D, bool in_units>
 __global__ void __launch_bounds__(bwd_prepare_threads)
@@ -150,7 +133,62 @@ __global__ void __launch_bounds__(bwd_prepare_threads)
       if constexpr (in_units) sums.units_in_one[first + row] = units_in_one(is_empty ? 0.0F : size);
     }
   }
-  clear_unseen<T>(a, at);
+  constexpr int words = D / panel_columns * bwd_dq_panel_words<in_units>;
+  auto* const dq = reinterpret_cast<float4*>(sums.dq + at.number(sums.tiles) * words);
+#pragma unroll 4
+  for (int i = thread; i < words / 4; i += bwd_prepare_threads) {
+    dq[i] = float4{0.0F, 0.0F, 0.0F, 0.0F};
+  }
+}
+
+/// A warpgroup for each row tile: the order of its threads is that of wgmma's results.
+template <Executor home, typename T, int D, bool in_units>
+__global__ void __launch_bounds__(warpgroup_threads)
+    bwd_convert(BackwardArguments a, BwdSums sums) {
+  const BwdRowTile at(a, sums.tiles);
+  if (at.tile * bwd_query_tile >= at.queries) return;
+  wait_for_predecessor();
+  const auto thread = static_cast<int>(threadIdx.x);
+  constexpr int panels = D / panel_columns, panel_words = bwd_dq_panel_words<in_units>;
+  const float* const from = sums.dq + at.number(sums.tiles) * (panels * panel_words);
+  float dq[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 8; ++i) {
+    const float4 x = reinterpret_cast<const float4*>(
+        from + i / 8 * panel_words)[i % 8 * warpgroup_threads + thread];
+    dq[4 * i] = x.x;
+    dq[4 * i + 1] = x.y;
+    dq[4 * i + 2] = x.z;
+    dq[4 * i + 3] = x.w;
+  }
+  if constexpr (in_units) {
+    const int first = 16 * (thread / 32) + thread % 32 / 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = first + 8 * h;
+      float unit = unit_of(sums.units_in_one[at.number(sums.tiles) * bwd_query_tile + row]);
+#pragma unroll
+      for (int panel = 0; panel < panels; ++panel) {
+        const float* const used = from + (panel + 1) * panel_words - bwd_query_tile;
+        if (__float_as_uint(used[row]) >= dq_range) unit = NAN;
+      }
+#pragma unroll
+      for (int i = 0; i < D / 8; ++i) {
+#pragma unroll
+        for (int e = 2 * h; e < 2 * h + 2; ++e) {
+          float& x = dq[4 * i + e];
+          x = __int2float_rn(__float_as_int(x)) * unit;
+        }
+      }
+    }
+  }
+  const int row = 16 * (thread / 32), query = at.tile * bwd_query_tile + row;
+  const SharedAddress ordered = SharedAddress(dynamic_shared<unsigned char>());
+  store_rows(
+      dq, a.problem.scale, ordered + row * panel_row_bytes, bwd_query_tile * panel_row_bytes,
+      RowsOut<T>{
+          static_cast<T*>(a.dq) + a.dq_strides.offset(at.entry, at.head, at.first_row + query),
+          a.dq_strides.row, at.queries - query, static_cast<int>(a.problem.head_dim)});
 }
 
 }  // namespace attest

@@ -147,52 +147,43 @@ std::vector<Plan> plans(const Problem& problem) {
   return all;
 }
 
-/// What lies in memory between the launches, in words of 32 bits.
-struct Memory {
-  // Counters.
-  std::int64_t parts, dq;
-  // Workspace.
-  std::int64_t vector, units;
+/// The parts of the workspace, in floats.
+struct Workspace {
+  std::int64_t dq, vector;
   std::int64_t key_blocks;  ///< of all KV heads; 0 but in units
-
-  static constexpr std::int64_t line = 32;          ///< words of a cache line
-  static constexpr std::int64_t first_part = line;  ///< behind the counters of tiles
-
-  std::int64_t first_sum() const { return first_part + ceil_div(parts, line) * line; }
 };
-Memory memory(const Problem& problem, const Plan& plan) {
+Workspace workspace(const Problem& problem, const Plan& plan) {
   const BwdVariant* const v = find_variant(problem, plan);
   if (v == nullptr) return {};
   const bool in_units = v->choice.in_units;
   const std::int64_t tiles = planes(problem) * row_tiles(problem);
-  const std::int64_t rows = tiles * bwd_query_tile;
   const int panel_words = in_units ? bwd_dq_panel_words<true> : bwd_dq_panel_words<false>;
-  return {4 * tiles, tiles * (v->choice.dim / 64) * panel_words, rows, in_units ? rows : 0,
+  return {tiles * (v->choice.dim / 64) * panel_words, tiles * bwd_query_tile,
           in_units ? problem.batch * problem.kv_heads * key_blocks(problem) : 0};
 }
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  const Memory m = memory(problem, plan);
-  return static_cast<std::size_t>(2 * m.vector + m.units + 2 * m.key_blocks * (bwd_key_block + 1)) *
+  const Workspace w = workspace(problem, plan);
+  const std::int64_t of_units = plan.dq_sum == DqSum::s32 ? w.vector : 0;
+  return static_cast<std::size_t>(w.dq + 2 * w.vector + of_units +
+                                  2 * w.key_blocks * (bwd_key_block + 1)) *
          sizeof(float);
 }
-std::size_t counter_bytes(const Problem& problem, const Plan& plan) {
-  const Memory m = memory(problem, plan);
-  return static_cast<std::size_t>(m.first_sum() + m.dq) * sizeof(unsigned);
-}
-BwdSums sums_of(const BackwardArguments& a) {
-  const Memory m = memory(a.problem, a.plan);
+BwdSums sums_in(void* memory, const Problem& problem, const Plan& plan) {
+  const Workspace w = workspace(problem, plan);
   BwdSums sums{};
-  sums.parts = a.counters + Memory::first_part;
-  sums.dq = reinterpret_cast<float*>(a.counters + m.first_sum());
-  sums.lse = static_cast<float*>(a.workspace);
-  sums.delta = sums.lse + m.vector;
-  sums.tiles = static_cast<int>(row_tiles(a.problem));
-  if (a.plan.dq_sum != DqSum::s32) return sums;
-  sums.units_in_one = sums.delta + m.vector;
-  sums.key_sizes = reinterpret_cast<float2*>(sums.units_in_one + m.units);
-  sums.block_sizes = sums.key_sizes + m.key_blocks * bwd_key_block;
-  sums.key_blocks = static_cast<int>(key_blocks(a.problem));
+  sums.dq = static_cast<float*>(memory);
+  sums.lse = sums.dq + w.dq;
+  sums.delta = sums.lse + w.vector;
+  sums.tiles = static_cast<int>(row_tiles(problem));
+  if (plan.dq_sum != DqSum::s32) return sums;
+  sums.units_in_one = sums.delta + w.vector;
+  sums.key_sizes = reinterpret_cast<float2*>(sums.units_in_one + w.vector);
+  sums.block_sizes = sums.key_sizes + w.key_blocks * bwd_key_block;
+  sums.key_blocks = static_cast<int>(key_blocks(problem));
   return sums;
+}
+std::size_t counter_bytes(const Problem& /*problem*/, const Plan& plan) {
+  return plan.scheduling == Scheduling::persistent ? 2 * sizeof(unsigned) : 0;
 }
 
 /// The map of a tensor. Nothing is read of a tensor without rows, but
@@ -226,13 +217,11 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.d_o = map(a.d_o, output_shape(problem), rows, a.do_strides, bwd_query_tile);
   p.k = map(a.k, key_shape(problem), keys, a.k_strides, v.key_tile);
   p.v = map(a.v, value_shape(problem), keys, a.v_strides, v.value_keys);
-  p.dq = a.dq;
   p.dk = a.dk;
   p.dv = a.dv;
-  p.dq_strides = a.dq_strides;
   p.dk_strides = a.dk_strides;
   p.dv_strides = a.dv_strides;
-  p.sums = sums_of(a);
+  p.sums = sums_in(a.workspace, problem, a.plan);
   p.query_starts = a.query_starts;
   p.key_starts = a.key_starts;
   p.key_mask = a.key_mask;
@@ -260,7 +249,7 @@ void run(const BackwardArguments& a, Device& device) {
   const BwdParameters p = parameters(a, v);
   const dim3 row_blocks(static_cast<unsigned>(planes(a.problem) * row_tiles(a.problem)));
   const dim3 prepare_threads(bwd_prepare_threads);
-  const std::int64_t blocks_of_keys = memory(a.problem, a.plan).key_blocks;
+  const std::int64_t blocks_of_keys = workspace(a.problem, a.plan).key_blocks;
   if (row_blocks.x > 0 && blocks_of_keys > 0) {
     launch(v.key_sizes, dim3(static_cast<unsigned>(blocks_of_keys)), prepare_threads,
            bwd_key_block * sizeof(float2), device, a, p.sums);
@@ -277,6 +266,10 @@ void run(const BackwardArguments& a, Device& device) {
   if (blocks > 0) {
     launch_dependent(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device,
                      p);
+  }
+  if (row_blocks.x > 0) {
+    const auto bytes = static_cast<std::size_t>(bwd_query_tile * v.choice.dim * 2);
+    launch_dependent(v.convert, row_blocks, dim3(warpgroup_threads), bytes, device, a, p.sums);
   }
 }
 

@@ -39,11 +39,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "gpu/kernels/bwd_wgmma/dq_out.cuh"
 #include "gpu/kernels/bwd_wgmma/rings.cuh"
 #include "gpu/kernels/bwd_wgmma/rows_out.cuh"
 #include "gpu/kernels/bwd_wgmma/units.cuh"
-#include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/softcap.cuh"
 #include "gpu/primitives/wgmma_begin.cuh"
@@ -82,7 +80,6 @@ struct BwdConsumer : BwdThread {
       : p(p_), rings(rings_), group(group_) {}
 
   __device__ __forceinline__ void run() {
-    wait_for_predecessor();
     for (;; ++works) {
       rings.full_work(works).wait(bwd_full(works));
       const BwdWork& work = rings.work(works);
@@ -94,23 +91,15 @@ struct BwdConsumer : BwdThread {
       rings.full_k(works).wait(works / Shape::k_stages % 2);
       rings.full_v(group).wait(works % 2);
       add_heads(work);
-      finish(works + static_cast<unsigned>(unknown_zero()));
+      store(work);
+      fence_async_shared();  // dK and dV went out through V
+      release(rings.empty_v(group));
+      release(rings.empty_k(works));
+      release(rings.empty_work(works));
     }
   }
 
  private:
-  /// What follows the steps of the key tile. `n`: works, of which nothing is kept over the steps.
-  __device__ __forceinline__ void finish(unsigned n) const {
-    const BwdWork& work = rings.work(n);
-    store(work);
-    fence_async_shared();  // dK and dV went out through V
-    release(rings.empty_v(group));
-    release(rings.empty_k(n));
-    // While the next keys and values are on their way.
-    rings.full_parts(n).wait(bwd_full(n));
-    BwdDqOut<Shape>{{}, p, work}.run(group);
-    release(rings.empty_work(n));
-  }
   __device__ __forceinline__ void release(Mbarrier empty) const {
     __syncwarp();
     if (lane() == 0) empty.arrive();
@@ -416,8 +405,8 @@ struct BwdConsumer : BwdThread {
     }
   }
   __device__ __forceinline__ void issue_products() {
-    // The same in every step. The 16 registers are not there that would keep what follows.
-    const int nothing = Shape::groups == 2 ? unknown_zero() : 0;
+    // The same in every step. In units the 16 registers are not there that would keep what follows.
+    const int nothing = Shape::choice.in_units && Shape::groups == 2 ? unknown_zero() : 0;
     const MatrixDescriptor v = k_major_at(rings.v(group) + nothing);
     const MatrixDescriptor d_o = k_major_at(rings.d_o(steps));
 #pragma unroll

@@ -103,6 +103,7 @@ struct BwdLoader : BwdStream<Shape, false> {
         ++works;
       }
     }
+    let_successor_begin();
     rings.empty_work(works).wait(bwd_empty(works));
     work().count = BwdWork::none_left;
     rings.full_work(works).arrive();
@@ -202,9 +203,8 @@ struct BwdAdder {
           rings.empty_dq(panel).arrive();
         }
       }
-      wait_until_stores_are_done();
-      rings.full_parts(n).arrive();
     }
+    wait_until_stores_are_done();
   }
 };
 

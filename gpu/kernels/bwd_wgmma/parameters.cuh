@@ -20,11 +20,8 @@ inline constexpr int bwd_dq_panel_words = bwd_query_tile * 64 + (in_units ? bwd_
 /// What the launches say of each other's memory: rows of every query head in tiles of 64, as many
 /// tiles as the longest entry has.
 struct BwdSums {
-  // 0 before a launch and left at 0.
-  unsigned* parts;  ///< [heads of all entries, tiles, 4]: parts of dQ that are there, of 16 rows
-  float* dq;  ///< [heads of all entries, tiles, panels of 64 columns], a panel in the order of
-              ///< wgmma's results: fp32 or, in units, integers
-  // Written by the launches before.
+  float* dq;     ///< [heads of all entries, tiles, panels of 64 columns], a panel in the order of
+                 ///< wgmma's results: fp32 or, in units, integers
   float* lse;    ///< [heads of all entries, tiles * 64]: LSE log2(e)
   float* delta;  ///< the same: dO.O of the row
   int tiles;
@@ -39,8 +36,8 @@ struct BwdSums {
 /// reads the maps in place. Lengths are in 32 bits.
 struct BwdParameters {
   TensorMap q, k, v, d_o;
-  void *dq, *dk, *dv;
-  Strides dq_strides, dk_strides, dv_strides;
+  void *dk, *dv;
+  Strides dk_strides, dv_strides;
   BwdSums sums;
   const std::int32_t *query_starts, *key_starts;  ///< null without lengths
   const std::uint8_t* key_mask;                   ///< [batch, keys], 0: hidden; null without

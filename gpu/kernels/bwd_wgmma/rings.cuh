@@ -65,8 +65,6 @@ struct BwdRings {
   __device__ Mbarrier empty_work(unsigned n) const { return barrier(14 + stage(n)); }
   __device__ Mbarrier full_dq(int panel) const { return barrier(16 + panel); }
   __device__ Mbarrier empty_dq(int panel) const { return barrier(16 + Shape::panels + panel); }
-  /// All parts of a key tile are in memory.
-  __device__ Mbarrier full_parts(unsigned n) const { return barrier(parts_barriers + stage(n)); }
   __device__ Mbarrier full_v(int group) const { return barrier(v_barriers + group); }
   __device__ Mbarrier empty_v(int group) const {
     return barrier(v_barriers + Shape::groups + group);
@@ -93,7 +91,6 @@ struct BwdRings {
       full_ds(n).init(all_groups);
       empty_ds(n).init(one_group);
       full_work(n).init(1);
-      full_parts(n).init(Shape::panels);
       empty_work(n).init(all_groups + 1 + Shape::panels);
     }
     for (int group = 0; group < Shape::groups; ++group) {
@@ -115,7 +112,6 @@ struct BwdRings {
   static_assert(Shape::stages == 2 && Shape::works == 2);
   static constexpr int v_barriers = 16 + 2 * Shape::panels;
   static constexpr int k_barriers = v_barriers + 2 * Shape::groups;
-  static constexpr int parts_barriers = k_barriers + 2 * Shape::k_stages;
   static __device__ int stage(unsigned n) {
     return static_cast<int>(n % 2);
   }

@@ -30,7 +30,6 @@ struct BwdShape {
   static constexpr int Br = bwd_query_tile, group_keys = 64, Bc = group_keys * groups;
   static constexpr int stages = 2, do_stages = stages;  ///< of Q, dO and dS
   static constexpr int k_stages = choice.k_stages;
-  static constexpr int finishers = groups;  ///< warpgroups that write dQ
   static constexpr int threads = (groups + 1) * warpgroup_threads;
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
   static constexpr int loader_registers = groups == 2 ? 24 : 32;
@@ -61,7 +60,7 @@ struct BwdShape {
   static constexpr int barriers_at = units_at + unit_stages * vector_bytes;
   static constexpr int works = 2;  ///< descriptions of key tiles
   static constexpr int barriers =
-      2 * (k_stages + groups + stages + stages + stages + panels + works) + works;
+      2 * (k_stages + groups + stages + stages + stages + panels + works);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + works * static_cast<int>(sizeof(BwdWork));
 

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
-/// A compiled kernel, what runs before it, and the Plans that they are for.
+/// A compiled kernel, what runs before and after it, and the Plans that they are for.
 struct BwdVariant {
   BwdChoice choice;
   int key_tile, value_keys;  ///< keys of a block; of V in a copy
@@ -80,6 +80,7 @@ struct BwdVariant {
   void (*kernel)(BwdParameters);
   void (*key_sizes)(BackwardArguments, BwdSums);  ///< null but in units
   void (*prepare)(BackwardArguments, BwdSums);
+  void (*convert)(BackwardArguments, BwdSums);
 };
 
 template <Executor home, typename T, BwdChoice choice>
@@ -93,7 +94,8 @@ constexpr BwdVariant bwd_variant() {
           false,
           bwd_wgmma<home, Sizes>,
           choice.in_units ? bwd_key_sizes<home, T, choice.dim> : nullptr,
-          bwd_prepare<home, T, choice.dim, choice.in_units>};
+          bwd_prepare<home, T, choice.dim, choice.in_units>,
+          bwd_convert<home, T, choice.dim, choice.in_units>};
 }
 template <Executor home, typename T, BwdChoice choice>
 constexpr BwdVariant bwd_wide_variant() {
@@ -106,7 +108,8 @@ constexpr BwdVariant bwd_wide_variant() {
           true,
           bwd_wide_wgmma<home, Sizes>,
           nullptr,
-          bwd_prepare<home, T, choice.dim, false>};
+          bwd_prepare<home, T, choice.dim, false>,
+          bwd_convert<home, T, choice.dim, false>};
 }
 
 template <Executor home, typename T, BwdChoice... choices>

@@ -47,9 +47,8 @@ struct BwdWideAdder {
           }
         }
       }
-      wait_until_stores_are_done();
-      rings.full_parts(n).arrive();
     }
+    wait_until_stores_are_done();
   }
 };
 

@@ -30,10 +30,8 @@
 
 #include <cstdint>
 
-#include "gpu/kernels/bwd_wgmma/dq_out.cuh"
 #include "gpu/kernels/bwd_wgmma/wide_group.cuh"
 #include "gpu/primitives/cuda_type.cuh"
-#include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/softcap.cuh"
 
 namespace attest {
@@ -73,7 +71,6 @@ struct BwdPairGroup : BwdWideGroup<Shape> {
   using Group::Group;
 
   __device__ __forceinline__ void run() {
-    wait_for_predecessor();
     for (;; ++works) {
       rings.full_work(works).wait(bwd_full(works));
       const BwdWork& work = rings.work(works);
@@ -85,8 +82,6 @@ struct BwdPairGroup : BwdWideGroup<Shape> {
       release(rings.empty_k(works));
       release(rings.empty_v(0));
       lend_tiles();
-      rings.full_parts(works).wait(bwd_full(works));
-      BwdDqOut<Shape>{{}, p, work}.run(0);
       release(rings.empty_work(works));
     }
   }

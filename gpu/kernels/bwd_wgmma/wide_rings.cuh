@@ -56,11 +56,6 @@ struct BwdWideRings {
     return barrier(dq_barriers + Shape::dq_slots + slot);
   }
 
-  /// All parts of a key tile are in memory.
-  __device__ Mbarrier full_parts(unsigned n) const {
-    return barrier(dq_barriers + 2 * Shape::dq_slots + row_stage(n));
-  }
-
   /// One thread, before a barrier of the block.
   __device__ void init() const {
 #ifdef __CUDACC__
@@ -70,7 +65,6 @@ struct BwdWideRings {
     constexpr unsigned one_group = 4;  // a lane of each warp
     for (unsigned n = 0; n < 2; ++n) {
       full_work(n).init(1);
-      full_parts(n).init(1);
       empty_work(n).init(3 * one_group + 2);
       full_q(n).init(1);
       empty_q(n).init(2 * one_group);

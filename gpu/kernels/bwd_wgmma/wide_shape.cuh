@@ -21,7 +21,6 @@ struct BwdWideShape {
   static constexpr int stages = 2;                   ///< of Q
   static constexpr int do_stages = D > 192 ? 1 : 2;
   static constexpr int k_stages = 1;
-  static constexpr int finishers = 1;  ///< warpgroups that write dQ
   static constexpr int threads = (choice.groups + 1) * warpgroup_threads;
   /// Registers of a thread: of the group that forms pairs, of those that sum, of the loaders.
   static constexpr int pair_registers = D > 192 ? 104 : 136, sum_registers = D > 192 ? 192 : 176;
@@ -50,7 +49,7 @@ struct BwdWideShape {
   static constexpr int delta_at = lse_at + stages * vector_bytes;
   static constexpr int barriers_at = delta_at + do_stages * vector_bytes;
   static constexpr int works = 2;  ///< descriptions of key tiles
-  static constexpr int barriers = 2 * (works + stages + do_stages + 4 + dq_slots) + works;
+  static constexpr int barriers = 2 * (works + stages + do_stages + 4 + dq_slots);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + works * static_cast<int>(sizeof(BwdWork));
   static_assert(D % panel_columns == 0 && key_panel_bytes % swizzle_bytes == 0 &&

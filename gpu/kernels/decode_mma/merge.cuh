@@ -16,7 +16,6 @@
 #include "gpu/primitives/cluster.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/dependent_launch.cuh"
-#include "gpu/primitives/load_from_l2.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 
@@ -48,6 +47,17 @@ struct DecodePartials {
 inline std::size_t decode_partial_bytes(const Problem& problem, const DecodeSizes& sizes) {
   return static_cast<std::size_t>(sizes.partial_rows() * (problem.output_dim() + 2)) *
          sizeof(float);
+}
+
+/// Loads what other blocks wrote while this one ran: past the L1 cache, which may hold what was
+/// there before.
+template <typename Vector>
+__device__ Vector load_from_l2(const Vector* address) {
+#ifdef __CUDACC__
+  return __ldcg(address);
+#else
+  return *address;
+#endif
 }
 
 /// A lane's columns of a row that a warp holds: D / 32 neighbours.
