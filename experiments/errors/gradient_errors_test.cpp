@@ -97,7 +97,10 @@ TEST(GradientErrors, OneRoundingCostsNoMoreThanAllOfThemAndNoLessThanNone) {
     for (const KernelInfo& kernel : choices()) {
       const auto one = rmse(kernel);
       for (std::size_t i = 0; i < 3; ++i) {
-        EXPECT_LE(none[i], one[i]) << kernel.name << ' ' << family << i;
+        // Integers round instead of fp32, not besides.
+        if (kernel.name != "choice/bwd_dq_sums_in_units") {
+          EXPECT_LE(none[i], one[i]) << kernel.name << ' ' << family << i;
+        }
         EXPECT_LE(one[i], all[i]) << kernel.name << ' ' << family << i;
       }
     }
