@@ -323,5 +323,24 @@ TEST(GradientBound, WhereDSCanExceedFp16NothingIsClaimedOfWhatItEnters) {
   EXPECT_LT(answer[backward::dq].bound.at(0, 0, 1, 0), 1);
 }
 
+TEST(GradientBound, AValueThatIsNoNumberTakesNothingFromTheBoundOfDV) {
+  const Problem problem = backward_problem("b1 h1/1 q5 k7 d16 none bf16");
+  const BackwardRoundings how = roundings_for(problem, ElementType::bf16, LseForm::natural);
+  Inputs inputs = make_inputs(problem, {.family = "normal", .seed = 5, .magnitude = 1});
+  const auto answer = [&] { return reference_of(backward_operation).exact(problem, inputs, how); };
+  const Answer clean = answer();
+  inputs[backward::v].row(0, 0, 3)[2] = std::numeric_limits<float>::quiet_NaN();
+  const Answer spoilt = answer();
+  for (std::int64_t n = 0; n < problem.key_len; ++n) {
+    for (std::int64_t c = 0; c < 16; ++c) {
+      EXPECT_EQ(spoilt[backward::dv].value.at(0, 0, n, c),
+                clean[backward::dv].value.at(0, 0, n, c));
+      EXPECT_EQ(spoilt[backward::dv].bound.at(0, 0, n, c),
+                clean[backward::dv].bound.at(0, 0, n, c));
+    }
+    EXPECT_EQ(std::isnan(spoilt[backward::dk].value.at(0, 0, n, 0)), n == 3);
+  }
+}
+
 }  // namespace
 }  // namespace attest

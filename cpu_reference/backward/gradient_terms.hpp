@@ -62,19 +62,24 @@ struct PairTerms {
   return {size, error, own_error};
 }
 
-/// False where what the pair is formed of is not finite; an LSE may be infinite.
+/// False where what P is formed of is not finite; an LSE may be infinite. Then NaN is the answer.
+[[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
+  return std::isfinite(pair.x) && !std::isnan(pair.lse);
+}
+/// The same of dS.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
-  return std::isfinite(pair.x) && std::isfinite(pair.g) && std::isfinite(pair.delta) &&
-         !std::isnan(pair.lse);
+  return has_weight(pair) && std::isfinite(pair.g) && std::isfinite(pair.delta);
 }
 
 [[nodiscard]] ATTEST_HOST_DEVICE inline PairTerms pair_terms(const GradientConstants& kernel,
                                                              const GradientConstants& own,
                                                              const GradientPair<double>& pair) {
-  if (!is_given(pair)) return {{pair.tau, 0, 0}, {pair.p, 0, 0}};  // NaN is the answer
+  PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}};
+  if (!has_weight(pair)) return terms;
   const PairErrors<double> of_kernel = pair_errors(kernel, pair), mine = pair_errors(own, pair);
-  return {pair_term(pair.tau, of_kernel.dscore, mine.dscore),
-          pair_term(pair.p, of_kernel.weight, mine.weight)};
+  terms.weight = pair_term(pair.p, of_kernel.weight, mine.weight);
+  if (is_given(pair)) terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
+  return terms;
 }
 
 /// How the sums of one output become its value and its errors.
