@@ -12,11 +12,14 @@
 namespace attest {
 namespace {
 
+bool is_within_a_factor_of_two(std::int64_t a, std::int64_t b) {
+  return a <= 2 * b && b <= 2 * a;
+}
+
 bool is_near(Plan rule, Plan winner) {
   const auto splits = [](const Plan& plan) { return std::max<std::int64_t>(1, plan.key_splits); };
   const auto packs = [](const Plan& plan) { return plan.pack_gqa == PackGqa::yes; };
-  return packs(rule) == packs(winner) && splits(rule) <= 2 * splits(winner) &&
-         splits(winner) <= 2 * splits(rule);
+  return packs(rule) == packs(winner) && is_within_a_factor_of_two(splits(rule), splits(winner));
 }
 
 /// A kernel's own first Plan of one query is what runs where nothing was tuned.
@@ -66,9 +69,8 @@ TEST(DecodeMma, CutsKeysOfFewRowTilesAsTheFastestTwoOfARaceDoWithinAFactorOfTwo)
     ++rows;
     const Plan rule = kernel.plans(problem).front();
     const auto is_near = [&](const std::string& text) {
-      const std::int64_t want = chunks(plan_from_string(text), problem),
-                         got = chunks(rule, problem);
-      return got <= 2 * want && want <= 2 * got;
+      return is_within_a_factor_of_two(chunks(rule, problem),
+                                       chunks(plan_from_string(text), problem));
     };
     EXPECT_TRUE(is_near(row.plan) || is_near(row.runner_up))
         << row.problem << ": " << to_string(rule) << ", of a race " << row.plan << " and "
