@@ -49,9 +49,15 @@ class GradientSums {
   static double times(double error, double x) { return error == infinity ? error : error * x; }
 };
 
-double largest_of(std::span<const float> row) {
-  double largest = 0;
-  for (const float x : row) largest = std::max<double>(largest, std::abs(x));
+/// max |x| of every row: [entries, heads, rows, 1].
+Tensor<double> largest_of_rows(const Tensor<float>& tensor) {
+  const Shape& shape = tensor.shape();
+  Tensor<double> largest(Shape{shape[0], shape[1], shape[2], 1});
+  const auto columns = static_cast<std::size_t>(shape[3]);
+  for (std::size_t i = 0; i < tensor.values().size(); ++i) {
+    double& of_row = largest.values()[i / columns];
+    of_row = std::max<double>(of_row, std::abs(tensor.values()[i]));
+  }
   return largest;
 }
 
@@ -82,7 +88,11 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
   const GradientConstants own =
       gradient_constants(reference_roundings(problem), problem, fp64_arithmetic);
   GradientSums dq(query_shape(problem)), dk(key_shape(problem)), dv(value_shape(problem));
-  Tensor<double> of_units(lse_shape(problem));
+  Tensor<double> of_units(lse_shape(problem)), largest_keys, largest_values;
+  if (how.sums_dq_in_units) {
+    largest_keys = largest_of_rows(inputs[backward::k]);
+    largest_values = largest_of_rows(inputs[backward::v]);
+  }
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const std::int64_t kv_head = problem.kv_head_of(h);
@@ -101,9 +111,9 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
           in_units.dscores +=
               is_given(pair) ? std::abs(terms.dscore.size) + terms.dscore.error : infinity;
           in_units.largest_key =
-              std::max(in_units.largest_key, largest_of(inputs[backward::k].row(b, kv_head, key)));
-          in_units.largest_value = std::max(in_units.largest_value,
-                                            largest_of(inputs[backward::v].row(b, kv_head, key)));
+              std::max(in_units.largest_key, largest_keys.at(b, kv_head, key, 0));
+          in_units.largest_value =
+              std::max(in_units.largest_value, largest_values.at(b, kv_head, key, 0));
         }
         if (!how.sums_dq_in_units) continue;
         for (const float x : d_o) in_units.gradient += std::abs(x);
