@@ -29,7 +29,7 @@ inline constexpr std::uint32_t dq_range = std::uint32_t{1} << (31 - dq_range_ste
 /// So many parts neither use much by rounding up nor go round where they are counted.
 inline constexpr std::int64_t most_dq_parts = std::int64_t{1} << 13;
 
-/// Of a row of this size, finite.
+/// The unit of a row of dQ whose `size` (above) is finite, a power of two.
 [[nodiscard]] inline double dq_unit(double size) {
   constexpr double least = 0x1p-126;
   if (!(size > 0)) return least;

@@ -166,7 +166,8 @@ struct DqRowInUnits {
   double largest_key = 0, largest_value = 0;  ///< max |k|, max |v| of the keys that it sees
   double dscores = 0;                         ///< sum of |tau| + B over them
 };
-/// What its roundings to units add up to, before the scale; infinite where it may be NaN.
+/// What rounding the parts of a row of dQ to units adds up to, before the scale; infinite where the
+/// row may be NaN.
 [[nodiscard]] double units_error(const GradientConstants& c, const DqRowInUnits& row);
 
 /// What steps 8 and 9 need of one of the three sums.

@@ -66,7 +66,7 @@ struct PairTerms {
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
   return std::isfinite(pair.x) && !std::isnan(pair.lse);
 }
-/// The same of dS.
+/// False where what dS of a pair is formed of is not finite. Then NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
   return has_weight(pair) && std::isfinite(pair.g) && std::isfinite(pair.delta);
 }
@@ -88,7 +88,7 @@ struct GradientSumBound {
   SumBound of_kernel, of_reference;
 };
 
-/// Of dQ, dK and dV.
+/// How the sums of dQ, dK and dV become values and errors, in the order of the outputs.
 [[nodiscard]] inline std::array<GradientSumBound, 3> gradient_sum_bounds(
     const Problem& problem, const GradientConstants& kernel, const GradientConstants& own) {
   const double scale = problem.scale;

@@ -93,7 +93,8 @@ class RowInUnits {
   std::uint64_t used_ = 0;
 };
 
-/// What the size of a row's sums follows from, of the keys that it sees.
+/// The largest numbers of the keys and values that a row of dQ sees, from which its size follows
+/// (core/attention/dq_units.hpp).
 struct LargestSeen {
   double key = 0, value = 0;
 

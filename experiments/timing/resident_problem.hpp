@@ -106,7 +106,7 @@ class ResidentProblem {
                                        std::int64_t row) const;
   /// The tensor as the operation shapes it.
   [[nodiscard]] Tensor<float> on_host(InputIndex input) const;
-  /// What launches gave, as the operation shapes it.
+  /// The output that the last launch left, in the shape that the operation gives it.
   [[nodiscard]] Tensor<float> given(OutputIndex output) const;
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.

@@ -186,8 +186,7 @@ std::size_t counter_bytes(const Problem& /*problem*/, const Plan& plan) {
   return plan.scheduling == Scheduling::persistent ? 2 * sizeof(unsigned) : 0;
 }
 
-/// The map of a tensor. Nothing is read of a tensor without rows, but
-/// its map must be one.
+/// The map of a tensor. Nothing is read of a tensor without rows, but its map must be one.
 TensorMap map_of(const BackwardArguments& a, const void* tensor, const Shape& shape,
                  const Strides& strides, std::int64_t box_rows) {
   const bool is_empty = shape[0] * shape[2] == 0 || (shape[1] > 1 && strides.head == 0);

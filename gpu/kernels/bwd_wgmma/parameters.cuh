@@ -12,8 +12,8 @@ namespace attest {
 inline constexpr int bwd_query_tile = 64;
 inline constexpr int bwd_key_block = 64;  ///< keys whose largest numbers are known together
 
-/// Of 64 columns of dQ of a row tile, in 32 bits: the sums and, where they are integers, behind
-/// them what each row has used of their range.
+/// Words of 32 bits that 64 columns of dQ of a row tile take in memory: their sums and, where these
+/// are integers, behind them what each row has used of the range.
 template <bool in_units>
 inline constexpr int bwd_dq_panel_words = bwd_query_tile * 64 + (in_units ? bwd_query_tile : 0);
 

@@ -9,7 +9,8 @@ namespace attest {
 struct BwdThread {
   static __device__ __forceinline__ int lane() { return static_cast<int>(number() & 31U); }
   static __device__ __forceinline__ int warp() { return static_cast<int>(number() >> 5 & 3U); }
-  /// What follows from it the compiler can neither work out before a loop nor keep.
+  /// A 0 of which the compiler knows nothing: it can neither work out before a loop nor keep what
+  /// follows from it.
   static __device__ __forceinline__ int unknown_zero() {
     int zero = 0;
 #ifdef __CUDACC__

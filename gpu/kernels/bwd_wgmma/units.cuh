@@ -82,7 +82,7 @@ __device__ __forceinline__ float4 in_units(float4 x, float2 units_in_one, float2
   return {__int_as_float(__float2int_rn(x.x)), __int_as_float(__float2int_rn(x.y)),
           __int_as_float(__float2int_rn(x.z)), __int_as_float(__float2int_rn(x.w))};
 }
-/// What a part uses of its row's range, whose largest number is so many units.
+/// What a part of dQ uses of the range of a row in which its largest number is `most` units.
 __device__ __forceinline__ unsigned used_of_range(float most) {
   constexpr float steps_in_unit = 1.0F / (1 << dq_range_step_bits);
   return most < 0x1p31F ? __float2uint_ru(most * steps_in_unit) : dq_range;
