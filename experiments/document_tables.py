@@ -54,6 +54,13 @@ class Study:
         self.rows = [(r.labels, r.values) for r in read(RESULTS / f"h200/studies/{name}/records.jsonl")
                      if r.kind == "study" and r.verdict == "passed"]
 
+    def codes(self, problem, kind):
+        """[measurements] of decode_codes at problems whose words of codes and scales are these and no others."""
+        of_codes = re.compile(r"[qkv](code|scales)_")
+        return [row for labels, row in self.rows if labels["contender"] == "decode_codes"
+                and set(problem) <= set(labels["problem"].split())
+                and {w for w in labels["problem"].split() if of_codes.match(w) and not w.startswith("vcode_")} == set(kind)]
+
     def all(self, contender, *parts):
         """[measurements] of a contender at problems, and with Plans, that have all of `parts` as words."""
         return [row for labels, row in self.rows if labels["contender"] == contender
@@ -387,6 +394,35 @@ def campaigns():
                      str(sum(map(is_alarm, records))), f"{seconds // 60:.0f} min {seconds % 60:02.0f} s",
                      device or records[0].provenance["host"], f"`{command}`, `{name}.jsonl`"))
     return markdown(*rows)
+
+
+@table
+def long_rows():
+    """FlashAttention-3's fp8 forward pass by length (experiments/long_rows.py)."""
+    records = json.loads((RESULTS / "h200/long_rows.json").read_text())
+    equal = {r["keys"]: r["most"] for r in records if "most" in r}
+    errors = {(r["question"], r["keys"]): r["relative_rmse"] for r in records if "relative_rmse" in r}
+    with_mean, without = (f"V = N(0, 1) + {mean}, N(0, 1) logits" for mean in (1, 0))
+    return markdown(("keys", "O of equal weights and V = 1, where 1 is right", "relative RMSE, V = N(0, 1) + 1", "V = N(0, 1)"),
+                    *((f"{keys:,}", f"{o:.4g}", *(f"{errors[name, keys]:.3f}" if (name, keys) in errors else ""
+                                                  for name in (with_mean, without))) for keys, o in equal.items()))
+
+
+def codes_row(study, problem, words):
+    """Microseconds of decode_mma and of decode_codes with some of its kinds of codes and scales, and how often as fast."""
+    of_16_bits = one(study.all("decode_mma", *problem), f"decode_mma at {problem}")["time"] * 1e3
+    times = [one(found, f"decode_codes at {problem}")["time"] * 1e3 if (found := study.codes(problem, kind)) else None
+             for kind in words]
+    return [f"{of_16_bits:.1f}"] + [f"{t:.1f}, {of_16_bits / t:.2f}x" if t else "" for t in times]
+
+
+@table
+def decode_codes():
+    study = Study("decode_codes")
+    kinds = ((), ("kscales_row",), ("kcode_int8",))
+    shapes = ((1, 4096), (1, 32768), (1, 262144), (8, 4096), (32, 4096), (64, 4096))
+    return markdown(("entries", "keys", "`decode_mma` bf16, us", "e4m3, a scale a head", "e4m3, K's a key", "int8, a scale a head"),
+                    *((str(batch), f"{keys:,}", *codes_row(study, (f"b{batch}", f"k{keys}"), kinds)) for batch, keys in shapes))
 
 
 @table

@@ -21,6 +21,7 @@ namespace {
 
 /// Where the tensor is packed; null where it is not.
 const std::int32_t* starts_of(const TensorSpec& tensor, const Arguments& arguments) {
+  if (tensor.rows == Rows::neither) return nullptr;
   return tensor.rows == Rows::keys ? arguments.key_starts : arguments.query_starts;
 }
 
@@ -68,7 +69,7 @@ void format(AttestProblem& problem, const Value& value) {
   problem.*member = to_c(static_cast<ElementType>(std::get<std::int64_t>(value)));
 }
 
-/// AttestKernel says it.
+/// AttestKernel says it, or the format and the shape of a tensor.
 void nowhere(AttestProblem& /*problem*/, const Value& /*value*/) {}
 
 struct Place {
@@ -76,7 +77,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 20> places{{{"operation", nowhere},
+constexpr std::array<Place, 26> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -95,7 +96,13 @@ constexpr std::array<Place, 20> places{{{"operation", nowhere},
                                         {"lengths", number<&P::has_lengths>},
                                         {"padding", number<&P::has_padding>},
                                         {"parts", number<&P::parts>},
-                                        {"partial_type", format<&P::partial_type>}}};
+                                        {"partial_type", format<&P::partial_type>},
+                                        {"q_code", nowhere},
+                                        {"k_code", nowhere},
+                                        {"v_code", nowhere},
+                                        {"q_scales", nowhere},
+                                        {"k_scales", nowhere},
+                                        {"v_scales", nowhere}}};
 
 }  // namespace
 
@@ -174,6 +181,12 @@ AttestFormat to_c(ElementType type) {
       return ATTEST_FP16;
     case ElementType::bf16:
       return ATTEST_BF16;
+    case ElementType::e4m3:
+      return ATTEST_E4M3;
+    case ElementType::e5m2:
+      return ATTEST_E5M2;
+    case ElementType::int8:
+      return ATTEST_INT8;
   }
   throw std::logic_error("a format without a code in plugin.h");
 }

@@ -22,6 +22,8 @@ bool is_same(const AttestProblem& a, const AttestProblem& b) {
 TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
   for (const ProblemField& field : problem_fields()) {
     if (field.name == "operation") continue;  // the kernel named it
+    // Formats and shapes of tensors say it.
+    if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
         << field.name;

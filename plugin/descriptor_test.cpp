@@ -44,7 +44,7 @@ KernelInfo info_of(const AttestKernel& kernel) {
 /// not.
 std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [operation, name, summary, source, executor, role, killed_by, planted_in, plugin,
-               dataflow, element_types, masks, dims, features, is_deterministic,
+               dataflow, element_types, masks, dims, features, codes, is_deterministic,
                plan_depends_on_order, is_batch_invariant, plan_depends_on_batch, is_query_invariant,
                plan_depends_on_queries, reads_lengths, depends_on_alignment, shares_reference,
                ignores_hidden_nan, drops_vanished_parts, missing_outputs,
@@ -52,6 +52,8 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
                values_in_keys_dim, unavailable, compute_capabilities, precision, kernel_plans,
                has_plan_rule, unsupported, unsupported_in_pages, first_row, workspace_bytes,
                counter_bytes, launch, timed_launch] = kernel;
+  // Of an operation that plugins do not compute.
+  (void)codes;
   // Of libraries of others, of latent attention, of Plans of one kernel.
   (void)drops_vanished_parts, (void)values_in_keys_dim, (void)unsupported_in_pages,
       (void)has_plan_rule;

@@ -59,7 +59,8 @@ Accumulation accumulation_of(std::uint32_t fused_terms, std::uint32_t fraction_b
   }
   return {.kind = Accumulation::Kind::tensor_core,
           .fused_terms = static_cast<int>(fused_terms),
-          .fraction_bits = static_cast<int>(fraction_bits)};
+          .fraction_bits = static_cast<int>(fraction_bits),
+          .sum_bits = std::min(static_cast<int>(fraction_bits), 23)};
 }
 
 ExpMethod exp_of(const AttestPrecision& p, const std::string& where) {

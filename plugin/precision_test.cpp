@@ -26,10 +26,11 @@ double number(auto value) {
 }
 
 void add(Members& to, const std::string& name, const Accumulation& value) {
-  const auto& [kind, fused_terms, fraction_bits] = value;
+  const auto& [kind, fused_terms, fraction_bits, sum_bits] = value;
   to.insert({{name + ".kind", number(kind)},
              {name + ".fused_terms", number(fused_terms)},
-             {name + ".fraction_bits", number(fraction_bits)}});
+             {name + ".fraction_bits", number(fraction_bits)},
+             {name + ".sum_bits", number(sum_bits)}});
 }
 
 void add(Members& to, const std::string& name, const Parts& value) {
@@ -50,9 +51,10 @@ void add(Members& to, const std::string& name, const ExpMethod& value) {
 
 Members members_of(const PrecisionPlan& plan) {
   const auto& [score, value, score_parts, value_parts, weight_scale, promoted_keys, scale_after_dot,
-               scale_folded_into_q, softcap_error, exp, reference_lag, shifts_by_maximum,
-               weight_format, sums_rounded_weights, rescale, blocks, splits, normaliser_chain,
-               division_error, log_error, lse, merge, partial_format, flushes_subnormals] = plan;
+               scale_folded_into_q, score_scalings, value_scalings, softcap_error, exp,
+               reference_lag, shifts_by_maximum, weight_format, sums_rounded_weights, rescale,
+               blocks, splits, normaliser_chain, division_error, log_error, lse, merge,
+               partial_format, flushes_subnormals] = plan;
   Members members{{"weight_scale", number(weight_scale)},
                   {"promoted_keys", number(promoted_keys)},
                   {"scale_after_dot", number(scale_after_dot)},
@@ -77,6 +79,8 @@ Members members_of(const PrecisionPlan& plan) {
   add(members, "score_parts", score_parts);
   add(members, "value_parts", value_parts);
   add(members, "exp", exp);
+  // Of an operation that plugins do not compute.
+  EXPECT_EQ(score_scalings + value_scalings, 0);
   return members;
 }
 
@@ -166,8 +170,12 @@ const std::vector<Declaration> of_all{
 const std::vector<Declaration> of_forward{
     {[](P& p) { p.scale = ATTEST_SCALE_IN_EXPONENT; }, {"scale_after_dot"}},
     {[](P& p) { p.scale = ATTEST_SCALE_IN_Q; }, {"scale_after_dot", "scale_folded_into_q"}},
+    {[](P& p) { p.score_fused_terms = 32, p.score_fraction_bits = 13; },
+     {"score.kind", "score.fused_terms", "score.fraction_bits", "score.sum_bits"}},
     {[](P& p) { p.score_fused_terms = 16, p.score_fraction_bits = 25; },
      {"score.kind", "score.fused_terms", "score.fraction_bits"}},
+    {[](P& p) { p.value_fused_terms = 32, p.value_fraction_bits = 13; },
+     {"value.kind", "value.fused_terms", "value.fraction_bits", "value.sum_bits"}},
     {[](P& p) { p.value_fused_terms = 8, p.value_fraction_bits = 23; },
      {"value.kind", "value.fused_terms", "value.fraction_bits"}},
     {[](P& p) { p.is_unshifted = 1; }, {"shifts_by_maximum"}},
@@ -206,6 +214,8 @@ const std::vector<Declaration> of_combine{
 };
 
 const std::vector<Declaration> of_backward_alone{
+    {[](P& p) { p.product_fused_terms = 32, p.product_fraction_bits = 13; },
+     {"product.kind", "product.fused_terms", "product.fraction_bits", "product.sum_bits"}},
     {[](P& p) { p.product_fused_terms = 16, p.product_fraction_bits = 25; },
      {"product.kind", "product.fused_terms", "product.fraction_bits"}},
     {[](P& p) { p.dscore_format = ATTEST_BF16; }, {"dscore_format"}},
@@ -223,6 +233,10 @@ const std::vector<Declaration> of_backward_alone{
 /// Fields of forward that are backward's too.
 const std::vector<Declaration> of_backward_as_well{
     {[](P& p) { p.scale = ATTEST_SCALE_IN_EXPONENT; }, {"scale_after_dot"}},
+    {[](P& p) { p.score_fused_terms = 32, p.score_fraction_bits = 13; },
+     {"score.kind", "score.fused_terms", "score.fraction_bits", "score.sum_bits"}},
+    {[](P& p) { p.value_fused_terms = 32, p.value_fraction_bits = 13; },
+     {"sums.kind", "sums.fused_terms", "sums.fraction_bits", "sums.sum_bits"}},
     {[](P& p) { p.score_fused_terms = 16, p.score_fraction_bits = 25; },
      {"score.kind", "score.fused_terms", "score.fraction_bits"}},
     {[](P& p) { p.value_fused_terms = 8, p.value_fraction_bits = 23; },

@@ -4,7 +4,9 @@ namespace attest {
 namespace {
 
 Accumulation tensor_core(int fused_terms, int fraction_bits) {
-  return {Accumulation::Kind::tensor_core, fused_terms, fraction_bits};
+  return {.kind = Accumulation::Kind::tensor_core,
+          .fused_terms = fused_terms,
+          .fraction_bits = fraction_bits};
 }
 
 }  // namespace
@@ -30,6 +32,12 @@ Accumulation blackwell() {
 
 Accumulation hopper_tf32() {
   return tensor_core(8, 25);
+}
+
+Accumulation hopper_fp8() {
+  Accumulation of = tensor_core(32, 13);
+  of.sum_bits = 13;
+  return of;
 }
 
 }  // namespace attest

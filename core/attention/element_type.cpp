@@ -16,6 +16,7 @@ namespace attest {
 namespace {
 
 constexpr std::array types{ElementType::fp32, ElementType::fp16, ElementType::bf16};
+constexpr std::array codes{ElementType::e4m3, ElementType::e5m2, ElementType::int8};
 
 struct Sizes {
   std::size_t bytes;
@@ -33,11 +34,41 @@ ElementFormat make_format(std::string_view name, std::string_view safetensors_na
           .max_finite = std::ldexp(2.0 - std::ldexp(1.0, 1 - bits), sizes.max_exponent),
           .min_normal = std::ldexp(1.0, min_exponent),
           .min_subnormal = std::ldexp(1.0, min_exponent - bits + 1),
+          .overflow = Overflow::to_infinity,
           .poison = poison};
 }
 
-/// A format with infinities and NaN as IEEE 754 has them, exponents as wide as fp32's or narrower.
-template <int exponent_bits, int fraction_bits>
+/// The exponent that stands for infinity elsewhere holds numbers but for its last code, NaN.
+ElementFormat make_e4m3() {
+  ElementFormat format = make_format("e4m3", "F8_E4M3", {1, 4, 7}, std::nullopt);
+  format.max_finite = 448;
+  format.overflow = Overflow::saturates;
+  return format;
+}
+
+ElementFormat make_e5m2() {
+  ElementFormat format = make_format("e5m2", "F8_E5M2", {1, 3, 15}, std::nullopt);
+  format.overflow = Overflow::saturates;
+  return format;
+}
+
+/// All numbers are multiples of 1: as if they were subnormal.
+ElementFormat make_int8() {
+  return {.name = "int8",
+          .safetensors_name = "I8",
+          .size_bytes = 1,
+          .significand_bits = 8,
+          .unit_roundoff = 0x1p-8,
+          .max_finite = 127,
+          .min_normal = 128,
+          .min_subnormal = 1,
+          .overflow = Overflow::saturates,
+          .poison = std::nullopt};
+}
+
+/// A format with infinities and NaN as IEEE 754 has them, exponents as wide as fp32's or narrower;
+/// or, where `last_is_nan`, one whose largest exponent is one of numbers but for its last code.
+template <int exponent_bits, int fraction_bits, bool last_is_nan = false>
 struct Ieee {
   static constexpr int shift = 23 - fraction_bits;
   static constexpr std::uint32_t exponents = ((1U << exponent_bits) - 1) << fraction_bits;
@@ -52,6 +83,7 @@ struct Ieee {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 31U << (exponent_bits + fraction_bits);
     // A NaN whose payload lies in the dropped bits must not become infinity.
+    if (last_is_nan && !std::isfinite(value)) return sign | exponents | fractions;
     if (std::isnan(value)) return sign | exponents | quiet | (bits & 0x7fffffU) >> shift;
     if (std::isinf(value)) return sign | exponents;
     const float magnitude = std::abs(value);
@@ -64,7 +96,7 @@ struct Ieee {
   static float decode(std::uint32_t code) {
     const std::uint32_t sign = (code >> (exponent_bits + fraction_bits) & 1U) << 31U;
     const std::uint32_t magnitude = code & (exponents | fractions);
-    if (magnitude >= exponents) {
+    if (magnitude >= exponents && (!last_is_nan || magnitude == (exponents | fractions))) {
       return std::bit_cast<float>(sign | 0x7f800000U | (magnitude & fractions) << shift);
     }
     if (magnitude <= fractions) {
@@ -76,6 +108,8 @@ struct Ieee {
 };
 using Half = Ieee<5, 10>;
 using Bfloat = Ieee<8, 7>;
+using E4m3 = Ieee<4, 3, true>;
+using E5m2 = Ieee<5, 2>;
 
 }  // namespace
 
@@ -84,15 +118,22 @@ void no_version_for(ElementType type) {
 }
 
 const ElementFormat& format_of(ElementType type) {
-  static const std::array<ElementFormat, types.size()> formats{
+  static const std::array<ElementFormat, types.size() + codes.size()> formats{
       make_format("fp32", "F32", {4, 24, 127}, 0x7fdeadb5U),
       make_format("fp16", "F16", {2, 11, 15}, 0x7f5aU),
-      make_format("bf16", "BF16", {2, 8, 127}, 0x7fdaU)};
+      make_format("bf16", "BF16", {2, 8, 127}, 0x7fdaU),
+      make_e4m3(),
+      make_e5m2(),
+      make_int8()};
   return formats[static_cast<std::size_t>(type)];
 }
 
 std::span<const ElementType> all_element_types() {
   return types;
+}
+
+std::span<const ElementType> code_types() {
+  return codes;
 }
 
 ElementType element_type_from_name(std::string_view name) {
@@ -106,8 +147,12 @@ ElementType element_type_from_name(std::string_view name) {
 }
 
 double round_to(ElementType type, double value) {
-  if (!std::isfinite(value) || value == 0.0) return value;
+  if (std::isnan(value)) return type == ElementType::int8 ? 0 : value;
+  if (value == 0.0) return type == ElementType::int8 ? 0 : value;  // int8 has no -0
   const ElementFormat& format = format_of(type);
+  if (std::isinf(value)) {
+    return format.overflow == Overflow::saturates ? std::copysign(format.max_finite, value) : value;
+  }
   int exponent = 0;
   std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
   const double ulp =
@@ -115,9 +160,12 @@ double round_to(ElementType type, double value) {
   // The quotient is exact (a power of two) and nearbyint rounds ties to even in the default mode.
   const double rounded = std::nearbyint(value / ulp) * ulp;
   if (std::abs(rounded) > format.max_finite) {
-    return std::copysign(std::numeric_limits<double>::infinity(), value);
+    return std::copysign(format.overflow == Overflow::saturates
+                             ? format.max_finite
+                             : std::numeric_limits<double>::infinity(),
+                         value);
   }
-  return rounded;
+  return type == ElementType::int8 ? rounded + 0.0 : rounded;
 }
 
 std::uint32_t encode(ElementType type, float value) {
@@ -128,6 +176,12 @@ std::uint32_t encode(ElementType type, float value) {
       return Half::encode(value);
     case ElementType::bf16:
       return Bfloat::encode(value);
+    case ElementType::e4m3:
+      return E4m3::encode(value);
+    case ElementType::e5m2:
+      return E5m2::encode(value);
+    case ElementType::int8:
+      return std::isfinite(value) ? static_cast<std::uint32_t>(static_cast<int>(value)) & 0xffU : 0;
   }
   no_version_for(type);
 }
@@ -140,6 +194,12 @@ float decode(ElementType type, std::uint32_t bits) {
       return Half::decode(bits);
     case ElementType::bf16:
       return Bfloat::decode(bits);
+    case ElementType::e4m3:
+      return E4m3::decode(bits);
+    case ElementType::e5m2:
+      return E5m2::decode(bits);
+    case ElementType::int8:
+      return static_cast<float>(static_cast<std::int8_t>(bits & 0xffU));
   }
   no_version_for(type);
 }

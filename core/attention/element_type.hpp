@@ -8,8 +8,17 @@
 
 namespace attest {
 
-/// Storage format of Q, K, V and O. LSE is always fp32.
-enum class ElementType : int { fp32, fp16, bf16 };
+/// Storage format of a tensor. LSE is always fp32. The last three are codes of 8 bits, which a
+/// scale beside them makes numbers of: e4m3 and e5m2 as the OCP 8-bit floating point specification
+/// has them (e4m3 has no infinity), int8 whole numbers from -128, which rounding never gives, to
+/// 127.
+enum class ElementType : int { fp32, fp16, bf16, e4m3, e5m2, int8 };
+
+/// What rounding does with a number past the largest one.
+enum class Overflow {
+  to_infinity,  ///< from half an ulp past it on
+  saturates     ///< the largest one of its sign, infinities included
+};
 
 /// The numbers of a binary floating-point format, all exactly representable in double: a row of the
 /// table of formats.
@@ -22,6 +31,7 @@ struct ElementFormat {
   double max_finite;
   double min_normal;
   double min_subnormal;
+  Overflow overflow;
   /// Code of a NaN whose payload no arithmetic produces. Nothing: a format of so few codes that
   /// each may be an answer.
   std::optional<std::uint32_t> poison;
@@ -32,16 +42,23 @@ struct ElementFormat {
 [[noreturn]] void no_version_for(ElementType type);
 
 [[nodiscard]] const ElementFormat& format_of(ElementType type);
+/// Formats that stand for themselves: fp32, fp16, bf16.
 [[nodiscard]] std::span<const ElementType> all_element_types();
-/// Throws InvalidInput for an unknown name, listing those of all formats.
+/// Formats of 8 bits.
+[[nodiscard]] std::span<const ElementType> code_types();
+[[nodiscard]] constexpr bool is_code(ElementType type) {
+  return type == ElementType::e4m3 || type == ElementType::e5m2 || type == ElementType::int8;
+}
+/// Of those that stand for themselves. Throws InvalidInput for another name, listing theirs.
 [[nodiscard]] ElementType element_type_from_name(std::string_view name);
 
 /// Rounds to the nearest value of the format, ties to even, once (no double rounding through fp32).
-/// Subnormals are kept; values past max_finite + half an ulp become infinity; NaN stays NaN.
+/// Subnormals are kept; ElementFormat::overflow says what becomes of values past max_finite; NaN
+/// stays NaN, but int8, which has none, takes 0 for it.
 [[nodiscard]] double round_to(ElementType type, double value);
 
-/// Bit pattern of a value that is exactly representable in the format (low 16 bits for the 16-bit
-/// formats).
+/// Bit pattern, in the low bits, of a value that is exactly representable in the format. An
+/// infinity in a format without is its NaN; in int8 both are 0.
 [[nodiscard]] std::uint32_t encode(ElementType type, float value);
 /// Exact.
 [[nodiscard]] float decode(ElementType type, std::uint32_t bits);

@@ -94,6 +94,83 @@ TEST(ElementType, EveryFormatSurvivesItsNameItsCodesAndTheTextOfAProblem) {
   }
 }
 
+// From the fields of a code, as the OCP 8-bit Floating Point Specification 1.0 lists them.
+double number_of(ElementType type, std::uint32_t code) {
+  if (type == ElementType::int8) return code < 128 ? code : static_cast<double>(code) - 256;
+  const int fraction_bits = type == ElementType::e4m3 ? 3 : 2;
+  const int bias = type == ElementType::e4m3 ? 7 : 15;
+  const double sign = (code & 0x80U) != 0 ? -1 : 1;
+  const auto exponent = static_cast<int>(code & 0x7fU) >> fraction_bits;
+  const int fraction = static_cast<int>(code) & ((1 << fraction_bits) - 1);
+  const double part = std::ldexp(fraction, -fraction_bits);
+  if (type == ElementType::e4m3 && exponent == 15 && fraction == 7) return std::nan("");
+  if (type == ElementType::e5m2 && exponent == 31) {
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+  }
+  if (exponent == 0) return sign * std::ldexp(part, 1 - bias);
+  return sign * std::ldexp(1 + part, exponent - bias);
+}
+
+TEST(ElementType, All256CodesOf8BitsAreTheirPublishedNumbersAndSurvive) {
+  for (const ElementType type : code_types()) {
+    EXPECT_EQ(format_of(type).size_bytes, 1U);
+    for (std::uint32_t code = 0; code < 256; ++code) {
+      const double want = number_of(type, code);
+      const float got = decode(type, code);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << format_of(type).name << ' ' << code;
+        EXPECT_TRUE(std::isnan(decode(type, encode(type, got))));
+        continue;
+      }
+      EXPECT_EQ(got, want) << format_of(type).name << ' ' << code;
+      EXPECT_EQ(std::signbit(got), std::signbit(want)) << format_of(type).name << ' ' << code;
+      EXPECT_EQ(encode(type, got), code) << format_of(type).name;
+      if (std::isinf(want) || (type == ElementType::int8 && code == 0x80)) continue;
+      EXPECT_EQ(round_to(type, want), want) << format_of(type).name << ' ' << code;
+    }
+  }
+}
+
+// The definition: the nearest number that a code stands for, the even code at a tie.
+TEST(ElementType, RoundingToACodeFindsTheNearestOfThemAll) {
+  for (const ElementType type : code_types()) {
+    const double most = format_of(type).max_finite;
+    for (std::uint64_t i = 0; i < 20000; ++i) {
+      const int size = static_cast<int>(random_below(5, 1, i, 36)) - 20;
+      double value = std::ldexp(random_normal(5, 0, i), size);
+      // Ties, among others: halfway between neighbours.
+      if (i % 3 == 0) value = std::nearbyint(value * 16) / 16;
+      double nearest = 0, least = std::numeric_limits<double>::infinity();
+      for (std::uint32_t code = 0; code < 256; ++code) {
+        const double number = number_of(type, code);
+        if (!(std::abs(number) <= most)) continue;
+        const double distance = std::abs(number - std::clamp(value, -most, most));
+        if (distance < least || (distance == least && code % 2 == 0 && number != nearest)) {
+          nearest = number;
+          least = distance;
+        }
+      }
+      EXPECT_EQ(round_to(type, value), nearest) << format_of(type).name << ' ' << value;
+    }
+  }
+}
+
+TEST(ElementType, CodesOf8BitsSaturate) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const ElementType type : code_types()) {
+    const double most = format_of(type).max_finite;
+    EXPECT_EQ(round_to(type, infinity), most);
+    EXPECT_EQ(round_to(type, -infinity), -most);
+    EXPECT_EQ(round_to(type, 1e30), most);
+    EXPECT_EQ(round_to(type, -most * (1 + 0x1p-20)), -most);
+    EXPECT_EQ(std::isnan(round_to(type, std::nan(""))), type != ElementType::int8);
+  }
+  EXPECT_EQ(format_of(ElementType::e4m3).max_finite, 448);
+  EXPECT_EQ(format_of(ElementType::e5m2).max_finite, 57344);
+  EXPECT_EQ(format_of(ElementType::e4m3).min_subnormal, 0x1p-9);
+  EXPECT_EQ(format_of(ElementType::e5m2).min_subnormal, 0x1p-16);
+}
+
 TEST(ElementType, TiesGoToTheEvenNeighbour) {
   EXPECT_EQ(round_to(ElementType::bf16, 1.0 + 0x1p-8), 1.0);
   EXPECT_EQ(round_to(ElementType::bf16, 1.0 + 0x3p-8), 1.0 + 0x1p-6);

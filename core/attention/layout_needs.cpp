@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/attention/storage.hpp"
-#include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -68,7 +68,9 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
     if (needs.pages != Pages::always) return std::nullopt;
     return "it needs K and V in pages";
   }
-  if (problem.operation != &forward_operation || needs.pages == Pages::none) {
+  const bool has_keys =
+      problem.operation == &forward_operation || problem.operation == &quantised_operation;
+  if (!has_keys || needs.pages == Pages::none) {
     return "it takes no K and V in pages";
   }
   if (!needs.page_sizes.empty() &&
@@ -84,9 +86,13 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
   if (problem.output_dim() != problem.head_dim) {
     return "K and V of a page cannot be neighbours: they differ in columns";
   }
+  const ElementType type = (*problem.operation)[forward::k].format(problem);
+  if (type != (*problem.operation)[forward::v].format(problem)) {
+    return "K and V of a page cannot be neighbours: they differ in format";
+  }
   const Shape pool = stored_shape(problem, forward::k, paging);
-  const std::int64_t offset = joined_pool(pool, layouts[forward::k]).value_offset *
-                              format_of(problem.element_type).size_bytes;
+  const std::int64_t offset =
+      joined_pool(pool, layouts[forward::k]).value_offset * format_of(type).size_bytes;
   if (needs.contiguous_only || offset % needs.pointer_alignment_bytes != 0) {
     return fmt::format(
         "it needs tensors aligned to {} bytes and without gaps where it says so; "
@@ -94,6 +100,13 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
         needs.pointer_alignment_bytes, offset);
   }
   return std::nullopt;
+}
+
+/// What the kernel asks of one tensor: vectors are loads of rows, and scales are no rows.
+LayoutNeeds needs_of(const LayoutNeeds& needs, const TensorSpec& tensor) {
+  LayoutNeeds own = needs;
+  if (tensor.rows == Rows::neither) own.pointer_alignment_bytes = own.stride_alignment_bytes = 1;
+  return own;
 }
 
 std::int64_t element_bytes(const TensorSpec& tensor, const Problem& problem) {
@@ -107,7 +120,8 @@ std::optional<std::string> why_layouts_do_not_fit(const LayoutNeeds& needs, cons
   std::optional<std::string> reason = why_paging_does_not_fit(needs, problem, layouts);
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (reason || !tensor.is_strided) return;
-    reason = why_layout_does_not_fit(needs, tensor, stored_shape(tensor, problem, layouts.paging),
+    reason = why_layout_does_not_fit(needs_of(needs, tensor), tensor,
+                                     stored_shape(tensor, problem, layouts.paging),
                                      element_bytes(tensor, problem), layouts[index]);
   });
   return reason;
@@ -123,12 +137,14 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
   }
   if (paging.is_used() && needs.dense_tables) paging.table = TableForm::dense;
   const bool is_joinable =
-      problem.output_dim() == problem.head_dim && problem.values == Values::own;
+      problem.output_dim() == problem.head_dim && problem.values == Values::own &&
+      (problem.operation != &quantised_operation || problem.codes.k == problem.codes.v);
   if (!is_joinable || needs.contiguous_only) paging.joins_kv = false;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
     if (!tensor.is_strided) return;
-    layouts[index] = fitted_layout(needs, stored_shape(tensor, problem, layouts.paging),
-                                   element_bytes(tensor, problem), layouts[index]);
+    layouts[index] =
+        fitted_layout(needs_of(needs, tensor), stored_shape(tensor, problem, layouts.paging),
+                      element_bytes(tensor, problem), layouts[index]);
   });
   return layouts;
 }

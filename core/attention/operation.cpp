@@ -46,7 +46,7 @@ double bytes_of(const TensorSpec& tensor, const Problem& problem) {
   if (tensor.part_of != nullptr && tensor.part_of(problem)) return 0;
   const Shape shape = tensor.shape(problem);
   std::int64_t rows = shape[0] * shape[2];
-  if (problem.length_seed != 0) {
+  if (problem.length_seed != 0 && tensor.rows != Rows::neither) {
     rows = (tensor.rows == Rows::queries ? query_starts(problem) : key_starts(problem)).back();
   }
   return static_cast<double>(rows * shape[1] * shape[3]) *

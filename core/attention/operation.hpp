@@ -15,7 +15,8 @@ namespace attest {
 enum class TensorRole { input, output };
 
 /// Which rows a tensor has: where entries of the batch have lengths of their own, these are packed.
-enum class Rows { queries, keys };
+/// Neither: it lies as it is, whatever the lengths and pages.
+enum class Rows { queries, keys, neither };
 
 /// One tensor of an operation: the only place that says so.
 struct TensorSpec {

@@ -15,6 +15,7 @@ const ElementFormat& part_format(Parts::Format format) {
                                       .max_finite = 0x1.ffcp127,
                                       .min_normal = 0x1p-126,
                                       .min_subnormal = 0x1p-136,
+                                      .overflow = Overflow::to_infinity,
                                       .poison = std::nullopt};
   switch (format) {
     case Parts::Format::fp16:

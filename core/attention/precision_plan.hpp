@@ -34,13 +34,15 @@ struct PrecisionPlan {
   Accumulation value{};     ///< P V, chain of key_len
   Parts score_parts{};      ///< of Q and K
   Parts value_parts{};      ///< of P and V; scaled_to is V's
-  double weight_scale = 1;  ///< power of two that P carries while it is split
+  double weight_scale = 1;  ///< power of two that P carries while it is split or rounded
   /// Keys of a block whose P V is summed apart; O then takes it by one fused multiply-add with the
   /// rescaling factor. 0: P V of all blocks is one chain.
   std::int64_t promoted_keys = 0;
   bool scale_after_dot = true;  ///< s = fl(scale * dot): one more rounding of the score
   bool scale_folded_into_q =
       false;  ///< q is multiplied by scale in fp32 first: one more rounding per term
+  /// Roundings of a score, and of an element of O, by scales beside codes (quantised_operation).
+  int score_scalings = 0, value_scalings = 0;
   /// |computed - c tanh(x / c)| <= softcap_error * c for a softcap c, whatever x; asked only where
   /// the problem has one.
   double softcap_error = 0;

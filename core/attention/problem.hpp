@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/attention/codes.hpp"
 #include "core/attention/element_type.hpp"
 #include "core/attention/mask.hpp"
 #include "core/base/host_device.hpp"
@@ -54,6 +55,7 @@ struct Problem {
   std::int64_t shared_keys = 0;  ///< the first ones, which are the same in all entries of the batch
   std::int64_t parts = 1;        ///< partial results that combine_operation merges
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
+  Codes codes = {};  ///< of Q, K and V in quantised_operation; element_type is then O's format
 
   friend bool operator==(const Problem&, const Problem&) = default;
 

@@ -21,6 +21,9 @@ decltype(auto) with_member(const ProblemField& field, SomeProblem& problem, cons
       [&](auto member) -> decltype(auto) {
         if constexpr (std::is_same_v<decltype(member), std::int64_t Window::*>) {
           return visit(problem.window.*member);
+        } else if constexpr (std::is_same_v<decltype(member), Code Codes::*> ||
+                             std::is_same_v<decltype(member), Scales Codes::*>) {
+          return visit(problem.codes.*member);
         } else {
           return visit(problem.*member);
         }

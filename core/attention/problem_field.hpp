@@ -32,7 +32,7 @@ using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_
 using FieldMember =
     std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
                  float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
-                 const Operation * Problem::*>;
+                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
 
 /// How a field enters the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

@@ -7,6 +7,7 @@
 #include "core/attention/operation.hpp"
 #include "core/attention/problem_field.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -21,6 +22,10 @@ bool has_window(const Problem& problem) {
 
 bool is_combine(const Problem& problem) {
   return problem.operation == &combine_operation;
+}
+
+bool is_quantised(const Problem& problem) {
+  return problem.operation == &quantised_operation;
 }
 
 std::vector<std::string_view> names_of_operations() {
@@ -43,7 +48,7 @@ std::vector<std::string_view> names_of_element_types() {
 
 constexpr std::array<std::string_view, 2> names_of_values{"own", "in_keys"};
 
-using FieldRows = std::array<ProblemField, 20>;
+using FieldRows = std::array<ProblemField, 26>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -234,6 +239,48 @@ FieldRows make_rows() {
        .example = "partialsfp16",
        .is_axis = false,
        .belongs_to = is_combine},
+      {.name = "q_code",
+       .summary = "codes of Q; none: its format is element_type",
+       .member = &Codes::q,
+       .choices = names_of_codes(),
+       .prefix = "qcode_",
+       .example = "qcode_e4m3",
+       .belongs_to = is_quantised},
+      {.name = "k_code",
+       .summary = "codes of K; none: its format is element_type",
+       .member = &Codes::k,
+       .choices = names_of_codes(),
+       .prefix = "kcode_",
+       .example = "kcode_int8",
+       .belongs_to = is_quantised},
+      {.name = "v_code",
+       .summary = "codes of V; none: its format is element_type",
+       .member = &Codes::v,
+       .choices = names_of_codes(),
+       .prefix = "vcode_",
+       .example = "vcode_int8",
+       .belongs_to = is_quantised},
+      {.name = "q_scales",
+       .summary = "which elements of a head of Q share a scale",
+       .member = &Codes::q_scales,
+       .choices = names_of_scales(),
+       .prefix = "qscales_",
+       .example = "qscales_head",
+       .belongs_to = is_quantised},
+      {.name = "k_scales",
+       .summary = "which elements of a head of K share a scale",
+       .member = &Codes::k_scales,
+       .choices = names_of_scales(),
+       .prefix = "kscales_",
+       .example = "kscales_row",
+       .belongs_to = is_quantised},
+      {.name = "v_scales",
+       .summary = "which elements of a head of V share a scale",
+       .member = &Codes::v_scales,
+       .choices = names_of_scales(),
+       .prefix = "vscales_",
+       .example = "vscales_column",
+       .belongs_to = is_quantised},
   }};
 }
 

@@ -15,16 +15,17 @@ std::string quoted(std::string_view name) {
   return '\'' + std::string(name) + '\'';
 }
 
-TEST(ProblemFields, AreTheMembersOfProblemAndTheSidesOfItsWindow) {
+TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
   const Problem problem;
   // A new member does not compile here: it wants a row of problem_fields() and a name in this list.
   [[maybe_unused]] const auto& [operation, batch, query_heads, kv_heads, query_len, key_len,
                                 head_dim, value_dim, values, mask, window, element_type, scale,
                                 softcap, length_seed, padding_seed, shared_keys, parts,
-                                partial_type] = problem;
+                                partial_type, codes] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
-  constexpr std::size_t members = 19, sides = 2;
-  EXPECT_EQ(problem_fields().size(), members - 1 + sides);
+  [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales] = codes;
+  constexpr std::size_t members = 20, sides = 2, of_codes = 6;
+  EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;
     for (const ProblemField& other : problem_fields()) {

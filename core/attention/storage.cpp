@@ -41,7 +41,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;  // clang before 17 does not find 
 
 Storage storage_of(const TensorSpec& tensor, const Problem& problem, const Paging& paging) {
   if (tensor.rows == Rows::keys && paging.is_used()) return Paged{page_map(problem, paging)};
-  if (problem.length_seed == 0) return Strided{};
+  if (problem.length_seed == 0 || tensor.rows == Rows::neither) return Strided{};
   return Packed{tensor.rows == Rows::keys ? key_starts(problem) : query_starts(problem)};
 }
 

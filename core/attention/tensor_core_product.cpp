@@ -36,12 +36,13 @@ std::int32_t smallest_exponent(ElementType type) {
   return magnitude == 0 ? zero_exponent : biased == 255 ? special_exponent : exponent;
 }
 
-/// Toward zero, subnormals included. Branch-free so that it vectorises.
-[[gnu::always_inline]] inline float truncate_to_float(double value) {
+/// Toward zero, subnormals included, to what `mask` leaves of fp32. Branch-free so that it
+/// vectorises.
+[[gnu::always_inline]] inline float truncate_to_float(double value, std::uint32_t mask) {
   const auto nearest = static_cast<float>(value);
   const double excess = std::abs(static_cast<double>(nearest)) - std::abs(value);
   const std::uint32_t step = excess > 0 && std::abs(value) < 0x1p128 ? 1U : 0U;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - step);
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - step) & mask);
 }
 
 /// One step of the tensor core over a chunk of lanes.
@@ -53,6 +54,7 @@ struct Step {
   const std::int32_t* right_exponents;
   std::int64_t stride;  // between rows of `right`
   int fraction_bits;
+  std::uint32_t sum_mask;  // bits of fp32 that a sum keeps
 };
 
 constexpr std::size_t chunk = 64;
@@ -89,7 +91,9 @@ constexpr std::size_t chunk = 64;
     }
   }
   // Adding 0 makes +0 of -0: a tensor core has no negative zero.
-  for (std::size_t i = 0; i < lanes; ++i) sum[i] = truncate_to_float(total[i] / scale[i]) + 0.0F;
+  for (std::size_t i = 0; i < lanes; ++i) {
+    sum[i] = truncate_to_float(total[i] / scale[i], step.sum_mask) + 0.0F;
+  }
   return true;
 }
 
@@ -154,6 +158,11 @@ void accumulate_tensor_core(const Accumulation& accumulation, std::span<const fl
         fmt::format("fraction_bits is {}; allowed: 1 to {} (tensor-core accumulation)",
                     accumulation.fraction_bits, largest_fraction_bits));
   }
+  if (accumulation.sum_bits < 1 || accumulation.sum_bits > 23) {
+    throw InvalidInput(fmt::format("sum_bits is {}; allowed: 1 to 23 (tensor-core accumulation)",
+                                   accumulation.sum_bits));
+  }
+  const std::uint32_t sum_mask = ~0U << static_cast<unsigned>(23 - accumulation.sum_bits);
   const std::int32_t smallest = smallest_exponent(left_type);
   std::vector<std::int32_t> left_exponents;
   for (const float value : left) left_exponents.push_back(exponent_of(value, smallest));
@@ -169,7 +178,8 @@ void accumulate_tensor_core(const Accumulation& accumulation, std::span<const fl
                 .right = right.row(row) + begin,
                 .right_exponents = right.exponents(row) + begin,
                 .stride = right.lanes(),
-                .fraction_bits = accumulation.fraction_bits},
+                .fraction_bits = accumulation.fraction_bits,
+                .sum_mask = sum_mask},
                sum.data() + begin, lanes);
       t += terms;
     }

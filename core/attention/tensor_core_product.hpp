@@ -36,15 +36,16 @@ class ProductOperand {
 /// Steps of b = fused_terms products (the last may be short). In a step the products are exact; the
 /// products and the old sum are aligned to the largest exponent among them, each truncated toward
 /// zero to F = fraction_bits below that exponent, added exactly, and the total truncated toward
-/// zero to fp32. The exponent of a product is the sum of its factors' exponents (not normalised:
-/// its significand lies in [1, 4)); subnormals have the format's smallest exponent and are kept; a
-/// zero takes no part in the alignment, whose exponent is never below -133. NaN and infinities
-/// follow IEEE rules, a NaN being 0x7fffffff; a total of 2^128 or more becomes infinity; a zero is
-/// positive. Recorded on an H200 for F = 25 and b = 16, TF32 8 (gpu/arithmetic). [Fasi, Higham,
-/// Mikaitis, Pranesh 2021; MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004]
+/// zero to fp32, of whose fraction sum_bits stay. The exponent of a product is the sum of its
+/// factors' exponents (not normalised: its significand lies in [1, 4)); subnormals have the
+/// format's smallest exponent and are kept; a zero takes no part in the alignment, whose exponent
+/// is never below -133. NaN and infinities follow IEEE rules, a NaN being 0x7fffffff; a total of
+/// 2^128 or more becomes infinity; a zero is positive. Recorded on an H200 for F = 25 and b = 16,
+/// TF32 8, fp8 too (gpu/arithmetic). [Fasi, Higham, Mikaitis, Pranesh 2021; MMA-Sim,
+/// arXiv 2511.10909; Khattak and Mikaitis, arXiv 2512.07004]
 ///
-/// Throws InvalidInput unless `accumulation` is one of a tensor core, with fused_terms in [1, 64]
-/// and fraction_bits in [1, 28].
+/// Throws InvalidInput unless `accumulation` is one of a tensor core, with fused_terms in [1, 64],
+/// fraction_bits in [1, 28] and sum_bits in [1, 23].
 void accumulate_tensor_core(const Accumulation& accumulation, std::span<const float> left,
                             ElementType left_type, const ProductOperand& right, std::int64_t first,
                             std::span<float> sum);

@@ -63,6 +63,9 @@ template <typename T, typename Index, typename Change>
 /// representable in its format. fp32 holds every fp16 and bf16 value, so one host type serves all.
 using Inputs = IndexedList<Tensor<float>, InputIndex>;
 
+/// Inputs whose values are not those of a format: numbers that codes and their scales stand for.
+using RealInputs = IndexedList<Tensor<double>, InputIndex>;
+
 /// What a kernel returned. An output that it does not give holds NaN.
 using Outputs = IndexedList<Tensor<float>, OutputIndex>;
 

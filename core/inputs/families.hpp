@@ -95,4 +95,11 @@ namespace attest {
 /// O is off by an ulp of bf16 and LSE by 2^-10, N(0, 1) times.
 [[nodiscard]] Inputs gradient_inexact_saved(const Problem& problem, const InputSpec& spec);
 
+// Codes and scales (core/operations/quantised.hpp). Logits of standard deviation `magnitude`.
+
+/// K and V run through all finite codes.
+[[nodiscard]] Inputs all_codes(const Problem& problem, const InputSpec& spec);
+/// N(0, 1), then every scale times a power of two of its own: from 2^-10 to 2^10 those of V.
+[[nodiscard]] Inputs distinct_scales(const Problem& problem, const InputSpec& spec);
+
 }  // namespace attest

@@ -11,6 +11,7 @@
 #include "core/inputs/input_fill.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -37,6 +38,18 @@ InputFamily of_gradients(std::string name, std::string summary, std::vector<doub
           .unsupported = {},
           .operation = &backward_operation,
           .is_complete = is_complete};
+}
+
+/// A family of codes and scales.
+InputFamily of_codes(std::string name, std::string summary, std::vector<double> magnitudes,
+                     Inputs (*make)(const Problem&, const InputSpec&)) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .magnitudes = std::move(magnitudes),
+          .make = make,
+          .unsupported = {},
+          .operation = &quantised_operation,
+          .is_complete = true};
 }
 
 std::vector<InputFamily>& families() {
@@ -155,6 +168,12 @@ std::vector<InputFamily>& families() {
       of_gradients("gradient_inexact_saved",
                    "O and LSE off by some roundings: a kernel must take what it is given", {1},
                    gradient_inexact_saved, true),
+      of_codes("all_codes",
+               "K and V run through all codes: a lost sign, flushed subnormals, a wrong table",
+               {1, 4}, all_codes),
+      of_codes("distinct_scales",
+               "every scale another power of two: one that is missing, or another's", {1, 4},
+               distinct_scales),
   };
   return table;
 }
@@ -236,7 +255,11 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const InputIndex index{i};
-    round_values(inputs[index], (*problem.operation)[index].format(problem), spec);
+    const TensorSpec& tensor = (*problem.operation)[index];
+    if (tensor.rows == Rows::neither) continue;
+    // Operation::complete makes codes of the values as they are.
+    const ElementType format = tensor.format(problem);
+    round_values(inputs[index], is_code(format) ? ElementType::fp32 : format, spec);
   }
   share_prefix(problem, inputs);
   const auto complete = problem.operation->complete;

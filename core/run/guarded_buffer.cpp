@@ -26,8 +26,13 @@ std::uint32_t guard_bits(ElementType type) {
       return 0x7eadU;
     case ElementType::bf16:
       return 0x7fcdU;
+    case ElementType::e4m3:
+    case ElementType::e5m2:
+      return 0x7fU;
+    case ElementType::int8:
+      return 0x80U;  // a number, but none that a quantiser makes
   }
-  return 0;
+  no_version_for(type);
 }
 
 void store(std::byte* to, std::uint32_t bits, std::size_t element_size) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/attention/problem_field.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -37,6 +38,25 @@ std::optional<std::string> why_lengths_do_not_fit(const KernelInfo& kernel,
     }
   }
   return std::nullopt;
+}
+
+/// A tensor's codes or scales that the kernel does not take.
+std::optional<std::string> why_codes_do_not_fit(const KernelInfo& kernel, const Codes& codes) {
+  std::optional<std::string> reason;
+  const auto require = [&](const auto& taken, auto asked, std::string_view what) {
+    if (reason || std::ranges::find(taken, asked) != taken.end()) return;
+    std::vector<std::string_view> names;
+    for (const auto one : taken) names.push_back(name_of(one));
+    reason = fmt::format("{} takes no {} {}; allowed: {}", kernel.name, what, name_of(asked),
+                         fmt::join(names, ", "));
+  };
+  require(kernel.codes.q, codes.q, "codes of Q");
+  require(kernel.codes.k, codes.k, "codes of K");
+  require(kernel.codes.v, codes.v, "codes of V");
+  require(kernel.codes.q_scales, codes.q_scales, "scales of Q by");
+  require(kernel.codes.k_scales, codes.k_scales, "scales of K by");
+  require(kernel.codes.v_scales, codes.v_scales, "scales of V by");
+  return reason;
 }
 
 thread_local std::string last_note;
@@ -75,6 +95,9 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
   }
   if (auto reason = why_feature_is_missing(kernel, problem)) return reason;
   if (auto reason = why_lengths_do_not_fit(kernel, problem)) return reason;
+  if (problem.operation == &quantised_operation) {
+    if (auto reason = why_codes_do_not_fit(kernel, problem.codes)) return reason;
+  }
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;
 }
 

@@ -72,6 +72,7 @@ struct KernelInfo {
   std::vector<Mask> masks{};
   std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
   Features features{};
+  CodesTaken codes{};  ///< of kernels of quantised_operation
   /// Which launches of one exact answer have the same bits. What is not claimed is judged within
   /// the sum of the bounds (verify/judge/agreement.hpp).
   bool is_deterministic = true;  ///< two launches give the same bits

@@ -47,7 +47,10 @@ Paging paging_for(const Case& c, const Inputs& inputs) {
   return paging;
 }
 
+/// int8 has neither NaN nor infinity: its largest number stands for them.
 float unused_value(Unused unused, ElementType type) {
+  const auto large = static_cast<float>(format_of(type).max_finite);
+  if (type == ElementType::int8) return large;
   switch (unused) {
     case Unused::nan:
       return std::numeric_limits<float>::quiet_NaN();
@@ -56,7 +59,7 @@ float unused_value(Unused unused, ElementType type) {
     case Unused::large:
       break;
   }
-  return static_cast<float>(format_of(type).max_finite);
+  return large;
 }
 
 /// V's heads behind K's, or V's slots behind K's.
@@ -134,7 +137,7 @@ void Session::add_input(const TensorSpec& tensor, InputIndex index, const Tensor
 
 void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
   const TensorSpec& tensor = (*problem_.operation)[forward::k];
-  const ElementType type = tensor.format(problem_);
+  const ElementType type = tensor.format(problem_);  // V's as well
   const Tensor<float> k = as_stored(tensor, inputs[forward::k]);
   const JoinedPool pool = joined_pool(k.shape(), layout);
   const Tensor<float> both = side_by_side(k, as_stored(tensor, inputs[forward::v]), pool);

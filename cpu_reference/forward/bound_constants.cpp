@@ -41,7 +41,9 @@ class Composition {
     c_.shifts_by_maximum = plan.shifts_by_maximum;
     c_.divides_early = divides_weights() || is_normalised() || finishes_parts();
     c_.forms_weights_twice = divides_weights() && blocks_ > 1;
-    c_.max_finite = arithmetic.max_finite;
+    // Products of codes are larger than those of the numbers where a scale is below 1.
+    c_.max_finite =
+        arithmetic.max_finite * std::min({1.0, magnitudes.scores.least, magnitudes.values.least});
   }
 
   BoundConstants composed() {
@@ -89,14 +91,19 @@ class Composition {
     const double scale = std::abs(static_cast<double>(problem_.scale));
     const double dot = product_error(plan_.score, plan_.score_parts, d, 1, true, arithmetic_);
     c_.score_relative = plan_.scale_folded_into_q ? dot + u * (1 + dot) : dot;
-    if (plan_.scale_after_dot) {
-      c_.score_rounding = u;
-      c_.score_relative += u * c_.score_relative;  // the rounding of s_hat, not of s
+    for (int i = 0; i < plan_.score_scalings + (plan_.scale_after_dot ? 1 : 0); ++i) {
+      c_.score_rounding += u * (1 + c_.score_rounding);
     }
+    c_.score_relative += c_.score_rounding * c_.score_relative;  // the rounding of s_hat, not of s
     // A scale that is flushed makes every score 0, in the LSE too.
     if (plan_.flushes_subnormals) c_.score_relative += scale_error_;
     const auto [tiny, losses] = underflow_;
     c_.score_absolute = losses * d * tiny * scale + tiny;
+    if (plan_.score_scalings > 0) {
+      // What is lost before a scale grows with it, and each product loses its own.
+      const double most = std::max(1.0, magnitudes_.scores.most);
+      c_.score_absolute *= most * (1 + plan_.score_scalings) * std::max(1.0, scale);
+    }
     if (plan_.scale_folded_into_q) c_.score_absolute = d * tiny * (losses + magnitudes_.k);
     if (are_split(plan_.score_parts)) {
       const double folded = plan_.scale_folded_into_q ? scale : 1;
@@ -177,6 +184,7 @@ class Composition {
       normaliser += (splits_ + 1) * rounding;
     }
     if (finishes_parts()) numerator += of_quotient;
+    numerator += plan_.value_scalings * rounding;
     if (rounds_parts()) {
       numerator += log_of(stored_rounding(format_of(plan_.partial_format)).relative);
     }
@@ -194,7 +202,7 @@ class Composition {
     if (!c_.shifts_by_maximum) return;
     const auto [tiny, losses] = underflow_;
     const double flushed = (losses * exps_ + 1) * arithmetic_.min_normal;
-    const double rounded = rounds_weights() ? weights_.absolute : 0;
+    const double rounded = rounds_weights() ? weights_.absolute / plan_.weight_scale : 0;
     c_.weight_absolute =
         flushed + rounded +
         part_floor(plan_.value_parts) / plan_.weight_scale * floor_share(plan_.value_parts, value_);
@@ -204,6 +212,9 @@ class Composition {
     c_.product_absolute = plan_.flushes_subnormals
                               ? (3 * n_ + 2 * (exps_ + splits_ + steps) + 2) * tiny
                               : (n_ + exps_ + splits_ + steps + 1) * tiny;
+    if (plan_.value_scalings > 0) {
+      c_.product_absolute *= (1 + plan_.value_scalings) * std::max(1.0, magnitudes_.values.most);
+    }
   }
 
   /// The largest weight and the largest sum of P V, and the floor of V's parts.
@@ -275,6 +286,19 @@ class Composition {
   BoundConstants c_{};
 };
 
+/// Inputs or RealInputs.
+template <class Tensors>
+Magnitudes largest_of(const Tensors& inputs) {
+  const auto largest = [&](InputIndex index) {
+    double result = 0;
+    for (const auto x : inputs[index].values()) {
+      if (std::isfinite(x)) result = std::max<double>(result, std::abs(x));
+    }
+    return result;
+  };
+  return {.q = largest(forward::q), .k = largest(forward::k), .v = largest(forward::v)};
+}
+
 }  // namespace
 
 double subnormal_scale_error(const PrecisionPlan& precision, const Problem& problem,
@@ -294,14 +318,10 @@ BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& pr
 }
 
 Magnitudes magnitudes_of(const Inputs& inputs) {
-  const auto largest = [](const Tensor<float>& tensor) {
-    float result = 0;
-    for (const float x : tensor.values()) {
-      if (std::isfinite(x)) result = std::max(result, std::abs(x));
-    }
-    return static_cast<double>(result);
-  };
-  return {largest(inputs[forward::q]), largest(inputs[forward::k]), largest(inputs[forward::v])};
+  return largest_of(inputs);
+}
+Magnitudes magnitudes_of(const RealInputs& inputs) {
+  return largest_of(inputs);
 }
 
 PrecisionPlan reference_plan(std::int64_t visible_keys) {

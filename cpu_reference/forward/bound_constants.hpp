@@ -46,13 +46,23 @@ struct BoundConstants {
   bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
 };
 
-/// The largest finite |element| of each input, keys that no row sees included.
+/// What scales beside codes multiply numbers by, at least and at most.
+struct ScaleRange {
+  double least = 1, most = 1;
+
+  friend bool operator==(const ScaleRange&, const ScaleRange&) = default;
+};
+
+/// The largest finite |element| of each input, keys that no row sees included; scales of codes that
+/// a kernel multiplies scores and elements of O by.
 struct Magnitudes {
   double q = 0, k = 0, v = 0;
+  ScaleRange scores = {}, values = {};
 
   friend bool operator==(const Magnitudes&, const Magnitudes&) = default;
 };
 [[nodiscard]] Magnitudes magnitudes_of(const Inputs& inputs);
+[[nodiscard]] Magnitudes magnitudes_of(const RealInputs& inputs);
 
 /// Relative error of the scale that a kernel multiplies by, beyond a rounding: where scale log2(e)
 /// is subnormal it is rounded to a multiple of the smallest number, or flushed to 0. 0 for a normal

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "core/attention/problem.hpp"
@@ -50,11 +51,11 @@ class SignedSums {
   Number positive_ = 0, negative_ = 0;
 };
 
-/// Row (b, h, query), h a query head. No tiling, no tricks. A NaN or infinity in q or in a visible
-/// k makes O and LSE NaN; one in a visible v makes its column of O NaN. Relative error of sums of
-/// like signs: about (n + d) epsilon.
-template <class Number>
-[[nodiscard]] OracleRow<Number> oracle_row(const Problem& problem, const Inputs& inputs,
+/// Row (b, h, query), h a query head, of Inputs or RealInputs. No tiling, no tricks. A NaN or
+/// infinity in q or in a visible k makes O and LSE NaN; one in a visible v makes its column of O
+/// NaN. Relative error of sums of like signs: about (n + d) epsilon.
+template <class Number, class Tensors>
+[[nodiscard]] OracleRow<Number> oracle_row(const Problem& problem, const Tensors& inputs,
                                            std::int64_t b, std::int64_t h, std::int64_t query) {
   using std::abs;
   using std::exp;
@@ -78,8 +79,13 @@ template <class Number>
     SignedSums<Number> sums;
     for (std::size_t c = 0; c < q.size(); ++c) {
       is_finite = is_finite && std::isfinite(q[c]) && std::isfinite(k[c]);
-      // 24 + 24 significant bits: the product is exact in double.
-      if (is_finite) sums.add(static_cast<double>(q[c]) * static_cast<double>(k[c]));
+      if (!is_finite) continue;
+      if constexpr (std::is_same_v<Tensors, Inputs>) {
+        // 24 + 24 significant bits: the product is exact in double.
+        sums.add(static_cast<double>(q[c]) * static_cast<double>(k[c]));
+      } else {
+        sums.add(Number(Number(q[c]) * k[c]));
+      }
     }
     row.scores.push_back(problem.scale * sums.total());
     if (problem.softcap > 0) {
@@ -165,8 +171,8 @@ WeightErrors<Number> weight_errors(const std::vector<Number>& log_weights,
 
 /// Bound of a kernel with the constants `c`, for a row that oracle_row returned; infinite where
 /// nothing can be proven, NaN where the answer is. Empty rows must be exact: 0.
-template <class Number>
-[[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Inputs& inputs,
+template <class Number, class Tensors>
+[[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Tensors& inputs,
                                                std::int64_t b, std::int64_t h,
                                                const OracleRow<Number>& row,
                                                const BoundConstants& c, bool scale_folded_into_q) {

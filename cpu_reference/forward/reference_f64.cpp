@@ -30,10 +30,12 @@ std::span<double> span_of_row(Matrix& matrix, std::int64_t row, KeyRange columns
           static_cast<std::size_t>(columns.size())};
 }
 
-/// Work of one thread: one block of query rows of one head at a time.
+/// Work of one thread: one block of query rows of one head at a time. Tensors: Inputs or
+/// RealInputs.
+template <class Tensors>
 class BlockSolver {
  public:
-  BlockSolver(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+  BlockSolver(const Problem& problem, const Tensors& inputs, const PrecisionPlan& precision,
               const Magnitudes& magnitudes, Answer& answer)
       : problem_(problem),
         inputs_(inputs),
@@ -158,7 +160,7 @@ class BlockSolver {
   }
 
   const Problem& problem_;
-  const Inputs& inputs_;
+  const Tensors& inputs_;
   const PrecisionPlan& precision_;
   const Magnitudes& magnitudes_;
   Answer& answer_;
@@ -167,8 +169,7 @@ class BlockSolver {
   std::int64_t cached_keys_ = 0;
 };
 
-void check_shape(const char* name, const Tensor<float>& tensor, const Shape& expected) {
-  const Shape& got = tensor.shape();
+void check_shape(const char* name, const Shape& got, const Shape& expected) {
   if (got == expected) return;
   throw InvalidInput(fmt::format(
       "exact_answer: {} has shape [{}, {}, {}, {}], but the problem needs [{}, {}, {}, {}]", name,
@@ -182,13 +183,12 @@ std::int64_t rows_per_block(std::int64_t key_len) {
   return std::clamp<std::int64_t>(scores_in_cache / std::max<std::int64_t>(key_len, 1), 16, 64);
 }
 
-}  // namespace
-
-Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
-                    int threads) {
-  check_shape("q", inputs[forward::q], query_shape(problem));
-  check_shape("k", inputs[forward::k], key_shape(problem));
-  check_shape("v", inputs[forward::v], value_shape(problem));
+template <class Tensors>
+Answer answer_of(const Problem& problem, const Tensors& inputs, const PrecisionPlan& precision,
+                 const Magnitudes& magnitudes, int threads) {
+  check_shape("q", inputs[forward::q].shape(), query_shape(problem));
+  check_shape("k", inputs[forward::k].shape(), key_shape(problem));
+  check_shape("v", inputs[forward::v].shape(), value_shape(problem));
   const Tensor<double> o(output_shape(problem)), lse(lse_shape(problem));
   Answer answer{OutputAnswer{o, o, o}, OutputAnswer{lse, lse, lse}};
 
@@ -201,7 +201,6 @@ Answer exact_answer(const Problem& problem, const Inputs& inputs, const Precisio
   const std::int64_t block_rows = rows_per_block(problem.key_len);
   const std::int64_t blocks = (problem.query_len + block_rows - 1) / block_rows;
   const std::int64_t tasks = problem.batch * problem.query_heads * blocks;
-  const Magnitudes magnitudes = magnitudes_of(inputs);
   std::atomic<std::int64_t> next{0};
   const auto work = [&] {
     BlockSolver solver(problem, inputs, precision, magnitudes, answer);
@@ -221,6 +220,21 @@ Answer exact_answer(const Problem& problem, const Inputs& inputs, const Precisio
   work();
   helpers.clear();  // joins
   return answer;
+}
+
+}  // namespace
+
+Answer exact_answer(const Problem& problem, const Inputs& inputs, const PrecisionPlan& precision,
+                    int threads) {
+  return answer_of(problem, inputs, precision, magnitudes_of(inputs), threads);
+}
+
+Answer exact_answer(const Problem& problem, const RealInputs& inputs,
+                    const PrecisionPlan& precision, const Magnitudes& scales, int threads) {
+  Magnitudes magnitudes = magnitudes_of(inputs);
+  magnitudes.scores = scales.scores;
+  magnitudes.values = scales.values;
+  return answer_of(problem, inputs, precision, magnitudes, threads);
 }
 
 }  // namespace attest

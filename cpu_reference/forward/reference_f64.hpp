@@ -6,6 +6,7 @@
 #include "core/attention/problem.hpp"
 #include "core/operations/forward.hpp"
 #include "cpu_reference/answer.hpp"
+#include "cpu_reference/forward/bound_constants.hpp"
 
 namespace attest {
 
@@ -18,8 +19,16 @@ namespace attest {
 [[nodiscard]] Answer exact_answer(const Problem& problem, const Inputs& inputs,
                                   const PrecisionPlan& precision, int threads = 1);
 
+/// The same of numbers that codes and scales stand for. `scales` gives what a kernel multiplies by;
+/// its q, k and v are not read.
+[[nodiscard]] Answer exact_answer(const Problem& problem, const RealInputs& inputs,
+                                  const PrecisionPlan& precision, const Magnitudes& scales,
+                                  int threads = 1);
+
 /// Recomputes `rows` rows drawn by (seed, index) with the 113-bit oracle.
 [[nodiscard]] Certificate certify_rows(const Problem& problem, const Inputs& inputs,
+                                       const Answer& answer, std::uint64_t seed, int rows);
+[[nodiscard]] Certificate certify_rows(const Problem& problem, const RealInputs& inputs,
                                        const Answer& answer, std::uint64_t seed, int rows);
 
 }  // namespace attest

@@ -31,10 +31,9 @@ double error_ratio(double got, const Number& want, double allowed) {
   return error / allowed <= infinity ? error / allowed : infinity;
 }
 
-}  // namespace
-
-Certificate certify_rows(const Problem& problem, const Inputs& inputs, const Answer& answer,
-                         std::uint64_t seed, int rows) {
+template <class Tensors>
+Certificate certificate_of(const Problem& problem, const Tensors& inputs, const Answer& answer,
+                           std::uint64_t seed, int rows) {
   Certificate certificate;
   const std::int64_t available = problem.rows();
   if (available == 0) return certificate;
@@ -57,6 +56,17 @@ Certificate certify_rows(const Problem& problem, const Inputs& inputs, const Ans
     ++certificate.rows;
   }
   return certificate;
+}
+
+}  // namespace
+
+Certificate certify_rows(const Problem& problem, const Inputs& inputs, const Answer& answer,
+                         std::uint64_t seed, int rows) {
+  return certificate_of(problem, inputs, answer, seed, rows);
+}
+Certificate certify_rows(const Problem& problem, const RealInputs& inputs, const Answer& answer,
+                         std::uint64_t seed, int rows) {
+  return certificate_of(problem, inputs, answer, seed, rows);
 }
 
 }  // namespace attest

@@ -34,8 +34,8 @@ inline bool has_any(const std::vector<std::int64_t>& list, KeyRange range) {
 
 /// Copies [count, columns] of a head, row i being row_of(i), zeroing what is not finite;
 /// `on_bad(i, column)` is told.
-template <class RowOf, class OnBad>
-KeyValues::Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::int64_t h,
+template <class T, class RowOf, class OnBad>
+KeyValues::Matrix finite_copy(const Tensor<T>& tensor, std::int64_t b, std::int64_t h,
                               std::int64_t count, RowOf row_of, OnBad on_bad) {
   KeyValues::Matrix copy(count, tensor.shape()[3]);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -51,8 +51,9 @@ KeyValues::Matrix finite_copy(const Tensor<float>& tensor, std::int64_t b, std::
   return copy;
 }
 
-inline KeyValues load_keys_and_values(const Problem& problem, const Inputs& inputs, std::int64_t b,
-                                      std::int64_t kv_head) {
+template <class Tensors>
+KeyValues load_keys_and_values(const Problem& problem, const Tensors& inputs, std::int64_t b,
+                               std::int64_t kv_head) {
   KeyValues kv;
   kv.kept = KeptKeys(problem, b);
   const std::int64_t keys = kv.kept.size();

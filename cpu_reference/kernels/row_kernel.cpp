@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/attention/element_type.hpp"
+#include "core/attention/storage.hpp"
 #include "core/operations/forward.hpp"
-#include "core/operations/forward_arguments.hpp"
 #include "core/run/index_arrays.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
 
@@ -122,7 +122,7 @@ Outputs attend_rows(const Problem& p, const Plan& plan, const Inputs& inputs,
 }
 
 /// The pages as the table says them, of which page_size alone comes from the host.
-Paged pages_of(const ForwardArguments& a) {
+Paged pages_of(const Arguments& a) {
   const PageTable& table = a.page_table;
   PageMap map{.page_size = table.page_size, .pool_pages = table.pool_pages};
   for (std::int64_t b = 0; b < a.problem.batch; ++b) {
@@ -160,27 +160,34 @@ std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile
   return tiles_of(scores, {0, static_cast<std::int64_t>(scores.size())}, tile);
 }
 
-std::function<void(const ForwardArguments&, Device&)> cpu_launch(TensorAttention attend) {
-  return [attend = std::move(attend)](const ForwardArguments& a, Device& /*device*/) {
+std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend) {
+  return [attend = std::move(attend)](const Arguments& a, Device& /*device*/) {
     const Problem& p = a.problem;
-    const auto storage = [&](const std::int32_t* starts) -> Storage {
-      if (starts == nullptr) return Strided{};
+    const auto storage = [&](const TensorSpec& tensor) -> Storage {
+      const bool has_keys = tensor.rows == Rows::keys;
+      if (has_keys && a.page_table.page_size > 0) return pages_of(a);
+      const std::int32_t* const starts = has_keys ? a.key_starts : a.query_starts;
+      if (starts == nullptr || tensor.rows == Rows::neither) return Strided{};
       return Packed{{starts, starts + p.batch + 1}};
     };
-    const Storage queries = storage(a.query_starts);
-    const Storage keys = a.page_table.page_size > 0 ? Storage(pages_of(a)) : storage(a.key_starts);
-    const auto read = [&](const void* data, const Shape& shape, const Strides& strides,
-                          const Storage& rows) {
-      return restored(rows, read_tensor(data, stored_shape(rows, shape), strides, p.element_type),
-                      shape, 0.0F);
-    };
-    const Inputs inputs{read(a.q, query_shape(p), a.q_strides, queries),
-                        read(a.k, key_shape(p), a.k_strides, keys),
-                        read(a.v, value_shape(p), a.v_strides, keys)};
+    Inputs inputs;
+    for (std::size_t i = 0; i < p.operation->inputs().size(); ++i) {
+      const InputIndex index{i};
+      const TensorSpec& tensor = (*p.operation)[index];
+      const Storage rows = storage(tensor);
+      const Shape shape = tensor.shape(p);
+      inputs[index] = restored(
+          rows,
+          read_tensor(a[index].data, stored_shape(rows, shape), a[index].strides, tensor.format(p)),
+          shape, 0.0F);
+    }
     const Outputs outputs = attend(p, a.plan, inputs);
-    const Tensor<float> lse = stored(queries, outputs[forward::lse], 0);
-    write_tensor(stored(queries, outputs[forward::o], 0), a.o, a.o_strides, p.element_type);
-    std::ranges::copy(lse.values(), a.lse);
+    for (std::size_t i = 0; i < p.operation->outputs().size(); ++i) {
+      const OutputIndex index{i};
+      const TensorSpec& tensor = (*p.operation)[index];
+      write_tensor(stored(storage(tensor), outputs[index], 0), a[index].data, a[index].strides,
+                   tensor.format(p));
+    }
   };
 }
 

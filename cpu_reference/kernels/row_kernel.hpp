@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/attention/tensor_list.hpp"
-#include "core/operations/forward_arguments.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "cpu_reference/forward/online_softmax.hpp"
 
@@ -56,10 +56,9 @@ using RowAttention =
 /// The answer for whole tensors.
 using TensorAttention = std::function<Outputs(const Problem&, const Plan&, const Inputs&)>;
 
-/// A launch that decodes Q, K, V through their strides, calls `attend`, and rounds O once to the
-/// element type.
-[[nodiscard]] std::function<void(const ForwardArguments&, Device&)> cpu_launch(
-    TensorAttention attend);
+/// A launch that decodes the inputs through their strides, calls `attend`, and rounds each output
+/// once to its format.
+[[nodiscard]] std::function<void(const Arguments&, Device&)> cpu_launch(TensorAttention attend);
 
 /// Completes `kernel` (name, summary, source, precision, plans, role are the caller's): runs on the
 /// CPU, all element types, all masks, lengths, padding, rows one by one.

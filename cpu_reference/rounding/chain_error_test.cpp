@@ -110,7 +110,7 @@ double worst_product_share(const Accumulation& how, std::int64_t n, std::int64_t
 
 TEST(AccumulationError, sums_of_every_unit_stay_within_it_and_come_near) {
   for (const Accumulation& how :
-       {Accumulation{}, volta(), turing(), ampere(), hopper(), hopper_tf32()}) {
+       {Accumulation{}, volta(), turing(), ampere(), hopper(), hopper_tf32(), hopper_fp8()}) {
     // Half an ulp is lost in a tie; so is what lies below 2^-F, half of a number just below
     // 2^(1-F).
     const bool is_fma = how.kind == Accumulation::Kind::fp32_fma;

@@ -50,6 +50,16 @@ TEST(TensorCoreModel, terms_beyond_one_step_meet_a_truncated_sum) {
   EXPECT_EQ(ones_times(steps_of_seven, 1.0F, terms), 1.0F + 2 * 0x1p-23F);
 }
 
+TEST(TensorCoreModel, sums_of_codes_stop_at_16384) {
+  const auto sum_of_ones = [](std::size_t count) {
+    return dot(hopper_fp8(), 0, std::vector<float>(count, 1.0F), std::vector<float>(count, 1.0F),
+               ElementType::e4m3);
+  };
+  EXPECT_EQ(sum_of_ones(8191), 8191.0F);
+  EXPECT_EQ(sum_of_ones(16384), 16384.0F);
+  EXPECT_EQ(sum_of_ones(32768), 16384.0F);  // attention of equal weights is then 0.5, not 1
+}
+
 TEST(TensorCoreModel, truncation_is_toward_zero_for_both_signs) {
   EXPECT_EQ(ones_times(sm90, -1.0F, std::vector<float>(7, -0x1p-25F)), -1.0F - 0x1p-23F);
   // 1 - 2^-26: the term lies below the kept bits, so it is lost and the sum stays 1.

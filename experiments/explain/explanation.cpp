@@ -138,9 +138,9 @@ double products_over_forward(const Problem& problem) {
 double product_rate(const Explanation& e) {
   const ElementType type = e.problem.element_type;
   const Roundings roundings = e.kernel->precision(e.problem, e.plan);
-  return e.problem.operation == &forward_operation
-             ? product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>())
-             : product_flops_per_s(*e.gpu, type, roundings.as<BackwardRoundings>());
+  return e.problem.operation == &backward_operation
+             ? product_flops_per_s(*e.gpu, type, roundings.as<BackwardRoundings>())
+             : product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>());
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ NamedTensors tensors_of(const Problem& problem) {
 }
 
 bool is_explained(const Operation& operation) {
-  return &operation == &forward_operation || &operation == &backward_operation;
+  return &operation == &forward_operation || operation.extends == &forward_operation;
 }
 
 Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,

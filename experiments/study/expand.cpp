@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -74,12 +75,14 @@ class Expander {
   }
 
   Expansion expand() {
-    const std::vector<ProblemPoint> problems = problems_of(spec_.problem);
     std::set<std::string> names;
     for (const std::string& glob : spec_.kernels) {
       for (std::string& name : kernels_matching(glob)) {
         if (!names.insert(name).second) continue;
-        for (const ProblemPoint& problem : problems) expand(name, problem);
+        const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
+        const Operation& operation =
+            chosen.kernel == nullptr ? forward_operation : *chosen.kernel->operation;
+        for (const ProblemPoint& problem : problems_for(operation)) expand(name, chosen, problem);
       }
     }
     sample();
@@ -88,6 +91,11 @@ class Expander {
   }
 
  private:
+  [[nodiscard]] const std::vector<ProblemPoint>& problems_for(const Operation& operation) {
+    const auto [at, is_new] = problems_.try_emplace(&operation);
+    if (is_new) at->second = problems_of(spec_.problem, operation);
+    return at->second;
+  }
   void skip(Skipped::By by, std::string what, std::string reason, Combination axes) {
     expansion_.skipped.push_back({by, std::move(what), std::move(reason), std::move(axes)});
     require_room();
@@ -100,16 +108,14 @@ class Expander {
     throw InvalidInput(fmt::format("study {} has more than {} points", spec_.name, most_points));
   }
 
-  void expand(const std::string& name, const ProblemPoint& at) {
+  void expand(const std::string& name, const ChosenKernel& chosen, const ProblemPoint& at) {
     Combination axes = at.axes;
     axes["kernel"] = name;
     if (!at.why_not.empty()) return skip(Skipped::By::constraint, name, at.why_not, axes);
     const std::string what = fmt::format("{} {}", name, to_string(at.problem));
-    const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
     if (chosen.kernel == nullptr) return skip(Skipped::By::kernel, what, chosen.why_not, axes);
     const KernelInfo& kernel = *chosen.kernel;
-    Problem problem = at.problem;
-    problem.operation = kernel.operation;
+    const Problem& problem = at.problem;
     const PlanChoice choice(kernel, problem, gpu_name_);
     std::set<std::string> seen;
     for (const WantedPlan& wanted : wanted_plans(choice)) {
@@ -314,6 +320,7 @@ class Expander {
     points = std::move(sampled);
   }
 
+  std::map<const Operation*, std::vector<ProblemPoint>> problems_;
   const StudySpec& spec_;
   const ExpansionContext& context_;
   std::string gpu_name_;

@@ -50,11 +50,11 @@ void set_axis(Problem& problem, const ProblemAxis& axis, const std::string& text
   set_number(axis, problem, value);
 }
 
-Problem problem_from(Combination& axes) {
+Problem problem_from(Combination& axes, const Operation& operation) {
   for (auto& [name, text] : axes) {
     if (!find_problem_axis(field_name(name))->is_choice()) text = computed(name, text, axes);
   }
-  Problem problem;
+  Problem problem{.operation = &operation};
   const auto is_given = [&](std::string_view name) {
     return axes.contains(fmt::format("{}{}", prefix, name));
   };
@@ -112,14 +112,14 @@ std::vector<Combination> combinations_of(const Grid& grid) {
   return combinations;
 }
 
-std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids) {
+std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids, const Operation& operation) {
   std::vector<ProblemPoint> problems;
   std::set<Combination> seen;  // alternatives may meet
   for (const Grid& grid : grids) {
     for (Combination& axes : combinations_of(grid)) {
       ProblemPoint point;
       try {
-        point.problem = problem_from(axes);
+        point.problem = problem_from(axes, operation);
       } catch (const InvalidInput& error) {
         point.why_not = error.what();
       }

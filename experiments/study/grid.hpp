@@ -24,7 +24,9 @@ struct ProblemPoint {
   Combination axes{};  ///< with the values of computed fields
   std::string why_not{};
 };
-[[nodiscard]] std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids);
+/// The problems of all grids, of one operation: axes that it has not are dropped.
+[[nodiscard]] std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids,
+                                                    const Operation& operation = forward_operation);
 
 /// Plans of one kernel for one problem, picked by some of their fields.
 class PlanChoice {

@@ -26,8 +26,8 @@ Grid grid_of(const Problem& problem) {
   return grid;
 }
 
-ProblemPoint only_point(const Grid& grid) {
-  const std::vector<ProblemPoint> points = problems_of({grid});
+ProblemPoint only_point(const Grid& grid, const Operation& operation = forward_operation) {
+  const std::vector<ProblemPoint> points = problems_of({grid}, operation);
   EXPECT_EQ(points.size(), 1U);
   return points.front();
 }
@@ -37,7 +37,7 @@ TEST(ProblemGrid, EveryFieldIsAnAxisWhoseTextReadsBackAsItsValue) {
     if (!field.is_axis) continue;
     Problem problem = problem_with_other(field);
     if (field.kind() == FieldKind::seed) set_value(field, problem, std::uint64_t{7});
-    const ProblemPoint point = only_point(grid_of(problem));
+    const ProblemPoint point = only_point(grid_of(problem), *problem.operation);
     problem.value_dim = problem.output_dim();  // what it is, not that it was left out
     EXPECT_EQ(point.problem, problem) << point.why_not << to_string(point.problem);
   }

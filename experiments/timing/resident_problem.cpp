@@ -13,7 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
-#include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/device_reference.hpp"
 #include "cpu_reference/reference.hpp"
@@ -64,6 +64,20 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
     v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
+}
+
+/// A row as a problem of its own has the scales of its first keys: those that it sees must be
+/// these.
+void require_scales_by_row(const Problem& problem) {
+  if (problem.operation != &quantised_operation) return;
+  if (problem.codes.q_scales == Scales::none && !is_window(problem.mask) &&
+      problem.padding_seed == 0) {
+    return;
+  }
+  throw InvalidInput(fmt::format(
+      "rows of {} cannot be compared one by one; allowed: no scales of Q, no window and "
+      "no padding",
+      to_string(problem)));
 }
 
 /// A tensor without gaps, as its elements lie one after another.
@@ -122,6 +136,7 @@ std::optional<std::string> SampledRows::why_wrong() const {
 ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device,
                                  const Paging& paging)
     : problem_(problem), spec_(inputs), paging_(paging), device_(device) {
+  require_scales_by_row(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   arguments_.problem = problem;
   try {
@@ -288,8 +303,10 @@ ResidentProblem::OneRow ResidentProblem::row_at(const Place& place) const {
     Tensor<float>& to = row.inputs[input] = Tensor<float>(tensor.shape(one));
     for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
       const auto at = static_cast<std::size_t>(n);
-      const auto [head, from] =
-          tensor.rows == Rows::queries ? queries[at] : std::pair(kv_head, keys[at]);
+      // Scales: of a head, or of the first rows, where these are the ones that are seen.
+      const auto [head, from] = tensor.rows == Rows::queries ? queries[at]
+                                : tensor.rows == Rows::keys  ? std::pair(kv_head, keys[at])
+                                                             : std::pair(kv_head, n);
       values(input).copy(offset_of(input, place.entry, head, from), to.row(0, 0, n));
     }
   }

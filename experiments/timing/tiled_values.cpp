@@ -1,6 +1,7 @@
 #include "experiments/timing/tiled_values.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -29,6 +30,16 @@ Shared normals(ElementType type, std::uint64_t seed, std::uint64_t stream, doubl
     values[i] = static_cast<float>(round_to(type, size * random_normal(seed, stream, i)));
   }
   return kept = std::make_shared<TiledValues>(type, std::move(values));
+}
+
+/// Scales of codes that are normal: within a factor of four of 2^-7.
+Shared scales(std::uint64_t seed, std::uint64_t stream) {
+  constexpr std::size_t period = 65521;
+  std::vector<float> values(period);
+  for (std::size_t i = 0; i < period; ++i) {
+    values[i] = static_cast<float>(std::exp2(random_normal(seed, stream, i) / 4 - 7));
+  }
+  return std::make_shared<TiledValues>(ElementType::fp32, std::move(values));
 }
 
 Shared repeated(ElementType type, const Tensor<float>& head) {
@@ -78,8 +89,15 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
   if (spec.family == "normal" && !spec.round_to_integers) {
     for (std::size_t i = 0; i < tiled.size(); ++i) {
       if (follows_from_others(operation, {i})) continue;
-      tiled[i] = normals(operation[InputIndex{i}].format(problem), spec.seed, i + 1,
-                         i == 0 ? spec.magnitude : 1);
+      const TensorSpec& tensor = operation[InputIndex{i}];
+      if (tensor.rows == Rows::neither) {
+        tiled[i] = scales(spec.seed, i + 1);
+        continue;
+      }
+      const ElementType type = tensor.format(problem);
+      // Codes as a scale that the largest of many numbers decides leaves them.
+      const double size = is_code(type) ? format_of(type).max_finite / 4 : 1;
+      tiled[i] = normals(type, spec.seed, i + 1, i == 0 ? spec.magnitude * size : size);
     }
     return tiled;
   }

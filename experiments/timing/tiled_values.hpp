@@ -37,7 +37,8 @@ class TiledValues {
 /// The inputs of a problem as they lie in memory, by number in the operation.
 using TiledInputs = std::vector<std::shared_ptr<const TiledValues>>;
 /// Values for the inputs of a problem. A million numbers of the family `normal` are drawn and
-/// repeated; the period is a prime, so that rows and heads do not repeat with it. Of any other
+/// repeated; the period is a prime, so that rows and heads do not repeat with it.
+/// Codes are drawn as the codes of such numbers, and their scales apart. Of any other
 /// family the values of one KV head and the query heads that use it are drawn, and all heads of all
 /// entries of the batch get these. Drawn millions are kept for the next problem. Inputs that follow
 /// from others are null for the family `normal`: millions of rows would take minutes. Throws

@@ -76,6 +76,8 @@ std::string instruction_of(ElementType type) {
       return "mma.m16n8k16.bf16";
     case ElementType::fp32:
       return "mma.m16n8k8.tf32";
+    default:
+      break;
   }
   no_version_for(type);
 }

@@ -14,6 +14,7 @@ namespace {
 /// below is drawn too, since the tensor core must not look at it.
 struct Format {
   int exponent_bits, fraction_bits, unused_bits;
+  bool has_infinity = true;  ///< false: the largest exponent is a number's, but for the last code
 
   [[nodiscard]] int largest_exponent() const { return (1 << exponent_bits) - 1; }  // infinity, NaN
   [[nodiscard]] int bias() const { return largest_exponent() / 2; }
@@ -35,6 +36,12 @@ Format format_of_factor(ElementType type) {
       return {8, 7, 0};
     case ElementType::fp32:  // TF32
       return {8, 10, 13};
+    case ElementType::e4m3:
+      return {4, 3, 0, false};
+    case ElementType::e5m2:
+      return {5, 2, 0};
+    case ElementType::int8:
+      break;
   }
   no_version_for(type);
 }
@@ -65,6 +72,8 @@ class Draw {
 /// An infinity, a NaN or a zero.
 std::uint32_t special(const Format& f, bool is_negative, Draw& draw) {
   const int which = draw.below(4);
+  if (!f.has_infinity)
+    return f.number(is_negative, which < 2 ? f.largest_exponent() : 0, which < 2 ? 7 : 0);
   const std::uint32_t quiet = 1U << (f.fraction_bits + f.unused_bits - 1);
   return f.number(is_negative, which < 2 ? f.largest_exponent() : 0, which == 1 ? quiet : 0);
 }
@@ -150,7 +159,8 @@ float addend(const Format& f, OperandKind kind, Draw& draw) {
 
 /// Makes neighbours along the depth cancel: the second product of a pair is the first, negated,
 /// with its last bits changed in one pair of four.
-void cancel_pairs(const Format& f, int depth, std::uint64_t seed, int blocks, MmaOperands& of) {
+void cancel_pairs(const Format& f, const Format& of_right, int depth, std::uint64_t seed,
+                  int blocks, MmaOperands& of) {
   const auto d = static_cast<std::size_t>(depth);
   for (std::size_t row = 0; row < static_cast<std::size_t>(blocks) * 16; ++row) {
     for (std::size_t k = 0; k < d; k += 2) {
@@ -160,7 +170,8 @@ void cancel_pairs(const Format& f, int depth, std::uint64_t seed, int blocks, Mm
         of.a[row * d + k + 1] ^= static_cast<std::uint32_t>(draw.between(1, 3)) << f.unused_bits;
     }
   }
-  const std::uint32_t sign = 1U << (f.exponent_bits + f.fraction_bits + f.unused_bits);
+  const std::uint32_t sign =
+      1U << (of_right.exponent_bits + of_right.fraction_bits + of_right.unused_bits);
   for (std::size_t block = 0; block < static_cast<std::size_t>(blocks); ++block) {
     for (std::size_t k = 0; k < d; k += 2) {
       for (std::size_t n = 0; n < 8; ++n)
@@ -179,17 +190,21 @@ std::string_view name_of(OperandKind kind) {
 }
 
 MmaOperands mma_operands(ElementType type, OperandKind kind, int blocks) {
-  const Format f = format_of_factor(type);
-  const auto depth = static_cast<std::size_t>(mma_depth(type));
+  return mma_operands(type, type, kind, blocks);
+}
+
+MmaOperands mma_operands(ElementType left, ElementType right, OperandKind kind, int blocks) {
+  const Format f = format_of_factor(left), of_right = format_of_factor(right);
+  const auto depth = static_cast<std::size_t>(mma_depth(left));
   const auto count = static_cast<std::size_t>(blocks);
   const std::uint64_t seed =
-      1000 + 100 * static_cast<std::uint64_t>(type) + static_cast<std::uint64_t>(kind);
+      1000 + 100 * static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(kind);
   MmaOperands of{std::vector<std::uint32_t>(count * 16 * depth),
                  std::vector<std::uint32_t>(count * depth * 8), std::vector<float>(count * 128)};
   const auto fill = [&](std::vector<std::uint32_t>& bits, bool is_left) {
     for (std::size_t i = 0; i < bits.size(); ++i) {
       Draw draw(seed, is_left ? 1 : 2, i);
-      bits[i] = factor(f, kind, is_left, draw);
+      bits[i] = factor(is_left ? f : of_right, kind, is_left, draw);
     }
   };
   fill(of.a, true);
@@ -199,7 +214,7 @@ MmaOperands mma_operands(ElementType type, OperandKind kind, int blocks) {
     const std::size_t block = i / 128;
     of.c[i] = block % 4 == 0 ? 0.0F : block % 4 == 1 ? -0.0F : addend(f, kind, draw);
   }
-  if (kind == OperandKind::cancelling) cancel_pairs(f, mma_depth(type), seed, blocks, of);
+  if (kind == OperandKind::cancelling) cancel_pairs(f, of_right, mma_depth(left), seed, blocks, of);
   return of;
 }
 

@@ -8,16 +8,11 @@
 
 namespace attest {
 
-/// Factors of mma.sync: fp16 and bf16 in m16n8k16, fp32 as TF32 in m16n8k8.
+/// Depth of one instruction, 32 bytes of factors: fp16 and bf16 in mma.sync.m16n8k16, fp32 as TF32
+/// in m16n8k8, codes of 8 bits in wgmma's k32.
 [[nodiscard]] constexpr int mma_depth(ElementType type) {
-  switch (type) {
-    case ElementType::fp32:
-      return 8;
-    case ElementType::fp16:
-    case ElementType::bf16:
-      break;
-  }
-  return 16;
+  if (type == ElementType::fp32) return 8;
+  return is_code(type) ? 32 : 16;
 }
 
 /// What the factors are drawn for.
@@ -43,5 +38,8 @@ struct MmaOperands {
 };
 /// A pure function of its arguments: a record of products needs no operands.
 [[nodiscard]] MmaOperands mma_operands(ElementType type, OperandKind kind, int blocks);
+/// mma_operands() whose factors have formats of their own, of one size.
+[[nodiscard]] MmaOperands mma_operands(ElementType left, ElementType right, OperandKind kind,
+                                       int blocks);
 
 }  // namespace attest

@@ -1,5 +1,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <type_traits>
 
@@ -9,7 +10,7 @@
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma.cuh"
 
-// m64n8, the narrowest product, and TF32: no kernel needs them, so they are no primitives.
+// m64n8, the narrowest product, TF32 and codes: no kernel needs them, so they are no primitives.
 #define ATTEST_WGMMA_N8(FORM, TAIL, ...)                                                         \
   asm volatile("{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n8" FORM \
                " {%0, %1, %2, %3}, " TAIL ";\n}"                                                 \
@@ -30,8 +31,26 @@ __device__ std::uint64_t unswizzled_descriptor(unsigned address, unsigned leadin
 }
 
 template <typename T>
+inline constexpr bool is_e4m3 = std::is_same_v<T, __nv_fp8_e4m3>;
+
+/// Products of codes: FORM names both formats.
+#define ATTEST_WGMMA_CODES(Left, Right, ISSUE)   \
+  if constexpr (is_e4m3<Left> && is_e4m3<Right>) \
+    ISSUE("k32.f32.e4m3.e4m3");                  \
+  else if constexpr (is_e4m3<Left>)              \
+    ISSUE("k32.f32.e4m3.e5m2");                  \
+  else if constexpr (is_e4m3<Right>)             \
+    ISSUE("k32.f32.e5m2.e4m3");                  \
+  else                                           \
+    ISSUE("k32.f32.e5m2.e5m2")
+
+template <typename T, typename Right>
 __device__ void issue_n8(float (&d)[4], std::uint64_t a, std::uint64_t b) {
-  if constexpr (std::is_same_v<T, __half>) {
+  if constexpr (sizeof(T) == 1) {
+#define ATTEST_ISSUE(FORM) ATTEST_WGMMA_N8(FORM, "%4, %5, p, 1, 1", "l"(a), "l"(b))
+    ATTEST_WGMMA_CODES(T, Right, ATTEST_ISSUE);
+#undef ATTEST_ISSUE
+  } else if constexpr (std::is_same_v<T, __half>) {
     ATTEST_WGMMA_N8("k16.f32.f16.f16", "%4, %5, p, 1, 1, 0, 0", "l"(a), "l"(b));
   } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     ATTEST_WGMMA_N8("k16.f32.bf16.bf16", "%4, %5, p, 1, 1, 0, 0", "l"(a), "l"(b));
@@ -39,9 +58,15 @@ __device__ void issue_n8(float (&d)[4], std::uint64_t a, std::uint64_t b) {
     ATTEST_WGMMA_N8("k8.f32.tf32.tf32", "%4, %5, p, 1, 1", "l"(a), "l"(b));
   }
 }
-template <typename T>
+template <typename T, typename Right>
 __device__ void issue_n8(float (&d)[4], const unsigned (&a)[4], std::uint64_t b) {
-  if constexpr (std::is_same_v<T, __half>) {
+  if constexpr (sizeof(T) == 1) {
+#define ATTEST_ISSUE(FORM)                                                                \
+  ATTEST_WGMMA_N8(FORM, "{%4, %5, %6, %7}, %8, p, 1, 1", "r"(a[0]), "r"(a[1]), "r"(a[2]), \
+                  "r"(a[3]), "l"(b))
+    ATTEST_WGMMA_CODES(T, Right, ATTEST_ISSUE);
+#undef ATTEST_ISSUE
+  } else if constexpr (std::is_same_v<T, __half>) {
     ATTEST_WGMMA_N8("k16.f32.f16.f16", "{%4, %5, %6, %7}, %8, p, 1, 1, 0", "r"(a[0]), "r"(a[1]),
                     "r"(a[2]), "r"(a[3]), "l"(b));
   } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -64,10 +89,11 @@ __device__ void store_tile(unsigned char* tile, int rows, int depth, const Get& 
   }
 }
 
-template <typename T, WgmmaLeft left, int steps>
+template <typename T, typename Right, WgmmaLeft left, int steps>
 __global__ void __launch_bounds__(warpgroup_threads)
     products(const std::uint32_t* a, const std::uint32_t* b, const float* c, float* d) {
-  using Word = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
+  using Word = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                  std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>>;
   constexpr int step_depth = 32 / static_cast<int>(sizeof(Word)), depth = steps * step_depth;
   __shared__ __align__(128) unsigned char a_tile[64 * 32 * steps], b_tile[8 * 32 * steps];
   const int block = static_cast<int>(blockIdx.x);
@@ -87,7 +113,10 @@ __global__ void __launch_bounds__(warpgroup_threads)
   for (int s = 0; s < steps; ++s) {
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t* const at = A + (row + r % 2 * 8) * depth + s * step_depth;
-      if constexpr (sizeof(Word) == 2) {
+      if constexpr (sizeof(Word) == 1) {
+        const int k = 4 * t + r / 2 * 16;
+        af[s][r] = at[k] | at[k + 1] << 8 | at[k + 2] << 16 | at[k + 3] << 24;
+      } else if constexpr (sizeof(Word) == 2) {
         const int k = 2 * t + r / 2 * 8;
         af[s][r] = at[k] | at[k + 1] << 16;
       } else {
@@ -105,9 +134,9 @@ __global__ void __launch_bounds__(warpgroup_threads)
   for (int s = 0; s < steps; ++s) {  // two chunks a step, in units of 16 bytes
     const std::uint64_t b_step = b_start + static_cast<unsigned>(s * 2 * core_bytes / 16);
     if constexpr (left == WgmmaLeft::shared) {
-      issue_n8<T>(df, a_start + static_cast<unsigned>(s * 2 * 8 * core_bytes / 16), b_step);
+      issue_n8<T, Right>(df, a_start + static_cast<unsigned>(s * 2 * 8 * core_bytes / 16), b_step);
     } else {
-      issue_n8<T>(df, af[s], b_step);
+      issue_n8<T, Right>(df, af[s], b_step);
     }
   }
   commit_products();
@@ -116,23 +145,42 @@ __global__ void __launch_bounds__(warpgroup_threads)
   for (int i = 0; i < 4; ++i) d[place(i)] = df[i];
 }
 
-template <typename T, WgmmaLeft left>
+template <typename T, typename Right, WgmmaLeft left>
 auto kernel_of(int steps) {
-  return steps == 1 ? products<T, left, 1> : products<T, left, most_steps>;
+  return steps == 1 ? products<T, Right, left, 1> : products<T, Right, left, most_steps>;
 }
-template <typename T>
+template <typename T, typename Right>
 auto kernel_of(WgmmaLeft left, int steps) {
-  return left == WgmmaLeft::shared ? kernel_of<T, WgmmaLeft::shared>(steps)
-                                   : kernel_of<T, WgmmaLeft::registers>(steps);
+  return left == WgmmaLeft::shared ? kernel_of<T, Right, WgmmaLeft::shared>(steps)
+                                   : kernel_of<T, Right, WgmmaLeft::registers>(steps);
+}
+
+/// visit() with the type that stands for a format of codes.
+template <typename Visit>
+auto with_code_type(ElementType type, const Visit& visit) {
+  if (type == ElementType::e4m3) return visit(std::type_identity<__nv_fp8_e4m3>{});
+  if (type == ElementType::e5m2) return visit(std::type_identity<__nv_fp8_e5m2>{});
+  no_version_for(type);
+}
+
+auto kernel_of(ElementType a_type, ElementType b_type, WgmmaLeft left, int steps) {
+  if (is_code(a_type)) {
+    return with_code_type(a_type, [&]<typename T>(std::type_identity<T>) {
+      return with_code_type(b_type, [&]<typename Right>(std::type_identity<Right>) {
+        return kernel_of<T, Right>(left, steps);
+      });
+    });
+  }
+  return with_cuda_type(
+      a_type, [&]<typename T>(std::type_identity<T>) { return kernel_of<T, T>(left, steps); });
 }
 
 }  // namespace
 
-void launch_wgmma_products(ElementType type, WgmmaLeft left, const std::uint32_t* a,
-                           const std::uint32_t* b, const float* c, float* d, int blocks,
-                           int steps) {
-  const auto kernel = with_cuda_type(
-      type, [&]<typename T>(std::type_identity<T>) { return kernel_of<T>(left, steps); });
+void launch_wgmma_products(ElementType a_type, ElementType b_type, WgmmaLeft left,
+                           const std::uint32_t* a, const std::uint32_t* b, const float* c, float* d,
+                           int blocks, int steps) {
+  const auto kernel = kernel_of(a_type, b_type, left, steps);
   kernel<<<static_cast<unsigned>(blocks), warpgroup_threads>>>(a, b, c, d);
 }
 

@@ -54,7 +54,7 @@ struct GpuModel {
       case ElementType::fp32:
         return fp32_flops;
       case ElementType::fp16:
-      case ElementType::bf16:
+      default:
         break;
     }
     return fp16_flops;

@@ -79,7 +79,7 @@ inline fe::DataType_t cudnn_type(ElementType type) {
       return fe::DataType_t::HALF;
     case ElementType::bf16:
       return fe::DataType_t::BFLOAT16;
-    case ElementType::fp32:
+    default:
       break;
   }
   no_version_for(type);

@@ -9,16 +9,21 @@ PeerTensor tensor(std::string name, const void* first, const Shape& shape, const
   return {std::move(name),
           first,
           {shape.begin(), shape.end()},
-          {strides.batch, strides.head, strides.row, 1}};
+          {strides.batch, strides.head, strides.row, 1},
+          std::nullopt};
 }
 
 PeerTensor lse_tensor(const void* first, const Shape& rows) {
-  return {"lse", first, {rows[0], rows[1], rows[2]}, {rows[1] * rows[2], rows[2], std::int64_t{1}}};
+  return {"lse",
+          first,
+          {rows[0], rows[1], rows[2]},
+          {rows[1] * rows[2], rows[2], std::int64_t{1}},
+          std::nullopt};
 }
 
 PeerTensor integers(std::string name, const std::int32_t* first, std::int64_t rows,
                     std::int64_t columns) {
-  return {std::move(name), first, {rows, columns}, {columns, 1}};
+  return {std::move(name), first, {rows, columns}, {columns, 1}, std::nullopt};
 }
 
 /// Of a tensor that is packed along its rows where the entries have lengths: as one entry.
@@ -62,6 +67,25 @@ PeerCall call_of(const ForwardArguments& a) {
                   tensor("o", a.o, packed(p, output_shape(p), starts), a.o_strides),
                   lse_tensor(a.lse, packed(p, {p.batch, p.query_heads, p.query_len, 1}, starts))};
   add_arrays(call, a);
+  return call;
+}
+
+PeerCall call_of(const QuantisedArguments& a) {
+  PeerCall call = call_of(static_cast<const ForwardArguments&>(a));
+  const Operation& operation = *a.problem.operation;
+  for (std::size_t i = 0; i < 3; ++i) {  // Q, K and V
+    call.tensors[i].type = operation[InputIndex{i}].format(a.problem);
+  }
+  const auto add = [&](InputIndex index, const float* first, const Strides& strides) {
+    const TensorSpec& scales = operation[index];
+    const Shape shape = scales.shape(a.problem);
+    if (shape[3] == 0) return;
+    call.tensors.push_back(tensor(std::string(scales.name), first, shape, strides));
+    call.tensors.back().type = ElementType::fp32;
+  };
+  add(quantised::q_scale, a.q_scale, a.q_scale_strides);
+  add(quantised::k_scale, a.k_scale, a.k_scale_strides);
+  add(quantised::v_scale, a.v_scale, a.v_scale_strides);
   return call;
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/attention/plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/operations/backward_arguments.hpp"
-#include "core/operations/forward_arguments.hpp"
+#include "core/operations/quantised_arguments.hpp"
 
 namespace attest {
 
@@ -16,6 +17,8 @@ struct PeerTensor {
   std::string name;  ///< of torch_worker.py's requests
   const void* first = nullptr;
   std::vector<std::int64_t> shape, strides;  ///< in elements
+  /// Of its own; nothing: the problem's element type, or what the name says.
+  std::optional<ElementType> type = std::nullopt;
 };
 
 /// A launch as another process is told of it: whatever the operation, tensors by their names.
@@ -27,6 +30,8 @@ struct PeerCall {
 };
 
 [[nodiscard]] PeerCall call_of(const ForwardArguments& arguments);
+/// Scales are "q_scale", "k_scale" and "v_scale", those that there are.
+[[nodiscard]] PeerCall call_of(const QuantisedArguments& arguments);
 /// Dense tensors alone.
 [[nodiscard]] PeerCall call_of(const BackwardArguments& arguments);
 

@@ -51,7 +51,8 @@ bool is_supported(const std::string& name, const Problem& problem) {
 
 TEST(Peers, say_what_is_missing_in_one_line_or_nothing) {
   std::vector<std::string> all = names();
-  all.insert(all.end(), {"flash_attention_3_kvcache", "flashinfer_decode"});
+  all.insert(all.end(),
+             {"flash_attention_3_kvcache", "flash_attention_3_fp8", "flashinfer_decode"});
   for (const std::string& name : all) {
     EXPECT_EQ(kernel(name).unavailable().find('\n'), std::string::npos) << name;
   }

@@ -58,6 +58,7 @@ Json request_of(const std::string& name, const PeerCall& call, const SharedMemor
     request[tensor.name] = {{"at", memory.place_of(tensor.first)},
                             {"shape", tensor.shape},
                             {"strides", tensor.strides}};
+    if (tensor.type) request[tensor.name]["type"] = format_of(*tensor.type).name;
   }
   if (call.most_queries > 0) request["most_queries"] = call.most_queries;
   if (call.most_keys > 0) request["most_keys"] = call.most_keys;

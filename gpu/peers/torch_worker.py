@@ -6,7 +6,8 @@ torch_backward.py. A request is a line of JSON on stdin, its answer a line on st
 
 {"do": "open", "handle": hex, "bytes": n}  memory of the parent (cudaIpcGetMemHandle); "close" gives it back
 {"do": "run", "kernel": name, "type": "fp16", "mask": name, "scale": x, "plan": {...}, "q": tensor, ..., "launches": n}
-    tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory. Writes o and lse, or with them
+    tensor: {"at": first byte, "shape": [...], "strides": [...]} in that memory, with a "type" of its own where it is codes
+    or their scales ("q_scale", "k_scale", "v_scale"). Writes o and lse, or with them
     and "d_o" as inputs dq, dk and dv; with launches
     {"ms": mean of so many launches in a row by CUDA events, "ran": names of the GPU kernels of one, profiled once a problem}.
     "graph": true times the replay of a CUDA graph of all launches, captured once a problem.
@@ -30,7 +31,8 @@ import time
 import torch
 
 aten = torch.ops.aten
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn,
+          "e5m2": torch.float8_e5m2, "int8": torch.int8}
 MASK_TYPES = {"none": 0, "causal_top_left": 1, "causal_bottom_right": 2}
 
 
@@ -63,6 +65,7 @@ class Memory:
         self.address = None
 
     def tensor(self, where, dtype):
+        dtype = DTYPES[where["type"]] if "type" in where else dtype
         typed = self.bytes.view(dtype)
         # Nothing multiplies the stride of a dimension of size 1, which may be anything; PyTorch's kernels check it all the same.
         strides = [stride if size > 1 else where["shape"][-1] for size, stride in zip(where["shape"], where["strides"])]
@@ -82,6 +85,8 @@ class Problem:
         self.query_starts, self.key_starts, self.key_lengths = (self.integers(request, memory, name)
                                                                 for name in ("query_starts", "key_starts", "key_lengths"))
         self.most_queries, self.most_keys = request.get("most_queries"), request.get("most_keys")
+        self.scales = [memory.tensor(request[name], torch.float32) if name in request else None
+                       for name in ("q_scale", "k_scale", "v_scale")]
         self.pages = memory.tensor(request["pages"], torch.int32) if "pages" in request else None
 
     @staticmethod
@@ -125,8 +130,8 @@ def flash_attention_3(p):
     import fa3_fwd._C  # noqa: F401, registers the operator
     q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
     # As its own interface calls it (fa3_fwd_interface.py): no window, chunk, softcap; one split, so that a row's bits do not
-    # hang on its batch.
-    without = [None] * 20
+    # hang on its batch. The last three are scales of codes, [batch, KV heads].
+    without = [None] * 17 + [None if scales is None else scales[:, :, 0, 0] for scales in p.scales]
     window, chunk, softcap, interleaved, metadata, splits, pack, margin = (-1, -1), 0, 0.0, True, None, 1, None, 0
 
     def run():
@@ -184,12 +189,12 @@ def script(name, argument):
 
 
 KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton,
-           "flash_attention_3": flash_attention_3,
+           "flash_attention_3": flash_attention_3, "flash_attention_3_fp8": flash_attention_3,
            **{name: decoding(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode")},
            **{f"torch_{name}_backward": backward(name) for name in ("flash", "cudnn", "efficient", "math")}}
 # What the name of a GPU kernel of each contains; of math's, that of no other.
 NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward",
-         "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
+         "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_fp8": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
          "flashinfer_decode": "KVCacheKernel", "torch_flash_backward": "flash_bwd", "torch_cudnn_backward": "cudnn",
          "torch_efficient_backward": "fmha"}
 

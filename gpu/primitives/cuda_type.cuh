@@ -44,6 +44,8 @@ auto with_cuda_type(ElementType type, const Visit& visit) {
       return visit(std::type_identity<__half>{});
     case ElementType::bf16:
       return visit(std::type_identity<__nv_bfloat16>{});
+    default:
+      break;
   }
   no_version_for(type);
 }
@@ -58,6 +60,8 @@ auto with_sixteen_bits(ElementType type, const Visit& visit) {
     case ElementType::bf16:
     case ElementType::fp32:
       return visit(std::type_identity<__nv_bfloat16>{});
+    default:
+      break;
   }
   no_version_for(type);
 }

@@ -8,14 +8,14 @@
 
 namespace attest {
 
-/// A tile [rows, dim] of 16-bit or fp32 elements in shared memory, whose rows matrix loads read
-/// eight at a time, 16 bytes each. Chunks of 16 bytes are permuted within groups of eight so that
-/// the eight rows of a load lie in different banks: chunk c of row r is at c xor (r mod 8), or,
-/// where a row is no multiple of 128 bytes, in groups of four at c xor (r / 2 mod 4), because two
-/// such rows share a line of banks.
+/// A tile [rows, dim] of 8-bit, 16-bit or fp32 elements in shared memory, whose rows matrix loads
+/// read eight at a time, 16 bytes each. Chunks of 16 bytes are permuted within groups of eight so
+/// that the eight rows of a load lie in different banks: chunk c of row r is at c xor (r mod 8),
+/// or, where a row is no multiple of 128 bytes, in groups of four at c xor (r / 2 mod 4), because
+/// two such rows share a line of banks.
 template <typename T, int dim>
 struct SwizzledTile {
-  static_assert((sizeof(T) == 2 || sizeof(T) == 4) && dim % 32 == 0, "rows of whole 64 bytes");
+  static_assert(sizeof(T) <= 4 && sizeof(T) * dim % 64 == 0, "rows of whole 64 bytes");
   static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  ///< elements that stay together
   static constexpr int chunks = dim / chunk;
   static constexpr int group = chunks % 8 == 0 ? 8 : 4;  ///< chunks that change places
@@ -32,8 +32,8 @@ struct SwizzledTile {
 };
 
 /// What a lane needs to load blocks of 16 rows and 32 bytes of swizzled tiles, four matrices of 8
-/// rows and 16 bytes by one load_matrices(): 16 columns of 16-bit elements, 8 of fp32. Where the
-/// block starts only flips bits of one offset, which is computed once.
+/// rows and 16 bytes by one load_matrices(): 16 columns of 16-bit elements, 8 of fp32, 32 of codes.
+/// Where the block starts only flips bits of one offset, which is computed once.
 template <typename T, int dim>
 struct SwizzledLane {
   using Tile = SwizzledTile<T, dim>;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/attention/codes.hpp"
 #include "core/attention/element_type.hpp"
 #include "core/run/device.hpp"
 
@@ -72,6 +73,10 @@ inline constexpr int holding_threads = 3 * 128;
 /// needs them all until it has the last. A block of three warpgroups has 168 registers a thread:
 /// the second and third take more, which the first has released; then it takes theirs.
 void launch_holding(const float* in, float* out, Device& device);
+
+/// out[4 i] and following: what numbers_of_codes() and numbers_of_alternate_codes() make of codes
+/// 4 i to 4 i + 3, i below 64. `type` is fp16 or bf16, `code` e4m3 or int8.
+void launch_convert_codes(ElementType type, Code code, unsigned* out, Device& device);
 
 /// A product of one warpgroup: D [64, N] = A [64, depth] B [depth, N], plus what D held where
 /// `adds`.

@@ -101,7 +101,7 @@ float value_of(ElementType type, std::uint16_t bits) {
       return half_value(bits);
     case ElementType::bf16:
       return bfloat16_value(bits);
-    case ElementType::fp32:
+    default:
       break;
   }
   no_version_for(type);

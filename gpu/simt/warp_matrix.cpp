@@ -120,7 +120,7 @@ decltype(&multiply<Half>) multiply_for(ElementType type) {
       return multiply<Half>;
     case ElementType::bf16:
       return multiply<Bfloat>;
-    case ElementType::fp32:
+    default:
       break;
   }
   no_version_for(type);

@@ -76,6 +76,9 @@ typedef struct AttestFormat {
 #define ATTEST_FP32 {ATTEST_FLOAT, 32, 1}
 #define ATTEST_FP16 {ATTEST_FLOAT, 16, 1}
 #define ATTEST_BF16 {ATTEST_BFLOAT, 16, 1}
+#define ATTEST_E4M3 {10, 8, 1}
+#define ATTEST_E5M2 {12, 8, 1}
+#define ATTEST_INT8 {ATTEST_INT, 8, 1}
 #define ATTEST_TF32 {ATTEST_FLOAT, 19, 1} /* what tensor cores read of fp32: in AttestParts only */
 
 /* Is it the format of this code and so many bits? */

@@ -7,6 +7,7 @@
 
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/records/case_json.hpp"
 #include "verify/campaign/kill_matrix.hpp"
 #include "verify/judge/peer_rules.hpp"
@@ -194,6 +195,12 @@ std::string_view references_of(const Operation& operation) {
            "by some roundings: our laws judge what the kernel makes of what it is given, the other "
            "projects' rules count such an error as the kernel's. NaN is rejected by all rules but "
            "PyTorch's, which lets it pass where its references are NaN. ";
+  }
+  if (&operation == &quantised_operation) {
+    return "`ref` is attention in fp32, of fp32 outputs in double, of the numbers that codes and "
+           "scales stand for, cast to the element type: closer than what some of the projects "
+           "compare with, attention of the values before they were quantised. NaN is rejected by "
+           "all rules. ";
   }
   return "";
 }

@@ -169,7 +169,7 @@ DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const InputIndex input{i};
     const Shape shape = specs[i].shape(p);
-    if (specs[i].rows == Rows::queries) {
+    if (specs[i].rows != Rows::keys) {  // scales of rows and blocks: of the first keys
       entry.inputs[input] = rows_of(inputs[input], b, shape);
       continue;
     }

@@ -8,7 +8,7 @@
 
 #include "core/attention/element_type.hpp"
 #include "core/operations/backward.hpp"
-#include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -263,23 +263,39 @@ WideOutputs framework_gradients(const Problem& p, const Inputs& inputs, bool rou
   return outputs;
 }
 
+Tensor<float> in_format(ElementType format, const Tensor<double>& from) {
+  Tensor<float> to(from.shape());
+  for (std::size_t e = 0; e < from.values().size(); ++e) {
+    to.values()[e] = static_cast<float>(round_to(format, from.values()[e]));
+  }
+  return to;
+}
+
 Outputs in_their_formats(const Problem& problem, const WideOutputs& wide) {
   Outputs outputs;
   for (std::size_t i = 0; i < wide.size(); ++i) {
     const ElementType format = problem.operation->outputs()[i].format(problem);
-    const Tensor<double>& from = wide[OutputIndex{i}];
-    Tensor<float> to(from.shape());
-    for (std::size_t e = 0; e < from.values().size(); ++e) {
-      to.values()[e] = static_cast<float>(round_to(format, from.values()[e]));
-    }
-    outputs[OutputIndex{i}] = std::move(to);
+    outputs[OutputIndex{i}] = in_format(format, wide[OutputIndex{i}]);
   }
   return outputs;
+}
+
+/// What codes and scales stand for, as a framework keeps it: in fp32.
+Inputs in_fp32(const RealInputs& numbers) {
+  return {in_format(ElementType::fp32, numbers[forward::q]),
+          in_format(ElementType::fp32, numbers[forward::k]),
+          in_format(ElementType::fp32, numbers[forward::v])};
 }
 
 }  // namespace
 
 FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs) {
+  if (problem.operation == &quantised_operation) {
+    Problem attention = problem;
+    attention.operation = &forward_operation;
+    attention.codes = {};
+    return framework_answers(attention, in_fp32(quantised::numbers_of(problem, inputs)));
+  }
   const bool is_gradient = problem.operation == &backward_operation;
   const auto in_double = is_gradient ? framework_gradients<double> : framework_attention<double>;
   const auto in_float = is_gradient ? framework_gradients<float> : framework_attention<float>;

@@ -22,7 +22,8 @@ struct FrameworkAnswers {
   Outputs pt;
 };
 
-/// By output of the problem's operation, the forward or the backward one.
+/// By output of the problem's operation: the forward, the backward or the quantised one, whose
+/// numbers are then what codes stand for, rounded to fp32.
 [[nodiscard]] FrameworkAnswers framework_answers(const Problem& problem, const Inputs& inputs);
 
 }  // namespace attest

@@ -1,4 +1,5 @@
 #include "core/inputs/random.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -14,7 +15,7 @@ const LawRegistration registration{
      .statement = "room for more keys than there are changes no bit where lengths are read on the "
                   "device: the largest length, the grid and the workspace are upper bounds",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
            const bool has_arrays =

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/law.hpp"
 
 namespace attest {
@@ -19,7 +20,7 @@ bool has_empty_rows(Run& run) {
 const LawRegistration registration{
     {.name = "empty_rows",
      .statement = "a row that sees no key has O exactly 0 and LSE -infinity",
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .applies = has_empty_rows,
      .check = [](Run& run) {
        const Problem& problem = run.problem();

@@ -3,6 +3,7 @@
 #include "core/attention/backward_roundings.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -31,7 +32,7 @@ const LawRegistration registration{
      .statement = "on a GPU: the SIMT executor gives the same bits (kernels whose "
                   "exponential is ex2.approx)",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation, &backward_operation},
+     .operations = {&forward_operation, &backward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
            return twin_of(run) != nullptr && has_arithmetic_that_the_executor_repeats(run);

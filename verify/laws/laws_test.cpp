@@ -336,6 +336,8 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "lse_bias",
                                          "executor_matches_bitwise",
                                          "clean_execution" /* mutants c15 and c17 */,
+                                         "scale_may_move" /* and the next: quantised_laws_test */,
+                                         "equal_scales_agree",
                                          "copies_of_a_part_give_it_back",
                                          "one_part_is_a_copy",
                                          "empty_part_changes_nothing",

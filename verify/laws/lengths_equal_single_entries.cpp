@@ -3,6 +3,7 @@
 
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -29,7 +30,7 @@ const LawRegistration registration{
          "the sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
-     .operations = {&forward_operation, &backward_operation},
+     .operations = {&forward_operation, &backward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
            const auto b = drawn_entry(run);

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/run/index_arrays.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -34,7 +35,7 @@ const LawRegistration registration{
          "the same launch finds other lengths in the same arrays and answers for them; once "
          "the arrays are as before, so are all bits: a graph may be replayed",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
            // Hidden keys are drawn from lengths.

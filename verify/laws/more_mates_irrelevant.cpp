@@ -3,6 +3,7 @@
 
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
@@ -56,7 +57,7 @@ const LawRegistration registration{
      .statement = "entries keep their bits when 1, 7 or 300 others, of lengths of their own, join "
                   "the batch behind them, under one plan",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
            const Case more = with_mates(run);

@@ -37,6 +37,7 @@ const std::vector<std::string>& peer_names() {
                                               "cudnn_sdpa_backward",
                                               "cudnn_sdpa_backward_deterministic",
                                               "flash_attention_3",
+                                              "flash_attention_3_fp8",
                                               "flash_attention_3_kvcache",
                                               "flashinfer_decode",
                                               "read_once",

@@ -146,8 +146,9 @@ struct BwdConsumer : BwdThread {
       }
     }
   }
-  /// All steps of the key tile; dQ of a step is formed before dV and dK of the next, and leaves
-  /// while these are formed.
+  /// All steps of the key tile. dQ of a step is formed during the next one: its first columns
+  /// before dV and dK, its last ones before the next scores; either leaves while what follows it is
+  /// formed.
   __device__ __forceinline__ void add_heads_with_late_dq(const BwdWork& work, int key) {
     int left = (work.past - work.first) * p.group, tile = work.first;
     if (left == 0) return;
@@ -197,37 +198,43 @@ struct BwdConsumer : BwdThread {
     hold(dk);
     hold(dv);
     hold_operands();
-#pragma unroll
-    for (int panel = 0; panel < Shape::panels; ++panel) {
-      float dq[panel_columns / 2];
-      fence_products();
-      if constexpr (has_previous) {
-        issue_dq(dq, panel, steps - 1);
-        commit_products();
-      }
-      if (panel == 0) issue_dv();
-      if (panel == Shape::panels - 1) issue_dk();
+    float dq[panel_columns / 2];
+    constexpr int last = Shape::panels - 1;
+    constexpr bool has_first_columns = has_previous && last > 0;
+    fence_products();
+    if constexpr (has_first_columns) {
+      issue_dq(dq, 0, steps - 1);
       commit_products();
-      if constexpr (has_previous) {
-        wait_for_products<1>();
-        hold(dq);
-        if (panel == Shape::panels - 1) release(rings.empty_ds(steps - 1));
-        store_dq(dq, panel, steps - 1);
-      }
     }
-    if constexpr (has_next) {
-      rings.full_q(steps + 1).wait(bwd_full(steps + 1));
-      fence_products();
-      issue_scores(steps + 1);
-      commit_products();
+    issue_dv();
+    issue_dk();
+    commit_products();
+    if constexpr (has_first_columns) {
       wait_for_products<1>();
-    } else {
-      wait_for_products<0>();
+      hold(dq);
+      store_dq(dq, 0, steps - 1);
     }
+    wait_for_products<0>();
     hold(dk);
     hold(dv);
     hold_operands();
     release_rows(steps);
+    if constexpr (has_next) rings.full_q(steps + 1).wait(bwd_full(steps + 1));
+    fence_products();
+    if constexpr (has_previous) {
+      issue_dq(dq, last, steps - 1);
+      commit_products();
+    }
+    if constexpr (has_next) {
+      issue_scores(steps + 1);
+      commit_products();
+    }
+    if constexpr (has_previous) {
+      wait_for_products<has_next ? 1 : 0>();
+      hold(dq);
+      release(rings.empty_ds(steps - 1));
+      store_dq(dq, last, steps - 1);
+    }
     if constexpr (has_next) {
       wait_for_products<0>();
       hold(s);
@@ -533,33 +540,42 @@ struct BwdConsumer : BwdThread {
       issue_step<Major::mn>(dq, a + k_major_step(i, Br), k + mn_major_step(i), i);
     }
   }
-  __device__ __forceinline__ void store_dq(const float (&dq)[panel_columns / 2], int panel,
+  /// A panel of dQ to shared memory. In units dQ is scaled to them.
+  __device__ __forceinline__ void store_dq(float (&dq)[panel_columns / 2], int panel,
                                            unsigned step) {
-    constexpr bool has_units = Shape::choice.in_units;
-    [[maybe_unused]] float2 in_one, most{0.0F, 0.0F};
     rings.empty_dq(panel).wait(step % 2 ^ 1U);
-    if constexpr (has_units) {
-      const float* const of_rows = rings.units_in_one(step) + 16 * warp() + lane() / 4;
-      in_one = {of_rows[0], of_rows[8]};
+    if constexpr (Shape::choice.in_units) {
+      const int row = 16 * warp() + lane() / 4;
+      const float* const units = rings.units_in_one(step) + row;
+      float2 most = scale_to_units(dq, {units[0], units[8]});
+      const bool is_small = most.x < small_integers && most.y < small_integers;
+      if (!__any_sync(0xffffffffU, !is_small)) {
+        store_panel(dq, panel, [](float x) { return as_integer<true>(x); });
+      } else {
+        store_panel(dq, panel, [](float x) { return as_integer<false>(x); });
+      }
+      most = largest_of_lanes<4>(most);
+      if (lane() % 4 == 0) {
+        rings.used(panel)[row] = used_of_range(most.x);
+        rings.used(panel)[row + 8] = used_of_range(most.y);
+      }
+    } else {
+      store_panel(dq, panel, [](float x) { return x; });
     }
+    fence_async_shared();
+    release(rings.full_dq(panel));
+  }
+  template <typename Convert>
+  __device__ __forceinline__ void store_panel(const float (&dq)[panel_columns / 2], int panel,
+                                              Convert convert) {
     // A thread's numbers are 16 bytes wide pieces 2 KiB apart: no two lanes meet in a bank.
     const SharedAddress out = rings.dq(panel) + 16 * thread();
 #pragma unroll
     for (int i = 0; i < panel_columns / 8; ++i) {
-      float4 x{dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]};
-      if constexpr (has_units) x = in_units(x, in_one, most);
-      store_16_bytes(out + i * 16 * warpgroup_threads, x);
+      store_16_bytes(out + i * 16 * warpgroup_threads,
+                     float4{convert(dq[4 * i]), convert(dq[4 * i + 1]), convert(dq[4 * i + 2]),
+                            convert(dq[4 * i + 3])});
     }
-    if constexpr (has_units) {
-      most = largest_of_lanes<4>(most);
-      if (lane() % 4 == 0) {
-        unsigned* const used = rings.used(panel) + 16 * warp() + lane() / 4;
-        used[0] = used_of_range(most.x);
-        used[8] = used_of_range(most.y);
-      }
-    }
-    fence_async_shared();
-    release(rings.full_dq(panel));
   }
 
   template <typename Tensor>

@@ -382,4 +382,8 @@ class PrefixList {
   int at_;          ///< number of the next unit
 };
 
+/// Starts the launch of the chunks that entries share. The launch of the others may begin before it
+/// has ended, and must not end before.
+using PrefixLaunch = void (*)(const ForwardArguments&, const DecodeSizes&, Device&);
+
 }  // namespace attest

@@ -15,7 +15,7 @@ namespace attest {
 /// nor a page that holds none of its keys, is ever touched.
 template <typename Shape, bool is_paged>
 class KeyLoader {
-  using T = typename Shape::T;
+  using T = typename Shape::Key;
   using Tile = SwizzledTile<T, Shape::D>;
   static constexpr int chunks = Tile::chunks, rows_a_pass = 32 / chunks;
   static constexpr int passes = Shape::Bc / rows_a_pass;

@@ -102,6 +102,7 @@ struct RowPart {
 /// Where a row of an entry lies in O and LSE, and among partial results.
 template <typename T>
 struct DecodeRow {
+  using Element = T;
   T* o;
   float* lse;
   std::int64_t number;   ///< of DecodePartials::rows
@@ -128,6 +129,8 @@ struct DecodeRow {
     if (first_block < 0) return chunk;
     return chunk == 0 ? 2 * first_block + 1 : 2 * (first_block + chunk);
   }
+  /// An element of O as it is stored.
+  __device__ float scaled(float x, int /*column*/) const { return x; }
 };
 
 /// A row as its parts are added. `top` is their largest reference before the first is added.
@@ -155,23 +158,25 @@ struct MergedRow {
     if (lane == 0) *reinterpret_cast<float2*>(to + D) = {top, l};
   }
   /// Divides by the sum of weights, rounds and stores the lane's columns of O; and LSE.
-  template <typename T>
-  __device__ __forceinline__ void store(const DecodeRow<T>& to, int lane) const {
+  template <typename Row>
+  __device__ __forceinline__ void store(const Row& to, int lane) const {
     const float factor = 1.0F / divisor_of(l);
-    auto* const o = reinterpret_cast<unsigned*>(to.o + lane * RowPart<D>::columns);
+    const int first = lane * RowPart<D>::columns;
+    auto* const o = reinterpret_cast<unsigned*>(to.o + first);
 #pragma unroll
     for (int i = 0; i < RowPart<D>::pairs; ++i) {
-      o[i] = packed<T>(acc.x[i].x * factor, acc.x[i].y * factor);
+      o[i] = packed<typename Row::Element>(to.scaled(acc.x[i].x * factor, first + 2 * i),
+                                           to.scaled(acc.x[i].y * factor, first + 2 * i + 1));
     }
     if (lane == 0) *to.lse = log_sum_exp2(top, l);
   }
 };
 
 /// What chunks left of a row in the workspace.
-template <typename T, int D>
+template <typename Row, int D>
 struct WorkspaceParts {
   const DecodePartials<D>& partials;
-  const DecodeRow<T>& row;
+  const Row& row;
 
   __device__ float2 sums(int chunk) const {
     return load_from_l2(partials.sums_of(row.part(chunk), row.number));
@@ -236,18 +241,18 @@ __device__ __forceinline__ MergedRow<D> merge_chunks(const Parts& parts, int chu
 }
 
 /// Merges what the workspace holds of a row, and stores the answer.
-template <typename T, int D>
+template <typename Row, int D>
 __device__ __forceinline__ void merge_in_workspace(const DecodePartials<D>& partials,
-                                                   const DecodeRow<T>& row, int chunks) {
+                                                   const Row& row, int chunks) {
   constexpr int at_once = D > 128 ? 8 : 16;
-  const WorkspaceParts<T, D> parts{partials, row};
+  const WorkspaceParts<Row, D> parts{partials, row};
   merge_chunks<D, at_once>(parts, chunks).store(row, static_cast<int>(threadIdx.x) % 32);
 }
 
 /// Merges the chunks of all rows that have several, a warp a row. Rows are numbered as with full
 /// lengths.
-template <Executor home, typename T, int D>
-__global__ void __launch_bounds__(128) decode_merge(ForwardArguments a, DecodeSizes sizes) {
+template <Executor home, typename Row, int D, typename Arguments>
+__global__ void __launch_bounds__(128) decode_merge(Arguments a, DecodeSizes sizes) {
   wait_for_predecessor();
   const auto partials = DecodePartials<D>::of(a, sizes);
   const int n = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32);
@@ -258,7 +263,7 @@ __global__ void __launch_bounds__(128) decode_merge(ForwardArguments a, DecodeSi
   unit.of = DecodeEntry(a, sizes, unit.entry);
   unit.kv_head = head / sizes.group;
   if (query >= unit.of.queries || unit.of.all_chunks() < 2) return;
-  const DecodeRow<T> row(a, sizes, unit, query * sizes.group + head % sizes.group);
+  const Row row(a, sizes, unit, query * sizes.group + head % sizes.group);
   merge_in_workspace(partials, row, unit.of.all_chunks());
 }
 

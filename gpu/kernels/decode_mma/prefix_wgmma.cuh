@@ -70,10 +70,6 @@ void launch_prefix(const ForwardArguments& a, const DecodeSizes& sizes, Device& 
          device, p);
 }
 
-/// Starts the launch of the chunks that entries share. The launch of the others may begin before it
-/// has ended, and must not end before.
-using PrefixLaunch = void (*)(const ForwardArguments&, const DecodeSizes&, Device&);
-
 /// The one that is compiled for head dim D.
 template <Executor home, typename T, int D>
 PrefixLaunch prefix_launch();

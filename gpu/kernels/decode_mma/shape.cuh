@@ -2,13 +2,39 @@
 
 #include <cstdint>
 
+#include "core/operations/quantised_arguments.hpp"
+#include "gpu/kernels/fa2_mma/softmax.cuh"
+
 namespace attest {
 
+template <typename T>
+struct DecodeRow;
+template <typename T>
+struct CodeRow;
+template <typename Shape>
+struct DecodeProducts;
+template <typename Shape>
+struct CodeProducts;
+template <typename Shape>
+struct NoKeyScales;
+template <typename Shape>
+class KeyScales;
+
 /// The sizes that a kernel of the family is compiled for: 16 row_tiles packed rows, and `warps`
-/// warps that take Bc keys at a time, each its own, through `stages` tiles of its own.
-template <typename T_, int D_, int row_tiles_, int Bc_, int warps_, int stages_>
+/// warps that take Bc keys at a time, each its own, through `stages` tiles of its own. Key: what K
+/// and V hold.
+template <typename T_, int D_, int row_tiles_, int Bc_, int warps_, int stages_, typename Key_ = T_>
 struct DecodeShape {
   using T = T_;
+  using Key = Key_;
+  using Arguments = ForwardArguments;
+  using Row = DecodeRow<T>;
+  template <typename Shape>
+  using ProductsOf = DecodeProducts<Shape>;
+  template <typename Shape>
+  using SoftmaxOf = Fa2Softmax<Shape>;
+  template <typename Shape>
+  using KeyScalesOf = NoKeyScales<Shape>;
   static constexpr int D = D_, row_tiles = row_tiles_, Bc = Bc_, warps = warps_, stages = stages_;
   static constexpr int rows = 16 * row_tiles;
   static constexpr int threads = 32 * warps;
@@ -23,7 +49,8 @@ struct DecodeShape {
   using Rows = float[row_tiles][2];            ///< a number for each of a lane's rows
 
   static constexpr int tile_elements = Bc * D;
-  static constexpr int stage_bytes = 2 * tile_elements * static_cast<int>(sizeof(T));
+  static constexpr int tile_bytes = tile_elements * static_cast<int>(sizeof(Key));
+  static constexpr int stage_bytes = 2 * tile_bytes;
   static constexpr int query_bytes = rows * D * static_cast<int>(sizeof(T));
   /// Rows that the warps add at a time; between two of them O, r, l and 2 floats against conflicts.
   static constexpr int exchanged_rows = 4, row_pitch = D + 4;
@@ -35,6 +62,27 @@ struct DecodeShape {
   static constexpr int fitting_blocks = 227 * 1024 / (shared_bytes + 1024);
   static constexpr int blocks_on_sm =
       fitting_blocks * threads > 512 ? 512 / threads : fitting_blocks;
+};
+
+/// A Shape's sizes, with weights in fp16 whatever the format of Q.
+template <typename Shape, typename Half>
+struct WithWeightsIn : Shape {
+  using T = Half;
+};
+
+/// The same where K and V are codes. P V is formed in fp16, which takes a code in one instruction
+/// where bf16 takes five, and rounds weights less.
+template <typename T, Code code_, int D, int row_tiles, int Bc, int warps, int stages>
+struct CodeShape : DecodeShape<T, D, row_tiles, Bc, warps, stages, unsigned char> {
+  static constexpr Code code = code_;
+  using Arguments = QuantisedArguments;
+  using Row = CodeRow<T>;
+  template <typename Shape>
+  using ProductsOf = CodeProducts<Shape>;
+  template <typename Shape>
+  using SoftmaxOf = Fa2Softmax<WithWeightsIn<Shape, __half>>;
+  template <typename Shape>
+  using KeyScalesOf = KeyScales<Shape>;
 };
 
 }  // namespace attest

@@ -14,10 +14,11 @@
 #include <numbers>
 #include <type_traits>
 
+#include "gpu/kernels/decode_mma/key_scales.cuh"
 #include "gpu/kernels/decode_mma/loader.cuh"
 #include "gpu/kernels/decode_mma/merge.cuh"
+#include "gpu/kernels/decode_mma/products.cuh"
 #include "gpu/kernels/decode_mma/shape.cuh"
-#include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
 #include "gpu/primitives/ordered_count.cuh"
@@ -58,9 +59,11 @@ struct DecodeSpan {
 template <typename Shape, bool is_paged, typename List>
 class DecodeBlock {
   using T = typename Shape::T;
-  using Products = Fa2Products<Shape>;
-  using Softmax = Fa2Softmax<Shape>;
-  using Lane = SwizzledLane<T, Shape::D>;
+  using Arguments = typename Shape::Arguments;
+  using Row = typename Shape::Row;
+  using Products = typename Shape::template ProductsOf<Shape>;
+  using Scales = typename Shape::template KeyScalesOf<Shape>;
+  using Softmax = typename Shape::template SoftmaxOf<Shape>;
   using Span = DecodeSpan<Shape>;
   using Loader = KeyLoader<Shape, is_paged>;
   static constexpr int D = Shape::D, Bc = Shape::Bc, stages = Shape::stages;
@@ -69,7 +72,7 @@ class DecodeBlock {
 
  public:
   /// `shared`: Shape::shared_bytes.
-  __device__ DecodeBlock(const ForwardArguments& a, const DecodeSizes& sizes, unsigned char* shared)
+  __device__ DecodeBlock(const Arguments& a, const DecodeSizes& sizes, unsigned char* shared)
       : a_(a),
         sizes_(sizes),
         list_(a, sizes),
@@ -103,10 +106,11 @@ class DecodeBlock {
       Softmax softmax;
       typename Products::Queries q;
       const T* const queries = queries_ + buffer * Shape::rows * D;
+      Scales scales(a_, unit, span.to);
+      scales.look_ahead(key_of(span.first_step));
       AsyncCopies::wait<stages - 2>();
       __syncthreads();  // all of Q is there
-      const int offset = Lane::offset(lane_);
-      Products::load_kept(q, queries, offset);
+      Products::load_kept(q, queries, Products::query_offset(lane_));
 #pragma unroll 1
       for (int step = span.first_step; step < span.first_step + span.steps; ++step) {
         AsyncCopies::wait<stages - 2>();
@@ -120,7 +124,7 @@ class DecodeBlock {
           }
         }
         fetch(loader, stage == 0 ? stages - 1 : stage - 1);
-        take_keys(span, unit.of, key_of(step), tiles_ + stage * Shape::stage_bytes, queries, offset,
+        take_keys(span, unit.of, key_of(step), tiles_ + stage * Shape::stage_bytes, queries, scales,
                   q, softmax, o);
         stage = stage == stages - 1 ? 0 : stage + 1;
       }
@@ -185,21 +189,27 @@ class DecodeBlock {
   /// The warp's part of a step.
   __device__ __forceinline__ void take_keys(const Span& span, const DecodeEntry& entry,
                                             int first_key, SharedAddress keys, const T* queries,
-                                            int offset, typename Products::Queries& q,
+                                            Scales& scales, typename Products::Queries& q,
                                             Softmax& softmax, typename Shape::Outputs& o) const {
-    if (first_key >= span.to || first_key + Bc <= span.from) return;
-    const float scale = a_.problem.scale * std::numbers::log2e_v<float>;
+    if (first_key >= span.to || first_key + Bc <= span.from) {
+      scales.look_ahead(first_key + Shape::step_keys);
+      return;
+    }
+    const float of_scores = a_.problem.scale * scales.of_all();
+    const float scale = of_scores * std::numbers::log2e_v<float>;
     const bool is_plain = scale > 0.0F && a_.problem.softcap == 0.0F;
     const float c = is_plain ? scale : 1.0F;
     typename Shape::Scores s = {};
-    Products::form_scores(q, queries, offset, keys, Lane::offset_by_rows(lane_), s);
-    if (!is_plain) Fa2ScoreForm<Shape>::form(s, a_.problem);
+    Products::form_scores(q, queries, Products::query_offset(lane_), keys,
+                          Products::key_offset(lane_), s);
+    scales.apply(s);
+    scales.look_ahead(first_key + Shape::step_keys);
+    if (!is_plain) Fa2ScoreForm<Shape>::form(s, of_scores, a_.problem.softcap);
     if (first_key < span.all_from || first_key + Bc > span.all_to) {
       hide(s, span, entry, first_key + 2 * (lane_ % 4));
     }
     softmax.see(s, c, o);
-    const SharedAddress values = keys + Shape::tile_elements * static_cast<int>(sizeof(T));
-    Products::add_values(softmax, s, c, values, offset, o);
+    Products::add_values(softmax, s, c, keys + Shape::tile_bytes, Products::value_offset(lane_), o);
   }
 
   /// Scores of keys that a row does not see become -inf. `key`: the lane's first one.
@@ -242,7 +252,7 @@ class DecodeBlock {
           } else if (is_cluster && unit.of.chunks > 1) {
             row_of_warps(row).leave(left_for_cluster(16 * i + first + row), lane_);
           } else {
-            add_warps(unit, partials, DecodeRow<T>(a_, sizes_, unit, n), row);
+            add_warps(unit, partials, Row(a_, sizes_, unit, n), row);
           }
         }
         __syncthreads();
@@ -252,8 +262,7 @@ class DecodeBlock {
     if (is_prefix || unit.of.chunks < 2 || a_.plan.combine != Combine::last_block) return;
     if (!is_last_chunk(unit)) return;
     for (int row = warp_; row < span.rows; row += Shape::warps) {
-      merge_in_workspace(partials, DecodeRow<T>(a_, sizes_, unit, span.first_row + row),
-                         unit.of.chunks);
+      merge_in_workspace(partials, Row(a_, sizes_, unit, span.first_row + row), unit.of.chunks);
     }
   }
 
@@ -279,7 +288,7 @@ class DecodeBlock {
         has_arrived = true;
         Cluster::arrive();  // the last row has been read: results are stored meanwhile
       }
-      sum.store(DecodeRow<T>(a_, sizes_, unit, unit.row_tile * Shape::rows + row), lane_);
+      sum.store(Row(a_, sizes_, unit, unit.row_tile * Shape::rows + row), lane_);
     }
     if (!has_arrived) Cluster::arrive();
     Cluster::wait();  // what this block left has been read
@@ -298,11 +307,7 @@ class DecodeBlock {
       const int row = lane_ / 4 + 8 * h - first;
       if (row < 0 || row >= Shape::exchanged_rows) continue;
       float* const to = exchanged(warp_, row);
-#pragma unroll
-      for (int j = 0; j < D / 8; ++j) {
-        *reinterpret_cast<float2*>(to + 8 * j + 2 * (lane_ % 4)) = {o[i][j][2 * h],
-                                                                    o[i][j][2 * h + 1]};
-      }
+      Products::leave(o[i], h, lane_, to);
       if (lane_ % 4 == 0) {
         *reinterpret_cast<float2*>(to + D) = {softmax.r[i][h], softmax.l[i][h]};
       }
@@ -311,8 +316,8 @@ class DecodeBlock {
 
   /// One warp adds one row.
   __device__ __forceinline__ void add_warps(const DecodeUnit& unit,
-                                            const DecodePartials<D>& partials,
-                                            const DecodeRow<T>& to, int row) const {
+                                            const DecodePartials<D>& partials, const Row& to,
+                                            int row) const {
     const MergedRow<D> sum = row_of_warps(row);
     if (unit.of.all_chunks() == 1) {
       sum.store(to, lane_);
@@ -366,7 +371,7 @@ class DecodeBlock {
     return is_last;
   }
 
-  const ForwardArguments& a_;
+  const Arguments& a_;
   const DecodeSizes& sizes_;
   List list_;
   const int warp_, lane_;
@@ -379,7 +384,7 @@ class DecodeBlock {
 
 template <Executor home, typename Shape, bool is_paged, typename List>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks_on_sm)
-    decode_mma(ForwardArguments a, DecodeSizes sizes) {
+    decode_mma(typename Shape::Arguments a, DecodeSizes sizes) {
   let_successor_begin();  // it waits for all of this launch
   // Lengths may come from the launch before, and are read at once; else the block first finds out
   // what it has to do. Shared chunks, where they are the launch before, write no lengths.

@@ -8,19 +8,21 @@
 namespace attest {
 
 /// Kernels that are compiled for one shape, and the Plans that choose it.
-struct DecodeVariant {
+template <typename Arguments>
+struct VariantOf {
+  using Kernel = void (*)(Arguments, DecodeSizes);
   std::int64_t dim, query_tile, key_tile, warps, stages;
   std::int64_t shared_bytes;
-  void (*contiguous)(ForwardArguments, DecodeSizes);
-  void (*paged)(ForwardArguments, DecodeSizes);
-  void (*contiguous_cluster)(ForwardArguments, DecodeSizes);  ///< Combine::cluster
-  void (*paged_cluster)(ForwardArguments, DecodeSizes);
-  void (*merge)(ForwardArguments, DecodeSizes);
-  void (*prefix)(ForwardArguments, DecodeSizes) = nullptr;  ///< nullptr: it takes no Cascade
+  Kernel contiguous, paged;
+  Kernel contiguous_cluster, paged_cluster;  ///< Combine::cluster; nullptr: it takes none
+  Kernel merge;
+  Kernel prefix = nullptr;  ///< nullptr: it takes no Cascade
 };
+using DecodeVariant = VariantOf<ForwardArguments>;
+using CodesVariant = VariantOf<QuantisedArguments>;
 
 template <Executor home, typename Shape>
-constexpr DecodeVariant decode_variant() {
+constexpr VariantOf<typename Shape::Arguments> decode_variant() {
   return {.dim = Shape::D,
           .query_tile = Shape::rows,
           .key_tile = Shape::step_keys,
@@ -31,7 +33,7 @@ constexpr DecodeVariant decode_variant() {
           .paged = decode_mma<home, Shape, true, UnitList>,
           .contiguous_cluster = decode_mma<home, Shape, false, ClusterList>,
           .paged_cluster = decode_mma<home, Shape, true, ClusterList>,
-          .merge = decode_merge<home, typename Shape::T, Shape::D>};
+          .merge = decode_merge<home, typename Shape::Row, Shape::D, typename Shape::Arguments>};
 }
 /// The same, and Cascade::yes: for the longest tiles, as rows of all entries fill them.
 template <Executor home, typename Shape>
@@ -45,5 +47,8 @@ constexpr DecodeVariant cascade_variant() {
 /// that there is, in a file of its own, so that they are compiled side by side.
 template <Executor home, typename T, int D>
 std::span<const DecodeVariant> decode_variants();
+/// The same where K and V are codes.
+template <Executor home, typename T, Code code, int D>
+std::span<const CodesVariant> codes_variants();
 
 }  // namespace attest

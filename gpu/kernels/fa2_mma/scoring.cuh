@@ -18,12 +18,16 @@ struct Fa2ScoreForm {
   /// Dot products become scores times log2(e), each product rounded: for scales that are not
   /// positive, and for softcaps.
   static __device__ __forceinline__ void form(typename Shape::Scores& s, const Problem& problem) {
-    if (problem.softcap == 0.0F) {
-      for_each(s, [&](float& x) { x *= problem.scale * std::numbers::log2e_v<float>; });
+    form(s, problem.scale, problem.softcap);
+  }
+  static __device__ __forceinline__ void form(typename Shape::Scores& s, float scale,
+                                              float softcap) {
+    if (softcap == 0.0F) {
+      for_each(s, [&](float& x) { x *= scale * std::numbers::log2e_v<float>; });
     } else {
-      const float per_score = problem.scale / problem.softcap;
+      const float per_score = scale / softcap;
       for_each(s, [&](float& x) {
-        x = softcapped(x, per_score, problem.softcap) * std::numbers::log2e_v<float>;
+        x = softcapped(x, per_score, softcap) * std::numbers::log2e_v<float>;
       });
     }
   }

@@ -171,7 +171,7 @@ void launch_units(const MlaParameters& p, Device& device) {
       std::min(p.sizes.most_units(), resident_blocks(kernel, block, shared_bytes, device));
   launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared_bytes, device, p);
   if (p.sizes.most_chunks < 2) return;
-  launch_dependent(decode_merge<this_executor, T, AnyShape::columns>,
+  launch_dependent(decode_merge<this_executor, DecodeRow<T>, AnyShape::columns, ForwardArguments>,
                    dim3(static_cast<unsigned>(ceil_div(p.a.problem.rows(), 4))), dim3(128), 0,
                    device, p.a, p.sizes);
 }

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/attention/element_type.hpp"
+
+namespace attest {
+
+/// Codes of 8 bits that a tensor of quantised attention holds.
+enum class Code : int {
+  none,  ///< none: the tensor has the problem's element type
+  e4m3,
+  e5m2,
+  int8
+};
+
+/// Which elements of an entry's head share a scale, a number of fp32 by which their codes are
+/// multiplied, or numbers of the problem's element type.
+enum class Scales : int {
+  none,   ///< there are none: codes stand for themselves
+  head,   ///< one for all
+  block,  ///< one for scale_block rows
+  row,    ///< one for each row
+  column  ///< one for each column
+};
+
+/// Rows of a block that shares a scale.
+inline constexpr std::int64_t scale_block = 128;
+
+/// How quantised attention stores Q, K and V.
+struct Codes {
+  Code q = Code::none, k = Code::e4m3, v = Code::e4m3;
+  Scales q_scales = Scales::none, k_scales = Scales::head, v_scales = Scales::head;
+
+  friend bool operator==(const Codes&, const Codes&) = default;
+};
+
+/// What a kernel of quantised attention takes: any of these with any of those. Empty: the kernel
+/// computes something else.
+struct CodesTaken {
+  std::vector<Code> q = {}, k = {}, v = {};
+  std::vector<Scales> q_scales = {}, k_scales = {}, v_scales = {};
+};
+
+[[nodiscard]] std::span<const std::string_view> names_of_codes();   ///< by enumerator
+[[nodiscard]] std::span<const std::string_view> names_of_scales();  ///< by enumerator
+[[nodiscard]] std::string_view name_of(Code code);
+[[nodiscard]] std::string_view name_of(Scales scales);
+
+/// The format of a tensor with these codes, of a problem of this element type.
+[[nodiscard]] constexpr ElementType format_with(Code code, ElementType element_type) {
+  switch (code) {
+    case Code::none:
+      break;
+    case Code::e4m3:
+      return ElementType::e4m3;
+    case Code::e5m2:
+      return ElementType::e5m2;
+    case Code::int8:
+      return ElementType::int8;
+  }
+  return element_type;
+}
+
+}  // namespace attest

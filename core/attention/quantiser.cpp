@@ -1,0 +1,102 @@
+#include "core/attention/quantiser.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attest {
+namespace {
+
+struct Place {
+  std::int64_t row, column;
+};
+
+/// Where the scale of an element stands in the scales of its head.
+Place place_of(Scales kind, std::int64_t row, std::int64_t column) {
+  switch (kind) {
+    case Scales::none:
+    case Scales::head:
+      break;
+    case Scales::block:
+      return {row / scale_block, 0};
+    case Scales::row:
+      return {row, 0};
+    case Scales::column:
+      return {0, column};
+  }
+  return {0, 0};
+}
+
+/// Calls visit(b, h, n, column) for every element.
+template <typename Visit>
+void for_each_element(const Shape& shape, const Visit& visit) {
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        for (std::int64_t c = 0; c < shape[3]; ++c) visit(b, h, n, c);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Shape scales_shape(const Shape& shape, Scales scales) {
+  const auto [batch, heads, rows, columns] = shape;
+  switch (scales) {
+    case Scales::none:
+      break;
+    case Scales::head:
+      return {batch, heads, 1, 1};
+    case Scales::block:
+      return {batch, heads, (rows + scale_block - 1) / scale_block, 1};
+    case Scales::row:
+      return {batch, heads, rows, 1};
+    case Scales::column:
+      return {batch, heads, 1, columns};
+  }
+  return {batch, heads, 1, 0};
+}
+
+float scale_of(const Tensor<float>& scales, Scales kind, std::int64_t b, std::int64_t h,
+               std::int64_t row, std::int64_t column) {
+  if (kind == Scales::none) return 1;
+  const Place place = place_of(kind, row, column);
+  return scales.at(b, h, place.row, place.column);
+}
+
+QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
+                         const std::function<std::int64_t(std::int64_t)>& rows_of) {
+  const Shape& shape = values.shape();
+  const auto largest = static_cast<float>(format_of(code).max_finite);
+  QuantisedTensor result{Tensor<float>(shape), Tensor<float>(scales_shape(shape, kind))};
+  if (kind != Scales::none) {
+    for_each_element(shape, [&](auto b, auto h, auto n, auto c) {
+      if (n >= rows_of(b) || !std::isfinite(values.at(b, h, n, c))) return;
+      const Place place = place_of(kind, n, c);
+      float& amax = result.scales.at(b, h, place.row, place.column);
+      amax = std::max(amax, std::abs(values.at(b, h, n, c)));
+    });
+    for (float& scale : result.scales.values()) {
+      scale /= largest;
+      if (scale == 0) scale = 1;
+    }
+  }
+  for_each_element(shape, [&](auto b, auto h, auto n, auto c) {
+    if (n >= rows_of(b)) return;
+    const double value = values.at(b, h, n, c);
+    const double scale = scale_of(result.scales, kind, b, h, n, c);
+    result.codes.at(b, h, n, c) = static_cast<float>(round_to(code, value / scale));
+  });
+  return result;
+}
+
+Tensor<double> dequantise(const Tensor<float>& codes, const Tensor<float>& scales, Scales kind) {
+  Tensor<double> result(codes.shape());
+  for_each_element(codes.shape(), [&](auto b, auto h, auto n, auto c) {
+    result.at(b, h, n, c) = static_cast<double>(codes.at(b, h, n, c)) *
+                            static_cast<double>(scale_of(scales, kind, b, h, n, c));
+  });
+  return result;
+}
+
+}  // namespace attest

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/attention/codes.hpp"
+#include "core/attention/tensor.hpp"
+
+namespace attest {
+
+/// Codes of a tensor [batch, heads, rows, columns], as the numbers that they stand for before they
+/// are scaled, and its scales (scales_shape()).
+struct QuantisedTensor {
+  Tensor<float> codes, scales;
+};
+
+/// One number of fp32 for each group of elements that shares a scale: [batch, heads, 1, 1] for
+/// head, [batch, heads, ceil(rows / scale_block), 1] for block, [batch, heads, rows, 1] for row,
+/// [batch, heads, 1, columns] for column; [batch, heads, 1, 0] for none.
+[[nodiscard]] Shape scales_shape(const Shape& shape, Scales scales);
+
+/// The scale of an element, or 1.
+[[nodiscard]] float scale_of(const Tensor<float>& scales, Scales kind, std::int64_t b,
+                             std::int64_t h, std::int64_t row, std::int64_t column);
+
+/// A scale is fl(amax / M), amax the largest finite magnitude of its elements in the first
+/// rows_of(entry) rows and M the code's largest number; 1 where that is 0. A code is the number
+/// nearest to value / scale, ties to even, saturating; NaN is int8's 0. Rows from rows_of(entry) on
+/// have codes of 0.
+[[nodiscard]] QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
+                                       const std::function<std::int64_t(std::int64_t)>& rows_of);
+
+/// Code times scale: exact in double, as their significands have 8 and 24 bits at most.
+[[nodiscard]] Tensor<double> dequantise(const Tensor<float>& codes, const Tensor<float>& scales,
+                                        Scales kind);
+
+}  // namespace attest

@@ -1,0 +1,36 @@
+#include "gpu/kernels/decode_mma/code_products.cuh"
+#include "gpu/kernels/decode_mma/variant.cuh"
+
+namespace attest {
+namespace {
+
+template <typename T, Code code>
+constexpr CodesVariant shapes[] = {
+    decode_variant<this_executor, CodeShape<T, code, 128, 1, 16, 4, 6>>(),
+    decode_variant<this_executor, CodeShape<T, code, 128, 1, 32, 8, 3>>(),
+    decode_variant<this_executor, CodeShape<T, code, 128, 2, 16, 4, 6>>(),
+};
+
+}  // namespace
+
+template <>
+std::span<const CodesVariant> codes_variants<this_executor, __half, Code::e4m3, 128>() {
+  return shapes<__half, Code::e4m3>;
+}
+
+template <>
+std::span<const CodesVariant> codes_variants<this_executor, __half, Code::int8, 128>() {
+  return shapes<__half, Code::int8>;
+}
+
+template <>
+std::span<const CodesVariant> codes_variants<this_executor, __nv_bfloat16, Code::e4m3, 128>() {
+  return shapes<__nv_bfloat16, Code::e4m3>;
+}
+
+template <>
+std::span<const CodesVariant> codes_variants<this_executor, __nv_bfloat16, Code::int8, 128>() {
+  return shapes<__nv_bfloat16, Code::int8>;
+}
+
+}  // namespace attest
