@@ -5,7 +5,7 @@
 namespace attest {
 namespace {
 
-constexpr unsigned pause_ns = 3000;
+constexpr unsigned laggard_ns = 3000;
 
 __device__ int group_of_thread() {
   return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(2 * warpgroup_threads) turns(int rounds, int s
     } else {
       sync_named(2, both);
     }
-    if (group == slow) __nanosleep(pause_ns);
+    if (group == slow) __nanosleep(laggard_ns);
     if (threadIdx.x % warpgroup_threads == 0) order[atomicAdd(&taken, 1)] = group;
     if (group == 0) {
       arrive_named(2, both);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(2 * warpgroup_threads)
   const int rounds = group == 0 ? rounds_0 : rounds_1;
   int missing = 0;
   for (int round = 0; round < rounds; ++round) {
-    if (thread / 32 == round % 4) __nanosleep(pause_ns);
+    if (thread / 32 == round % 4) __nanosleep(laggard_ns);
     volatile int* const now = numbers[group][round % 2];
     now[thread] = round * warpgroup_threads + thread;
     if (group == 0) {

@@ -3,6 +3,8 @@
 #include <attest/plugin.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
