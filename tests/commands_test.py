@@ -45,6 +45,7 @@ SHORTER = {
     r"^errors": {"--sets": "1", "--problem": "h1 n64 d64"},
     r"^calibrate": {"--sets": "1"},
     r"^mutants .*--operation backward": {"--kernel": "mutant/b01*", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
+    r"^mutants .*--operation quantised": {"--kernel": "mutant/z80*", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
     r"^mutants": {"--kernel": "mutant/c05*", "--cases": "1", "--normal-cases": "1"},
     r"^bench": {"--benchmark_min_time": "0.001"},
     r"^study run": {"--time-budget": "1s"},
