@@ -11,8 +11,7 @@ target_compile_options(attest_simt_options INTERFACE
 
 # CUDA as the host knows it comes before the first line of every file.
 attest_add_prefix(attest_simt_prefix
-  HEADERS ${PROJECT_SOURCE_DIR}/gpu/simt/cuda_on_host.hpp ${PROJECT_SOURCE_DIR}/core/run/kernel.hpp
-          ${PROJECT_SOURCE_DIR}/core/run/registry.hpp ${PROJECT_SOURCE_DIR}/gpu/simt/launch.hpp <algorithm>
+  HEADERS <gpu/simt/cuda_on_host.hpp> <core/run/kernel.hpp> <core/run/registry.hpp> <gpu/simt/launch.hpp> <algorithm>
   LIBRARIES attest_simt_options)
 target_compile_options(attest_simt_prefix PRIVATE -O2)
 
