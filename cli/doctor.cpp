@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/default_plan.hpp"
+#include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -82,7 +83,11 @@ ExitCode doctor() {
   print_tuned(embedded_tuning_table());
   std::size_t kernels = 0;
   for (const KernelInfo& kernel : all_kernels()) kernels += kernel.role != KernelRole::mutant;
-  fmt::print("kernels    {} registered, {} mutants\n", kernels, all_kernels().size() - kernels);
+  const std::string no_mutants = why_no_mutants();
+  fmt::print("kernels    {} registered\n", kernels);
+  fmt::print("mutants    {}\n", no_mutants.empty()
+                                    ? fmt::format("{} registered", all_kernels().size() - kernels)
+                                    : no_mutants);
   fmt::print("verify     runs GPU kernels {}\n",
              has_gpu ? "natively" : "on the SIMT executor, because there is no usable GPU");
   return ExitCode::passed;

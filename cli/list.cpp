@@ -7,6 +7,7 @@
 #include "cli/selection.hpp"
 #include "core/attention/operation.hpp"
 #include "core/inputs/input_family.hpp"
+#include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/study/language/parse_study.hpp"
 #include "experiments/study/shipped_studies.hpp"
@@ -57,6 +58,9 @@ ExitCode list(const std::string& what, const std::vector<std::string>& plugins) 
   }
   if (all || what == "mutants") {
     fmt::print("mutants (planted bugs; run one with verify --kernel 'mutant/NAME')\n");
+    if (const std::string reason = why_no_mutants(); !reason.empty()) {
+      fmt::print("  {}\n", reason);
+    }
     list_kernels(true, false);
   }
   if (all || what == "laws") {

@@ -24,9 +24,10 @@ namespace attest {
 namespace {
 
 struct MutantsOptions {
+  bool only_kills = false;
   std::filesystem::path out = "out";
   bool in_process = false;
-  std::string operation = "forward";
+  std::string operation;  ///< empty: of the matrix forward, of --kills all
   KillMatrixOptions matrix;
 };
 
@@ -89,8 +90,36 @@ void print_table(const KillMatrix& matrix) {
       "");
 }
 
+void write_kills(const MutantsOptions& options, const std::vector<KernelResult>& results) {
+  write_whole_file(options.out / "kills.tsv", to_kill_lines(results));
+}
+
+/// Until each mutant is dead by the law that it names, and no more.
+ExitCode run_kills(MutantsOptions options) {
+  const auto start = std::chrono::steady_clock::now();
+  options.matrix.shrink_calls = 0;
+  const std::vector<const KernelInfo*> mutants = mutants_of(options.matrix);
+  const std::vector<KernelResult> results = kill_each(mutants, options.matrix);
+  write_kills(options, results);
+  std::int64_t killed = 0;
+  for (const KernelResult& result : results) {
+    killed += result.is_as_expected();
+    if (result.is_as_expected()) continue;
+    fmt::print("NOT KILLED by {}: {}: {}\n", result.kernel->killed_by, result.kernel->name,
+               result.failure ? describe(*result.failure, *result.kernel) : "survived");
+  }
+  const bool all = killed == std::ssize(results);
+  fmt::print("{} of {} planted bugs killed by the law that each names, in {}; written to {}\n{}\n",
+             killed, results.size(),
+             format_duration(
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()),
+             (options.out / "kills.tsv").string(), all ? as_good("PASSED") : as_bad("FAILED"));
+  return all ? ExitCode::passed : ExitCode::verdict_failed;
+}
+
 ExitCode run_mutants(MutantsOptions options) {
-  options.matrix.operation = &operation_from_name(options.operation);
+  options.matrix.operation =
+      options.operation.empty() ? nullptr : &operation_from_name(options.operation);
   load_captured_inputs("");
   const auto start = std::chrono::steady_clock::now();
   if (!options.in_process) {
@@ -99,6 +128,8 @@ ExitCode run_mutants(MutantsOptions options) {
       return std::make_unique<IsolatedRunner>(Isolation{.limits = {.seconds = seconds_per_case}});
     };
   }
+  if (options.only_kills) return run_kills(std::move(options));
+  if (options.matrix.operation == nullptr) options.matrix.operation = &forward_operation;
   KillMatrix matrix;
   {
     Progress progress({.label = "planted bugs", .unit = "cases"});
@@ -117,6 +148,7 @@ ExitCode run_mutants(MutantsOptions options) {
                                : fmt::format("kill_matrix_{}", matrix.options.operation->name);
   const std::filesystem::path markdown = options.out / (name + ".md");
   const std::filesystem::path json = options.out / (name + ".json");
+  write_kills(options, matrix.campaign);
   write_whole_file(markdown, to_markdown(matrix, provenance));
   write_whole_file(json, to_json(matrix, provenance));
   print_table(matrix);
@@ -135,10 +167,12 @@ void add_mutants_command(CLI::App& app, Action& action) {
   KillMatrixOptions& matrix = options->matrix;
   matrix.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   command->add_option("--kernel", matrix.kernels, "glob over mutants")->capture_default_str();
-  command
-      ->add_option("--operation", options->operation,
-                   "the mutants and the rules of one; see attest list operations")
-      ->capture_default_str();
+  command->add_option("--operation", options->operation,
+                      "the mutants and the rules of one, of forward by default; with --kills of "
+                      "all; see attest list operations");
+  command->add_flag("--kills", options->only_kills,
+                    "only until each is killed by the law that it names: no other rules, no "
+                    "shrinking; ./attest puts the kills into verify/mutants/killed.tsv");
   command->add_option("--cases", matrix.cases, "cases of each mutant")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -160,9 +194,9 @@ void add_mutants_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--in-process", options->in_process,
                     "judge here instead of in worker processes: for debuggers");
-  add_out_option(
-      *command, options->out,
-      "folder for kill_matrix.md and kill_matrix.json; the names of others end in _OPERATION")
+  add_out_option(*command, options->out,
+                 "folder for kill_matrix.md, kill_matrix.json and kills.tsv; the names of other "
+                 "matrices end in _OPERATION")
       ->capture_default_str();
   command->footer(
       "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "
@@ -173,6 +207,7 @@ void add_mutants_command(CLI::App& app, Action& action) {
       "rejected.\n"
       "Examples:\n"
       "  attest mutants\n"
+      "  attest mutants --kills\n"
       "  attest mutants --operation backward --cases 60\n"
       "  attest mutants --kernel 'mutant/z2*' --cases 200");
   command->callback([options, &action] { action = [options] { return run_mutants(*options); }; });

@@ -11,6 +11,7 @@
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/text.hpp"
+#include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
 #include "verify/campaign/counterexample.hpp"
@@ -89,6 +90,10 @@ Subject read_subject(const std::filesystem::path& path) {
   Subject subject{.example = read_counterexample(path)};
   const Counterexample& example = subject.example;
   subject.kernel = find_kernel(example.the_case.kernel, example.executor);
+  const bool is_mutant = example.the_case.kernel.starts_with("mutant/");
+  if (const std::string reason = why_no_mutants(); is_mutant && !reason.empty()) {
+    throw InvalidInput(fmt::format("{}: {}", path.string(), reason));
+  }
   if (subject.kernel == nullptr) {
     throw InvalidInput(fmt::format("{}: no kernel '{}' for executor {}; see attest list kernels",
                                    path.string(), printable(example.the_case.kernel),

@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/captured_inputs.hpp"
+#include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
 
@@ -32,6 +33,9 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std
     }
   }
   const bool with_mutants = glob.find("mutant") != std::string::npos;
+  if (const std::string reason = why_no_mutants(); with_mutants && !reason.empty()) {
+    throw InvalidInput(fmt::format("--kernel '{}': {}", glob, reason));
+  }
   std::vector<std::string> names;
   const auto is_judged = [with_mutants](const KernelInfo& kernel) {
     return kernel.role != KernelRole::limit && (kernel.role != KernelRole::mutant || with_mutants);

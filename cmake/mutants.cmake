@@ -1,24 +1,55 @@
-# Sets <variable>_cpp and <variable>_cu to the sources of planted bugs: of all, or, where ATTEST_ALL_MUTANTS is off, of those that one of the
-# files after it names. verify/mutants/cut.py makes them, when this is configured, out of today's kernels.
+# attest_cut_mutants(all sample): sets <all>_cpp, <all>_cu, <sample>_cpp and <sample>_cu to the sources of planted bugs that verify/mutants/cut.py
+# makes out of today's kernels, in the target attest_cut_mutants. Which files those are depends on the .mutants files alone, so that no edit of a
+# kernel configures the tree again.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-function(attest_mutant_sources variable)
-  set(script ${PROJECT_SOURCE_DIR}/verify/mutants/cut.py)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/verify/mutants/*.mutants)
-  set(named "")
-  if(NOT ATTEST_ALL_MUTANTS)
-    set(named --only-named-in ${ARGN})
-  endif()
-  execute_process(COMMAND ${Python3_EXECUTABLE} -B ${script} --source ${PROJECT_SOURCE_DIR} --out ${PROJECT_BINARY_DIR}/mutants ${named}
-    OUTPUT_VARIABLE printed ERROR_VARIABLE wrong RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+function(attest_cut_mutants all sample)
+  set(folder ${PROJECT_SOURCE_DIR}/verify/mutants)
+  set(out ${PROJECT_BINARY_DIR}/mutants)
+  set(cut ${Python3_EXECUTABLE} -B ${folder}/cut.py --source ${PROJECT_SOURCE_DIR} --out ${out})
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.mutants)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/cut.py ${files})
+  execute_process(COMMAND ${cut} --list OUTPUT_VARIABLE printed ERROR_VARIABLE wrong RESULT_VARIABLE code
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
   if(code)
     message(FATAL_ERROR "${wrong}")
   endif()
-  string(REGEX MATCHALL "depends [^\n]+" depends "${printed}")
-  list(TRANSFORM depends REPLACE "^depends " "")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${depends})
-  foreach(language cpp cu)
-    string(REGEX MATCHALL "source [^\n]+\\.${language}" sources "${printed}")
-    list(TRANSFORM sources REPLACE "^source " "")
-    set(${variable}_${language} ${sources} PARENT_SCOPE)
+  set(made "")
+  foreach(kind all sample)
+    foreach(language cpp cu)
+      string(REGEX MATCHALL "${kind} [^\n]+\\.${language}" sources "${printed}")
+      list(TRANSFORM sources REPLACE "^${kind} " "")
+      list(APPEND made ${sources})
+      set(${${kind}}_${language} ${sources} PARENT_SCOPE)
+    endforeach()
+  endforeach()
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/*/*_test.cpp ${PROJECT_SOURCE_DIR}/*/*/*_test.cpp ${PROJECT_SOURCE_DIR}/*/*/*/*_test.cpp
+    ${PROJECT_SOURCE_DIR}/tests/commands_test.py)
+  add_custom_command(OUTPUT ${out}/fingerprints.tsv BYPRODUCTS ${made} ${out}/sample.txt
+    COMMAND ${cut} --named-in ${tests} --depfile ${out}/cut.d
+    DEPENDS ${folder}/cut.py ${folder}/sample.py ${files} DEPFILE ${out}/cut.d
+    COMMENT "Planting bugs in copies of today's kernels" VERBATIM)
+  add_custom_target(attest_cut_mutants DEPENDS ${out}/fingerprints.tsv)
+endfunction()
+
+# attest_add_mutants(target cpp-sources cu-sources): a library of planted bugs, compiled where something links it. -Og: most die in their first
+# cases, so compile time counts; a third less than -O1.
+function(attest_add_mutants target)
+  cmake_parse_arguments(ARG "" "" "CPP;CU" ${ARGN})
+  add_library(${target} INTERFACE)
+  attest_compile_for_simt(${target}_simt SOURCES ${ARG_CU} OPTIONS -Og)
+  target_link_libraries(${target} INTERFACE ${target}_simt)
+  add_library(${target}_cpu OBJECT ${ARG_CPP})
+  target_compile_options(${target}_cpu PRIVATE -Og)
+  target_link_libraries(${target}_cpu PUBLIC attest_cpu_reference PRIVATE attest_options)
+  target_precompile_headers(${target}_cpu REUSE_FROM attest_prefix)
+  target_link_libraries(${target} INTERFACE ${target}_cpu $<TARGET_OBJECTS:${target}_cpu>)
+  set(compiled ${target}_cpu)
+  if(NOT ATTEST_EXECUTOR_OBJECTS)
+    target_link_libraries(${target} INTERFACE $<TARGET_OBJECTS:${target}_simt>)
+    list(APPEND compiled ${target}_simt)
+  endif()
+  foreach(library ${compiled})
+    add_dependencies(${library} attest_cut_mutants)
+    set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ON)
   endforeach()
 endfunction()

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Bad values of every subcommand and option: each gives exit code 2, nothing on stdout, and one line that names what is wrong.
-# Argument: the binary. What a subcommand has to say beside stands in its own test.
+# Arguments: the binary, and one with planted bugs. What a subcommand has to say beside stands in its own test.
 set -u
 attest=$1
+with_mutants=$2
 tree=$(cd -- "${BASH_SOURCE[0]%/*}/.." && pwd)
 source "${BASH_SOURCE[0]%/*}/checks.sh"
 mkdir folder
@@ -67,7 +68,9 @@ metric.yaml:3:11: 'metrics' is 'error.rsme' | study check metric.yaml
 --id 'Z99' matches no id of the ledger | claims --id Z99 --tree TREE
 there is no ledger (*.yaml) in nope | claims --tree nope
 --json excludes --markdown | claims --json --markdown
---kernel 'mutant/zz*' matches no mutant | mutants --kernel 'mutant/zz*'
+mutants: this program has no planted bugs; attest-mutants has them | mutants
+--kernel 'mutant/*': this program has no planted bugs | verify --kernel 'mutant/*'
+c39_output_not_rescaled.json: this program has no planted bugs | replay TREE/verify/regressions/c39_output_not_rescaled.json
 --jobs | mutants --jobs 0
 --kernel 'k99' matches no kernel | tune --kernel k99 --suite fa3
 'fa9' is unknown | tune --suite fa9
@@ -86,6 +89,7 @@ while IFS='|' read -r message arguments; do
   eval "words=(${arguments//TREE/\"\$tree\"})"
   check "$arguments" refuses 2 "$message" "$attest" "${words[@]}"
 done < <(table)
+check "a mutant that is not there" refuses 2 "--kernel 'mutant/zz*' matches no mutant" "$with_mutants" mutants --kernel 'mutant/zz*'
 check "and nothing is left behind" [ ! -e out ]
 
 # The launcher knows the program's subcommands without it.

@@ -34,20 +34,24 @@ ONLY_PARSED = {
     r"^verify --kernel 'mutant/\*'": "takes minutes, and fails as it must; the tests of mutants/ run them",
 }
 
-# Options that make a command short: of the first pattern that fits. They replace those that a document shows, or are added.
+# Options that make a command short: of the first pattern that fits. They replace those that a document shows, or are added; None: a flag.
 SHORTER = {
     r"--help": {},
     r"^verify .*--for": {"--for": "1s"},
-    r"^verify --kernel '\[!c\]\*'.*--every-law": {"--cases": "1", "--kernel": "k*"},
+    r"^verify --kernel '\[!c\]\*'.*--every-law": {"--cases": "1", "--kernel": "k1*,k2*"},
     r"^verify --large": {"--cases": "1", "--kernel": "k1_naive"},
-    r"^verify --operation backward": {"--cases": "2"},  # one that is vacuous for a kernel is then half, which passes
-    r"^verify": {"--cases": "1"},
+    r"^verify --operation backward(?!.*--kernel)": {"--cases": "2", "--kernel": "backward_tiled", "--no-regressions": None},
+    r"^verify --operation backward": {"--cases": "2", "--no-regressions": None},  # one that is vacuous for a kernel is then half, which passes
+    r"^verify (?!.*--kernel)|^verify$": {"--cases": "1", "--kernel": "k1_naive,o5_deferred", "--no-regressions": None},  # all kernels: verify/campaign/campaign_test.cpp
+    r"^verify": {"--cases": "1", "--no-regressions": None},
     r"^errors": {"--sets": "1", "--problem": "h1 n64 d64"},
     r"^calibrate": {"--sets": "1"},
-    r"^mutants .*--operation backward": {"--kernel": "mutant/b01*", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
-    r"^mutants .*--operation quantised": {"--kernel": "mutant/z80*", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
-    r"^mutants": {"--kernel": "mutant/c05*", "--cases": "1", "--normal-cases": "1"},
+    r"^mutants .*--operation backward": {"--kernel": "mutant/b01_delta_missing", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
+    r"^mutants .*--operation quantised": {"--kernel": "mutant/z80_scale_of_k_for_v", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
+    r"^mutants": {"--kernel": "mutant/c05_tail_lanes_in_denominator", "--cases": "1", "--normal-cases": "1"},
+    r"^bench (?!.*--kernel)": {"--kernel": "o5_deferred", "--benchmark_min_time": "0.001"},
     r"^bench": {"--benchmark_min_time": "0.001"},
+    r"^study run speed_and_error": {"--time-budget": "1s", "--shard": "1/8"},
     r"^study run": {"--time-budget": "1s"},
 }
 
@@ -89,6 +93,8 @@ def shortened(arguments):
     for option, value in SHORTER[rows_of(SHORTER, arguments)[0]].items() if rows_of(SHORTER, arguments) else ():
         if option.startswith("--benchmark"):
             words.append(f"{option}={value}")
+        elif value is None:
+            words += [option] * (option not in words)
         elif option in words:
             words[words.index(option) + 1] = value
         else:

@@ -25,8 +25,9 @@ if [ "$1" = --preset ]; then mkdir -p "build/$2" && touch "build/$2/CMakeCache.t
 echo "[1/2] Building x"; sleep "${SLOW:-0}"
 [ -e "$BROKEN" ] && { echo "a.cpp:1: error: it is broken"; exit 1; }
 mkdir -p "$2/bin"
-printf '#!/usr/bin/env bash\nprintf "<%%s>" ran "$@"\nexit 7\n' >"$2/bin/attest"
-chmod +x "$2/bin/attest"
+case "$*" in *"--target attest-mutants"*) made=attest-mutants ;; *) made=attest ;; esac
+printf '#!/usr/bin/env bash\nprintf "<%%s>" %s "$@"\nexit 7\n' "${made/#attest/ran}" >"$2/bin/$made"
+chmod +x "$2/bin/$made"
 E2
 stub ctest <<'E2'
 case " $* " in *" -N "*--exclude-regex*) echo "Total Tests: 12"; exit ;; *" -N "*) echo "Total Tests: 17"; exit ;; esac
@@ -270,6 +271,31 @@ check "test builds everything" not_called "--target"
 check "test passes" is "$status" 0
 run verify
 check "a build of everything serves a subcommand" not_called cmake
+
+# Whoever asks for a planted bug gets the second program, and nobody else.
+echo '{"case": {"kernel": "mutant/c05_tail"}}' >"$scratch/of_a_mutant.json"
+echo '{"case": {"kernel": "k1_naive"}}' >"$scratch/of_a_kernel.json"
+while IFS='|' read -r words; do
+  run $words
+  check "'$words' needs no planted bugs" has "$out" "<ran><"
+done <<END
+verify --out $scratch/mutants_of_today
+replay $scratch/of_a_kernel.json
+list kernels
+END
+run mutants --help
+check "'mutants' builds them" called "--target attest-mutants"
+while IFS='|' read -r words; do
+  run $words
+  check "'$words' has planted bugs" has "$out" "<ran-mutants><"
+  check "'$words' builds them once" not_called cmake
+done <<END
+mutants --kills
+list mutants
+verify --kernel k1_naive,mutant/c05*
+errors --kernel=mutant/*
+replay $scratch/of_a_mutant.json
+END
 
 touch "$BROKEN"
 run test

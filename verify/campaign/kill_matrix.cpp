@@ -15,6 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
+#include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/regressions.hpp"
 #include "verify/cases/generators.hpp"
@@ -62,7 +63,9 @@ class Judge {
 
   KillMatrix run() {
     choose_kernels();
-    judge_by_named_laws();
+    std::vector<const KernelInfo*> mutants;
+    for (const MatrixRow& row : matrix_.mutants) mutants.push_back(row.kernel);
+    matrix_.campaign = kill_each(mutants, options_);
     draw_cases();
     if (options_.on_drawn) options_.on_drawn(std::ssize(correct_cases_) + std::ssize(drawn_));
     parallel(correct_cases_.size(), [&](std::size_t task, CaseRunner& runner) {
@@ -86,26 +89,12 @@ class Judge {
 
  private:
   void choose_kernels() {
-    std::vector<std::string> names;
-    for (const KernelInfo& kernel : all_kernels()) {
-      if (kernel.role == KernelRole::mutant) names.push_back(kernel.name);
-    }
-    require_matches({"--kernel", "mutant", "attest list mutants"}, options_.kernels, names);
-    for (const KernelInfo& kernel : all_kernels()) {
-      if (kernel.role != KernelRole::mutant || kernel.operation != options_.operation ||
-          !matches_glob(kernel.name, options_.kernels)) {
-        continue;
-      }
-      matrix_.mutants.push_back(row_for(kernel));
-      const KernelInfo* host = find_kernel(kernel.planted_in, kernel.executor);
+    for (const KernelInfo* mutant : mutants_of(options_)) {
+      matrix_.mutants.push_back(row_for(*mutant));
+      const KernelInfo* host = find_kernel(mutant->planted_in, mutant->executor);
       if (std::ranges::find(matrix_.correct, host, &MatrixRow::kernel) == matrix_.correct.end()) {
         matrix_.correct.push_back(row_for(*host));
       }
-    }
-    if (matrix_.mutants.empty()) {
-      throw InvalidInput(
-          fmt::format("--kernel '{}' matches no mutant of operation {}; see attest list mutants",
-                      options_.kernels, options_.operation->name));
     }
   }
 
@@ -284,21 +273,6 @@ class Judge {
     if (error) std::rethrow_exception(error);
   }
 
-  void judge_by_named_laws() {
-    std::vector<const KernelInfo*> kernels;
-    for (const MatrixRow& row : matrix_.mutants) kernels.push_back(row.kernel);
-    CampaignOptions campaign;
-    campaign.cases_per_kernel = std::max(campaign_cases_on_cpu, options_.cases);
-    campaign.cases_per_simt_kernel = std::max(campaign_cases, options_.cases);
-    campaign.seed = options_.seed;
-    campaign.jobs = options_.jobs;
-    campaign.shrink.calls = options_.shrink_calls;
-    campaign.make_runner = options_.make_runner;
-    campaign.shrink.candidate_seconds = seconds_for_a_known_hang;
-    campaign.shrink.seconds_without_answer = 15;
-    matrix_.campaign = run_campaign(kernels, campaign);
-  }
-
   const KillMatrixOptions& options_;
   const std::size_t peers_ = peer_columns(*options_.operation);
   const std::size_t columns_ = matrix_columns(*options_.operation);
@@ -316,6 +290,51 @@ class Judge {
 };
 
 }  // namespace
+
+std::vector<const KernelInfo*> mutants_of(const KillMatrixOptions& options) {
+  if (const std::string reason = why_no_mutants(); !reason.empty())
+    throw InvalidInput("mutants: " + reason);
+  std::vector<std::string> names;
+  std::vector<const KernelInfo*> mutants;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role != KernelRole::mutant) continue;
+    names.push_back(kernel.name);
+    const bool is_of_operation =
+        options.operation == nullptr || kernel.operation == options.operation;
+    if (is_of_operation && matches_glob(kernel.name, options.kernels)) mutants.push_back(&kernel);
+  }
+  require_matches({"--kernel", "mutant", "attest list mutants"}, options.kernels, names);
+  if (mutants.empty()) {
+    throw InvalidInput(
+        fmt::format("--kernel '{}' matches no mutant of operation {}; see attest list mutants",
+                    options.kernels, options.operation->name));
+  }
+  return mutants;
+}
+
+std::vector<KernelResult> kill_each(const std::vector<const KernelInfo*>& mutants,
+                                    const KillMatrixOptions& options) {
+  CampaignOptions campaign;
+  campaign.cases_per_kernel = std::max(campaign_cases_on_cpu, options.cases);
+  campaign.cases_per_simt_kernel = std::max(campaign_cases, options.cases);
+  campaign.seed = options.seed;
+  campaign.jobs = options.jobs;
+  campaign.shrink.calls = options.shrink_calls;
+  campaign.make_runner = options.make_runner;
+  campaign.shrink.candidate_seconds = seconds_for_a_known_hang;
+  campaign.shrink.seconds_without_answer = 15;
+  return run_campaign(mutants, campaign);
+}
+
+std::string to_kill_lines(const std::vector<KernelResult>& results) {
+  std::string lines;
+  for (const KernelResult& result : results) {
+    if (!result.is_as_expected()) continue;
+    const std::string_view name = std::string_view(result.kernel->name).substr(7);  // mutant/
+    lines += fmt::format("{}\t{}\t{}\n", name, result.kernel->killed_by, result.failing_case);
+  }
+  return lines;
+}
 
 bool MatrixRow::is_killed_by_us() const {
   return std::ranges::any_of(columns | std::views::drop(on_normal.size()),

@@ -83,6 +83,18 @@ struct KillMatrix {
   [[nodiscard]] bool is_as_expected() const;
 };
 
+/// The mutants of the options' glob; of their operation, or of all where it is null. Throws
+/// InvalidInput if there is none.
+[[nodiscard]] std::vector<const KernelInfo*> mutants_of(const KillMatrixOptions& options);
+
+/// Each mutant against random cases and all laws, until the law that it names kills it. The first
+/// stage of a kill matrix.
+[[nodiscard]] std::vector<KernelResult> kill_each(const std::vector<const KernelInfo*>& mutants,
+                                                  const KillMatrixOptions& options);
+
+/// Lines `mutant, law, case`, separated by tabs, of those that were killed as they name.
+[[nodiscard]] std::string to_kill_lines(const std::vector<KernelResult>& results);
+
 /// Every rule judges the same launches: each case that is drawn for a mutant is run with the bug
 /// and without it. Mutants of one kernel draw the same cases, unless they have some of its variants
 /// only. Throws InvalidInput if the glob matches no mutant of the operation.

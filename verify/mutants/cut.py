@@ -1,9 +1,10 @@
 """Cuts planted bugs: makes the sources of mutants out of today's kernels.
 
-    python3 verify/mutants/cut.py --source TREE --out FOLDER [--only-named-in FILE...]
+    python3 verify/mutants/cut.py --source TREE --out FOLDER [--named-in FILE...] [--depfile FILE]
+    python3 verify/mutants/cut.py --source TREE --out FOLDER --list
 
-Prints `source PATH` for each file to compile and `depends PATH` for each file that was read; CMake runs it when one of these changes. A KERNEL.mutants file
-names a kernel and holds its mutants:
+The first is a step of the build; the second, for CMake, prints the paths of what that step makes: `all PATH` and `sample PATH`, a source of
+up to eight mutants and one of those of a KERNEL.mutants file that the tests judge (sample.py). A KERNEL.mutants file names a kernel and holds its mutants:
 
     kernel: gpu/kernels/k3_sequence_parallel.cu
 
@@ -27,9 +28,10 @@ import pathlib
 import re
 import sys
 
+import sample
+
 KEYS = ("claim", "summary", "killed_by")
 TOGETHER = 8  # mutants of a source: most of what compiling one costs are its headers
-INCLUDE = '#include "{}"\n'
 
 
 class Wrong(Exception):
@@ -137,42 +139,72 @@ def write(path, text):
         path.write_text(text)
 
 
-def cut(source, out, is_wanted=lambda name: True):
-    """Writes the sources. Returns (files to compile, files that were read)."""
-    tree, together = Tree(source), {}
-    out.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(source) / "verify/mutants"
-    for path in sorted(folder.glob("*.mutants")):
+def mutants_files(source):
+    return sorted((pathlib.Path(source) / "verify/mutants").glob("*.mutants"))
+
+
+def outputs(source, out):
+    """(sources of all mutants, sources of the sample) that cut() makes: functions of the .mutants files alone."""
+    everything, some = [], []
+    for path in mutants_files(source):
+        kernel, _, mutants = read(path)
+        suffix = pathlib.PurePosixPath(kernel).suffix
+        some.append(out / f"sample/{path.stem}{suffix}")
+        everything += [out / f"all/{path.stem}_{batch}{suffix}" for batch in range(-(-len(mutants) // TOGETHER))]
+    return everything, some
+
+
+def batch(names, suffix):
+    """A source of several mutants. The compiler then says of an error: included from verify/mutants/NAME."""
+    return "".join(f'#line 1 "verify/mutants/{name}"\n#include "../{name}{suffix}"\n' for name in names)
+
+
+def cut(source, out, named=""):
+    """Writes the sources, and what sample.py says of them. Returns the files that were read."""
+    tree, fingerprints = Tree(source), sample.Fingerprints(source)
+    for folder in (out / "all", out / "sample"):
+        folder.mkdir(parents=True, exist_ok=True)
+    record = sample.read_record(source)
+    choice = sample.Choice()
+    for path in mutants_files(source):
         tree.text(path.relative_to(tree.root))
         kernel, family, mutants = read(path)
         code = tree.kernel(kernel)
         for edit in family:
             code = replaced_once(code, *edit, f"{path.name}: family", kernel)
         suffix = pathlib.PurePosixPath(kernel).suffix
-        for number, mutant in enumerate(sorted(mutants, key=lambda mutant: mutant.name)):
+        mutants.sort(key=lambda mutant: mutant.name)
+        for mutant in mutants:
             write(out / f"{mutant.name}{suffix}", planted(mutant, code, f"{path.name}: {mutant.name}", kernel))
-            if is_wanted(mutant.name):
-                # The compiler then says of an error: included from verify/mutants/NAME.
-                lines = f'#line 1 "verify/mutants/{mutant.name}"\n' + INCLUDE.format(out / f"{mutant.name}{suffix}")
-                batch = out / f"{path.stem}_{number // TOGETHER}{suffix}"
-                together[batch] = together.get(batch, "") + lines
-    for batch, text in together.items():
-        write(batch, text)
-    return list(together), tree.read_files
+            fingerprints.add(mutant.name, str(mutant), code)
+        names = [mutant.name for mutant in mutants]
+        for number in range(0, len(names), TOGETHER):
+            write(out / f"all/{path.stem}_{number // TOGETHER}{suffix}", batch(names[number:number + TOGETHER], suffix))
+        write(out / f"sample/{path.stem}{suffix}", batch(choice.of(names, fingerprints, record, named), suffix))
+    write(out / "fingerprints.tsv", fingerprints.text())
+    write(out / "sample.txt", choice.report())
+    return [*tree.read_files, *fingerprints.read_files, *(path for path in [sample.record_of(source)] if path.is_file())]
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--source", required=True, type=pathlib.Path)
     arguments.add_argument("--out", required=True, type=pathlib.Path)
-    arguments.add_argument("--only-named-in", nargs="*", type=pathlib.Path, help="compile only mutants that one of these files names")
+    arguments.add_argument("--list", action="store_true", help="only print what would be made")
+    arguments.add_argument("--named-in", nargs="*", default=[], type=pathlib.Path, help="mutants that one of these files names belong to the sample")
+    arguments.add_argument("--depfile", type=pathlib.Path, help="where to write, for ninja, what was read")
     options = arguments.parse_args()
-    named = None if options.only_named_in is None else "".join(path.read_text() for path in options.only_named_in)
     try:
-        sources, read_files = cut(options.source, options.out, lambda name: named is None or name in named)
+        if options.list:
+            everything, some = outputs(options.source, options.out)
+            print("\n".join([*(f"all {path}" for path in everything), *(f"sample {path}" for path in some)]))
+            return
+        read_files = cut(options.source, options.out, "".join(path.read_text() for path in options.named_in))
     except Wrong as wrong:
         sys.exit(f"verify/mutants: {wrong}")
-    print("\n".join([*(f"source {path}" for path in sources), *(f"depends {path}" for path in read_files)]))
+    if options.depfile:
+        names = " ".join(str(path).replace(" ", "\\ ") for path in [*read_files, *options.named_in])
+        options.depfile.write_text(f"{options.out / 'fingerprints.tsv'}: {names}\n")
 
 
 if __name__ == "__main__":

@@ -84,17 +84,18 @@ class Cut(unittest.TestCase):
         before = made[:made.index("int one()")]
         self.assertEqual(int(before.rpartition("#line ")[2].split()[0]) + before.rpartition("#line ")[2].count("\n") - 1,
                          (self.tree / "gpu/f/f.cu").read_text().partition("int one()")[0].count("\n") + 1)
-        _, read_files = cut.cut(self.tree, self.out)
-        self.assertEqual({path.name for path in read_files}, {"k.mutants", "f.cu", "a.cuh", "b.cuh", "shared.cuh"})
+        self.put("verify/judge/judge.cpp", "int judge;")
+        self.assertEqual({path.name for path in cut.cut(self.tree, self.out)}, {"k.mutants", "f.cu", "a.cuh", "b.cuh", "shared.cuh", "judge.cpp"})
 
-    def test_eight_mutants_of_a_kernel_are_compiled_together_and_only_those_that_are_wanted(self):
+    def test_eight_mutants_of_a_kernel_are_compiled_together_and_the_sample_apart(self):
         body = MUTANTS.partition("\n\n")[2]
         self.put("verify/mutants/k.mutants", "kernel: gpu/k.cu\n" + "".join("\n" + body.replace("c01", f"c{n:02}") for n in range(1, 10)))
-        sources, _ = cut.cut(self.tree, self.out)
-        self.assertEqual([path.name for path in sources], ["k_0.cu", "k_1.cu"])
-        self.assertEqual((self.out / "k_0.cu").read_text().count("#include"), 8)
-        sources, _ = cut.cut(self.tree, self.out, lambda name: name == "c09_two")
-        self.assertEqual([path.name for path in sources], ["k_1.cu"])
+        everything, some = cut.outputs(self.tree, self.out)
+        self.assertEqual([path.name for path in everything], ["k_0.cu", "k_1.cu"])
+        self.assertEqual([path.name for path in some], ["k.cu"])
+        cut.cut(self.tree, self.out)
+        self.assertEqual([path.read_text().count("#include") for path in everything], [8, 1])
+        self.assertTrue(all(path.is_file() for path in some))
 
     def test_what_did_not_change_is_not_written_again(self):
         self.made()
