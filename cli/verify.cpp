@@ -1,12 +1,18 @@
 #include "cli/verify.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -147,6 +153,20 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
   }
 }
 
+void require_one_number(const VerifyOptions& options) {
+  const std::array given{std::pair("--for", !options.time_limit.empty()),
+                         std::pair("--cases", options.has_cases),
+                         std::pair("--thorough", options.is_thorough)};
+  std::vector<std::string_view> names;
+  for (const auto& [name, is_given] : given) {
+    if (is_given) names.emplace_back(name);
+  }
+  if (names.size() > 1) {
+    throw InvalidInput(fmt::format("{} are both given; allowed: one of them",
+                                   fmt::join(std::span(names).first(2), " and ")));
+  }
+}
+
 ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   CampaignState state{.program = this_program(), .arguments = typed};
   if (options.resumes) {
@@ -158,9 +178,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     }
     options = resumed_options(options, typed, state.arguments);
   }
-  if (!options.resumes && options.has_cases && !options.time_limit.empty()) {
-    throw InvalidInput("--for and --cases are both given; allowed: one of them");
-  }
+  if (!options.resumes) require_one_number(options);
   // Before a plugin can print.
   JsonOutput json(options.prints_json && !options.is_large && options.minimize.empty());
   CampaignOptions& campaign = options.campaign;
@@ -199,7 +217,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     constexpr bool planted = true;
     print_failures(outcome.results, options, planted, trouble);
     print_table(outcome.results, campaign, is_complete);
-    if (is_complete) print_shortfalls(outcome.results);
+    if (is_complete) print_shortfalls(outcome.results, options.names_coverage);
     print_summary(outcome.results, outcome.seconds, options.names_coverage);
     print_failures(outcome.results, options, !planted, trouble);
   }
@@ -232,6 +250,7 @@ void add_verify_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  attest verify                                   all kernels, random and real inputs\n"
       "  attest verify --kernel 'k3*' --for 60s          one kernel for a minute\n"
+      "  attest verify --thorough                        ten times the cases: before a release\n"
       "  attest verify --family real --executor simt     real activations on the SIMT executor\n"
       "  attest verify --inputs my.safetensors --family file\n"
       "  attest verify --plugin ./mine.so                your own kernel, see examples/plugin\n"

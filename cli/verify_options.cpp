@@ -106,8 +106,14 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   const std::string how_many = "How many";
   command
       .add_option("--cases", campaign.cases_per_kernel,
-                  "cases per kernel [default: 500, and 150 on the SIMT executor]")
+                  fmt::format("cases per kernel [default: {}, and {} on the SIMT executor]",
+                              default_cases.per_kernel, default_cases.per_simt_kernel))
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->group(how_many);
+  command
+      .add_flag("--thorough", options.is_thorough,
+                fmt::format("{} cases per kernel, and {} on the SIMT executor",
+                            thorough_cases.per_kernel, thorough_cases.per_simt_kernel))
       ->group(how_many);
   command.add_option("--for", options.time_limit, "run this long instead: 60s, 5min, 1h")
       ->group(how_many);
@@ -189,6 +195,10 @@ VerifyOptions parse_verify_options(const std::vector<std::string>& typed) {
 void note_typed_options(const CLI::App& command, VerifyOptions& options) {
   options.names_kernels = command.count("--kernel") > 0;
   options.has_cases = command.count("--cases") > 0;
+  if (options.is_thorough) {
+    options.campaign.cases_per_kernel = thorough_cases.per_kernel;
+    options.campaign.cases_per_simt_kernel = thorough_cases.per_simt_kernel;
+  }
   if (options.has_cases) {
     options.campaign.cases_per_simt_kernel = options.campaign.cases_per_kernel;
   }

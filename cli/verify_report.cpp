@@ -168,14 +168,25 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
   }
 }
 
-void print_shortfalls(const std::vector<KernelResult>& results) {
-  bool is_first = true;
+void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage) {
+  // Of a few kernels one wants to read it; of all, a campaign of some cases a kernel has a page.
+  constexpr std::ptrdiff_t most_kernels = 6;
+  const std::ptrdiff_t untested = std::ranges::count_if(
+      results, [](const KernelResult& result) { return !result.never_judged.empty(); });
+  const bool names_claims = names_coverage || untested <= most_kernels;
+  std::vector<std::string> lines;
   for (const KernelResult& result : results) {
-    for (const std::string& line : shortfalls_of(result)) {
-      fmt::print("{}{}: {}\n", is_first ? "\n" : "", result.kernel->name, line);
-      is_first = false;
+    for (const std::string& line : shortfalls_of(result, names_claims)) {
+      lines.push_back(fmt::format("{}: {}", result.kernel->name, line));
     }
   }
+  if (!names_claims) {
+    lines.push_back(fmt::format(
+        "{} kernels claim something that no case of theirs tested: --coverage names it, more "
+        "--cases or --thorough test more",
+        untested));
+  }
+  if (!lines.empty()) fmt::print("\n{}\n", fmt::join(lines, "\n"));
 }
 
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,

@@ -29,6 +29,8 @@ not in range 0 to 18446744073709551615 | verify --seed 0x1
 --timeout is '5'; allowed: a positive time with its unit | verify --timeout 5
 --for is '10'; allowed: a positive time with its unit, such as 60s, 5min or 1h | verify --for 10
 --for and --cases are both given; allowed: one of them | verify --for 10s --cases 5
+--cases and --thorough are both given; allowed: one of them | verify --thorough --cases 5
+--for and --thorough are both given; allowed: one of them | verify --thorough --for 5s
 --out: the path is empty | verify --out ""
 --shard is '3/2'; allowed: i/n | verify --shard 3/2
 --jobs | verify --jobs 0

@@ -295,7 +295,7 @@ std::int64_t cases_of(const KernelInfo& kernel, const CampaignOptions& options) 
       kernel.executor == Executor::simt ? options.cases_per_simt_kernel : options.cases_per_kernel;
   // Few cases prove nothing against the control: about one in fifteen has the logits it fails on.
   const bool is_control = kernel.role == KernelRole::negative_control;
-  return is_control ? std::max(asked, CampaignOptions{}.cases_per_kernel) : asked;
+  return is_control ? std::max(asked, thorough_cases.per_kernel) : asked;
 }
 
 std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options) {

@@ -49,7 +49,7 @@ std::string claims_line(const std::vector<std::string>& claims) {
 
 }  // namespace
 
-std::vector<std::string> shortfalls_of(const KernelResult& result) {
+std::vector<std::string> shortfalls_of(const KernelResult& result, bool names_claims) {
   std::vector<std::string> lines;
   if (result.kernel->role != KernelRole::kernel) return lines;
   const bool is_plugin = !result.kernel->plugin.empty();
@@ -64,7 +64,8 @@ std::vector<std::string> shortfalls_of(const KernelResult& result) {
         result.decided, result.asked(),
         result.vacuous > 0 ? fmt::format(" (vacuous: {})", result.vacuous_reason) : ""));
   }
-  if (!result.never_judged.empty()) lines.push_back(claims_line(result.never_judged));
+  if (names_claims && !result.never_judged.empty())
+    lines.push_back(claims_line(result.never_judged));
   return lines;
 }
 

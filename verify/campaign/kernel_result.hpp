@@ -79,10 +79,11 @@ struct KernelResult {
 [[nodiscard]] KernelResult kernel_result_from_json(const nlohmann::ordered_json& json);
 
 /// Sentences on what of a kernel was asked for and not judged: what it refused, why it has not
-/// passed although nothing failed, and which of its claims no case showed. A kernel that has some
-/// of its draws refused says so if it is a plugin or if cases were given up; others take what they
-/// list, and most of what they refuse is Plans that a problem does not go with. Nothing for
-/// negative controls and mutants.
-[[nodiscard]] std::vector<std::string> shortfalls_of(const KernelResult& result);
+/// passed although nothing failed, and, with `names_claims`, which of its claims no case showed. A
+/// kernel that has some of its draws refused says so if it is a plugin or if cases were given up;
+/// others take what they list, and most of what they refuse is Plans that a problem does not go
+/// with. Nothing for negative controls and mutants.
+[[nodiscard]] std::vector<std::string> shortfalls_of(const KernelResult& result,
+                                                     bool names_claims = true);
 
 }  // namespace attest
