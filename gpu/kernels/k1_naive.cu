@@ -37,7 +37,7 @@
 namespace attest {
 namespace {
 
-__device__ void copy_row(const float* from, int columns, float* to) {
+__device__ __forceinline__ void copy_row(const float* from, int columns, float* to) {
   for (int c = 0; c < columns; ++c) to[c] = from[c];
 }
 

@@ -23,7 +23,7 @@ inline __device__ RowView<const float> columns_from(const RowView<const float>& 
 /// Calls visit(row, column) for every element of [rows, columns], shared among the threads of the
 /// block, consecutive threads taking consecutive columns. Divides once and not for each element.
 template <typename Visit>
-__device__ void for_each_element(int rows, int columns, const Visit& visit) {
+__device__ __forceinline__ void for_each_element(int rows, int columns, const Visit& visit) {
   const int threads = static_cast<int>(blockDim.x);
   const int row_step = threads / columns;
   const int column_step = threads % columns;
@@ -43,8 +43,9 @@ __device__ void for_each_element(int rows, int columns, const Visit& visit) {
 /// Copies rows [begin, begin + rows) of `from`, the first `columns` of each, to `tile`. Rows past
 /// the tensor, and columns up to `filled`, become 0: a register tile reads them beside others. All
 /// threads of the block take part; no barrier inside.
-inline __device__ void load_zeroed(const RowView<const float>& from, std::int64_t begin, int rows,
-                                   int columns, int filled, const SharedTile& tile) {
+__device__ __forceinline__ void load_zeroed(const RowView<const float>& from, std::int64_t begin,
+                                            int rows, int columns, int filled,
+                                            const SharedTile& tile) {
   const int existing = from.existing(begin, rows);
   for_each_element(rows, filled, [&](int r, int c) {
     tile.row(r)[c] = r < existing && c < columns ? from.row(begin + r)[c] : 0.0F;
@@ -66,9 +67,9 @@ inline __device__ bool rows_are_vectors(const RowView<const float>& rows, int co
 /// Does what load_zeroed() does, but global memory is read in 128-bit loads, which
 /// rows_are_vectors() allows and `filled`, a multiple of 4, too. Shared memory is written in
 /// scalars: padded rows do not start at multiples of 16 bytes.
-inline __device__ void load_zeroed_vectors(const RowView<const float>& from, std::int64_t begin,
-                                           int rows, int columns, int filled,
-                                           const SharedTile& tile) {
+__device__ __forceinline__ void load_zeroed_vectors(const RowView<const float>& from,
+                                                    std::int64_t begin, int rows, int columns,
+                                                    int filled, const SharedTile& tile) {
   const int existing = from.existing(begin, rows);
   for_each_element(rows, filled / 4, [&](int r, int vector) {
     const int c = 4 * vector;

@@ -3,6 +3,12 @@
 #include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
+
+/// Outside the namespace without a name, in which a compiler notes no names of copy constructors.
+struct NumberByValue {
+  float x;
+};
+
 namespace {
 
 // Comments of the form `mark: name` are how the test finds the lines that a finding must name.
@@ -43,6 +49,32 @@ __global__ void broadcast_then_write(float* values, unsigned*, bool planted) {
   values[id()] = tile[0];
   if (!planted) __syncthreads();
   if (thread() == 0) tile[0] = 2.0F;
+}
+
+// A store of what a call returns, and a load of what a call is given, where no call is inlined.
+[[gnu::noinline]] __device__ NumberByValue number(float x) {
+  return {x};
+}
+[[gnu::noinline]] __device__ float twice(NumberByValue number) {
+  return 2 * number.x;
+}
+
+__global__ void struct_of_a_call(float* values, unsigned*, bool planted) {
+  NumberByValue* tile = dynamic_shared<NumberByValue>();
+  tile[thread()].x = 0.0F;
+  __syncthreads();
+  tile[thread()] = number(1.0F);  // mark: struct_of_a_call_writes
+  if (!planted) __syncthreads();
+  values[id()] = tile[(thread() + 1) % size()].x;
+}
+
+__global__ void struct_for_a_call(float* values, unsigned*, bool planted) {
+  NumberByValue* tile = dynamic_shared<NumberByValue>();
+  tile[thread()].x = 1.0F;
+  __syncthreads();
+  values[id()] = twice(tile[(thread() + 1) % size()]);  // mark: struct_for_a_call_reads
+  if (!planted) __syncthreads();
+  tile[thread()].x = 2.0F;
 }
 
 __global__ void two_writers(float* values, unsigned*, bool planted) {
@@ -248,6 +280,8 @@ const std::vector<DetectionCase>& detection_cases() {
       {"read_then_write", race, {}, 2, 65, run<read_then_write>},
       {"broadcast_then_write", race, {}, 1, 128, run<broadcast_then_write>},
       {"broadcast_in_a_warp", race, {}, 1, 32, run<broadcast_then_write>},
+      {"struct_of_a_call", race, {"struct_of_a_call_writes"}, 2, 65, run<struct_of_a_call>},
+      {"struct_for_a_call", race, {"struct_for_a_call_reads"}, 2, 65, run<struct_for_a_call>},
       {"two_writers", race, {"two_writers"}, 1, 64, run<two_writers>},
       {"neighbour_lanes", race, {}, 1, 64, run<neighbour_lanes>},
       {"lane_overwrites_after_barrier",

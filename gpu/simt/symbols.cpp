@@ -41,6 +41,17 @@ std::string relative_to_repository(std::string_view file) {
   return std::string(file.substr(file.rfind('/') + 1));
 }
 
+/// Copy constructors and assignments, which are called wherever a struct is loaded or stored
+/// (-fno-elide-constructors, cmake/simt.cmake): the line that a reader looks for is their caller's.
+/// Those of types in an anonymous namespace have no such names, and keep their line.
+bool copies_a_struct(const char* function) {
+  if (function == nullptr) return false;
+  const std::string_view name = function;
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  return name == "operator=" || has("aSERK") || has("aSEO") || has("C4ERK") || has("C4EO") ||
+         has("C2ERK") || has("C2EO");
+}
+
 }  // namespace
 
 std::string source_line(const char* file, int line) {
@@ -53,9 +64,10 @@ std::vector<std::string> source_lines(ProgramPoint point) {
     const std::uintptr_t call = complete(point) - 1;
     backtrace_pcinfo(
         symbols(), call,
-        [](void* out, std::uintptr_t, const char* file, int line, const char*) {
-          if (file != nullptr)
+        [](void* out, std::uintptr_t, const char* file, int line, const char* function) {
+          if (file != nullptr && !copies_a_struct(function)) {
             static_cast<std::vector<std::string>*>(out)->push_back(source_line(file, line));
+          }
           return 0;
         },
         ignore_error, &lines);

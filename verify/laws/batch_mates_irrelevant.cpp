@@ -6,7 +6,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_batch_mates_irrelevant {
 
 Case last_request_alone(const Run& run) {
   Case c = run.the_case();
@@ -92,5 +92,5 @@ const LawRegistration registration{
            return depends_on_place(run.problem()) ? check_replaced(run) : check_alone(run);
          }}};
 
-}  // namespace
+}  // namespace law_batch_mates_irrelevant
 }  // namespace attest

@@ -3,7 +3,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_clean_execution {
 
 const LawRegistration registration{
     {.name = "clean_execution",
@@ -18,5 +18,5 @@ const LawRegistration registration{
                fmt::format("{}: {}", findings.front().kind, findings.front().message));
          }}};
 
-}  // namespace
+}  // namespace law_clean_execution
 }  // namespace attest

@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_constant_values {
 
 /// V constant over the keys of a head, different between heads.
 Inputs with_constant_values(const Run& run, Inputs inputs) {
@@ -46,5 +46,5 @@ const LawRegistration registration{
        return lse.status == Check::Status::failed ? lse : o;
      }}};
 
-}  // namespace
+}  // namespace law_constant_values
 }  // namespace attest

@@ -6,7 +6,7 @@
 #include "verify/judge/combine_cases.hpp"
 
 namespace attest {
-namespace {
+namespace law_copies_of_a_part_give_it_back {
 
 // Sums of up to 16 numbers of 8 significant bits are exact in any order and with any roundings.
 constexpr std::int64_t most_copies = 16;
@@ -30,5 +30,5 @@ const LawRegistration registration{
                                          "copies of one part merge to another O");
          }}};
 
-}  // namespace
+}  // namespace law_copies_of_a_part_give_it_back
 }  // namespace attest

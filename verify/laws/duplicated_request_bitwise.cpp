@@ -3,7 +3,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_duplicated_request_bitwise {
 
 /// The case with two requests in its batch.
 Case with_two_requests(const Run& run) {
@@ -54,5 +54,5 @@ const LawRegistration registration{
                               agreement, "two equal requests of one batch have different results");
          }}};
 
-}  // namespace
+}  // namespace law_duplicated_request_bitwise
 }  // namespace attest

@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_earlier_launch_irrelevant {
 
 Tensor<float> all_nan(const Tensor<float>& like) {
   return Tensor<float>(like.shape(), std::numeric_limits<float>::quiet_NaN());
@@ -24,5 +24,5 @@ const LawRegistration registration{
                           "a launch that made only NaN changed the next one");
      }}};
 
-}  // namespace
+}  // namespace law_earlier_launch_irrelevant
 }  // namespace attest

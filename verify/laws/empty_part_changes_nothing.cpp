@@ -5,7 +5,7 @@
 #include "verify/judge/combine_cases.hpp"
 
 namespace attest {
-namespace {
+namespace law_empty_part_changes_nothing {
 
 const LawRegistration registration{
     {.name = "empty_part_changes_nothing",
@@ -33,5 +33,5 @@ const LawRegistration registration{
                               "a part that saw no key changed the result");
          }}};
 
-}  // namespace
+}  // namespace law_empty_part_changes_nothing
 }  // namespace attest

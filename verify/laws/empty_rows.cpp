@@ -5,7 +5,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_empty_rows {
 
 bool has_empty_rows(Run& run) {
   const Problem& problem = run.problem();
@@ -44,5 +44,5 @@ const LawRegistration registration{
        });
      }}};
 
-}  // namespace
+}  // namespace law_empty_rows
 }  // namespace attest

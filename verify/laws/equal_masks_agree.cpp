@@ -6,7 +6,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_equal_masks_agree {
 
 /// Another mask that leaves every row the same keys: a window for a mask without one, a side
 /// without an end for one longer than all lengths and the other way round.
@@ -52,5 +52,5 @@ const LawRegistration registration{
                               "another mask that hides the same keys gives another answer");
          }}};
 
-}  // namespace
+}  // namespace law_equal_masks_agree
 }  // namespace attest

@@ -6,7 +6,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_equal_scales_agree {
 
 /// The case with the one scale of a head said for each row, block or column, and its inputs.
 struct Spread {
@@ -85,5 +85,5 @@ const LawRegistration registration{
                               "the same scale said more often gives another answer");
          }}};
 
-}  // namespace
+}  // namespace law_equal_scales_agree
 }  // namespace attest

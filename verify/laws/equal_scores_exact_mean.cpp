@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_equal_scores_exact_mean {
 
 /// Rows that see 2^r keys: their mean is a sum and a change of exponent.
 bool sees_power_of_two(const Problem& problem, std::int64_t b, std::int64_t n) {
@@ -107,5 +107,5 @@ const LawRegistration registration{
                                "equal scores, but LSE is not the score plus ln n");
          }}};
 
-}  // namespace
+}  // namespace law_equal_scores_exact_mean
 }  // namespace attest

@@ -7,7 +7,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_equal_values_leave_no_dscore {
 
 float unit(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
   return static_cast<float>(random_below(seed, stream, i, 3) - 1);
@@ -72,5 +72,5 @@ const LawRegistration registration{
      .applies = {},
      .check = check_zeros}};
 
-}  // namespace
+}  // namespace law_equal_values_leave_no_dscore
 }  // namespace attest

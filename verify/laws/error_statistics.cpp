@@ -10,7 +10,7 @@
 #include "verify/judge/statistics.hpp"
 
 namespace attest {
-namespace {
+namespace law_error_statistics {
 
 struct Row {
   Statistic statistic;
@@ -90,5 +90,5 @@ const auto registrations = [] {
   return all;
 }();
 
-}  // namespace
+}  // namespace law_error_statistics
 }  // namespace attest

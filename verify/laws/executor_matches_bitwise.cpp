@@ -8,7 +8,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_executor_matches_bitwise {
 
 /// The executor repeats IEEE operations, tensor cores and ex2.approx bit for bit, but not CUDA's
 /// expf, exp2f and logf. Kernels that use ex2.approx take ln_of() for their LSE.
@@ -46,5 +46,5 @@ const LawRegistration registration{
                               "the GPU and the executor give different results");
          }}};
 
-}  // namespace
+}  // namespace law_executor_matches_bitwise
 }  // namespace attest

@@ -1,7 +1,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_floating_point_mode_kept {
 
 const LawRegistration registration{
     {.name = "floating_point_mode_kept",
@@ -13,5 +13,5 @@ const LawRegistration registration{
        return changed.empty() ? Check::passed() : Check::failed("after the launch " + changed);
      }}};
 
-}  // namespace
+}  // namespace law_floating_point_mode_kept
 }  // namespace attest

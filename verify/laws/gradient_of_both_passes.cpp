@@ -9,7 +9,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_gradient_of_both_passes {
 
 constexpr std::uint64_t forward_stream = 120;
 
@@ -83,5 +83,5 @@ const LawRegistration registration{
      .applies = [](Run& run) { return drawn_forward_pass(run).has_value(); },
      .check = check_both}};
 
-}  // namespace
+}  // namespace law_gradient_of_both_passes
 }  // namespace attest

@@ -6,7 +6,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_gradient_of_zero {
 
 Check check_zero(Run& run) {
   Inputs inputs = run.inputs();
@@ -40,5 +40,5 @@ const LawRegistration registration{
      .applies = {},
      .check = check_zero}};
 
-}  // namespace
+}  // namespace law_gradient_of_zero
 }  // namespace attest

@@ -9,7 +9,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_gradient_statistics {
 
 std::string statement_of(const GradientStatisticInfo& info) {
   if (info.statistic == GradientStatistic::dq_along_mean_key) {
@@ -54,5 +54,5 @@ const auto registrations = [] {
   return all;
 }();
 
-}  // namespace
+}  // namespace law_gradient_statistics
 }  // namespace attest

@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_groups_equal_copied_heads {
 
 /// A KV head for every query head.
 Case with_copied_heads(const Run& run) {
@@ -96,5 +96,5 @@ const LawRegistration registration{
          },
      .check = check_groups}};
 
-}  // namespace
+}  // namespace law_groups_equal_copied_heads
 }  // namespace attest

@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_hidden_chunk_is_absent {
 
 /// Keys at the start that no query of the entry sees.
 std::int64_t hidden_keys(const Problem& p, std::int64_t b) {
@@ -49,5 +49,5 @@ const LawRegistration registration{
                                     "keys behind the window changed the answer");
          }}};
 
-}  // namespace
+}  // namespace law_hidden_chunk_is_absent
 }  // namespace attest

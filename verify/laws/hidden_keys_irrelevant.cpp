@@ -12,7 +12,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_hidden_keys_irrelevant {
 
 /// A query of one entry.
 struct Row {
@@ -135,5 +135,5 @@ const LawRegistration registration{
            return check_hidden(run, row, scales_heads(run) ? std::nullopt : std::optional(huge));
          }}};
 
-}  // namespace
+}  // namespace law_hidden_keys_irrelevant
 }  // namespace attest

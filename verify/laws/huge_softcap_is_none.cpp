@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_huge_softcap_is_none {
 
 /// The longest row in the sense of Euclid; NaN and infinity count as infinite.
 double longest_row(const Tensor<float>& tensor) {
@@ -63,5 +63,5 @@ const LawRegistration registration{
                               "a softcap far above all logits changed the answer");
          }}};
 
-}  // namespace
+}  // namespace law_huge_softcap_is_none
 }  // namespace attest

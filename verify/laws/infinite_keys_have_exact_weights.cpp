@@ -10,7 +10,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_infinite_keys_have_exact_weights {
 
 constexpr std::uint64_t keys_stream = 86;
 std::int64_t drawn(const Run& run, std::uint64_t index, std::int64_t bound) {
@@ -190,5 +190,5 @@ const LawRegistration registration{
            });
          }}};
 
-}  // namespace
+}  // namespace law_infinite_keys_have_exact_weights
 }  // namespace attest

@@ -9,7 +9,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_infinite_values_stay_infinite {
 
 constexpr std::uint64_t values_stream = 85;
 
@@ -103,5 +103,5 @@ const LawRegistration registration{
                });
          }}};
 
-}  // namespace
+}  // namespace law_infinite_values_stay_infinite
 }  // namespace attest

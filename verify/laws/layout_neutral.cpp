@@ -1,7 +1,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_layout_neutral {
 
 /// Contiguous, and without pages where the kernel does without.
 Case contiguous_case(const Run& run) {
@@ -28,5 +28,5 @@ const LawRegistration registration{
                               "the strided run differs from the contiguous one");
          }}};
 
-}  // namespace
+}  // namespace law_layout_neutral
 }  // namespace attest

@@ -7,7 +7,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_lengths_equal_single_entries {
 
 /// An entry with queries, drawn by the case's seed, as a dense problem; nullopt when there is none
 /// or the kernel does not support it.
@@ -43,5 +43,5 @@ const LawRegistration registration{
                                     "an entry of a packed batch differs from the same entry alone");
          }}};
 
-}  // namespace
+}  // namespace law_lengths_equal_single_entries
 }  // namespace attest

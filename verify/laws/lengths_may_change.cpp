@@ -6,7 +6,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_lengths_may_change {
 
 /// Keys of an entry in the launch between.
 std::int64_t shorter_length(const Run& run, std::int64_t entry) {
@@ -60,5 +60,5 @@ const LawRegistration registration{
                "an entry that became shorter differs from the same entry alone");
          }}};
 
-}  // namespace
+}  // namespace law_lengths_may_change
 }  // namespace attest

@@ -2,7 +2,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_memory {
 
 Check first_of(const std::vector<std::string>& sentences) {
   return sentences.empty() ? Check::passed() : Check::failed(sentences.front());
@@ -26,5 +26,5 @@ const LawRegistration inputs{
      .applies = {},
      .check = [](Run& run) { return first_of(run.base().memory.modified_inputs); }}};
 
-}  // namespace
+}  // namespace law_memory
 }  // namespace attest

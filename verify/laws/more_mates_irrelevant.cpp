@@ -7,7 +7,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_more_mates_irrelevant {
 
 /// Up to 300 mates where rows are few, as when text is generated.
 constexpr std::array<std::int64_t, 3> mates{1, 7, 300};
@@ -80,5 +80,5 @@ const LawRegistration registration{
                run.base().outputs, {}, "mates that joined the batch changed an entry");
          }}};
 
-}  // namespace
+}  // namespace law_more_mates_irrelevant
 }  // namespace attest

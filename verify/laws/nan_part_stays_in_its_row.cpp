@@ -6,7 +6,7 @@
 #include "verify/judge/combine_cases.hpp"
 
 namespace attest {
-namespace {
+namespace law_nan_part_stays_in_its_row {
 
 constexpr std::uint64_t stream = 85;
 
@@ -51,5 +51,5 @@ const LawRegistration registration{
                               [&](auto... at) { return !is_hit(at...); });
          }}};
 
-}  // namespace
+}  // namespace law_nan_part_stays_in_its_row
 }  // namespace attest

@@ -8,7 +8,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_nan_stays_in_its_rows {
 
 constexpr std::uint64_t stream = 79;
 
@@ -90,5 +90,5 @@ const LawRegistration registration{
                               });
          }}};
 
-}  // namespace
+}  // namespace law_nan_stays_in_its_rows
 }  // namespace attest

@@ -2,7 +2,7 @@
 #include "verify/judge/combine_cases.hpp"
 
 namespace attest {
-namespace {
+namespace law_one_part_is_a_copy {
 
 const LawRegistration registration{
     {.name = "one_part_is_a_copy",
@@ -23,5 +23,5 @@ const LawRegistration registration{
                               "one part merges to another LSE");
          }}};
 
-}  // namespace
+}  // namespace law_one_part_is_a_copy
 }  // namespace attest

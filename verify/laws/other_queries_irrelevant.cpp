@@ -7,7 +7,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_other_queries_irrelevant {
 
 /// Half of the rows keep their query.
 bool keeps_query(const Run& run, std::int64_t b, std::int64_t h, std::int64_t n) {
@@ -67,5 +67,5 @@ const LawRegistration registration{
      .applies = [](Run& run) { return run.problem().rows() > 1 && run.problem().key_len > 0; },
      .check = check_kept_rows}};
 
-}  // namespace
+}  // namespace law_other_queries_irrelevant
 }  // namespace attest

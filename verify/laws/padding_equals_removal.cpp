@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_padding_equals_removal {
 
 /// An entry with queries and hidden keys, drawn by the case's seed. Only without a mask by
 /// position: removal moves the keys behind.
@@ -39,5 +39,5 @@ const LawRegistration registration{
                                     "with keys hidden the answer is not that without them");
          }}};
 
-}  // namespace
+}  // namespace law_padding_equals_removal
 }  // namespace attest

@@ -7,7 +7,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_page_form_irrelevant {
 
 /// Another page size and the other form of the table; K and V joined where they were apart, and the
 /// reverse.
@@ -47,5 +47,5 @@ const LawRegistration registration{
                fmt::format("{} gave another answer", to_string(other.layouts.paging)));
          }}};
 
-}  // namespace
+}  // namespace law_page_form_irrelevant
 }  // namespace attest

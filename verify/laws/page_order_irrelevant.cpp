@@ -1,7 +1,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_page_order_irrelevant {
 
 /// The pages of the pool lie elsewhere.
 Case shuffled(const Run& run) {
@@ -23,5 +23,5 @@ const LawRegistration registration{
                                   "pages in another order gave another answer");
          }}};
 
-}  // namespace
+}  // namespace law_page_order_irrelevant
 }  // namespace attest

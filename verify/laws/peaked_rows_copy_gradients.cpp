@@ -13,7 +13,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_peaked_rows_copy_gradients {
 
 constexpr std::uint64_t code_stream = 110, peak_stream = 111, level_stream = 112,
                         value_stream = 113, gradient_stream = 114;
@@ -204,5 +204,5 @@ const LawRegistration registration{
          },
      .check = check_copies}};
 
-}  // namespace
+}  // namespace law_peaked_rows_copy_gradients
 }  // namespace attest

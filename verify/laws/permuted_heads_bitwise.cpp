@@ -3,7 +3,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_permuted_heads_bitwise {
 
 /// Sums over a group, as a backward pass has them, are made in the order of its query heads.
 bool sums_over_groups(const Operation& operation) {
@@ -49,5 +49,5 @@ const LawRegistration registration{
                "with batch and heads reversed, a head has another result");
          }}};
 
-}  // namespace
+}  // namespace law_permuted_heads_bitwise
 }  // namespace attest

@@ -2,7 +2,7 @@
 #include "verify/judge/combine_cases.hpp"
 
 namespace attest {
-namespace {
+namespace law_permuted_parts_agree {
 
 const LawRegistration registration{
     {.name = "permuted_parts_agree",
@@ -21,5 +21,5 @@ const LawRegistration registration{
                               "the parts in reverse order give another result");
          }}};
 
-}  // namespace
+}  // namespace law_permuted_parts_agree
 }  // namespace attest

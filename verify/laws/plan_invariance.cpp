@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_plan_invariance {
 
 /// The other plans that run this case.
 std::vector<Plan> other_plans(Run& run) {
@@ -39,5 +39,5 @@ const LawRegistration registration{
                               within_bounds(theirs, mine), failure);
          }}};
 
-}  // namespace
+}  // namespace law_plan_invariance
 }  // namespace attest

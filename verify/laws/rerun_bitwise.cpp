@@ -1,7 +1,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_rerun_bitwise {
 
 const LawRegistration registration{
     {.name = "rerun_bitwise",
@@ -17,5 +17,5 @@ const LawRegistration registration{
                           agreement_of(run, {}), "a rerun gave another answer");
      }}};
 
-}  // namespace
+}  // namespace law_rerun_bitwise
 }  // namespace attest

@@ -3,7 +3,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_returns_no_error {
 
 const LawRegistration registration{
     {.name = std::string(error_law),
@@ -15,5 +15,5 @@ const LawRegistration registration{
        return Check::passed();
      }}};
 
-}  // namespace
+}  // namespace law_returns_no_error
 }  // namespace attest

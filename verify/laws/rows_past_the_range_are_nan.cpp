@@ -9,7 +9,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_rows_past_the_range_are_nan {
 
 BackwardRoundings roundings_of(const Run& run) {
   return run.kernel().precision(run.problem(), run.the_case().plan).as<BackwardRoundings>();
@@ -85,5 +85,5 @@ const LawRegistration registration{
          },
      .check = check_low_lse}};
 
-}  // namespace
+}  // namespace law_rows_past_the_range_are_nan
 }  // namespace attest

@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_scale_may_move {
 
 /// Problem's scale stays a normal number when it is halved.
 constexpr float least_scale = 0x1p-100F;
@@ -60,5 +60,5 @@ const LawRegistration registration{
                });
          }}};
 
-}  // namespace
+}  // namespace law_scale_may_move
 }  // namespace attest

@@ -2,7 +2,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_scale_not_cached {
 
 /// The case with another scale, and another softcap where the kernel has one.
 Case with_other_scale(const Run& run) {
@@ -46,5 +46,5 @@ const LawRegistration registration{
            return check_output(run.kernel(), forward::o, launch.outputs, answer, failure);
          }}};
 
-}  // namespace
+}  // namespace law_scale_not_cached
 }  // namespace attest

@@ -6,7 +6,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_scaled_gradient_bitwise {
 
 Inputs times(const Inputs& from, float factor) {
   Inputs inputs = from;
@@ -68,5 +68,5 @@ const LawRegistration registration{
            });
      }}};
 
-}  // namespace
+}  // namespace law_scaled_gradient_bitwise
 }  // namespace attest

@@ -7,7 +7,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_scaled_values_bitwise {
 
 // The law is exact only where nothing underflows. V is first rounded to multiples of 2^-6 below
 // 2^7, and only rows whose logits span at most 20 count: weights are then above 2^-29, products
@@ -98,5 +98,5 @@ const LawRegistration registration{
                });
          }}};
 
-}  // namespace
+}  // namespace law_scaled_values_bitwise
 }  // namespace attest

@@ -1,7 +1,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_shared_pages_equal_copies {
 
 const LawRegistration registration{
     {.name = "shared_pages_equal_copies",
@@ -22,5 +22,5 @@ const LawRegistration registration{
                                   "shared pages and copies of them differ");
          }}};
 
-}  // namespace
+}  // namespace law_shared_pages_equal_copies
 }  // namespace attest

@@ -10,7 +10,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_shifted_inputs {
 
 // Whole numbers that, and whose sums, all formats hold.
 constexpr double largest_key = 8, largest_value = 16;
@@ -133,5 +133,5 @@ const LawRegistration values{
      .applies = [](Run& run) { return run.problem().key_len > 0; },
      .check = check_shifted_values}};
 
-}  // namespace
+}  // namespace law_shifted_inputs
 }  // namespace attest

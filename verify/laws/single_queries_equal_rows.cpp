@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_single_queries_equal_rows {
 
 std::int64_t drawn_query(const Run& run) {
   return random_below(run.the_case().inputs.seed, 88, 0, run.problem().query_len);
@@ -76,5 +76,5 @@ const LawRegistration registration{
          },
      .check = check_step}};
 
-}  // namespace
+}  // namespace law_single_queries_equal_rows
 }  // namespace attest

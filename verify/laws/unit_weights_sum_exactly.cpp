@@ -6,7 +6,7 @@
 #include "verify/judge/law.hpp"
 
 namespace attest {
-namespace {
+namespace law_unit_weights_sum_exactly {
 
 /// -1, 0 or 1. Sums of them, whatever is kept of them in between, have few bits.
 void fill_with_units(Tensor<float>& tensor, std::uint64_t seed, std::uint64_t stream) {
@@ -69,5 +69,5 @@ const LawRegistration registration{
      .applies = {},
      .check = check_sums}};
 
-}  // namespace
+}  // namespace law_unit_weights_sum_exactly
 }  // namespace attest

@@ -3,7 +3,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_unused_slots_irrelevant {
 
 /// Something else in slots and table entries past an entry's length, and in pages of nobody.
 Case refilled(const Run& run) {
@@ -29,5 +29,5 @@ const LawRegistration registration{
                                   "what no key uses changed the answer");
          }}};
 
-}  // namespace
+}  // namespace law_unused_slots_irrelevant
 }  // namespace attest

@@ -4,7 +4,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_values_do_not_enter_dv {
 
 /// Finite, and no bit of it that was there.
 Inputs with_other_values(Run& run) {
@@ -34,5 +34,5 @@ const LawRegistration registration{
                [](OutputIndex output, auto, auto, auto, auto) { return output == backward::dv; });
          }}};
 
-}  // namespace
+}  // namespace law_values_do_not_enter_dv
 }  // namespace attest

@@ -5,7 +5,7 @@
 #include "verify/judge/agreement.hpp"
 
 namespace attest {
-namespace {
+namespace law_within_bound {
 
 Check check_bound(Run& run, OutputIndex output) {
   return check_output(
@@ -47,5 +47,5 @@ const OutputLawRegistration others{[](const TensorSpec& tensor) {
                  }};
 }};
 
-}  // namespace
+}  // namespace law_within_bound
 }  // namespace attest
