@@ -5,6 +5,7 @@
 #include "gpu/simt/block_cluster.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/global_memory.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/quick_check.hpp"
 
@@ -35,8 +36,11 @@ class WordCheck {
 
   void run() {
     if (word_.region == Region::global && serial_of(write_) == 0) {
-      check_partly_accessible();
-      return;
+      if (!thread_.runner->launch().memory->holds_word(memory_.base + word_.offset)) {
+        check_partly_accessible();
+        return;
+      }
+      write_ = unwritten;
     }
     if (word_.access != Access::write && (word_.bytes & ~written()) != 0)
       report_unwritten(thread_, word_);
