@@ -221,8 +221,14 @@ void run_step_here(const Step& step, float* sum, std::size_t lanes) {
   run_step_portable(step, sum, lanes);
 }
 
-bool is_wide(float value) {
-  return (std::bit_cast<std::uint32_t>(value) & wide_bits) != 0;
+/// Exponents of the values; true if one of them has wide_bits. Branch-free so that it vectorises.
+bool find_exponents(std::span<const float> values, std::int32_t smallest, std::int32_t* exponents) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    exponents[i] = exponent_of(values[i], smallest);
+    bits |= std::bit_cast<std::uint32_t>(values[i]);
+  }
+  return (bits & wide_bits) != 0;
 }
 
 }  // namespace
@@ -230,9 +236,8 @@ bool is_wide(float value) {
 ProductOperand::ProductOperand(std::vector<float> values, std::int64_t lanes, ElementType type)
     : values_(std::move(values)), lanes_(lanes) {
   const std::int32_t smallest = smallest_exponent(type);
-  exponents_.reserve(values_.size());
-  for (const float value : values_) exponents_.push_back(exponent_of(value, smallest));
-  is_narrow_ = std::ranges::none_of(values_, is_wide);
+  exponents_.resize(values_.size());
+  is_narrow_ = !find_exponents(values_, smallest, exponents_.data());
 }
 
 void accumulate_tensor_core(const Accumulation& accumulation, std::span<const float> left,
@@ -264,8 +269,8 @@ void accumulate_tensor_core(const Accumulation& accumulation, std::span<const fl
     const std::size_t terms =
         std::min(static_cast<std::size_t>(accumulation.fused_terms), left.size() - t);
     const auto factors = left.subspan(t, terms);
-    for (std::size_t i = 0; i < terms; ++i) left_exponents[i] = exponent_of(factors[i], smallest);
-    const bool fits = fit_in_sum && right.is_narrow() && std::ranges::none_of(factors, is_wide);
+    const bool is_wide = find_exponents(factors, smallest, left_exponents.data());
+    const bool fits = fit_in_sum && right.is_narrow() && !is_wide;
     const auto row = first + static_cast<std::int64_t>(t);
     for (std::size_t begin = 0; begin < sum.size(); begin += chunk) {
       run_step_here({.left = factors.data(),
