@@ -22,11 +22,14 @@ class ProductOperand {
     return exponents_.data() + t * lanes_;
   }
   [[nodiscard]] std::int64_t lanes() const { return lanes_; }
+  /// No value has more than 12 significant bits.
+  [[nodiscard]] bool is_narrow() const { return is_narrow_; }
 
  private:
   std::vector<float> values_;
   std::vector<std::int32_t> exponents_;
   std::int64_t lanes_;
+  bool is_narrow_;
 };
 
 /// sum[i] += sum_t left[t] * right[first + t][i], t ascending, as tensor cores do it, for i in [0,

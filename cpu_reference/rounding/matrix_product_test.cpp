@@ -177,6 +177,51 @@ TEST(TensorCoreModel, random_sums_equal_a_term_by_term_model) {
   }
 }
 
+TEST(TensorCoreModel, a_lane_alone_has_the_bits_that_it_has_beside_others) {
+  const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  constexpr std::int64_t lanes = 27;
+  for (const ElementType type :
+       {ElementType::fp32, ElementType::fp16, ElementType::bf16, ElementType::e4m3}) {
+    // Lanes as large as each other, and far apart: up to and beyond what fp32 holds.
+    for (const std::int64_t range : {0, 40, 270}) {
+      for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        Accumulation accumulation = seed % 3 == 0 ? sm80 : seed % 3 == 1 ? sm90 : hopper_fp8();
+        if (seed % 5 == 0) accumulation.fraction_bits = 28;
+        const auto draw = [&](std::uint64_t stream, std::int64_t i, std::int64_t lane) {
+          const auto index = static_cast<std::uint64_t>(i);
+          const std::int64_t kind = random_below(seed, stream, index, 1000);
+          if (kind == 0) return std::numeric_limits<float>::infinity();
+          if (kind < 80) return kind < 40 ? -0.0F : 0.0F;
+          const std::int64_t exponent =
+              lane * range / lanes - range / 2 + random_below(seed, stream + 1, index, 20);
+          const double value =
+              random_normal(seed, stream + 2, index) * std::exp2(static_cast<double>(exponent));
+          return static_cast<float>(seed % 4 == 0 ? value : round_to(type, value));
+        };
+        std::vector<float> left, right, sum, alone(1);
+        const std::int64_t terms = 1 + random_below(seed, 9, 0, 40);
+        for (std::int64_t t = 0; t < terms; ++t) left.push_back(draw(10, t, lanes / 2));
+        for (std::int64_t i = 0; i < terms * lanes; ++i) right.push_back(draw(20, i, i % lanes));
+        // Whole lanes of zeros too.
+        for (std::int64_t t = 0; t < terms; ++t)
+          for (std::int64_t i = 9; i < 12; ++i) right[static_cast<std::size_t>(t * lanes + i)] = 0;
+        for (std::int64_t i = 0; i < lanes; ++i) sum.push_back(i % 2 == 0 ? 0.0F : draw(30, i, i));
+        std::vector<float> beside = sum;
+        accumulate_product(accumulation, left, type, ProductOperand(right, lanes, type), 0, beside);
+        for (std::int64_t i = 0; i < lanes; ++i) {
+          std::vector<float> column;
+          for (std::int64_t t = 0; t < terms; ++t)
+            column.push_back(right[static_cast<std::size_t>(t * lanes + i)]);
+          alone[0] = sum[static_cast<std::size_t>(i)];
+          accumulate_product(accumulation, left, type, ProductOperand(column, 1, type), 0, alone);
+          ASSERT_EQ(bits(beside[static_cast<std::size_t>(i)]), bits(alone[0]))
+              << "range " << range << ", seed " << seed << ", lane " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(TensorCoreModel, parameters_outside_the_model_are_refused) {
   EXPECT_THROW(ones_times({Accumulation::Kind::tensor_core, 0, 24}, 0, {1}), InvalidInput);
   EXPECT_THROW(ones_times({Accumulation::Kind::tensor_core, 65, 24}, 0, {1}), InvalidInput);

@@ -5,7 +5,9 @@
 #include "gpu/simt/block_cluster.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/finding_log.hpp"
+#include "gpu/simt/global_memory.hpp"
 #include "gpu/simt/launch_tracer.hpp"
+#include "gpu/simt/quick_check.hpp"
 
 namespace attest::simt {
 namespace {
@@ -34,8 +36,11 @@ class WordCheck {
 
   void run() {
     if (word_.region == Region::global && serial_of(write_) == 0) {
-      check_partly_accessible();
-      return;
+      if (!thread_.runner->launch().memory->holds_word(memory_.base + word_.offset)) {
+        check_partly_accessible();
+        return;
+      }
+      write_ = unwritten;
     }
     if (word_.access != Access::write && (word_.bytes & ~written()) != 0)
       report_unwritten(thread_, word_);
@@ -180,6 +185,23 @@ bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& w
   return within(thread.static_shared);
 }
 
+/// All of a range that lies in one memory; not of atomic operations.
+template <Region region>
+void check_words(const RunningThread& thread, const ShadowedMemory& memory, std::uintptr_t begin,
+                 std::size_t size, Access access, ProgramPoint point) {
+  for (std::uintptr_t at = begin & ~std::uintptr_t{3}, end = begin + size; at < end; at += 4) {
+    unsigned bytes = 15;
+    if (at < begin) bytes &= 15U << (begin - at);
+    if (end - at < 4) bytes &= 15U >> (4 - (end - at));
+    const Stamp in_place = Stamp{bytes} << bytes_shift;
+    Cell& cell = memory.cells[at / 4];
+    const bool is_fine = access == Access::read
+                             ? read_quickly<region>(thread, cell, in_place, point)
+                             : write_quickly<region>(thread, cell, in_place, point);
+    if (!is_fine) check_word(thread, region, at, bytes, access, point);
+  }
+}
+
 /// Is it beside the shared memory of the block, or of a block of its cluster?
 bool is_in_guards(const RunningThread& thread, std::uintptr_t address) {
   if (thread.is_in_cluster) return thread.runner->cluster()->is_in_guards(address);
@@ -204,6 +226,16 @@ void check_range(std::uintptr_t address, std::size_t size, Access access, Progra
     thread.tracer->access(thread_of(thread.stamp), address, size, kind, point);
     return;
   }
+  const auto holds_all = [&](const ShadowedMemory& memory) {
+    const std::uintptr_t offset = address - memory.base;
+    return offset < memory.size_bytes && size <= memory.size_bytes - offset;
+  };
+  if (access != Access::atomic && holds_all(thread.shared))
+    return check_words<Region::shared>(thread, thread.shared, address - thread.shared.base, size,
+                                       access, point);
+  if (access != Access::atomic && holds_all(thread.global))
+    return check_words<Region::global>(thread, thread.global, address - thread.global.base, size,
+                                       access, point);
   for (const std::uintptr_t end = address + size; address < end;) {
     const std::uintptr_t next = std::min(end, (address / 4 + 1) * 4);
     AccessedWord word{Region::shared, 0, 0, access, point};

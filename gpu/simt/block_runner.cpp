@@ -89,7 +89,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   copies_at_once_ = draw() >> 63 != 0;
   // A trace rebuilds the requests of a warp from lanes that follow each other.
   warps_overtake_ = draw() >> 63 != 0 && launch_->tracer == nullptr;
-  for (Products& products : products_) products = {};
+  for (unsigned t = 0; t < thread_count_; ++t) products_[t] = {};
   sleepers_.clear();
   for (unsigned w = 0; w < warp_count_; ++w) {
     const unsigned lanes = std::min(warp_size, thread_count_ - w * warp_size);

@@ -18,6 +18,9 @@ constexpr std::size_t arena_bytes = std::size_t{64} << 30;
 constexpr std::size_t alignment = 256;
 constexpr std::size_t host_page_bytes = 4096;
 constexpr std::size_t smallest_gap = std::size_t{1} << 20;
+/// A shadow is six times as large as what it belongs to. Words of larger pieces have no stamp until
+/// they are written or touched: most of a large workspace never is.
+constexpr std::size_t largest_marked = std::size_t{1} << 20;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -82,7 +85,8 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
   buffer = {image.name, size, {}};
   for (const BufferImage::Piece& piece : image.pieces) {
     std::ranges::copy(piece.bytes, reinterpret_cast<std::byte*>(start + piece.begin));
-    mark(start, piece.accessible, unwritten);
+    if (piece.accessible.end - piece.accessible.begin <= largest_marked)
+      mark(start, piece.accessible, unwritten);
     for (const ByteRange& range : piece.initialised) mark(start, range, from_host);
     buffer.parts.push_back({{piece.begin, piece.begin + piece.bytes.size()}, piece.accessible});
   }
@@ -117,8 +121,9 @@ void GlobalMemory::remove(std::byte* buffer) noexcept {
   const auto start = reinterpret_cast<std::uintptr_t>(buffer);
   const auto found = buffers_.find(start);
   if (found == buffers_.end()) return;
-  if (found->second.parts.size() > 1) {
-    // Pieces lie at other addresses in every case: kept, their pages would add up to gigabytes.
+  if (found->second.parts.size() > 1 || found->second.size_bytes > largest_marked) {
+    // Pieces and large buffers lie at other addresses in every case: kept, their pages would add up
+    // to gigabytes.
     const std::size_t first = (start - memory_.base) / 4, words = found->second.size_bytes / 4 + 1;
     give_back(buffer, found->second.size_bytes);
     give_back(memory_.cells + first, words * sizeof(Cell));
@@ -131,6 +136,16 @@ void GlobalMemory::remove(std::byte* buffer) noexcept {
     std::memset(memory_.written_bytes + first, 0, last - first);
   });
   buffers_.erase(found);
+}
+
+bool GlobalMemory::holds_word(std::uintptr_t address) const {
+  std::uintptr_t start = 0;
+  const Buffer* const buffer = find(address, start);
+  if (buffer == nullptr) return false;
+  const std::size_t first = address - start;
+  return std::ranges::any_of(buffer->parts, [first](const Part& part) {
+    return first >= part.accessible.begin && first + 4 <= part.accessible.end;
+  });
 }
 
 const GlobalMemory::Buffer* GlobalMemory::find(std::uintptr_t address,
@@ -166,7 +181,7 @@ void GlobalMemory::forget_blocks() {
         Cell& cell = memory_.cells[word];
         if (serial_of(cell.write) >= first_block_serial)
           cell.write = from_host | (cell.write & incomplete);
-        cell.read = 0;
+        if (cell.read != 0) cell.read = 0;  // what was never touched takes no memory
       }
     });
   }

@@ -41,6 +41,9 @@ class GlobalMemory {
   /// The buffer whose memory, guards included, holds the address, and its start; nullptr when there
   /// is none.
   [[nodiscard]] const Buffer* find(std::uintptr_t address, std::uintptr_t& start) const;
+  /// Is the word at this address a kernel's as a whole? Such a word whose stamp is `inaccessible`
+  /// is unwritten.
+  [[nodiscard]] bool holds_word(std::uintptr_t address) const;
   /// The buffer itself, or the one that lies nearest to the address.
   [[nodiscard]] const Buffer* find_nearest(std::uintptr_t address, std::uintptr_t& start) const;
   /// Makes every word that a kernel wrote look as if the host had written it.

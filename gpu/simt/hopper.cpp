@@ -95,19 +95,8 @@ std::uint16_t element(const MatrixDescriptor& of, bool is_mn, unsigned i, unsign
   return bits_at(base + std::uintptr_t{i / 64} * of.leading_bytes + k * 128U + i % 64 * 2U);
 }
 
-float value_of(ElementType type, std::uint16_t bits) {
-  switch (type) {
-    case ElementType::fp16:
-      return half_value(bits);
-    case ElementType::bf16:
-      return bfloat16_value(bits);
-    default:
-      break;
-  }
-  no_version_for(type);
-}
-
 /// `results`: of each thread, what d will hold when the products before are done.
+template <float (*value_of)(std::uint16_t)>
 void multiply(const GroupProduct* const* threads, float* const* results) {
   const GroupProduct& first = *threads[0];
   const auto n = static_cast<unsigned>(first.n);
@@ -119,31 +108,46 @@ void multiply(const GroupProduct* const* threads, float* const* results) {
     for (unsigned r = 0; r < 4; ++r) {
       for (unsigned h = 0; h < 2; ++h) {
         a[row + 8 * (r % 2)][column + 8 * (r / 2) + h] =
-            value_of(mine.type, static_cast<std::uint16_t>(mine.a_registers[r] >> 16 * h));
+            value_of(static_cast<std::uint16_t>(mine.a_registers[r] >> 16 * h));
       }
     }
   }
   if (first.a_registers == nullptr) {
     for (unsigned i = 0; i < 64; ++i)
-      for (unsigned k = 0; k < 16; ++k)
-        a[i][k] = value_of(first.type, element(first.a, first.is_a_mn, i, k));
+      for (unsigned k = 0; k < 16; ++k) a[i][k] = value_of(element(first.a, first.is_a_mn, i, k));
   }
   std::vector<float> b(std::size_t{16} * n);
   for (unsigned k = 0; k < 16; ++k)
     for (unsigned j = 0; j < n; ++j)
-      b[std::size_t{k} * n + j] = value_of(first.type, element(first.b, first.is_b_mn, j, k));
+      b[std::size_t{k} * n + j] = value_of(element(first.b, first.is_b_mn, j, k));
   const ProductOperand right(std::move(b), n, first.type);
   std::vector<float> sums(n);
   for (unsigned row = 0; row < 64; ++row) {
+    // Element (row, 8 j + 2 t + e) lies in thread first_thread + t, at 4 j + 2 half + e.
     const unsigned first_thread = row / 16 * 32 + row % 8 * 4, half = row % 16 / 8;
-    // The place of element (row, 8 j + 2 t + e): thread first_thread + t, 4 j + 2 half + e.
-    const auto place = [&](unsigned j) -> float& {
-      return results[first_thread + j % 8 / 2][4 * (j / 8) + 2 * half + j % 2];
+    const auto for_each_sum = [&](const auto& visit) {
+      for (unsigned t = 0; t < 4; ++t) {
+        float* const held = results[first_thread + t] + 2 * half;
+        for (unsigned j = 0; j < n / 8; ++j)
+          for (unsigned e = 0; e < 2; ++e) visit(sums[8 * j + 2 * t + e], held[4 * j + e]);
+      }
     };
-    for (unsigned j = 0; j < n; ++j) sums[j] = first.adds ? place(j) : 0.0F;
+    for_each_sum([&](float& sum, float& held) { sum = first.adds ? held : 0.0F; });
     accumulate_tensor_core(hopper(), a[row], first.type, right, 0, sums);
-    for (unsigned j = 0; j < n; ++j) place(j) = sums[j];
+    for_each_sum([](float& sum, float& held) { held = sum; });
   }
+}
+
+decltype(&multiply<half_value>) multiply_for(ElementType type) {
+  switch (type) {
+    case ElementType::fp16:
+      return multiply<half_value>;
+    case ElementType::bf16:
+      return multiply<bfloat16_value>;
+    default:
+      break;
+  }
+  no_version_for(type);
 }
 
 }  // namespace
@@ -295,7 +299,7 @@ void add_terms(const BulkSum& sum) {
 }
 
 void multiply_group(const GroupProduct& mine, const char* file, int line) {
-  running_thread.runner->multiply_group(mine, multiply, file, line);
+  running_thread.runner->multiply_group(mine, multiply_for(mine.type), file, line);
 }
 
 void commit_products() {

@@ -30,7 +30,7 @@ inline constexpr std::uint64_t serial_limit = std::uint64_t{1} << 27;
 inline constexpr Stamp incomplete = Stamp{1} << 63;
 
 // Serials that no block has.
-inline constexpr Stamp inaccessible = 0;  ///< a guard, or partly one
+inline constexpr Stamp inaccessible = 0;  ///< a guard, or partly one; or not marked: GlobalMemory
 inline constexpr Stamp unwritten = Stamp{1} << serial_shift;
 inline constexpr Stamp from_host = Stamp{2} << serial_shift;
 inline constexpr std::uint64_t first_block_serial = 3;
