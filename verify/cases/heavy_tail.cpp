@@ -25,24 +25,6 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Multiply-adds of Q K^T over whole tiles, masked pairs among them.
-std::int64_t work_of(const Problem& p, const Plan& plan) {
-  const std::int64_t rows = round_up(p.query_len, std::max<std::int64_t>(plan.query_tile, 1));
-  const std::int64_t keys = round_up(p.key_len, std::max<std::int64_t>(plan.key_tile, 1));
-  return p.batch * p.query_heads * rows * keys * std::max(p.head_dim, p.output_dim());
-}
-
-/// What the largest usual cases cost under the same Plan, those with many key tiles: three to eight
-/// times a mean one. So one case in ten from here leaves the time of a run about what it was.
-std::int64_t most_work(const Plan& plan) {
-  return work_of({.query_heads = 4,
-                  .kv_heads = 4,
-                  .query_len = usual_tile,
-                  .key_len = 4 * usual_sizes.len,
-                  .head_dim = 64},
-                 plan);
-}
-
 /// How one dimension is made large. `enlarge` draws it and says whether it is within the limits.
 struct Enlargement {
   bool (*enlarge)(const KernelInfo& kernel, const Plan& plan, const SizeLimits& most, Problem& p);
@@ -174,6 +156,21 @@ void draw_long_window(const KernelInfo& kernel, Case& c) {
 }
 
 }  // namespace
+
+std::int64_t work_of(const Problem& p, const Plan& plan) {
+  const std::int64_t rows = round_up(p.query_len, std::max<std::int64_t>(plan.query_tile, 1));
+  const std::int64_t keys = round_up(p.key_len, std::max<std::int64_t>(plan.key_tile, 1));
+  return p.batch * p.query_heads * rows * keys * std::max(p.head_dim, p.output_dim());
+}
+
+std::int64_t most_work(const Plan& plan) {
+  return work_of({.query_heads = 4,
+                  .kv_heads = 4,
+                  .query_len = usual_tile,
+                  .key_len = 4 * usual_sizes.len,
+                  .head_dim = 64},
+                 plan);
+}
 
 SizeLimits sizes_beside(Tail tail) {
   SizeLimits sizes{.len = 24, .head_dim = 32, .batch = 2, .query_heads = 2};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "core/records/case.hpp"
@@ -14,6 +15,14 @@ enum class Tail {
   shape,         ///< query heads, batch or head_dim
   square_tiles,  ///< lengths too: causal, as many queries as keys, two to four whole tiles
 };
+
+/// What the executor multiplies for Q K^T: whole tiles, masked pairs among them.
+[[nodiscard]] std::int64_t work_of(const Problem& p, const Plan& plan);
+
+/// The work of the largest usual cases under the same Plan, those with many key tiles: three to
+/// eight times that of a mean one. So one case in ten from the tail leaves the time of a run about
+/// what it was.
+[[nodiscard]] std::int64_t most_work(const Plan& plan);
 
 /// Limits of the other dimensions: large in every direction at once is slow and finds nothing that
 /// large in one does not.
