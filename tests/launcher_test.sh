@@ -314,6 +314,7 @@ check "a value is a value" called "-E --quick"
 
 run test -R core
 check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
+check "a part of the suite leaves no report" not_called "--output-junit"
 check "test builds everything" not_called "--target"
 check "test passes" is "$status" 0
 run verify
@@ -358,6 +359,7 @@ check "install does nothing when all is there" is "$(<"$CALLS")$err" ""
 later touch "$scratch/moved/core/a.cpp"
 ATTEST_INSTALL=never run test
 check "installing can be refused" not_called apt-get
+check "the whole suite leaves a report" called "--output-junit $scratch/moved/build/release/tests.xml"
 
 echo "$passes passed, $failures failed"
 [ "$failures" -eq 0 ]
