@@ -71,6 +71,10 @@ class Documents(unittest.TestCase):
         made = documents.with_tables(self.MARKED, "here", {"speeds": lambda: "| 2 |"})
         self.assertEqual(made, self.MARKED.replace("1", "2"))
 
+    def test_a_table_that_rests_on_no_record_stays_as_it_is(self):
+        text = self.MARKED.replace("speeds", "growth")
+        self.assertEqual(documents.with_tables(text, "here", {}), text)
+
     def test_marks_that_nobody_serves_or_ends_are_named(self):
         for text, wrong in ((self.MARKED, "named speeds"), (self.MARKED.replace("end", "no end"), "not ended")):
             with self.assertRaisesRegex(documents.Wrong, f"here: .*{wrong}"):
@@ -85,7 +89,7 @@ class Tables(unittest.TestCase):
 
     def test_every_mark_of_a_document_has_a_table_and_every_table_a_mark(self):
         marks = {match[1] for path in documents.documents() for match in documents.MARK.finditer(path.read_text())}
-        self.assertEqual(marks, set(document_tables.TABLES))
+        self.assertEqual(marks, {*document_tables.TABLES, *documents.MADE_ELSEWHERE})
 
     def test_a_study_names_the_contender_that_it_has_not_or_has_twice(self):
         study = document_tables.Study("ladder")

@@ -14,15 +14,15 @@ cp -- "$repository/cmake/packages.txt" "$tree/cmake/packages.txt"
 echo 'int x;' >"$tree/core/a.cpp"
 echo ref >"$tree/.git/HEAD"
 touch "$tree/CMakeLists.txt" "$tree/CMakePresets.json"
-export CALLS=$scratch/calls INSTALLED=$scratch/installed WHO=$scratch/who BROKEN=$scratch/broken
-unset ATTEST_PRESET ATTEST_INSTALL
+export CALLS=$scratch/calls INSTALLED=$scratch/installed WHO=$scratch/who BROKEN=$scratch/broken STEPS=$scratch/steps
+unset ATTEST_PRESET ATTEST_INSTALL ATTEST_SECONDS_BETWEEN_LINES
 export ATTEST_GPU=yes  # whatever this machine has
 
 stub() { { echo '#!/usr/bin/env bash'; cat; } >"$stubs/$1"; chmod +x "$stubs/$1"; }
 stub cmake <<'E2'
 echo "cmake $*" >>"$CALLS"
-if [ "$1" = --preset ]; then mkdir -p "build/$2" && touch "build/$2/CMakeCache.txt"; exit; fi
-echo "[1/2] Building x"; sleep "${SLOW:-0}"
+if [ "$1" = --preset ]; then mkdir -p "build/$2" && touch "build/$2/CMakeCache.txt" "build/$2/build.ninja"; exit; fi
+head -n 1 "$STEPS"; sleep "${SLOW:-0}"; sed 1d "$STEPS"; touch "$2/.ninja_log"
 [ -e "$BROKEN" ] && { echo "a.cpp:1: error: it is broken"; exit 1; }
 mkdir -p "$2/bin"
 case "$*" in *"--target attest-mutants"*) made=attest-mutants ;; *) made=attest ;; esac
@@ -33,7 +33,9 @@ stub ctest <<'E2'
 case " $* " in *" -N "*--exclude-regex*) echo "Total Tests: 12"; exit ;; *" -N "*) echo "Total Tests: 17"; exit ;; esac
 echo "ctest $*" >>"$CALLS"; echo "100% tests passed"; [ ! -e "$BROKEN" ] || exit 8
 E2
-stub ninja </dev/null
+stub ninja <<'E2'
+case "$3 $4 $5" in "-f $2/build.ninja -n") cat "$STEPS" ;; *) echo "[1/1] Re-running CMake..." ;; esac
+E2
 stub nproc <<<'echo 2'
 stub id <<<'cat "$WHO"'
 stub sudo <<<'exit 1'
@@ -61,11 +63,16 @@ run() {  # launcher arguments; sets status, out, err
 }
 is() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
 has() { [[ $1 == *"$2"* ]] || { echo "  '$2' is not in: $1"; return 1; }; }
+not_has() { [[ $1 != *"$2"* ]] || { echo "  '$2' is in: $1"; return 1; }; }
 called() { grep -qF -- "$1" "$CALLS" || { echo "  not called: $1"; return 1; }; }
 not_called() { ! grep -F -- "$1" "$CALLS"; }
+steps() {  # number, end of the line: what ninja has to do
+  for ((i = 1; i <= $1; ++i)); do echo "[$i/$1] Building $i$2"; done >"$STEPS"
+}
 later() { sleep 0.02; "$@"; }  # file times have a grain of some milliseconds
 
 launcher=("$tree/attest")
+steps 70 .cu.o
 echo 1000 >"$WHO"
 : >"$INSTALLED"
 
@@ -212,7 +219,7 @@ run_without_gpu verify
 check "without a GPU, code for one is not built" called "cmake --preset cpu"
 check "nor anything but the program" called "--target attest"
 check "it says so, and how to have it" has "$err" "no GPU here: building without code for one (./attest --gpu verify ... builds it)"
-check "it says how long a build takes" has "$err" "building preset cpu, about 3 min on 2 cores from nothing"
+check "it says how long a build takes" has "$err" "building preset cpu, 70 steps, about 3 min on 2 cores"
 check "and runs" is "$status" 7
 run_without_gpu verify
 check "it is said once" is "$err" ""
@@ -228,6 +235,47 @@ rm -rf -- "$tree/build/release" "$stubs/nvcc"
 ATTEST_GPU=maybe run verify
 check "ATTEST_GPU is yes or no" is "$status-$err" "2-attest: ATTEST_GPU is 'maybe', but must be yes or no"
 run verify
+
+# The time that a build takes: of this machine's last one from nothing, in proportion to what is to do.
+build_anew() { rm -rf -- "$tree/build/release" && run verify; }
+took_file=$tree/build/release.took
+steps 2 .o
+SLOW=2 build_anew
+check "before it was measured, time is that of another machine" has "$err" "2 steps, about 1 s on"
+took=0 rest=; [ ! -e "$took_file" ] || read -r took rest <"$took_file"
+check "what it took is kept, with its steps" is "$rest" "2 4"
+check "in seconds" [ "$took" -ge 2 ]
+steps 100 .o
+later touch "$tree/core/a.cpp"
+run verify
+check "then it is what it took here" has "$err" "100 steps, about $(((50 * took + 30) / 60)) min on"
+build_anew
+check "a build that a compiler cache served is not learned from" grep -qx "$took 2 4" "$took_file"
+steps 1 .o
+later touch "$tree/core/a.cpp"
+SLOW=2 run verify
+check "nor is a build of what changed" grep -qx "$took 2 4" "$took_file"
+: >"$STEPS"
+later touch "$tree/core/a.cpp"
+run verify
+check "where ninja has nothing to do, or is not there, nothing is said of time" has "$err" "building preset release (log:"
+check "and it is built" is "$status" 7
+
+# What is left, while it builds: a step that costs little says little of those that cost much.
+{ echo "[1/41] Linking x"; for ((i = 2; i <= 41; ++i)); do echo "[$i/41] Building $i.cu.o"; done; } >"$STEPS"
+for terminal in "" yes; do
+  later touch "$tree/core/a.cpp"
+  if [ -n "$terminal" ]; then
+    SLOW=2.5 python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tree/attest" verify >"$scratch/err" </dev/null || true
+  else
+    SLOW=2.5 ATTEST_SECONDS_BETWEEN_LINES=1 run verify
+  fi
+  check "while it builds${terminal:+ on a terminal} it says how far it is, and what is left" grep -qE '\[1/41\], about [0-9]+ min left' "$scratch/err"
+done
+later touch "$tree/core/a.cpp"
+SLOW=2.5 run verify
+check "a line a minute, not more" not_has "$err" "left"
+check "the log has every line once" cmp "$STEPS" "$tree/build/release/launcher.log"
 
 asked after
 check "it is all the same before the first build and after it" cmp "$scratch/said_before" "$scratch/said_after"
@@ -267,6 +315,7 @@ check "a value is a value" called "-E --quick"
 
 run test -R core
 check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
+check "a part of the suite leaves no report" not_called "--output-junit"
 check "test builds everything" not_called "--target"
 check "test passes" is "$status" 0
 run verify
@@ -336,6 +385,7 @@ check "install does nothing when all is there" is "$(<"$CALLS")$err" ""
 later touch "$scratch/moved/core/a.cpp"
 ATTEST_INSTALL=never run test
 check "installing can be refused" not_called apt-get
+check "the whole suite leaves a report" called "--output-junit $scratch/moved/build/release/tests.xml"
 
 echo "$passes passed, $failures failed"
 [ "$failures" -eq 0 ]
