@@ -7,10 +7,18 @@ constexpr BwdChoice two_groups{.dim = 128, .groups = 2, .k_stages = 2, .overlap 
 
 constexpr BwdChoice capped{.dim = 128, .groups = 2, .k_stages = 2, .softcap = true};
 
-constexpr BwdChoice two_groups_in_units{
-    .dim = 128, .groups = 2, .k_stages = 2, .overlap = true, .in_units = true};
-constexpr BwdChoice capped_in_units{
-    .dim = 128, .groups = 2, .k_stages = 2, .softcap = true, .in_units = true};
+constexpr BwdChoice two_groups_in_units{.dim = 128,
+                                        .groups = 2,
+                                        .k_stages = 2,
+                                        .overlap = true,
+                                        .in_units = true,
+                                        .simt = SimtTypes::fp16};
+constexpr BwdChoice capped_in_units{.dim = 128,
+                                    .groups = 2,
+                                    .k_stages = 2,
+                                    .softcap = true,
+                                    .in_units = true,
+                                    .simt = SimtTypes::bf16};
 
 }  // namespace
 

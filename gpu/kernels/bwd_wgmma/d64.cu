@@ -4,15 +4,25 @@ namespace attest {
 namespace {
 
 constexpr BwdChoice three_groups{.dim = 64, .groups = 3, .k_stages = 2};
-constexpr BwdChoice two_groups{.dim = 64, .groups = 2, .k_stages = 2, .overlap = true};
+constexpr BwdChoice two_groups{
+    .dim = 64, .groups = 2, .k_stages = 2, .overlap = true, .simt = SimtTypes::bf16};
 
 constexpr BwdChoice capped{.dim = 64, .groups = 2, .k_stages = 2, .softcap = true};
 
-constexpr BwdChoice three_groups_in_units{.dim = 64, .groups = 3, .k_stages = 2, .in_units = true};
-constexpr BwdChoice two_groups_in_units{
-    .dim = 64, .groups = 2, .k_stages = 2, .overlap = true, .in_units = true};
-constexpr BwdChoice capped_in_units{
-    .dim = 64, .groups = 2, .k_stages = 2, .softcap = true, .in_units = true};
+constexpr BwdChoice three_groups_in_units{
+    .dim = 64, .groups = 3, .k_stages = 2, .in_units = true, .simt = SimtTypes::bf16};
+constexpr BwdChoice two_groups_in_units{.dim = 64,
+                                        .groups = 2,
+                                        .k_stages = 2,
+                                        .overlap = true,
+                                        .in_units = true,
+                                        .simt = SimtTypes::fp16};
+constexpr BwdChoice capped_in_units{.dim = 64,
+                                    .groups = 2,
+                                    .k_stages = 2,
+                                    .softcap = true,
+                                    .in_units = true,
+                                    .simt = SimtTypes::bf16};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "gpu/kernels/bwd_wgmma/parameters.cuh"
+#include "gpu/kernels/simt_types.hpp"
 #include "gpu/primitives/warpgroup.cuh"
 #include "gpu/primitives/wgmma_descriptor.hpp"
 
@@ -15,7 +16,8 @@ struct BwdChoice {
   int k_stages;          ///< K tiles in shared memory
   bool overlap = false;  ///< dV and dK of a step run while S of the next is formed
   bool softcap = false;
-  bool in_units = false;  ///< dQ is summed as integers (units.cuh)
+  bool in_units = false;             ///< dQ is summed as integers (units.cuh)
+  SimtTypes simt = SimtTypes::both;  ///< for these types on the executor
 };
 
 template <typename Shape>

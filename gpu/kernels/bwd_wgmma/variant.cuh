@@ -112,8 +112,18 @@ constexpr BwdVariant bwd_wide_variant() {
           bwd_convert<home, T, choice.dim, false>};
 }
 
+/// A list of it, empty where the home does not compile it for this type.
+template <Executor home, typename T, BwdChoice choice>
+constexpr auto bwd_listed() {
+  if constexpr (is_compiled<home, T>(choice.simt)) {
+    return std::array{bwd_variant<home, T, choice>()};
+  } else {
+    return std::array<BwdVariant, 0>{};
+  }
+}
+
 template <Executor home, typename T, BwdChoice... choices>
-inline constexpr BwdVariant bwd_variants_of[] = {bwd_variant<home, T, choices>()...};
+inline constexpr auto bwd_variants_of = joined(bwd_listed<home, T, choices>()...);
 template <Executor home, typename T, BwdChoice... choices>
 inline constexpr BwdVariant bwd_wide_variants_of[] = {bwd_wide_variant<home, T, choices>()...};
 

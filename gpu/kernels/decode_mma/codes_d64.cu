@@ -5,11 +5,12 @@ namespace attest {
 namespace {
 
 template <typename T, Code code>
-constexpr CodesVariant shapes[] = {
-    decode_variant<this_executor, CodeShape<T, code, 64, 1, 32, 4, 6>>(),
-    decode_variant<this_executor, CodeShape<T, code, 64, 1, 32, 8, 6>>(),
-    decode_variant<this_executor, CodeShape<T, code, 64, 2, 32, 4, 6>>(),
-};
+constexpr auto shapes =
+    joined(decode_listed<this_executor, SimtTypes::both, CodeShape<T, code, 64, 1, 32, 4, 6>>(),
+           decode_listed<this_executor, code == Code::e4m3 ? SimtTypes::fp16 : SimtTypes::none,
+                         CodeShape<T, code, 64, 1, 32, 8, 6>>(),
+           decode_listed<this_executor, code == Code::int8 ? SimtTypes::bf16 : SimtTypes::none,
+                         CodeShape<T, code, 64, 2, 32, 4, 6>>());
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "gpu/kernels/decode_mma/tile.cuh"
+#include "gpu/kernels/simt_types.hpp"
 
 namespace attest {
 
@@ -35,7 +36,17 @@ constexpr VariantOf<typename Shape::Arguments> decode_variant() {
           .paged_cluster = decode_mma<home, Shape, true, ClusterList>,
           .merge = decode_merge<home, typename Shape::Row, Shape::D, typename Shape::Arguments>};
 }
-/// The same, and Cascade::yes: for the longest tiles, as rows of all entries fill them.
+/// A list of it, empty where the home does not compile it for the shape's type.
+template <Executor home, SimtTypes types, typename Shape>
+constexpr auto decode_listed() {
+  if constexpr (is_compiled<home, typename Shape::T>(types)) {
+    return std::array{decode_variant<home, Shape>()};
+  } else {
+    return std::array<VariantOf<typename Shape::Arguments>, 0>{};
+  }
+}
+/// What decode_variant() gives, and Cascade::yes: for the longest tiles, as rows of all entries
+/// fill them.
 template <Executor home, typename Shape>
 constexpr DecodeVariant cascade_variant() {
   DecodeVariant variant = decode_variant<home, Shape>();

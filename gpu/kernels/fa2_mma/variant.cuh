@@ -7,6 +7,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/kernels/fa2_mma/tile.cuh"
+#include "gpu/kernels/simt_types.hpp"
 #include "gpu/primitives/grid_order.cuh"
 
 namespace attest {
@@ -67,6 +68,15 @@ constexpr Fa2Variant fa2_variant() {
     v.every_step.one_tile = fa2_mma<home, Fa2EveryStep<Shape>, Scheduling::one_tile>;
   }
   return v;
+}
+/// A list of it, empty where the home does not compile it for the shape's type.
+template <Executor home, SimtTypes types, typename Shape, Fa2Extras extras = Fa2Extras{}>
+constexpr auto fa2_listed() {
+  if constexpr (is_compiled<home, typename Shape::T>(types)) {
+    return std::array{fa2_variant<home, Shape, extras>()};
+  } else {
+    return std::array<Fa2Variant, 0>{};
+  }
 }
 
 /// The variants for head dims up to D, the first the one to take without a reason. Defined, for
