@@ -9,8 +9,8 @@
 namespace attest {
 
 /// For which 16-bit types the executor has a variant of a kernel. nvcc compiles every variant for
-/// both. On the executor, most of whose build is compiling kernels, one type shows what a variant
-/// does: variants that a kernel's rule takes first have both there, the others need not.
+/// both. On the executor, for which compiling kernels is a third of a build, one type shows what a
+/// variant does: those that a kernel's rule takes first have both there, the others need not.
 enum class SimtTypes { both, fp16, bf16, none };
 
 template <Executor home, typename T>
