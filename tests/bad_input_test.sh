@@ -20,6 +20,8 @@ table() {
 --kernel 'k1_niave' matches no kernel; near: k1_naive | verify --kernel k1_niave
 --law 'within_bond' matches no law; near: within_bound | verify --law 'guards*,within_bond'
 --family 'normel' matches no input family; near: normal | verify --family normal,normel
+--law 'dk_*' and --family '*' match nothing | verify --kernel o5_deferred --law 'dk_*'
+--law 'dk_*' and --family '*' match nothing | verify --operation combine --law 'dk_*'
 operation 'combin' is unknown; allowed: backward, combine, forward | verify --operation combin
 --executor is 'tpu'; allowed: auto, gpu, simt, cpu | verify --executor tpu
 not in range 0 to 18446744073709551615 | verify --seed 18446744073709551616

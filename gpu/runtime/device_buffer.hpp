@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/run/out_of_device_memory.hpp"
 #include "gpu/runtime/cuda_error.hpp"
 
 namespace attest {
@@ -64,7 +65,7 @@ class DeviceBuffer {
 
  private:
   [[noreturn]] void throw_no_memory() const {
-    throw MachineError(
+    throw OutOfDeviceMemory(
         fmt::format("the GPU has no room for {} elements of {} bytes", count_, sizeof(T)));
   }
   void require_size(std::size_t count) const {

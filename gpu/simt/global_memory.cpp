@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/error.hpp"
+#include "core/run/out_of_device_memory.hpp"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {
@@ -78,7 +78,7 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
                                      alignment));
   }
   if (start + size + gap > memory_.base + memory_.size_bytes)
-    throw MachineError(fmt::format(
+    throw OutOfDeviceMemory(fmt::format(
         "buffer {} of {} bytes does not fit into the SIMT executor's {} GiB of global memory",
         image.name, size, memory_.size_bytes >> 30));
   Buffer& buffer = buffers_[start];

@@ -1,5 +1,7 @@
 #include "verify/campaign/campaign.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/error.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/claimed.hpp"
 #include "verify/cases/shrinking.hpp"
@@ -159,7 +162,12 @@ class Campaign {
     CaseTask question{.executor = kernel.executor, .the_case = c, .laws = laws_for(kernel)};
     if (index < 0) question.laws.every_law = true;
     if (index % certify_every == 0) question.certify = static_cast<std::uint64_t>(index);
-    judged.answer = runner.run(kernel, question);
+    try {
+      judged.answer = runner.run(kernel, question);
+    } catch (const MachineError& error) {
+      throw MachineError(fmt::format("{}; case {} on {}: {}", error.what(), index,
+                                     name_of(kernel.executor), to_string(c)));
+    }
     for (std::size_t i = 0; i < judged.seconds.size(); ++i) {
       judged.seconds[i] += judged.answer.seconds[i];
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
@@ -12,6 +13,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"
 #include "core/operations/forward_arguments.hpp"
+#include "core/run/out_of_device_memory.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -126,6 +128,34 @@ TEST(Campaign, AKernelThatCannotLaunchIsAMachineErrorNotAPass) {
   KernelInfo broken = *kernels("o5*").front();
   broken.launch = [](const ForwardArguments&, Device&) { throw MachineError("launch failed"); };
   EXPECT_THROW((void)run_campaign({&broken}, {}), MachineError);
+}
+
+TEST(Campaign, ACaseThatTheDeviceHasNoRoomForIsDrawnAgainAndCounted) {
+  KernelInfo greedy = *find_kernel("k1_naive", Executor::simt);
+  const auto workspace = greedy.workspace_bytes;
+  greedy.workspace_bytes = [workspace](const Problem& problem, const Plan& plan) {
+    if (problem.batch > 1) throw OutOfDeviceMemory("the workspace does not fit");
+    return workspace(problem, plan);
+  };
+  CampaignOptions options;
+  options.cases_per_simt_kernel = 8;
+  const KernelResult result = run_campaign({&greedy}, options).front();
+  EXPECT_EQ(result.verdict(), Verdict::passed);
+  EXPECT_EQ(result.cases, 8);
+  EXPECT_GT(result.refusals.count(), 0);
+}
+
+TEST(Campaign, TroubleWithTheMachineNamesTheKernelAndTheCase) {
+  KernelInfo broken = *kernels("o5*").front();
+  broken.launch = [](const ForwardArguments&, Device&) { throw MachineError("launch failed"); };
+  try {
+    (void)run_campaign({&broken}, {});
+    ADD_FAILURE() << "it went on";
+  } catch (const MachineError& error) {
+    EXPECT_TRUE(
+        std::string_view(error.what()).starts_with("launch failed; case 0 on cpu: o5_deferred | b"))
+        << error.what();
+  }
 }
 
 /// A worker whose kernel has more to say than the campaign knows, as a plugin's has.

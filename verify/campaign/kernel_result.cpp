@@ -58,6 +58,9 @@ std::vector<std::string> shortfalls_of(const KernelResult& result, bool names_cl
   }
   if (result.asked() == 0 && !result.failure) {
     lines.push_back("inconclusive: no case was asked for; the shard or the time had none");
+  } else if (result.unchecked == result.asked() && !result.failure) {
+    lines.push_back(fmt::format(
+        "inconclusive: no law that was asked for applied to any of its {} cases", result.asked()));
   } else if (result.verdict() == Verdict::inconclusive) {
     lines.push_back(fmt::format(
         "inconclusive: {} of {} cases were judged and not vacuous, a pass takes half{}",
@@ -89,7 +92,9 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
   if (judged.verdict == Verdict::vacuous && vacuous++ == 0) vacuous_reason = judged.reason;
   if (judged.verdict == Verdict::crashed) ++crashed;
   if (judged.verdict == Verdict::timed_out) ++timed_out;
-  if (judged.verdict == Verdict::passed) {
+  const bool is_unchecked = judged.verdict == Verdict::passed && judged.checked_laws.empty();
+  if (is_unchecked && index >= 0) ++unchecked;
+  if (judged.verdict == Verdict::passed && !is_unchecked) {
     facts.merge(facts_of(c));
     if (index >= 0) {
       ++decided;
@@ -119,7 +124,8 @@ bool KernelResult::is_as_expected() const {
 
 Verdict KernelResult::verdict() const {
   if (failure) return failure->kind;
-  return decided > 0 && 2 * decided >= asked() ? Verdict::passed : Verdict::inconclusive;
+  return decided > 0 && 2 * decided >= asked() - unchecked ? Verdict::passed
+                                                           : Verdict::inconclusive;
 }
 
 std::int64_t KernelResult::checks_of(Layer layer) const {
@@ -148,6 +154,7 @@ Json to_json(const KernelResult& result) {
                {"cases", result.cases},
                {"regressions", result.regressions},
                {"vacuous", result.vacuous},
+               {"unchecked", result.unchecked},
                {"crashed", result.crashed},
                {"timed_out", result.timed_out},
                {"vacuous_reason", result.vacuous_reason},
@@ -186,6 +193,7 @@ KernelResult kernel_result_from_json(const Json& json) {
   result.cases = json.at("cases");
   result.regressions = json.at("regressions");
   result.vacuous = json.at("vacuous");
+  result.unchecked = json.at("unchecked");
   result.crashed = json.at("crashed");
   result.timed_out = json.at("timed_out");
   result.vacuous_reason = json.at("vacuous_reason");

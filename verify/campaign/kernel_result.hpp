@@ -34,6 +34,7 @@ struct KernelResult {
   std::int64_t regressions = 0;  ///< those of them that came from the corpus
   std::int64_t decided = 0;      ///< the others of them that are not vacuous: what a pass rests on
   std::int64_t vacuous = 0;
+  std::int64_t unchecked = 0;  ///< drawn cases to which none of the laws asked for applied
   std::int64_t crashed = 0;
   std::int64_t timed_out = 0;
   std::string vacuous_reason{};  ///< of the first such case
@@ -63,7 +64,8 @@ struct KernelResult {
   [[nodiscard]] std::int64_t asked() const { return cases - regressions + given_up; }
   /// Kernels must pass; negative controls and mutants must be caught, by the law they name.
   [[nodiscard]] bool is_as_expected() const;
-  /// A kernel has passed if nothing failed and at least half of the cases asked for were decided.
+  /// A kernel has passed if nothing failed and at least half of the cases asked for were decided,
+  /// and one of them was: cases to which no law applied do not count.
   [[nodiscard]] Verdict verdict() const;
   /// Checks made by the laws of a layer.
   [[nodiscard]] std::int64_t checks_of(Layer layer) const;

@@ -25,6 +25,7 @@ KernelResult result_of(std::int64_t passed, std::int64_t vacuous, std::int64_t g
     CaseAnswer answer;
     answer.verdict.verdict = i < passed ? Verdict::passed : Verdict::vacuous;
     answer.verdict.reason = i < passed ? "" : "a score can overflow";
+    answer.verdict.checked_laws = {"within_bound"};
     result.add(c, answer, i);
     ++result.drawn;
   }
@@ -56,6 +57,23 @@ TEST(KernelResult, APassTakesHalfOfTheCasesAskedForDecided) {
   EXPECT_EQ(result_of(0, 10, 0).verdict(), Verdict::inconclusive);
   EXPECT_EQ(result_of(0, 0, 10).verdict(), Verdict::inconclusive);
   EXPECT_EQ(result_of(0, 0, 0).verdict(), Verdict::inconclusive) << "nothing was asked";
+}
+
+TEST(KernelResult, WhatNoLawWasAskedOfIsNoPassAndDoesNotCountAgainstOne) {
+  const auto with_unchecked = [](KernelResult result) {
+    for (std::int64_t i = 100; i < 110; ++i) result.add(*result.example, CaseAnswer{}, i);
+    return result;
+  };
+  EXPECT_EQ(with_unchecked(result_of(3, 2, 0)).verdict(), Verdict::passed);
+  EXPECT_EQ(with_unchecked(result_of(1, 4, 0)).verdict(), Verdict::inconclusive);
+  KernelResult none = result_of(1, 0, 0);
+  const Case c = *none.example;
+  none = result_of(0, 0, 0);
+  for (std::int64_t i = 0; i < 4; ++i) none.add(c, CaseAnswer{}, i);
+  EXPECT_EQ(none.verdict(), Verdict::inconclusive);
+  EXPECT_EQ(none.unchecked, 4);
+  EXPECT_EQ(shortfalls_of(none)[0],
+            "inconclusive: no law that was asked for applied to any of its 4 cases");
 }
 
 TEST(KernelResult, PastCounterexamplesDoNotMakeUpForDrawnCases) {
@@ -93,6 +111,7 @@ TEST(KernelResult, TheExampleIsTheFirstDrawnCaseThatIsNotVacuousInWhateverOrderT
       c.problem.batch = 10 + index;
       CaseAnswer answer;
       answer.verdict.verdict = verdict;
+      answer.verdict.checked_laws = {"within_bound"};
       result.add(c, answer, index);
     }
     ASSERT_TRUE(result.example);

@@ -20,6 +20,18 @@ std::vector<Law (*)(const TensorSpec&)>& output_laws() {
   return laws;
 }
 
+/// Those that have an output of that name beside their first.
+std::vector<const Operation*> operations_with(std::string_view later_output) {
+  std::vector<const Operation*> operations;
+  for (const Operation* operation : all_operations()) {
+    const auto outputs = operation->outputs().subspan(1);
+    if (std::ranges::find(outputs, later_output, &TensorSpec::name) != outputs.end()) {
+      operations.push_back(operation);
+    }
+  }
+  return operations;
+}
+
 }  // namespace
 
 Check Check::failed(std::string detail) {
@@ -106,7 +118,11 @@ const std::vector<Law>& all_laws() {
   static const bool is_complete = [] {
     for (const Operation* operation : all_operations()) {
       for (const TensorSpec& output : operation->outputs().subspan(1)) {
-        for (const auto law_of : output_laws()) LawRegistration{law_of(output)};
+        for (const auto law_of : output_laws()) {
+          Law law = law_of(output);
+          law.operations = operations_with(output.name);
+          LawRegistration{std::move(law)};
+        }
       }
     }
     return true;

@@ -71,8 +71,8 @@ struct Law {
 struct LawRegistration {
   explicit LawRegistration(Law law);
 };
-/// One law for each output of each operation, but not for an operation's first output. The law's
-/// name holds the output's.
+/// One law for each output of each operation, but not for an operation's first output, about the
+/// operations that have an output of that name. The law's name holds the output's.
 struct OutputLawRegistration {
   explicit OutputLawRegistration(Law (*law_of)(const TensorSpec& output));
 };

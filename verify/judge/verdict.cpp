@@ -8,7 +8,9 @@
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/random.hpp"
+#include "core/run/out_of_device_memory.hpp"
 #include "core/run/registry.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace {
@@ -27,8 +29,9 @@ std::vector<const Law*> select(Run& run, const LawSelection& laws) {
   if (laws.every_law) {
     cheap.insert(cheap.end(), costly.begin(), costly.end());
   } else if (!costly.empty()) {
-    cheap.push_back(costly[static_cast<std::size_t>(random_below(
-        run.the_case().inputs.seed, 90, 0, static_cast<std::int64_t>(costly.size())))]);
+    cheap.push_back(costly[static_cast<std::size_t>(
+        random_below(run.the_case().inputs.seed, stream_costly_law, 0,
+                     static_cast<std::int64_t>(costly.size())))]);
   }
   return cheap;
 }
@@ -89,6 +92,9 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
     judge(run, laws, verdict);
   } catch (const KernelError& error) {
     refuse(verdict, error, run.the_case());
+  } catch (const OutOfDeviceMemory& error) {
+    // Whatever laws were asked before: the case is drawn again, or said to be none for this device.
+    verdict = {.verdict = Verdict::unsupported, .reason = error.what()};
   }
   return verdict;
 }

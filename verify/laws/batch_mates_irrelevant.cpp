@@ -4,6 +4,7 @@
 
 #include "core/inputs/random.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_batch_mates_irrelevant {
@@ -62,7 +63,8 @@ Check check_alone(Run& run) {
 }
 
 Check check_replaced(Run& run) {
-  const std::int64_t request = random_below(run.the_case().inputs.seed, 82, 0, run.problem().batch);
+  const std::int64_t request =
+      random_below(run.the_case().inputs.seed, stream_batch_mates, 0, run.problem().batch);
   const float other =
       run.kernel().ignores_hidden_nan ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
   const Launch launch =

@@ -1,13 +1,15 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_capacity_irrelevant {
 
 /// As many keys as the kernel is told there may be.
 std::int64_t capacity_of(const Run& run) {
-  return run.problem().key_len + random_below(run.the_case().inputs.seed, 85, 0, 700) + 1;
+  return run.problem().key_len + random_below(run.the_case().inputs.seed, stream_capacity, 0, 700) +
+         1;
 }
 
 const LawRegistration registration{

@@ -3,6 +3,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_constant_values {
@@ -14,7 +15,8 @@ Inputs with_constant_values(const Run& run, Inputs inputs) {
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       const auto index = static_cast<std::uint64_t>(b * shape[1] + h);
-      const double value = 1.0 + random_uniform(run.the_case().inputs.seed, 77, index);
+      const double value =
+          1.0 + random_uniform(run.the_case().inputs.seed, stream_constant_value, index);
       const auto rounded = static_cast<float>(round_to(problem.element_type, value));
       for (std::int64_t n = 0; n < shape[2]; ++n)
         std::ranges::fill(inputs[forward::v].row(b, h, n), rounded);

@@ -4,6 +4,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/combine.hpp"
 #include "verify/judge/combine_cases.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_copies_of_a_part_give_it_back {
@@ -19,8 +20,8 @@ const LawRegistration registration{
      .applies = [](Run& run) { return merges_exactly(run) && can_have_parts(run, most_copies); },
      .check =
          [](Run& run) {
-           const std::int64_t copies = std::int64_t{2}
-                                       << random_below(run.the_case().inputs.seed, 83, 0, 4);
+           const std::int64_t copies = std::int64_t{2} << random_below(run.the_case().inputs.seed,
+                                                                       stream_copied_part, 0, 4);
            const Case c = with_parts(run, copies);
            const Inputs inputs = with_selected_parts(
                run, std::vector<std::int64_t>(static_cast<std::size_t>(copies), 0),

@@ -3,6 +3,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/combine.hpp"
 #include "verify/judge/combine_cases.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_empty_part_changes_nothing {
@@ -18,7 +19,8 @@ const LawRegistration registration{
          [](Run& run) {
            const Problem& p = run.problem();
            const Case c = with_parts(run, p.parts + 1);
-           const std::int64_t empty = random_below(run.the_case().inputs.seed, 84, 0, p.parts + 1);
+           const std::int64_t empty =
+               random_below(run.the_case().inputs.seed, stream_empty_part, 0, p.parts + 1);
            std::vector<std::int64_t> parts;
            for (std::int64_t part = 0; part <= p.parts; ++part) {
              parts.push_back(part < empty ? part : part - 1);

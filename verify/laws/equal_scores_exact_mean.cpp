@@ -3,6 +3,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_equal_scores_exact_mean {
@@ -32,16 +33,17 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
                 Tensor<float>(value_shape(p))};
   for (std::int64_t i = 0; i < inputs[forward::q].size() && !zero_scores; ++i) {
     inputs[forward::q].values()[static_cast<std::size_t>(i)] =
-        static_cast<float>(draw(91, i, 5) - 2);
+        static_cast<float>(draw(stream_equal_queries, i, 5) - 2);
   }
   for (std::int64_t i = 0; i < inputs[forward::k].size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
     // Every key of a case is the same vector.
-    inputs[forward::k].values()[at] = static_cast<float>(draw(92, i % p.head_dim, 3) - 1);
+    inputs[forward::k].values()[at] =
+        static_cast<float>(draw(stream_equal_keys, i % p.head_dim, 3) - 1);
   }
   for (std::int64_t i = 0; i < inputs[forward::v].size(); ++i) {
     inputs[forward::v].values()[static_cast<std::size_t>(i)] =
-        static_cast<float>(draw(93, i, 17) - 8);
+        static_cast<float>(draw(stream_equal_values, i, 17) - 8);
   }
   return inputs;
 }

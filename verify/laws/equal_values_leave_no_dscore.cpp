@@ -5,6 +5,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/law.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_equal_values_leave_no_dscore {
@@ -28,7 +29,8 @@ Inputs with_equal_values(Run& run) {
         for (std::int64_t n = 0; n < shape[2]; ++n) {
           const auto row = tensor.row(b, h, n);
           for (std::size_t c = 0; c < row.size(); ++c) {
-            row[c] = unit(seed, 100, static_cast<std::uint64_t>(head) * row.size() + c);
+            row[c] =
+                unit(seed, stream_leveled_keys, static_cast<std::uint64_t>(head) * row.size() + c);
           }
         }
       }
@@ -37,7 +39,7 @@ Inputs with_equal_values(Run& run) {
   fill(backward::v, false);
   fill(backward::o, true);
   std::uint64_t i = 0;
-  for (float& x : inputs[backward::d_o].values()) x = unit(seed, 101, i++);
+  for (float& x : inputs[backward::d_o].values()) x = unit(seed, stream_leveled_gradient, i++);
   return inputs;
 }
 

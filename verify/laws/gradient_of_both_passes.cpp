@@ -7,11 +7,10 @@
 #include "core/run/registry.hpp"
 #include "cpu_reference/backward/exact_gradient.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_gradient_of_both_passes {
-
-constexpr std::uint64_t forward_stream = 120;
 
 /// A forward kernel of the CPU, and its Plan, that runs the problem: drawn by the case's seed.
 struct ForwardPass {
@@ -34,13 +33,13 @@ std::optional<ForwardPass> drawn_forward_pass(const Run& run) {
     const std::vector<Plan> plans = kernel.plans(c.problem);
     if (plans.empty()) continue;
     c.kernel = kernel.name;
-    c.plan = plans[static_cast<std::size_t>(random_below(seed, forward_stream, all.size() + 1,
+    c.plan = plans[static_cast<std::size_t>(random_below(seed, stream_forward_pass, all.size() + 1,
                                                          static_cast<std::int64_t>(plans.size())))];
     if (!why_unsupported(kernel, c)) all.push_back({&kernel, c});
   }
   if (all.empty()) return std::nullopt;
   return all[static_cast<std::size_t>(
-      random_below(seed, forward_stream, 0, static_cast<std::int64_t>(all.size())))];
+      random_below(seed, stream_forward_pass, 0, static_cast<std::int64_t>(all.size())))];
 }
 
 Check check_both(Run& run) {

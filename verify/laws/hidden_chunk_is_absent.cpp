@@ -2,6 +2,7 @@
 
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_hidden_chunk_is_absent {
@@ -16,7 +17,7 @@ std::int64_t hidden_keys(const Problem& p, std::int64_t b) {
 std::optional<std::int64_t> entry_of(const Run& run) {
   const Problem& p = run.problem();
   if (p.mask != Mask::window_bottom_right || p.padding_seed != 0) return std::nullopt;
-  return drawn_entry(run, 89, [&](std::int64_t b) {
+  return drawn_entry(run, stream_hidden_chunk, [&](std::int64_t b) {
     return hidden_keys(p, b) > 0 && p.visible_range(b, 0).size() > 0;
   });
 }

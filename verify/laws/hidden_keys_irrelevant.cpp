@@ -10,6 +10,7 @@
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_hidden_keys_irrelevant {
@@ -30,8 +31,8 @@ std::optional<Row> drawn_row(Run& run) {
     }
   }
   if (rows.empty()) return std::nullopt;
-  const auto pick =
-      random_below(run.the_case().inputs.seed, 78, 0, static_cast<std::int64_t>(rows.size()));
+  const auto pick = random_below(run.the_case().inputs.seed, stream_hidden_keys, 0,
+                                 static_cast<std::int64_t>(rows.size()));
   return rows[static_cast<std::size_t>(pick)];
 }
 

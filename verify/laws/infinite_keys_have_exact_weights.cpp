@@ -8,13 +8,13 @@
 #include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_infinite_keys_have_exact_weights {
 
-constexpr std::uint64_t keys_stream = 86;
 std::int64_t drawn(const Run& run, std::uint64_t index, std::int64_t bound) {
-  return random_below(run.the_case().inputs.seed, keys_stream, index, bound);
+  return random_below(run.the_case().inputs.seed, stream_infinite_keys, index, bound);
 }
 
 /// Dimension d of some keys of one head becomes the same infinity.
@@ -28,7 +28,7 @@ struct InfiniteKeys {
 /// such that some row gets scores of -infinity.
 InfiniteKeys drawn_keys(Run& run) {
   const Problem& p = run.problem();
-  const Spot spot = draw_spot(run, keys_stream, Spot::Where::key);
+  const Spot spot = draw_spot(run, stream_infinite_keys, Spot::Where::key);
   InfiniteKeys at;
   at.b = spot.b;
   at.kv_head = spot.head;

@@ -7,11 +7,10 @@
 #include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_infinite_values_stay_infinite {
-
-constexpr std::uint64_t values_stream = 85;
 
 /// Is the weight that a correct kernel computes for `key`, which the row sees, above 0 at every
 /// step, and so its product with an infinity that infinity? Follows steps 2 and 5 of
@@ -53,10 +52,11 @@ const LawRegistration registration{
      .check =
          [](Run& run) {
            const Problem& p = run.problem();
-           const Spot spot = draw_spot(run, values_stream, Spot::Where::value);
+           const Spot spot = draw_spot(run, stream_infinite_values, Spot::Where::value);
            const float infinity = std::copysign(
                std::numeric_limits<float>::infinity(),
-               random_below(run.the_case().inputs.seed, values_stream, 0, 2) == 0 ? 1.0F : -1.0F);
+               random_below(run.the_case().inputs.seed, stream_infinite_values, 0, 2) == 0 ? 1.0F
+                                                                                           : -1.0F);
            Inputs inputs = run.inputs();
            element(inputs, spot) = infinity;
            const Launch launch = run.launch(run.the_case(), inputs);

@@ -5,6 +5,7 @@
 #include "core/operations/forward.hpp"
 #include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_lengths_equal_single_entries {
@@ -14,7 +15,8 @@ namespace law_lengths_equal_single_entries {
 std::optional<std::int64_t> drawn_entry(const Run& run) {
   const Problem& p = run.problem();
   if (p.length_seed == 0 || p.padding_seed != 0) return std::nullopt;
-  return drawn_entry(run, 83, [&](std::int64_t b) { return p.query_len_of(b) > 0; });
+  return drawn_entry(run, stream_single_entry,
+                     [&](std::int64_t b) { return p.query_len_of(b) > 0; });
 }
 
 DenseEntry as_dense(Run& run, std::int64_t b) {

@@ -4,6 +4,7 @@
 #include "core/operations/quantised.hpp"
 #include "core/run/index_arrays.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_lengths_may_change {
@@ -20,7 +21,8 @@ std::int64_t shorter_length(const Run& run, std::int64_t entry) {
 
 /// The entry that is compared with a problem of its own.
 std::optional<std::int64_t> entry_of(const Run& run) {
-  return drawn_entry(run, 86, [&](std::int64_t b) { return run.problem().query_len_of(b) > 0; });
+  return drawn_entry(run, stream_changed_lengths,
+                     [&](std::int64_t b) { return run.problem().query_len_of(b) > 0; });
 }
 
 DenseEntry shorter_entry(Run& run, std::int64_t b) {

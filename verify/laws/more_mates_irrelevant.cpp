@@ -6,6 +6,7 @@
 #include "core/operations/quantised.hpp"
 #include "verify/cases/heavy_tail.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_more_mates_irrelevant {
@@ -30,7 +31,8 @@ Case with_mates(const Run& run) {
            (n == mates.front() || n * work_of_entry <= most_times * most_work(c.plan));
   }));
   if (choices > 0) {
-    c.problem.batch += mates[static_cast<std::size_t>(random_below(c.inputs.seed, 87, 0, choices))];
+    c.problem.batch +=
+        mates[static_cast<std::size_t>(random_below(c.inputs.seed, stream_more_mates, 0, choices))];
   }
   return c;
 }

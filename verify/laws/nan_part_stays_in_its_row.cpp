@@ -4,11 +4,10 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/combine.hpp"
 #include "verify/judge/combine_cases.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_nan_part_stays_in_its_row {
-
-constexpr std::uint64_t stream = 85;
 
 const LawRegistration registration{
     {.name = "nan_part_stays_in_its_row",
@@ -22,7 +21,7 @@ const LawRegistration registration{
          [](Run& run) {
            const Problem& p = run.problem();
            const auto drawn = [&](std::uint64_t index, std::int64_t below) {
-             return random_below(run.the_case().inputs.seed, stream, index, below);
+             return random_below(run.the_case().inputs.seed, stream_nan_part, index, below);
            };
            const std::int64_t b = drawn(0, p.batch), h = drawn(1, p.query_heads),
                               n = drawn(2, p.query_len), part = drawn(3, p.parts),

@@ -6,17 +6,17 @@
 #include "core/operations/forward.hpp"
 #include "verify/cases/planting.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_nan_stays_in_its_rows {
-
-constexpr std::uint64_t stream = 79;
 
 /// Half of them in V: only there a weight that underflowed stands beside the NaN.
 Spot::Where drawn_tensor(const Run& run) {
   constexpr std::array where{Spot::Where::query, Spot::Where::key, Spot::Where::value,
                              Spot::Where::value};
-  return where[static_cast<std::size_t>(random_below(run.the_case().inputs.seed, stream, 0, 4))];
+  return where[static_cast<std::size_t>(
+      random_below(run.the_case().inputs.seed, stream_nan, 0, 4))];
 }
 
 /// Does column `d` of an output of a row depend on the spot? A value reaches one column of O only.
@@ -64,7 +64,7 @@ const LawRegistration registration{
      .check =
          [](Run& run) {
            const Problem& p = run.problem();
-           const Spot spot = draw_spot(run, stream, drawn_tensor(run));
+           const Spot spot = draw_spot(run, stream_nan, drawn_tensor(run));
            Inputs inputs = run.inputs();
            element(inputs, spot) = std::numeric_limits<float>::quiet_NaN();
            const Launch launch = run.launch(run.the_case(), inputs);

@@ -5,6 +5,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_other_queries_irrelevant {
@@ -13,7 +14,7 @@ namespace law_other_queries_irrelevant {
 bool keeps_query(const Run& run, std::int64_t b, std::int64_t h, std::int64_t n) {
   const Problem& p = run.problem();
   const auto row = static_cast<std::uint64_t>((b * p.query_heads + h) * p.query_len + n);
-  return random_below(run.the_case().inputs.seed, 83, row, 2) == 0;
+  return random_below(run.the_case().inputs.seed, stream_other_queries, row, 2) == 0;
 }
 
 /// What the other queries are multiplied by: 32, so that their scores outgrow whatever their rows

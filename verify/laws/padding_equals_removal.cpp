@@ -2,6 +2,7 @@
 
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_padding_equals_removal {
@@ -11,7 +12,7 @@ namespace law_padding_equals_removal {
 std::optional<std::int64_t> drawn_entry(const Run& run) {
   const Problem& p = run.problem();
   if (p.padding_seed == 0 || p.mask != Mask::none) return std::nullopt;
-  return drawn_entry(run, 84, [&](std::int64_t b) {
+  return drawn_entry(run, stream_removed_padding, [&](std::int64_t b) {
     return p.query_len_of(b) > 0 && visible_key_count(p, b, 0) < p.key_len_of(b);
   });
 }

@@ -5,6 +5,7 @@
 
 #include "core/inputs/random.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_page_form_irrelevant {
@@ -19,7 +20,8 @@ Case reformed(const Run& run) {
   std::erase(sizes, paging.page_size);
   if (!sizes.empty()) {
     const auto count = static_cast<std::int64_t>(sizes.size());
-    paging.page_size = sizes[static_cast<std::size_t>(random_below(c.inputs.seed, 84, 0, count))];
+    paging.page_size =
+        sizes[static_cast<std::size_t>(random_below(c.inputs.seed, stream_page_size, 0, count))];
   }
   // Many pages of one key are little memory; of another size they are not.
   paging.spare_pages = std::min<std::int64_t>(paging.spare_pages, 3);

@@ -11,12 +11,10 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/law.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_peaked_rows_copy_gradients {
-
-constexpr std::uint64_t code_stream = 110, peak_stream = 111, level_stream = 112,
-                        value_stream = 113, gradient_stream = 114;
 
 /// Powers of two, so that scores, and their products with log2 e, are formed without a rounding
 /// wherever the scale is applied, and cancel against LSE or its product with log2 e to 0.
@@ -32,8 +30,8 @@ class Codes {
   Codes(const Problem& problem, std::uint64_t seed)
       : columns_(problem.head_dim),
         bits_(static_cast<int>(std::min<std::int64_t>((columns_ - 1) / 2, 62))),
-        first_(random_below(seed, code_stream, 0, columns_)),
-        turn_(bits_ > 0 ? static_cast<int>(random_below(seed, code_stream, 1, bits_)) : 0) {}
+        first_(random_below(seed, stream_peak_code, 0, columns_)),
+        turn_(bits_ > 0 ? static_cast<int>(random_below(seed, stream_peak_code, 1, bits_)) : 0) {}
 
   /// Neighbouring keys differ in few bits, so that no column is there for nothing.
   [[nodiscard]] std::uint64_t of_key(std::int64_t key) const {
@@ -74,7 +72,8 @@ float unit(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
 
 /// -1, 0 or 1 for each column of V, the same for all keys of a code.
 void write_value(std::uint64_t seed, std::uint64_t code, std::span<float> v) {
-  for (std::size_t c = 0; c < v.size(); ++c) v[c] = unit(seed, value_stream, code * v.size() + c);
+  for (std::size_t c = 0; c < v.size(); ++c)
+    v[c] = unit(seed, stream_peak_value, code * v.size() + c);
 }
 
 struct PeakedRows {
@@ -109,7 +108,7 @@ PeakedRows peaked_rows(Run& run) {
     }
   }
   std::uint64_t i = 0;
-  for (float& x : made.inputs[backward::d_o].values()) x = unit(seed, gradient_stream, i++);
+  for (float& x : made.inputs[backward::d_o].values()) x = unit(seed, stream_peak_gradient, i++);
   std::uint64_t row = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -117,9 +116,9 @@ PeakedRows peaked_rows(Run& run) {
         const std::vector<std::int64_t> keys = visible_keys_of(p, b, n);
         if (keys.empty()) continue;
         const auto drawn = static_cast<std::size_t>(
-            random_below(seed, peak_stream, row, static_cast<std::int64_t>(keys.size())));
+            random_below(seed, stream_peak, row, static_cast<std::int64_t>(keys.size())));
         const std::uint64_t code = codes.of_key(keys[drawn]);
-        const float level = unit(seed, level_stream, row);
+        const float level = unit(seed, stream_peak_level, row);
         codes.write_row(code, level, made.inputs[backward::q].row(b, h, n));
         write_value(seed, code, made.inputs[backward::o].row(b, h, n));
         made.inputs[backward::lse].at(b, h, n, 0) = level * q_of_level * scale_size;

@@ -2,6 +2,7 @@
 
 #include "core/inputs/random.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_plan_invariance {
@@ -28,8 +29,8 @@ const LawRegistration registration{
          [](Run& run) {
            const std::vector<Plan> plans = other_plans(run);
            Case other = run.the_case();
-           other.plan = plans[static_cast<std::size_t>(
-               random_below(other.inputs.seed, 80, 0, static_cast<std::int64_t>(plans.size())))];
+           other.plan = plans[static_cast<std::size_t>(random_below(
+               other.inputs.seed, stream_other_plan, 0, static_cast<std::int64_t>(plans.size())))];
            const Launch launch = run.launch(other, run.inputs());
            const Answer& mine = run.answer();
            const Answer theirs = run.answer_to(other.problem, other.plan, run.inputs());

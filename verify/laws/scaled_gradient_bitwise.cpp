@@ -4,6 +4,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_scaled_gradient_bitwise {
@@ -22,7 +23,8 @@ float factor_for(Run& run) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
   }
   auto factor = static_cast<float>(
-      std::ldexp(1.0, 1 + static_cast<int>(random_below(run.the_case().inputs.seed, 91, 0, 6))));
+      std::ldexp(1.0, 1 + static_cast<int>(random_below(run.the_case().inputs.seed,
+                                                        stream_scaled_gradient, 0, 6))));
   while (factor > 1 && largest * static_cast<double>(factor) > limit) factor /= 2;
   return factor;
 }

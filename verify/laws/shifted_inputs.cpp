@@ -8,6 +8,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_shifted_inputs {
@@ -36,7 +37,7 @@ Inputs integer_inputs(Run& run) {
 float key_shift(const Run& run, std::int64_t head, std::int64_t d) {
   const auto place = static_cast<std::uint64_t>(head * run.problem().head_dim + d);
   const std::int64_t draw =
-      random_below(run.the_case().inputs.seed, 90, place, 2 * largest_shift + 1);
+      random_below(run.the_case().inputs.seed, stream_shifted_keys, place, 2 * largest_shift + 1);
   return static_cast<float>(draw - largest_shift);
 }
 

@@ -3,12 +3,13 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_single_queries_equal_rows {
 
 std::int64_t drawn_query(const Run& run) {
-  return random_below(run.the_case().inputs.seed, 88, 0, run.problem().query_len);
+  return random_below(run.the_case().inputs.seed, stream_single_query, 0, run.problem().query_len);
 }
 
 /// Rows [first, first + count).

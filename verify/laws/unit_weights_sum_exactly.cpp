@@ -4,6 +4,7 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/law.hpp"
+#include "verify/judge/streams.hpp"
 
 namespace attest {
 namespace law_unit_weights_sum_exactly {
@@ -18,7 +19,7 @@ void fill_with_units(Tensor<float>& tensor, std::uint64_t seed, std::uint64_t st
 Inputs with_unit_weights(Run& run) {
   Inputs inputs = run.inputs();
   for (const InputIndex index : {backward::k, backward::v, backward::o, backward::d_o}) {
-    fill_with_units(inputs[index], run.the_case().inputs.seed, 92 + index.number);
+    fill_with_units(inputs[index], run.the_case().inputs.seed, stream_units + index.number);
   }
   for (float& x : inputs[backward::q].values()) x = 0;
   for (float& x : inputs[backward::lse].values()) x = std::isfinite(x) ? 0.0F : x;
