@@ -108,10 +108,10 @@ TEST_F(AStudy, RefusesToTimeWhatIsWrong) {
 }
 
 TEST_F(AStudy, RefusesWhatIsWrongOnTheProblemItselfAlone) {
-  KernelInfo shy = fast;  // wrong in batches, which small cases have not
+  KernelInfo shy = fast;  // wrong in batches over many keys, which small cases have not
   shy.name = "shy";
   shy.launch = [this](ForwardArguments a, Device& device) {
-    if (a.problem.batch > 1) a.problem.scale *= 1.01F;
+    if (a.problem.batch == 2 && a.problem.key_len > 30) a.problem.scale *= 1.01F;
     fast.launch(a, device);
   };
   add(shy, "b2 n33 d8");

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -34,11 +35,14 @@ std::string relative_to_repository(std::string_view file) {
   if (const std::size_t up = file.rfind("../"); up != std::string_view::npos) {
     return std::string(file.substr(up + 3));
   }
-  constexpr std::string_view here = __FILE__, below = "gpu/simt/symbols.cpp";
-  const std::string_view root = here.substr(0, here.size() - below.size());
-  if (!root.empty() && file.substr(0, root.size()) == root)
-    return std::string(file.substr(root.size()));
-  return std::string(file.substr(file.rfind('/') + 1));
+  // Of an object that was compiled in another checkout (ccache, ATTEST_EXECUTOR_OBJECTS) the root
+  // is that one's: kernels lie in gpu/ and include core/.
+  std::size_t root = 0;
+  for (const std::string_view folder : {"/gpu/", "/core/"}) {
+    if (const std::size_t at = file.rfind(folder); at != std::string_view::npos)
+      root = std::max(root, at + 1);
+  }
+  return std::string(file.substr(root != 0 ? root : file.rfind('/') + 1));
 }
 
 /// Copy constructors and assignments, which are called wherever a struct is loaded or stored
