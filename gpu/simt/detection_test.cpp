@@ -161,6 +161,23 @@ TEST(Gaps, whatAKernelWroteMayBeRead) {
   }
 }
 
+// Numbers of 2 bytes that the host wrote beside gaps: of most words one half, or none.
+TEST(LargeBuffers, KnowWhatTheHostWroteOfAWord) {
+  simt::SimtDevice device;
+  for (const std::size_t count : {std::size_t{1} << 10, std::size_t{1} << 20}) {
+    BufferImage::Piece piece{.bytes = std::vector<std::byte>(2 * count),
+                             .accessible = {0, 2 * count}};
+    for (std::size_t i = 0; i < 60; i += 3) piece.initialised.push_back({2 * i, 2 * i + 2});
+    std::byte* const buffer = device.upload({.name = "values", .pieces = {std::move(piece)}});
+    auto* const values = reinterpret_cast<unsigned short*>(buffer);
+    for (int i = 0; i < 60; ++i) {
+      launch_copy_half(device, values, i, static_cast<int>(count) - 1);
+      EXPECT_EQ(device.take_findings().empty(), i % 3 == 0) << i << " of " << count;
+    }
+    device.release(buffer);
+  }
+}
+
 // Words of large buffers have no stamp before they are touched.
 TEST(LargeBuffers, areCheckedLikeSmallOnes) {
   constexpr int count = 1 << 20;  // 2 MiB

@@ -85,10 +85,10 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
   buffer = {image.name, size, {}};
   for (const BufferImage::Piece& piece : image.pieces) {
     std::ranges::copy(piece.bytes, reinterpret_cast<std::byte*>(start + piece.begin));
+    buffer.parts.push_back({{piece.begin, piece.begin + piece.bytes.size()}, piece.accessible});
     if (piece.accessible.end - piece.accessible.begin <= largest_marked)
       mark(start, piece.accessible, unwritten);
     for (const ByteRange& range : piece.initialised) mark(start, range, from_host);
-    buffer.parts.push_back({{piece.begin, piece.begin + piece.bytes.size()}, piece.accessible});
   }
   return reinterpret_cast<std::byte*>(start);
 }
@@ -109,7 +109,9 @@ void GlobalMemory::mark(std::uintptr_t start, const ByteRange& range, Stamp stam
     const std::size_t word = byte / 4;
     memory_.written_bytes[word] |= static_cast<std::uint8_t>(1U << byte % 4);
     Stamp& write = memory_.cells[word].write;
-    if (write == inaccessible) return;
+    // Of words that are accessible in part nothing is noted here; those of large pieces have no
+    // stamp yet.
+    if (write == inaccessible && !holds_word(memory_.base + 4 * word)) return;
     write = memory_.written_bytes[word] == 15 ? from_host : from_host | incomplete;
   };
   for (std::size_t byte = begin; byte < std::min(first * 4, end); ++byte) note(byte);
