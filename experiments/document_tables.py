@@ -437,7 +437,7 @@ def default_campaign():
     failure = [line for line in lines[:head] if line.startswith(("killed", "  law", "  kernel", "  worst", "  replay"))]
     at = next(i for i, line in enumerate(failure) if line.startswith("  worst"))
     coverage = next(line for line in lines[end:] if line.startswith("coverage: "))
-    return "\n".join(["```", "$ ./attest verify", *failure[:at], "  ...", *failure[at:], "", lines[head], *(printed[name] for name in shown), "...",
+    return "\n".join(["```", "$ ./attest verify --thorough", *failure[:at], "  ...", *failure[at:], "", lines[head], *(printed[name] for name in shown), "...",
                       re.sub(r"(\(\d+\)),.*", r"\1, ...", coverage), lines[-1], "```"])
 
 
