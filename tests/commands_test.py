@@ -28,6 +28,7 @@ PLACEHOLDERS = {"KERNEL": "k1_naive", "FILE": "tiles.yaml"}
 # Commands that are parsed but not run: a pattern, and why. Each must still be shown by some document.
 ONLY_PARSED = {
     r"--executor gpu|^tune |--kernel 'fa\*'|cudnn": "needs a GPU",
+    r"--thorough": "takes ten minutes; verify/cases/coverage_test.cpp draws its cases",
     r"\.so\b": "needs a shared object of the reader's; plugin_test.sh builds one and runs these",
     r"^verify --inputs|^errors --outputs": "needs tensors of the reader's",
     r"^replay |--resume|^study resume": "goes on from what another run left; campaign_test.sh and study_run_test.sh run them",
