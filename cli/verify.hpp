@@ -73,8 +73,8 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options);
 /// left out. Of a campaign that is not complete a kernel with cases left to judge has no verdict.
 void print_table(const std::vector<KernelResult>& results, const CampaignOptions& campaign,
                  bool is_complete);
-/// What of each kernel was refused, fell short of a pass or was never judged; of many kernels only
-/// how many were not judged in all that they claim, unless with `names_coverage`.
+/// Prints, for each kernel, what was refused, fell short of a pass or was never judged; of many
+/// kernels only how many were not judged in all that they claim, unless with `names_coverage`.
 void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage);
 /// Failures with their evidence, of planted bugs and negative controls or of the others; writes the
 /// counterexamples and prints how to replay them. `trouble` gets what could not be written.

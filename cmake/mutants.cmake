@@ -31,7 +31,7 @@ function(attest_cut_mutants all sample)
   add_custom_target(attest_cut_mutants DEPENDS ${out}/fingerprints.tsv)
 endfunction()
 
-# attest_add_mutants(target cpp-sources cu-sources): a library of planted bugs, compiled where something links it. -Og: most die in their first
+# attest_add_mutants(target CPP sources... CU sources...): a library of planted bugs, compiled where something links it. -Og: most die in their first
 # cases, so compile time counts; a third less than -O1.
 function(attest_add_mutants target)
   cmake_parse_arguments(ARG "" "" "CPP;CU" ${ARGN})

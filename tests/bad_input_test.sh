@@ -93,6 +93,7 @@ while IFS='|' read -r message arguments; do
   eval "words=(${arguments//TREE/\"\$tree\"})"
   check "$arguments" refuses 2 "$message" "$attest" "${words[@]}"
 done < <(table)
+check "no mutant" refuses 2 "--kernel '' matches no mutant; see attest list mutants" "$with_mutants" mutants --kills --kernel ''
 check "a mutant that is not there" refuses 2 "--kernel 'mutant/zz*' matches no mutant" "$with_mutants" mutants --kernel 'mutant/zz*'
 check "and nothing is left behind" [ ! -e out ]
 

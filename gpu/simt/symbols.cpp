@@ -47,7 +47,7 @@ std::string relative_to_repository(std::string_view file) {
 
 /// Copy constructors and assignments, which are called wherever a struct is loaded or stored
 /// (-fno-elide-constructors, cmake/simt.cmake): the line that a reader looks for is their caller's.
-/// Those of types in an anonymous namespace have no such names, and keep their line.
+/// A copy of a type in an anonymous namespace has no such name, and keeps its line.
 bool copies_a_struct(const char* function) {
   if (function == nullptr) return false;
   const std::string_view name = function;

@@ -305,9 +305,10 @@ std::vector<const KernelInfo*> mutants_of(const KillMatrixOptions& options) {
   }
   require_matches({"--kernel", "mutant", "attest list mutants"}, options.kernels, names);
   if (mutants.empty()) {
-    throw InvalidInput(
-        fmt::format("--kernel '{}' matches no mutant of operation {}; see attest list mutants",
-                    options.kernels, options.operation->name));
+    throw InvalidInput(fmt::format(
+        "--kernel '{}' matches no mutant{}; see attest list mutants", options.kernels,
+        options.operation == nullptr ? ""
+                                     : fmt::format(" of operation {}", options.operation->name)));
   }
   return mutants;
 }
@@ -330,7 +331,7 @@ std::string to_kill_lines(const std::vector<KernelResult>& results) {
   std::string lines;
   for (const KernelResult& result : results) {
     if (!result.is_as_expected()) continue;
-    const std::string_view name = std::string_view(result.kernel->name).substr(7);  // mutant/
+    const std::string name = result.kernel->name.substr(std::string_view("mutant/").size());
     lines += fmt::format("{}\t{}\t{}\n", name, result.kernel->killed_by, result.failing_case);
   }
   return lines;

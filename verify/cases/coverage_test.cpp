@@ -25,7 +25,7 @@ Coverage coverage_of(const KernelInfo& kernel, std::int64_t cases) {
   return coverage;
 }
 
-/// Of all kernels together.
+/// What that many cases of every kernel draw, together.
 Coverage coverage_of_all(const CaseCounts& cases) {
   const CampaignOptions options{.cases_per_kernel = cases.per_kernel,
                                 .cases_per_simt_kernel = cases.per_simt_kernel};

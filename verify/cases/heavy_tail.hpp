@@ -16,7 +16,7 @@ enum class Tail {
   square_tiles,  ///< lengths too: causal, as many queries as keys, two to four whole tiles
 };
 
-/// What the executor multiplies for Q K^T: whole tiles, masked pairs among them.
+/// Multiply-adds of Q K^T over whole tiles, masked pairs among them, under the Plan.
 [[nodiscard]] std::int64_t work_of(const Problem& p, const Plan& plan);
 
 /// The work of the largest usual cases under the same Plan, those with many key tiles: three to

@@ -20,7 +20,7 @@ std::vector<Law (*)(const TensorSpec&)>& output_laws() {
   return laws;
 }
 
-/// Those that have an output of that name beside their first.
+/// The operations that have an output of that name beside their first.
 std::vector<const Operation*> operations_with(std::string_view later_output) {
   std::vector<const Operation*> operations;
   for (const Operation* operation : all_operations()) {

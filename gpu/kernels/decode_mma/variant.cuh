@@ -45,7 +45,7 @@ constexpr auto decode_listed() {
     return std::array<VariantOf<typename Shape::Arguments>, 0>{};
   }
 }
-/// What decode_variant() gives, and Cascade::yes: for the longest tiles, as rows of all entries
+/// The variant of a shape with Cascade::yes besides: for the longest tiles, as rows of all entries
 /// fill them.
 template <Executor home, typename Shape>
 constexpr DecodeVariant cascade_variant() {
