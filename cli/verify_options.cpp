@@ -57,11 +57,12 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->capture_default_str()
       ->group(which);
   command
-      .add_option("--max-len", campaign.generator.max_len,
-                  "largest query and key length drawn; four times as many keys under --lengths "
-                  "many-tiles, of both for kernels that refuse what is shorter [default: 160, 4096 "
-                  "under heavy-tail and square-tiles]")
-      ->check(CLI::Range(1, 65536))
+      .add_option(
+          "--max-len", campaign.generator.max_len,
+          "largest query and key length drawn; four times as many keys under --lengths "
+          "many-tiles, of both for kernels that refuse what is shorter [default: 160, 131072 "
+          "under heavy-tail and few-queries as far as the work of a case allows]")
+      ->check(CLI::Range(std::int64_t{1}, tail_sizes.len))
       ->group(which);
   command
       .add_flag("--far-on-gpu", campaign.generator.far_elements_on_gpu,
@@ -75,20 +76,21 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(which);
   command
       .add_option("--max-head-dim", campaign.generator.max_head_dim,
-                  "largest head_dim drawn [default: 128, in one case of 50 all that is claimed]")
-      ->check(CLI::Range(1, 1024))
+                  "largest head_dim drawn [default: 256, in one case of 40 all that is claimed]")
+      ->check(CLI::Range(std::int64_t{1}, tail_sizes.head_dim))
       ->group(which);
   command
       .add_option(
           "--max-batch", campaign.generator.max_batch,
-          "largest batch drawn [default: 3, 6 with entries of different lengths, 300 in one "
-          "case of 50]")
-      ->check(CLI::Range(1, 300))
+          "largest batch drawn [default: 3, 6 with entries of different lengths, 131072 in one "
+          "case of 40 as far as the work of a case allows]")
+      ->check(CLI::Range(std::int64_t{1}, tail_sizes.batch))
       ->group(which);
   command
       .add_option("--max-heads", campaign.generator.max_query_heads,
-                  "most query heads drawn [default: 28, 128 in one case of 50]")
-      ->check(CLI::Range(1, 128))
+                  "most query heads drawn [default: 28, 131072 in one case of 40 as far as "
+                  "the work of a case allows]")
+      ->check(CLI::Range(std::int64_t{1}, tail_sizes.query_heads))
       ->group(which);
   command
       .add_option(

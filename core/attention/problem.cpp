@@ -214,6 +214,9 @@ std::optional<ElementType> named_element_type(std::string_view problem) {
   return std::nullopt;
 }
 
+/// Offsets in bytes of elements, and with gaps between them, fit into 63 bits.
+constexpr double most_elements = 0x1p55;
+
 void validate(const Problem& problem) {
   for (const ProblemField& field : problem_fields()) require_in_range(field, problem);
   // What fields ask of each other.
@@ -241,6 +244,16 @@ void validate(const Problem& problem) {
                                    problem.kv_heads, problem.query_heads));
   }
   const std::int64_t longest = std::max(problem.query_len, problem.key_len);
+  const double elements = static_cast<double>(problem.batch) *
+                          static_cast<double>(problem.query_heads) * static_cast<double>(longest) *
+                          static_cast<double>(std::max(problem.head_dim, problem.output_dim()));
+  if (!(elements <= most_elements)) {
+    throw InvalidInput(fmt::format(
+        "problem field 'batch' is {}: a tensor of {} heads, {} rows and {} columns has {} elements "
+        "then; allowed: up to {}",
+        problem.batch, problem.query_heads, longest,
+        std::max(problem.head_dim, problem.output_dim()), elements, most_elements));
+  }
   if (problem.length_seed != 0 && problem.batch * longest > max_packed_rows) {
     throw InvalidInput(
         fmt::format("problem with lengths of its own has batch {} times length {}; allowed: up to "

@@ -12,8 +12,8 @@
 namespace attest {
 namespace {
 
-// Larger sizes are legal for kernels, but a product of four of them must fit in 63 bits.
-constexpr double longest = 1 << 24, most_heads = 1 << 16, widest = 1024;
+// Far past what a grid of a GPU has in its second and third dimension, 65,535.
+constexpr double longest = 1 << 24, most_heads = 1 << 20, widest = 1024;
 constexpr double largest_real = std::numeric_limits<float>::max();
 
 bool has_window(const Problem& problem) {

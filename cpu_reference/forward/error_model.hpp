@@ -38,6 +38,9 @@ namespace attest {
 /// of the split: each moves O by its error times the sum of p_j (v_jc - O_c) over those keys. Parts
 /// that are weighed by e^LSE_p err by the rounding u |LSE_p| as well.
 ///
+/// A weight below an ulp of the sum that it is added to is lost, or counted twice: an error of one
+/// sign, and so a drift of as much as all such weights have. Among thousands of keys it shows.
+///
 /// Of an exponential that is not scattered (ExpMethod) nothing is known but its limit. That is no
 /// variance then but a drift of every weight.
 ///

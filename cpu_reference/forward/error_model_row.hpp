@@ -46,6 +46,10 @@ class Modeller {
          (q.square().matrix() * head.k2.middleRows(seen.begin, keys).transpose()).array();
     p_ = (s_ - static_cast<float>(lse)).exp();
     if (!is_regular()) return false;
+    // Half an ulp of a sum of 1 to 2 is u, so a smaller weight is lost as a whole and one below 2 u
+    // may double: each time to the same side.
+    constexpr auto least_added = static_cast<float>(2 * u);
+    lost_ = (p_ <= least_added).select(p_, 0.0F);
     const RowConstants c(precision_, problem_, static_cast<double>(keys));
     if (!log_errors(c, score_paths(q, head.k_by_dim.middleCols(seen.begin, keys)))) return false;
     weigh_parts(c, lse);
@@ -163,6 +167,9 @@ class Modeller {
       for (std::int64_t j = 0; j < p_.size(); ++j) {
         weight_drift += p_(j) * log_drift_(j) * (v.row(j).array() - o_row).abs();
       }
+    }
+    if (lost_.maxCoeff() > 0) {
+      weight_drift += (lost_.matrix() * v.cwiseAbs()).array() + lost_.sum() * o_row.abs();
     }
     const Row p2 = p_.square();
     const Row log_part = ((p2 * (centred_ + rounded_)).matrix() * v2).array();
@@ -319,7 +326,7 @@ class Modeller {
     row.lse_sd = std::sqrt(variance);
     row.lse_drift = c.exponential_drift + c.scale_drift * distance +
                     c.maximum_drift * std::abs(top) + c.logarithm_drift * std::abs(log_l) +
-                    score_drift + static_cast<double>((p_ * log_drift_).sum());
+                    score_drift + static_cast<double>((p_ * log_drift_).sum() + lost_.sum());
   }
 
   const Problem& problem_;
@@ -327,6 +334,7 @@ class Modeller {
   const Answer& answer_;
   const ErrorModelScope& scope_;
   Row s_, x_, p_, centred_, rounded_, squares_;
+  Row lost_;       ///< weights too small for a running sum to take up, 0 for others
   Row log_drift_;  ///< |mean error| of every log weight is at most this
   Row moved_;      ///< of every column, common_moves()
   double rescaled_mass_ = 0;

@@ -33,9 +33,13 @@ struct HeadCounts {
 
 /// GQA ratios that are not powers of two, and groups unlike the number of KV heads, are the ones
 /// that find index errors (HipKittens#22, FlashInfer#4525).
-constexpr std::array<HeadCounts, 20> head_counts{
-    {{1, 1}, {1, 1}, {2, 1}, {2, 1}, {2, 2}, {2, 2}, {3, 1}, {3, 1},  {3, 3},  {4, 1},
-     {4, 2}, {4, 4}, {5, 1}, {5, 1}, {6, 2}, {6, 3}, {7, 1}, {10, 2}, {12, 4}, {28, 4}}};
+constexpr std::array<HeadCounts, 23> head_counts{{{1, 1}, {1, 1},  {2, 1},  {2, 1},  {2, 2}, {2, 2},
+                                                  {3, 1}, {3, 1},  {3, 3},  {4, 1},  {4, 2}, {4, 4},
+                                                  {5, 1}, {5, 1},  {6, 2},  {6, 3},  {7, 1}, {8, 1},
+                                                  {8, 1}, {16, 1}, {10, 2}, {12, 4}, {28, 4}}};
+
+/// Of packed entries half of the cases have few heads, so that entries are as long as elsewhere.
+constexpr std::array<HeadCounts, 4> few_heads{{{1, 1}, {2, 1}, {2, 2}, {3, 1}}};
 
 /// For plans that pack the query heads of a group into the rows of a tile: as many rows as users
 /// have, and ratios that divide no tile.
@@ -142,10 +146,11 @@ Layouts draw_layouts(const KernelInfo& kernel, const Plan& plan, Problem& proble
   return layouts;
 }
 
-/// What is left of max_len when batch and heads multiply the work: large in every direction at once
-/// is slow and finds nothing that large in one does not.
+/// What is left of max_len when batch, heads and wide heads multiply the work.
 std::int64_t len_limit(const Problem& p, std::int64_t max_len) {
-  const double share = std::sqrt(2.0 / static_cast<double>(p.batch * p.query_heads));
+  const double share = std::sqrt(
+      2.0 * 128 /
+      static_cast<double>(p.batch * p.query_heads * std::max<std::int64_t>(p.head_dim, 128)));
   return std::max<std::int64_t>(1,
                                 std::llround(std::min(1.0, share) * static_cast<double>(max_len)));
 }
@@ -282,7 +287,16 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
       p.kv_heads = packed.kv;
     }
   }
-  const std::int64_t max_len = len_limit(p, most.len);
+  const bool has_long_entries =
+      extras.lengths && c.plan.pack_gqa != PackGqa::yes && *gen::inRange(0, 2) == 0;
+  if (has_long_entries) {
+    const HeadCounts few = *gen::elementOf(few_heads);
+    if (few.query <= most.query_heads) {
+      p.query_heads = few.query;
+      p.kv_heads = few.kv;
+    }
+  }
+  const std::int64_t max_len = has_long_entries ? most.len : len_limit(p, most.len);
   LengthWeights of_queries = options.lengths;
   if (!extras.no_queries) of_queries.zero = 0;
   p.query_len = draw_length(of_queries, c.plan.query_tile, max_len);
@@ -307,30 +321,38 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   return c;
 }
 
-SizeLimits smaller_of(const SizeLimits& a, const SizeLimits& b) {
-  return {.len = std::min(a.len, b.len),
-          .head_dim = std::min(a.head_dim, b.head_dim),
-          .batch = std::min(a.batch, b.batch),
-          .query_heads = std::min(a.query_heads, b.query_heads)};
+/// Of how many cases one has a size past 2^16, which is dear: seldom in a default campaign, and as
+/// often as it takes to meet all of them in a thorough one. Not for the executor, which takes a
+/// second for what others do in milliseconds.
+int far_one_in(std::uint64_t index) {
+  return index < 100 ? 200 : 8;
 }
 
-/// What the lengths of a case say of its other sizes; one case in 17 is large in another
+/// What the lengths of a case say of its other sizes; of others one in 13 is large in another
 /// dimension.
-std::optional<Tail> draw_tail(const LengthKind* kind) {
-  if (kind == nullptr) return *gen::inRange(0, 13) == 0 ? std::optional(Tail::shape) : std::nullopt;
+std::optional<Tail> draw_tail(const KernelInfo& kernel, std::uint64_t index,
+                              const LengthKind* kind) {
+  if (kind == nullptr) {
+    if (*gen::inRange(0, 13) == 0) return Tail::shape;
+    const bool is_far =
+        kernel.executor != Executor::simt && *gen::inRange(0, far_one_in(index)) == 0;
+    return is_far ? std::optional(Tail::past_16_bits) : std::nullopt;
+  }
   if (kind->weight == &LengthWeights::heavy_tail) return Tail::lengths;
+  if (kind->weight == &LengthWeights::few_queries) return Tail::few_queries;
   if (kind->weight == &LengthWeights::square_tiles) return Tail::square_tiles;
   return std::nullopt;
 }
 
 /// Called inside gen::exec, where dereferencing a generator draws from it.
-Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
-  const SizeLimits usual = options.limits(usual_sizes);
+Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t index) {
+  SizeLimits usual = options.limits(usual_sizes);
+  // Wide heads are dear on the executor; its tail has some.
+  if (kernel.executor == Executor::simt) usual.head_dim = options.max_head_dim.value_or(128);
   const LengthKind* kind = draw_kind_of_case(options.lengths);
   std::optional<Case> c;
-  if (const std::optional<Tail> tail = draw_tail(kind)) {
-    c = draw_from_tail(*tail, kernel, options,
-                       draw_within(kernel, options, smaller_of(usual, sizes_beside(*tail)), false));
+  if (const std::optional<Tail> tail = draw_tail(kernel, index, kind)) {
+    c = draw_from_tail(*tail, kernel, options, draw_within(kernel, options, usual, false));
   }
   if (!c) {
     const bool many_tiles = kind != nullptr && kind->weight == &LengthWeights::many_tiles;
@@ -344,13 +366,24 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options) {
   return *c;
 }
 
+/// Kernels draw cases of their own, so that a campaign of many reaches what few cases of each do
+/// not; a planted bug those of the kernel that it was planted in. FNV-1a.
+std::uint64_t stream_of(const KernelInfo& kernel) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char letter : kernel.planted_in.empty() ? kernel.name : kernel.planted_in) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
 }  // namespace
 
 Case draw_attempt(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t seed,
                   std::uint64_t index, std::int64_t attempt, std::int64_t refused) {
-  const auto generator = gen::exec([&] { return draw_any(kernel, options); });
-  // One independent stream a case: the key of RapidCheck's generator is hashed from seed and index.
-  rc::Random random(seed * 0x9e3779b97f4a7c15ULL + index * 0xd1b54a32d192ed03ULL + 1U);
+  const auto generator = gen::exec([&] { return draw_any(kernel, options, index); });
+  // One independent stream a case: the key of RapidCheck's generator is hashed from all three.
+  rc::Random random(seed * 0x9e3779b97f4a7c15ULL + index * 0xd1b54a32d192ed03ULL +
+                    stream_of(kernel));
   for (std::int64_t before = 0; before < attempt; ++before) (void)random.split();
   // RapidCheck keeps the generator that `*` draws from in one variable for all threads.
   static std::mutex mutex;

@@ -18,10 +18,11 @@ struct SizeLimits {
   std::int64_t head_dim, batch, query_heads;
 };
 /// Limits of most cases. A batch of more than three has entries of different lengths.
-inline constexpr SizeLimits usual_sizes{.len = 160, .head_dim = 128, .batch = 6, .query_heads = 28};
-/// Limits of the dimension that is large where a case comes from the heavy tail (heavy_tail.hpp).
+inline constexpr SizeLimits usual_sizes{.len = 160, .head_dim = 256, .batch = 6, .query_heads = 28};
+/// Limits of what is large where a case comes from the heavy tail (heavy_tail.hpp): past 2^16,
+/// where 16 bits and the second dimension of a grid end. The work that a case may cost decides.
 inline constexpr SizeLimits tail_sizes{
-    .len = 4096, .head_dim = 1024, .batch = 300, .query_heads = 128};
+    .len = 1 << 17, .head_dim = 1024, .batch = 1 << 17, .query_heads = 1 << 17};
 
 /// What is drawn. A limit that is not set is that of usual_sizes, and in the heavy tail that of
 /// tail_sizes.
@@ -48,7 +49,8 @@ inline constexpr std::int64_t draw_attempts = 50;
 /// Attempt number `attempt` at case number `index` of a campaign, of which the kernel has refused
 /// `refused` before: Problem x Plan x layouts x input family x seed, a pure function of its
 /// arguments. Lengths straddle the edges of the plan's tiles and include 1 and primes; query_len
-/// lies on both sides of key_len; in about one case of ten one dimension is far larger than usual;
+/// lies on both sides of key_len; in about one case of seven one or two
+/// dimensions are far larger than usual;
 /// after many refusals sizes are rounder (rounding.hpp). The kernel
 /// may refuse it, and the family may have no values for it. Throws InvalidInput if the glob matches
 /// no family.

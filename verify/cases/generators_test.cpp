@@ -252,7 +252,7 @@ TEST(Generators, AKernelThatTakesMultiplesGetsDrawnAndShrunkLengthsThatAreSome) 
       EXPECT_EQ(p.key_len_of(b) % 24, 0) << to_string(p);
     }
   };
-  for (std::uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 160; ++i) {
     const auto c = draw_case(kernel, {}, 5, i);
     ASSERT_TRUE(c) << i;
     expect_multiples(c->problem);

@@ -42,7 +42,7 @@ std::int64_t group_of(const Problem& p) {
 
 /// Dimensions of the problem that usual draws do not reach.
 int large_dimensions(const Problem& p) {
-  const bool has_heads = p.query_heads > usual_sizes.query_heads || group_of(p) > 8;
+  const bool has_heads = p.query_heads > usual_sizes.query_heads || group_of(p) > 16;
   const bool has_length = p.query_len > 4 * usual_sizes.len || p.key_len > 4 * usual_sizes.len;
   return (has_heads ? 1 : 0) + (has_length ? 1 : 0) + (p.batch > usual_sizes.batch ? 1 : 0) +
          (p.head_dim > usual_sizes.head_dim ? 1 : 0);
@@ -60,23 +60,52 @@ KernelInfo that_refuses(const KernelInfo& kernel, const Refuses& refuses) {
   return narrow;
 }
 
-TEST(HeavyTail, OneDimensionAtATimeIsLargeAndNotMuchOftenerThanOneCaseInTen) {
+TEST(HeavyTail, OneCaseInSixIsLargeInADimensionOrTwo) {
   for (const KernelInfo* kernel : {&tiled_kernel(), &kernel_of_every_shape()}) {
-    std::size_t large = 0;
+    std::size_t large = 0, pairs = 0;
     const std::vector<Case> cases = cases_of_tail_test(*kernel, 1500);
     for (const Case& c : cases) {
-      EXPECT_LE(large_dimensions(c.problem), 1) << to_string(c);
-      large += large_dimensions(c.problem) > 0 ? 1 : 0;
+      const int dimensions = large_dimensions(c.problem);
+      EXPECT_LE(dimensions, 3) << to_string(c);
+      large += dimensions > 0 ? 1 : 0;
+      pairs += dimensions > 1 ? 1 : 0;
     }
     EXPECT_GT(20 * large, cases.size()) << kernel->name;
-    EXPECT_LT(8 * large, cases.size()) << kernel->name;
+    EXPECT_LT(4 * large, cases.size()) << kernel->name;
+    EXPECT_GT(32 * pairs, large) << kernel->name;
+  }
+}
+
+// Beside a large dimension the others are as large as the work leaves room for.
+TEST(HeavyTail, BesideALargeDimensionOthersAreOfUsualSize) {
+  std::size_t wide = 0, several_tiles = 0, several_entries = 0;
+  for (const Case& c : cases_of_tail_test(kernel_of_every_shape(), 1500)) {
+    if (c.problem.head_dim <= 128) continue;
+    ++wide;
+    several_tiles += c.problem.key_len > usual_tile ? 1 : 0;
+    several_entries += c.problem.batch > 2 ? 1 : 0;
+  }
+  EXPECT_GT(wide, 100U);
+  EXPECT_GT(5 * several_tiles, wide);
+  EXPECT_GT(8 * several_entries, wide);
+}
+
+TEST(HeavyTail, NoCaseCostsMoreThanTheWorkAllowsItsKind) {
+  for (const KernelInfo* kernel : {&tiled_kernel(), &kernel_of_every_shape()}) {
+    for (const Case& c : cases_of_tail_test(*kernel, 1500)) {
+      if (large_dimensions(c.problem) == 0) continue;
+      const double times = static_cast<double>(work_of(*kernel, c.problem, c.plan)) /
+                           static_cast<double>(most_work(*kernel, c.plan));
+      EXPECT_LE(times, kernel->executor == Executor::simt ? 1 : 8) << to_string(c);
+    }
   }
 }
 
 TEST(HeavyTail, EveryDimensionReachesItsLimit) {
+  constexpr std::int64_t end = 1 << 16;
   SizeLimits most{};
   std::int64_t group = 0, queries = 0, odd_heads = 0;
-  for (const Case& c : cases_of_tail_test(kernel_of_every_shape(), 4000)) {
+  for (const Case& c : cases_of_tail_test(kernel_of_every_shape(), 2000)) {
     const Problem& p = c.problem;
     most.batch = std::max(most.batch, p.batch);
     most.query_heads = std::max(most.query_heads, p.query_heads);
@@ -86,13 +115,19 @@ TEST(HeavyTail, EveryDimensionReachesItsLimit) {
     group = std::max(group, group_of(p));
     odd_heads += p.query_heads > 32 && p.query_heads % 2 == 1 ? 1 : 0;
   }
-  EXPECT_EQ(most.batch, tail_sizes.batch);
-  EXPECT_EQ(most.query_heads, tail_sizes.query_heads);
-  EXPECT_EQ(group, tail_sizes.query_heads);
+  EXPECT_GT(most.batch, end);
+  EXPECT_GT(most.query_heads, end);
+  EXPECT_GT(most.len, end);
+  EXPECT_GT(queries, end);
+  EXPECT_GE(group, 71);
   EXPECT_EQ(most.head_dim, tail_sizes.head_dim);
-  EXPECT_EQ(most.len, tail_sizes.len);
-  EXPECT_GT(queries, tail_sizes.len / 2);
   EXPECT_GT(odd_heads, 0);
+}
+
+TEST(HeavyTail, TheExecutorGetsNoCaseThatTakesItSeconds) {
+  for (const Case& c : cases_of_tail_test(tiled_kernel(), 500)) {
+    EXPECT_LT(c.problem.batch * c.problem.query_heads, 1 << 15) << to_string(c);
+  }
 }
 
 TEST(HeavyTail, EveryHeadDimThatAKernelListsIsDrawn) {
@@ -108,7 +143,7 @@ TEST(HeavyTail, HeadDimsToWhereAKernelRefusesThemAreDrawn) {
       that_refuses(kernel_of_every_shape(), [](const Problem& p) { return p.head_dim > 256; });
   std::map<std::int64_t, int> wide;
   for (const Case& c : cases_of_tail_test(kernel, 1500)) {
-    if (c.problem.head_dim > usual_sizes.head_dim) ++wide[c.problem.head_dim];
+    if (c.problem.head_dim > 128) ++wide[c.problem.head_dim];
   }
   EXPECT_TRUE(wide.contains(256));
   EXPECT_GT(wide.size(), 5U);
@@ -149,7 +184,7 @@ TEST(HeavyTail, ALimitAboveTheUsualSizesIsReachedAndKept) {
     most.query_heads = std::max(most.query_heads, p.query_heads);
     most.len = std::max(most.len, p.query_len);
     most.head_dim = std::max(most.head_dim, p.head_dim);
-    wide += p.head_dim > usual_sizes.head_dim ? 1 : 0;
+    wide += p.head_dim > 128 ? 1 : 0;
     long_cases += p.query_len > usual_sizes.len ? 1 : 0;
   }
   EXPECT_EQ(most.batch, 128);
@@ -200,7 +235,7 @@ TEST(HeavyTail, OnAGpuAFarTensorTakesEightGibibytesAtMost) {
     far += between >= far_elements / 2 ? 1 : 0;
     farther += between >= far_elements ? 1 : 0;
   }
-  EXPECT_GT(far, 5);
+  EXPECT_GT(far, 3);
   EXPECT_GT(farther, 0) << "beyond 2^32 elements of two bytes";
 }
 

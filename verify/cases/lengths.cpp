@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <set>
 #include <vector>
@@ -80,6 +81,18 @@ const LengthKind* draw_kind_of_case(const LengthWeights& weights) {
     pick -= weights.*kind.weight;
   }
   return nullptr;
+}
+
+std::int64_t draw_magnitude(std::int64_t least, std::int64_t most, std::int64_t tile) {
+  if (least >= most) return most;
+  const auto order = [](std::int64_t size) {
+    return std::bit_width(static_cast<std::uint64_t>(size)) - 1;
+  };
+  const std::int64_t power = std::int64_t{1} << *gen::inRange(order(least), order(most) + 1);
+  const std::int64_t any = *gen::inRange(power, 2 * power);
+  const std::int64_t whole_tiles = (any + tile - 1) / tile * tile;
+  const std::int64_t beside = *gen::inRange<std::int64_t>(-1, 2);
+  return std::clamp(*gen::element(any, power + beside, whole_tiles + beside), least, most);
 }
 
 std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len) {

@@ -21,8 +21,11 @@ struct LengthWeights {
   /// Weight of causal problems with as many queries as keys, two to four whole tiles: the shape of
   /// training.
   std::int64_t square_tiles = 1;
-  /// Hundreds to thousands of queries, of keys or of both, beside sizes that are small
-  /// (heavy_tail.hpp).
+  /// Weight of 1 to 16 queries over any number of keys, to thousands: what an engine asks for while
+  /// it generates text.
+  std::int64_t few_queries = 3;
+  /// Weight of any number of queries, of keys or of both, to a hundred thousand and as far as the
+  /// work allows (heavy_tail.hpp).
   std::int64_t heavy_tail = 1;
 
   friend bool operator==(const LengthWeights&, const LengthWeights&) = default;
@@ -34,7 +37,7 @@ struct LengthKind {
   std::int64_t LengthWeights::*weight;
   bool is_of_case = false;  ///< decides over the lengths of queries and keys at once
 };
-inline constexpr std::array<LengthKind, 9> length_kinds{
+inline constexpr std::array<LengthKind, 10> length_kinds{
     {{"tile-edges", &LengthWeights::tile_edges},
      {"one", &LengthWeights::one},
      {"primes", &LengthWeights::primes},
@@ -43,6 +46,7 @@ inline constexpr std::array<LengthKind, 9> length_kinds{
      {"zero", &LengthWeights::zero},
      {"many-tiles", &LengthWeights::many_tiles, true},
      {"square-tiles", &LengthWeights::square_tiles, true},
+     {"few-queries", &LengthWeights::few_queries, true},
      {"heavy-tail", &LengthWeights::heavy_tail, true}}};
 
 /// The tile around whose edges lengths and windows lie where a Plan names none: what most attention
@@ -64,6 +68,9 @@ inline constexpr std::int64_t usual_tile = 64;
 /// The kind that decides over all lengths of a case, as often as its weight says; nullptr: queries
 /// and keys get lengths of their own, by draw_length.
 [[nodiscard]] const LengthKind* draw_kind_of_case(const LengthWeights& weights);
+/// Every order of magnitude from `least` to `most`, beside powers of two and edges of tiles as
+/// often as anywhere.
+[[nodiscard]] std::int64_t draw_magnitude(std::int64_t least, std::int64_t most, std::int64_t tile);
 [[nodiscard]] std::int64_t draw_many_tiles(std::int64_t tile, std::int64_t max_len);
 /// A length of at most max_len, drawn around `tile`, of the kinds that are not of a case. Never 0
 /// unless `weights.zero` is positive.

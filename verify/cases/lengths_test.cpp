@@ -22,13 +22,13 @@ std::string refusal_of(std::string_view text) {
 
 TEST(Lengths, WeightsReadBackFromTheirText) {
   EXPECT_EQ(length_weights_from(to_string(LengthWeights{})), LengthWeights{});
-  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(length_weights_from("one:2"), (LengthWeights{0, /*one=*/2, 0, 0, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
   const std::string allowed =
       "; allowed: KIND:WEIGHT separated by commas, weights 0 to 1000, kinds tile-edges, one, "
-      "primes, uniform, mod128, zero, many-tiles, square-tiles, heavy-tail";
+      "primes, uniform, mod128, zero, many-tiles, square-tiles, few-queries, heavy-tail";
   EXPECT_EQ(refusal_of("ones:1"), "--lengths 'ones:1': 'ones' is no kind of length" + allowed);
   EXPECT_EQ(refusal_of("one"), "--lengths 'one': 'one' has no weight" + allowed);
   EXPECT_EQ(refusal_of("one:-1"), "--lengths 'one:-1': '-1' is no weight" + allowed);
@@ -37,7 +37,7 @@ TEST(Lengths, FaultyTextGetsOneLineThatSaysWhatIsAllowed) {
             "--lengths 'one:1,one:2': 'one' stands there twice" + allowed);
   EXPECT_EQ(refusal_of("one:1,"), "--lengths 'one:1,': '' is no kind of length" + allowed);
   for (const std::string only :
-       {"zero:1", "many-tiles:1", "square-tiles:1,zero:1", "heavy-tail:2"}) {
+       {"zero:1", "many-tiles:1", "square-tiles:1,zero:1", "few-queries:1", "heavy-tail:2"}) {
     EXPECT_EQ(
         refusal_of(only),
         "--lengths '" + only + "': no kind of length that queries can have has a weight" + allowed);

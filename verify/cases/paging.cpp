@@ -13,17 +13,31 @@ namespace gen = rc::gen;
 /// Numbers of pages from here on do not fit into 16 bits.
 constexpr std::int64_t wide_page_numbers = 1 << 16;
 /// Elements of a page of which as many as that may lie in the pool.
-constexpr std::int64_t small_page = 256;
+constexpr std::int64_t small_page = 16;
+/// Elements of the pages of a batch, each entry of which fills a part of one only.
+constexpr std::int64_t most_elements = 1 << 23;
 
-std::int64_t draw_page_size(const LayoutNeeds& needs) {
-  if (!needs.page_sizes.empty()) return *gen::elementOf(needs.page_sizes);
-  return *gen::element<std::int64_t>(1, 1, 3, 8, 16, 16, 16, 48, 64, 64, 128, 256);
+/// Of K or V, whichever are more.
+std::int64_t elements_of_slot(const Problem& problem) {
+  return problem.kv_heads * std::max(problem.head_dim, problem.output_dim());
+}
+
+std::int64_t draw_page_size(const LayoutNeeds& needs, const Problem& problem) {
+  // Every power of two that an engine has; 16, 32 and 64 are what most have.
+  std::vector<std::int64_t> sizes{1,  1,  2,  3,  4,  8,  16, 16,  16,
+                                  32, 32, 32, 48, 64, 64, 64, 128, 256};
+  if (!needs.page_sizes.empty()) sizes = needs.page_sizes;
+  const std::int64_t smallest = std::ranges::min(sizes);
+  std::erase_if(sizes, [&](std::int64_t size) {
+    return size > smallest && problem.batch * size * elements_of_slot(problem) > most_elements;
+  });
+  return *gen::elementOf(sizes);
 }
 
 std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
   const auto spare = *gen::element<std::int64_t>(0, 0, 1, 5);
-  const bool may_be_many = page_size * problem.kv_heads * problem.head_dim <= small_page;
-  return may_be_many && *gen::inRange(0, 3) == 0 ? wide_page_numbers + spare : spare;
+  const bool may_be_many = page_size * elements_of_slot(problem) <= small_page;
+  return may_be_many && *gen::inRange(0, 4) == 0 ? wide_page_numbers + spare : spare;
 }
 
 }  // namespace
@@ -37,7 +51,7 @@ Paging draw_paging(const KernelInfo& kernel, const Plan& plan, Problem& problem)
   if (is_cascade) problem.batch = std::max(problem.batch, *gen::element<std::int64_t>(2, 3, 7));
   Paging paging;
   // Pages of one key and narrow heads are what a pool of many pages can be made of.
-  paging.page_size = draw_page_size(needs);
+  paging.page_size = draw_page_size(needs, problem);
   paging.table = *gen::element(TableForm::dense, TableForm::csr);
   paging.joins_kv = problem.output_dim() == problem.head_dim && *gen::inRange(0, 3) == 0;
   paging.spare_pages = draw_spare_pages(problem, paging.page_size);

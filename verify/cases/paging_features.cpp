@@ -86,6 +86,12 @@ void add_pages(std::vector<Feature>& list) {
            span_of(stored_shape(c.problem, forward::v, paging_of(c)), c.layouts[forward::v]) >
                far_elements;
   });
+  add("pages of 32 keys", {56}, [](const Case& c) { return paging_of(c).page_size == 32; });
+  add("over 2,048 keys in pages", {50}, [](const Case& c) { return c.problem.key_len > 2048; });
+  add("several pages of at most 32 keys, head_dim above 128", {43, 56}, [](const Case& c) {
+    return c.problem.head_dim > 128 && paging_of(c).page_size <= 32 &&
+           c.problem.key_len > paging_of(c).page_size;
+  });
   add("pages shorter than a product of tensor cores", {56},
       [](const Case& c) { return paging_of(c).page_size < 16; });
   add("pages whose size is no power of two", {56}, [](const Case& c) {

@@ -26,6 +26,20 @@ bool is_square_of_tiles(const Case& c) {
          p.key_len >= 2 * keys && p.query_len % rows == 0 && p.key_len % keys == 0;
 }
 
+/// Whole key tiles and more, around what most kernels have where the Plan names none.
+bool has_key_tiles(const Case& c, std::int64_t tiles) {
+  return c.problem.key_len > tiles * tile_or_usual(c.plan.key_tile);
+}
+
+/// Does some entry of a packed batch have more keys than a tile?
+bool has_long_packed_entry(const Case& c) {
+  if (c.problem.length_seed == 0) return false;
+  for (std::int64_t entry = 0; entry < c.problem.batch; ++entry) {
+    if (c.problem.key_len_of(entry) > tile_or_usual(c.plan.key_tile)) return true;
+  }
+  return false;
+}
+
 /// Does some tensor span more elements?
 bool spans_more_than(const Case& c, std::int64_t elements) {
   std::int64_t longest = 0;
@@ -65,9 +79,42 @@ void add_tail_features(std::vector<Feature>& list) {
       [](const Case& c) { return c.problem.query_heads > 8 * c.problem.kv_heads; });
   add("batch above 8", {36}, [](const Case& c) { return c.problem.batch > 8; });
   add("batch above 256", {36}, [](const Case& c) { return c.problem.batch > 256; });
+  const std::string wide = "a kernel with head dims above 128";
   add(
-      "head_dim above 128", {43}, [](const Case& c) { return c.problem.head_dim > 128; },
-      "a kernel with head dims above 128");
+      "head_dim above 128", {43}, [](const Case& c) { return c.problem.head_dim > 128; }, wide);
+  // Large in two dimensions: flash-attention#2698, TensorRT-LLM#17964 and what lies beside them.
+  add(
+      "head_dim above 128, several key tiles", {43},
+      [](const Case& c) { return c.problem.head_dim > 128 && has_key_tiles(c, 1); }, wide);
+  add(
+      "head_dim above 128, three entries or more", {36, 43},
+      [](const Case& c) { return c.problem.head_dim > 128 && c.problem.batch > 2; }, wide);
+  add("over 256 keys, three entries or more", {36},
+      [](const Case& c) { return c.problem.key_len > 256 && c.problem.batch > 2; });
+  add("over 256 keys, more than 16 query heads", {30},
+      [](const Case& c) { return c.problem.key_len > 256 && c.problem.query_heads > 16; });
+  add("2 to 8 queries over 256 keys", {10}, [](const Case& c) {
+    return c.problem.query_len > 1 && c.problem.query_len <= 8 && c.problem.key_len > 256;
+  });
+  add("8 or 16 query heads over one KV head", {30, 31}, [](const Case& c) {
+    return c.problem.kv_heads == 1 && (c.problem.query_heads == 8 || c.problem.query_heads == 16);
+  });
+  add(
+      "a packed entry of several key tiles, head_dim no multiple of 32", {40, 43},
+      [](const Case& c) { return c.problem.head_dim % 32 != 0 && has_long_packed_entry(c); },
+      "a kernel with lengths");
+  // Where 16 bits end, and the second dimension of a grid.
+  const std::string far = "a kernel off the SIMT executor";
+  constexpr std::int64_t end = 1 << 16;
+  add(
+      "over 65,536 keys", {}, [=](const Case& c) { return c.problem.key_len > end; }, far);
+  add(
+      "over 65,536 queries", {}, [=](const Case& c) { return c.problem.query_len > end; }, far);
+  add(
+      "over 65,536 entries", {36}, [=](const Case& c) { return c.problem.batch > end; }, far);
+  add(
+      "over 65,536 query heads", {30}, [=](const Case& c) { return c.problem.query_heads > end; },
+      far);
   const auto has_no_tile = [](const Case& c) {
     return c.plan.query_tile == 0 && c.plan.key_tile == 0;
   };

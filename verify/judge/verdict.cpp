@@ -94,7 +94,9 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
     refuse(verdict, error, run.the_case());
   } catch (const OutOfDeviceMemory& error) {
     // Whatever laws were asked before: the case is drawn again, or said to be none for this device.
-    verdict = {.verdict = Verdict::unsupported, .reason = error.what()};
+    verdict = CaseVerdict{};
+    verdict.verdict = Verdict::unsupported;
+    verdict.reason = error.what();
   }
   return verdict;
 }

@@ -25,10 +25,11 @@ Case with_mates(const Run& run) {
   c.layouts = {};
   c.layouts.paging = run.the_case().layouts.paging;
   const std::int64_t rows = (p.query_len + p.key_len) * p.query_heads;
-  const std::int64_t work_of_entry = work_of(p, c.plan) / p.batch;
+  const std::int64_t work_of_entry = work_of(run.kernel(), p, c.plan) / p.batch;
   const auto choices = static_cast<std::int64_t>(std::ranges::count_if(mates, [&](std::int64_t n) {
     return n * rows <= most_keys &&
-           (n == mates.front() || n * work_of_entry <= most_times * most_work(c.plan));
+           (n == mates.front() ||
+            n * work_of_entry <= most_times * most_work(run.kernel(), c.plan));
   }));
   if (choices > 0) {
     c.problem.batch +=
