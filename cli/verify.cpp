@@ -89,9 +89,9 @@ bool has_known_number(const KernelInfo& kernel) {
   return kernel.role != KernelRole::negative_control;
 }
 
-/// Runs the campaign; what is done is on disk at any time, unless that is full.
+/// Runs the campaign; what is done is in `state` and on disk at any time, unless that is full.
 Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& options,
-            CampaignState state, Trouble& trouble) {
+            CampaignState& state, Trouble& trouble) {
   CampaignOptions& campaign = options.campaign;
   ProgressState shown{.label = fmt::format("{} kernels", kernels.size()), .unit = "cases"};
   if (campaign.time_limit) {
@@ -121,6 +121,7 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     return before + here.count();
   };
   campaign.resume_from = std::move(state.results);
+  state.is_finished = false;
   campaign.is_interrupted = was_interrupted;
   campaign.on_checkpoint = [&](const std::vector<KernelResult>& results) {
     state.results = results;
@@ -132,14 +133,12 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     if (has_known_number(kernel)) progress.advance();
   };
   Outcome outcome{.results = run_campaign(kernels, campaign), .seconds = seconds_now()};
-  if (!was_interrupted()) {
-    state.is_finished = true;
-    campaign.on_checkpoint(outcome.results);
-  }
+  campaign.on_checkpoint(outcome.results);
   return outcome;
 }
 
-void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter& records,
+/// Prints the records of a campaign and, with `records`, appends them.
+void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter* records,
                    JsonOutput& json, Trouble& trouble) {
   std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : outcome.results) {
@@ -148,7 +147,7 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
       provenances[executor] = current_provenance(make_device(executor)->description());
     }
     const Record record = record_of(result, options, outcome.seconds, provenances[executor]);
-    trouble.tries([&] { records.write(record); });
+    if (records != nullptr) trouble.tries([&] { records->write(record); });
     json.print(to_json(record));
   }
 }
@@ -210,9 +209,18 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
 
   catch_interrupts();
   Trouble trouble;
-  const Outcome outcome = run(kernels, options, std::move(state), trouble);
+  const bool was_finished = options.resumes && has_nothing_left(state, kernels, campaign);
+  const Outcome outcome =
+      was_finished ? Outcome{state.results, state.seconds} : run(kernels, options, state, trouble);
   const bool is_complete = !was_interrupted();
-  if (is_complete) write_records(outcome, options, records, json, trouble);
+  if (is_complete) {
+    write_records(outcome, options, was_finished ? nullptr : &records, json, trouble);
+    // Only now: who is killed before writes the records when it is resumed.
+    if (!was_finished && !trouble.is_any()) {
+      state.is_finished = true;
+      trouble.tries([&] { write_campaign_state(options.out, state); });
+    }
+  }
   if (!options.prints_json) {
     constexpr bool planted = true;
     print_failures(outcome.results, options, planted, trouble);
@@ -229,8 +237,12 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     return ExitCode::interrupted;
   }
   const Verdict verdict = campaign_verdict(outcome.results);
+  if (was_finished) {  // with --json on stderr
+    fmt::print("the campaign in {} was finished before: nothing is appended\n",
+               options.out.string());
+  }
   if (!options.prints_json) {
-    fmt::print("records appended to {}\n", records.path().string());
+    if (!was_finished) fmt::print("records appended to {}\n", records.path().string());
     fmt::print("{}\n", verdict == Verdict::passed         ? as_good("PASSED")
                        : verdict == Verdict::inconclusive ? as_open("INCONCLUSIVE")
                                                           : as_bad("FAILED"));
