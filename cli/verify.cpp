@@ -21,6 +21,7 @@
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
@@ -37,13 +38,17 @@ std::string this_program() {
   return here.commit + (here.dirty ? " with changes" : "");
 }
 
-void check_globs(const CampaignOptions& campaign) {
+void check_globs(const CampaignOptions& campaign, const std::string& inputs_file) {
   std::vector<std::string> laws, families;
   for (const Law& law : all_laws()) laws.push_back(law.name);
   for (const InputFamily& family : all_input_families()) families.push_back(family.name);
   require_matches({"--law", "law", "attest list laws"}, campaign.laws.glob, laws);
   require_matches({"--family", "input family", "attest list inputs"}, campaign.generator.families,
                   families);
+  if (!inputs_file.empty() && !matches_glob("file", campaign.generator.families)) {
+    throw InvalidInput(fmt::format("--inputs {}: --family '{}' does not ask for it; allowed: file",
+                                   printable(inputs_file), printable(campaign.generator.families)));
+  }
 }
 
 /// Kernels that the laws and input families asked for say anything about.
@@ -195,7 +200,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!options.minimize.empty()) return minimize(options);
   if (!options.without_regressions) campaign.regressions = all_regressions();
   if (!options.in_process && !options.is_large) leave_questions_to_workers();
-  check_globs(campaign);
+  check_globs(campaign, options.inputs_file);
   const std::vector<const KernelInfo*> kernels = kernels_asked(options);
   if (options.is_large) {
     LargeOptions large;
