@@ -155,10 +155,17 @@ ExitCode report_errors(const ErrorsOptions& options) {
           json.print(to_json(record));
         }
       });
+  const auto is_wrong = [](const ErrorsRow& row) { return is_beyond_bound(row); };
+  const auto wrong = std::ranges::count_if(rows, is_wrong);
   if (!options.prints_json) {
     fmt::print("{}\nrecords appended to {}\n", errors_table(rows), records->path().string());
   }
-  return ExitCode::passed;
+  if (wrong == 0) return ExitCode::passed;
+  const ErrorsRow& first = *std::ranges::find_if(rows, is_wrong);
+  fmt::print("{}: {} of {} rows {} beyond {} bound, {} first; attest verify shrinks such a case\n",
+             as_bad("FAILED"), wrong, rows.size(), wrong == 1 ? "is" : "are",
+             wrong == 1 ? "its" : "their", first.contender);
+  return ExitCode::verdict_failed;
 }
 
 }  // namespace
@@ -264,7 +271,10 @@ void add_errors_command(CLI::App& app, Action& action) {
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"
       "Lists in braces stand for every combination. A row that has vacuous elements says how many: "
       "their bound is infinite, their errors "
-      "count.");
+      "count.\n"
+      "Exit code 1: an element is further from the exact answer than the kernel's roundings allow; "
+      "its row says 'beyond its bound', its record 'failed'. Not with --unrounded, --exact-saved "
+      "and --outputs, which have no bound.");
   command->callback([options, &action] { action = [options] { return report_errors(*options); }; });
 }
 
