@@ -281,10 +281,17 @@ class Runner {
       return wanted_ == 0 && std::ranges::find(records, kind, &Record::kind) != records.end();
     };
     outcome_.is_complete = groups_to_do(groups_, {}, finished_points(records)).empty();
-    if (outcome_.is_complete) outcome_.answers = answer_records(spec_, records);
+    // Those of a study that was cut short are told and not written: resumed, it has others.
+    if (outcome_.over_budget > 0) {
+      outcome_.answers =
+          undecided_records(spec_, fmt::format("{} of {} points were left out by the time budget",
+                                               outcome_.over_budget, outcome_.points));
+    } else if (outcome_.is_complete) {
+      outcome_.answers = answer_records(spec_, records);
+    }
     for (Record& answer : outcome_.answers) {
       answer.provenance = current_provenance(device_name_);
-      if (!holds("study_answer")) writer_.write(answer);
+      if (outcome_.is_complete && !holds("study_answer")) writer_.write(answer);
     }
     if (holds("study_summary")) return;
     Record summary = summary_record(spec_, outcome_, current_provenance(device_name_));
@@ -341,6 +348,7 @@ Record summary_record(const StudySpec& spec, const StudyOutcome& outcome,
           .measurements = {count("points", outcome.points),
                            count("timed", outcome.timed),
                            count("skipped", outcome.skipped + outcome.over_budget),
+                           count("left_out_by_budget", outcome.over_budget),
                            count("refused", outcome.refused.size()),
                            {"kernel_time", spent.kernels, "s"},
                            {"verification_time", spent.verification, "s"},
