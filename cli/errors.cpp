@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,7 +16,10 @@
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/captured_layers.hpp"
+#include "core/inputs/embedded_data.hpp"
+#include "core/inputs/safetensors.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/records/record.hpp"
@@ -27,6 +31,8 @@
 
 namespace attest {
 namespace {
+
+constexpr const char* file_family = "file";  ///< all layers of the user's file
 
 struct ErrorsOptions {
   std::vector<std::string> kernels;  ///< none: the operation's default, or the plugins'
@@ -82,6 +88,26 @@ std::string texts_of_defaults(const std::function<std::string(const ErrorsDefaul
   return all;
 }
 
+/// Names of the families that are layers of the user's file; `all` has those of the program first.
+std::vector<std::string> layers_of_file(const std::vector<std::string>& all) {
+  const auto bytes = embedded_real_qkv();
+  const auto shipped = captured_layers(
+      Safetensors::from_bytes({bytes.begin(), bytes.end()}, "real_qkv.safetensors"));
+  return {all.begin() + std::ssize(shipped), all.end()};
+}
+
+/// Throws InvalidInput where nothing that is measured has inputs of the user's file.
+void require_inputs_of_file(const std::vector<ErrorsRow>& rows, const std::string& file,
+                            std::vector<std::string> layers) {
+  layers.insert(layers.begin(), file_family);
+  const bool is_read = std::ranges::any_of(rows, [&](const ErrorsRow& row) {
+    return std::ranges::count(layers, row.the_case.inputs.family) > 0;
+  });
+  if (is_read) return;
+  throw InvalidInput(fmt::format("--inputs {}: no --family asks for it; allowed: {}",
+                                 printable(file), fmt::join(layers, ", ")));
+}
+
 /// Records each row when it is done, so that an interrupted run keeps what it has.
 std::vector<ErrorsRow> measured_rows(
     ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
@@ -96,9 +122,14 @@ std::vector<ErrorsRow> measured_rows(
   load_captured_inputs(options.inputs_file);
   for (const KernelInfo& choice : choices_of(*options.axes.operation)) add_kernel(choice);
   options.axes.fixed_families = add_captured_layer_families(options.inputs_file);
+  const bool has_file = !options.inputs_file.empty();
+  if (has_file && options.axes.families.empty()) options.axes.families = {file_family};
   Devices devices;
   std::vector<ErrorsRow> rows = rows_of(
       options.axes, select_kernels(glob, options.executor, options.axes.operation), devices);
+  if (has_file) {
+    require_inputs_of_file(rows, options.inputs_file, layers_of_file(options.axes.fixed_families));
+  }
   const SlowNotice notice("attest: measuring; the exact answer takes time by queries x keys");
   Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
@@ -124,10 +155,17 @@ ExitCode report_errors(const ErrorsOptions& options) {
           json.print(to_json(record));
         }
       });
+  const auto is_wrong = [](const ErrorsRow& row) { return is_beyond_bound(row); };
+  const auto wrong = std::ranges::count_if(rows, is_wrong);
   if (!options.prints_json) {
     fmt::print("{}\nrecords appended to {}\n", errors_table(rows), records->path().string());
   }
-  return ExitCode::passed;
+  if (wrong == 0) return ExitCode::passed;
+  const ErrorsRow& first = *std::ranges::find_if(rows, is_wrong);
+  fmt::print("{}: {} of {} rows {} beyond {} bound, {} first; attest verify shrinks such a case\n",
+             as_bad("FAILED"), wrong, rows.size(), wrong == 1 ? "is" : "are",
+             wrong == 1 ? "its" : "their", first.contender);
+  return ExitCode::verdict_failed;
 }
 
 }  // namespace
@@ -170,8 +208,8 @@ void add_errors_command(CLI::App& app, Action& action) {
         return fmt::format("{}", fmt::join(one.families, ","));
       }));
   command->add_option("--inputs", options->inputs_file,
-                      "your own safetensors file with q, k, v, as family `file`, and each of its "
-                      "layers by name");
+                      "your own safetensors file with q, k, v, as family `file`, which is then "
+                      "the default, and each of its layers by name");
   command
       ->add_option("--plan", axes.plans,
                    "'qt64,kt64,w4,st2', or fields to change in each kernel's default Plan: "
@@ -209,6 +247,10 @@ void add_errors_command(CLI::App& app, Action& action) {
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
       "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
+  for (const char* of_kernels : {"--kernel", "--plugin", "--executor", "--problem", "--family",
+                                 "--inputs", "--plan", "--key-order"}) {
+    outputs->excludes(command->get_option(of_kernels));
+  }
   command->add_option("--mask", options->mask, "with --outputs; kernels take that of --problem")
       ->needs(outputs)
       ->capture_default_str();
@@ -229,7 +271,10 @@ void add_errors_command(CLI::App& app, Action& action) {
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"
       "Lists in braces stand for every combination. A row that has vacuous elements says how many: "
       "their bound is infinite, their errors "
-      "count.");
+      "count.\n"
+      "Exit code 1: an element is further from the exact answer than the kernel's roundings allow; "
+      "its row says 'beyond its bound', its record 'failed'. Not with --unrounded, --exact-saved "
+      "and --outputs, which have no bound.");
   command->callback([options, &action] { action = [options] { return report_errors(*options); }; });
 }
 

@@ -44,6 +44,7 @@ class Trouble {
       return false;
     }
   }
+  [[nodiscard]] bool is_any() const { return !first_.empty(); }
   /// Throws MachineError with the first.
   void tell() const {
     if (!first_.empty()) throw MachineError(first_);

@@ -301,7 +301,9 @@ void add_run_commands(CLI::App& study, Action& action) {
       "  mpirun -n 8 attest study run mine.yaml --out shared/folder    a GPU a rank\n"
       "  attest study resume out/studies/block_size                    after Ctrl-C or a kill\n"
       "A point that gives a wrong answer is refused, not timed; exit code 1 then, or when an "
-      "expectation is refuted.");
+      "expectation is refuted.\n"
+      "Exit code 4: neither, but the time budget ended before all points were measured; what was "
+      "expected is undecided then.");
   run->callback([options, &action] { action = [options] { return run_files(*options); }; });
 
   CLI::App* again =

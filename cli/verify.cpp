@@ -21,6 +21,7 @@
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
@@ -37,13 +38,17 @@ std::string this_program() {
   return here.commit + (here.dirty ? " with changes" : "");
 }
 
-void check_globs(const CampaignOptions& campaign) {
+void check_globs(const CampaignOptions& campaign, const std::string& inputs_file) {
   std::vector<std::string> laws, families;
   for (const Law& law : all_laws()) laws.push_back(law.name);
   for (const InputFamily& family : all_input_families()) families.push_back(family.name);
   require_matches({"--law", "law", "attest list laws"}, campaign.laws.glob, laws);
   require_matches({"--family", "input family", "attest list inputs"}, campaign.generator.families,
                   families);
+  if (!inputs_file.empty() && !matches_glob("file", campaign.generator.families)) {
+    throw InvalidInput(fmt::format("--inputs {}: --family '{}' does not ask for it; allowed: file",
+                                   printable(inputs_file), printable(campaign.generator.families)));
+  }
 }
 
 /// Kernels that the laws and input families asked for say anything about.
@@ -89,9 +94,9 @@ bool has_known_number(const KernelInfo& kernel) {
   return kernel.role != KernelRole::negative_control;
 }
 
-/// Runs the campaign; what is done is on disk at any time, unless that is full.
+/// Runs the campaign; what is done is in `state` and on disk at any time, unless that is full.
 Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& options,
-            CampaignState state, Trouble& trouble) {
+            CampaignState& state, Trouble& trouble) {
   CampaignOptions& campaign = options.campaign;
   ProgressState shown{.label = fmt::format("{} kernels", kernels.size()), .unit = "cases"};
   if (campaign.time_limit) {
@@ -121,6 +126,7 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     return before + here.count();
   };
   campaign.resume_from = std::move(state.results);
+  state.is_finished = false;
   campaign.is_interrupted = was_interrupted;
   campaign.on_checkpoint = [&](const std::vector<KernelResult>& results) {
     state.results = results;
@@ -132,14 +138,12 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
     if (has_known_number(kernel)) progress.advance();
   };
   Outcome outcome{.results = run_campaign(kernels, campaign), .seconds = seconds_now()};
-  if (!was_interrupted()) {
-    state.is_finished = true;
-    campaign.on_checkpoint(outcome.results);
-  }
+  campaign.on_checkpoint(outcome.results);
   return outcome;
 }
 
-void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter& records,
+/// Prints the records of a campaign and, with `records`, appends them.
+void write_records(const Outcome& outcome, const VerifyOptions& options, RecordWriter* records,
                    JsonOutput& json, Trouble& trouble) {
   std::map<Executor, Provenance> provenances;
   for (const KernelResult& result : outcome.results) {
@@ -148,7 +152,7 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
       provenances[executor] = current_provenance(make_device(executor)->description());
     }
     const Record record = record_of(result, options, outcome.seconds, provenances[executor]);
-    trouble.tries([&] { records.write(record); });
+    if (records != nullptr) trouble.tries([&] { records->write(record); });
     json.print(to_json(record));
   }
 }
@@ -196,7 +200,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!options.minimize.empty()) return minimize(options);
   if (!options.without_regressions) campaign.regressions = all_regressions();
   if (!options.in_process && !options.is_large) leave_questions_to_workers();
-  check_globs(campaign);
+  check_globs(campaign, options.inputs_file);
   const std::vector<const KernelInfo*> kernels = kernels_asked(options);
   if (options.is_large) {
     LargeOptions large;
@@ -210,9 +214,18 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
 
   catch_interrupts();
   Trouble trouble;
-  const Outcome outcome = run(kernels, options, std::move(state), trouble);
+  const bool was_finished = options.resumes && has_nothing_left(state, kernels, campaign);
+  const Outcome outcome =
+      was_finished ? Outcome{state.results, state.seconds} : run(kernels, options, state, trouble);
   const bool is_complete = !was_interrupted();
-  if (is_complete) write_records(outcome, options, records, json, trouble);
+  if (is_complete) {
+    write_records(outcome, options, was_finished ? nullptr : &records, json, trouble);
+    // Only now: who is killed before writes the records when it is resumed.
+    if (!was_finished && !trouble.is_any()) {
+      state.is_finished = true;
+      trouble.tries([&] { write_campaign_state(options.out, state); });
+    }
+  }
   if (!options.prints_json) {
     constexpr bool planted = true;
     print_failures(outcome.results, options, planted, trouble);
@@ -229,8 +242,12 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     return ExitCode::interrupted;
   }
   const Verdict verdict = campaign_verdict(outcome.results);
+  if (was_finished) {  // with --json on stderr
+    fmt::print("the campaign in {} was finished before: nothing is appended\n",
+               options.out.string());
+  }
   if (!options.prints_json) {
-    fmt::print("records appended to {}\n", records.path().string());
+    if (!was_finished) fmt::print("records appended to {}\n", records.path().string());
     fmt::print("{}\n", verdict == Verdict::passed         ? as_good("PASSED")
                        : verdict == Verdict::inconclusive ? as_open("INCONCLUSIVE")
                                                           : as_bad("FAILED"));

@@ -58,6 +58,26 @@ check "a killed campaign leaves its state" [ "$done_before" -gt 0 ]
 "$attest" verify --resume --out killed --cases $((done_before + 20)) >resumed.log 2>&1
 check "it goes on with the options it was begun with" [ $? -eq 0 ]
 check "the control and the kernel are there again" has resumed.log "o5_deferred"
+# A campaign that is finished, resumed: what it came to, and nothing twice.
+records_of() { cat "$1/verify.jsonl" | wc -l; }
+before=$(records_of whole)
+"$attest" verify --resume --out whole >finished.log 2>&1
+check "a finished campaign has its exit code again" [ $? -eq 0 ]
+check "and says that it was finished" has finished.log "the campaign in whole was finished before: nothing is appended"
+check "and what it came to" has finished.log "PASSED"
+check "its records are not written a second time" [ "$(records_of whole)" -eq "$before" ]
+"$attest" verify --resume --out whole --json >finished.jsonl 2>finished.err
+check "its records are printed for --json, and nothing else" [ "$(grep -c '^{' finished.jsonl)-$(wc -l <finished.jsonl)" = 2-2 ]
+"$attest" verify --resume --out whole --cases 50 >more.log 2>&1
+check "asked for more cases it goes on" sh -c '! grep -qF "finished before" more.log'
+check "and writes what it came to then" [ "$(records_of whole)" -eq $((before + 2)) ]
+"$attest" verify --kernel o5_deferred --law within_bound --max-len 20 --for 1s --out timed >timed.log 2>&1
+"$attest" verify --resume --out timed >timed.log 2>&1
+check "one by time is finished when its time is over" has timed.log "finished before"
+check "what was inconclusive is so again" sh -c '"$1" verify --resume --out empty >again.log 2>&1; [ $? -eq 4 ]' _ "$attest"
+rm full/verify.jsonl
+"$attest" verify --resume --out full >unfull.log 2>&1
+check "a campaign whose records found no room writes them when it is resumed" [ "$(records_of full)" -eq 2 ]
 "$attest" verify --resume --out killed --seed 7 >refused.log 2>&1
 check "another seed is refused" [ $? -eq 2 ]
 check "and it is said why" has refused.log "--resume takes --seed from the campaign it resumes"

@@ -156,7 +156,8 @@ class Commands(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 (pathlib.Path(folder) / "tiles.yaml").write_text(BLOCK.search((ROOT / "experiments/study/README.md").read_text())[1])
                 done = attest(*words, where=folder)
-            if done.returncode != 0:
+            cut_short = 4 if "--time-budget" in words else 0  # by the second that it is given here
+            if done.returncode not in (0, cut_short):
                 wrong[arguments] = (documents, shlex.join(words), done.returncode, done.stderr.strip())
         self.assertEqual(wrong, {})
         self.assertGreater(len(ran), 25)

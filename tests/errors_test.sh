@@ -107,5 +107,29 @@ check "a NaN is not overlooked" has nan_table '^x +file fp16 O +nan +nan +nan \[
 check "a file without outputs is refused" refused "no tensor is called WHO.o" --outputs no_outputs
 check "and one whose O has another shape" refused "one.x.o' has shape [1, 1, 2, 1]; allowed: [1, 1, 2, 2]" --outputs bad_shape
 check "and a mask that does not exist" refused "mask" --outputs file --mask sideways
+# What is beyond its bound is marked and fails; what has no bound cannot be.
+check "a table of correct kernels marks nothing" [ "$(grep -c 'beyond its bound' table)" -eq 0 ]
+check "nor do their records" [ "$(grep -c '"verdict":"failed"' out/errors.jsonl)" -eq 0 ]
+wrong() { "$attest" errors --kernel o1_unshifted --family equal_huge_logits --problem 'h1 n9 d8 fp32' --sets 1 --out wrong "$@"; }
+wrong >wrong_table 2>/dev/null
+check "a wrong kernel ends with 1" [ $? -eq 1 ]
+check "its row is marked" has wrong_table '^o1_unshifted +cpu +fp32 O .* beyond its bound$'
+check "and it is said last" [ "$(tail -n 1 wrong_table | grep -c '^FAILED: 1 of 1 rows is beyond its bound')" -eq 1 ]
+check "its record says failed" [ "$(grep -c '"verdict":"failed"' wrong/errors.jsonl)" -ge 1 ]
+wrong --json >wrong_json 2>/dev/null
+check "in JSON as well" [ $? -eq 1 ]
+check "which is nothing but records" [ "$(grep -vc '^{' wrong_json)" -eq 0 ]
+check "with the verdict" has wrong_json '"verdict":"failed"'
+# A file of inputs: what is measured, or a family that asks for it; never ignored.
+own() { "$attest" errors --kernel emulated_mma_sm90 --sets 1 --problem 'h1 q2 k1 d2 fp16' --inputs layer "$@"; }
+cp no_outputs layer
+own --json >own 2>own.err
+check "inputs of a file are what is measured where no family is named" [ "$(grep -c '"inputs":"file"' own)-$(wc -l <own)" = 2-2 ]
+check "a layer of it may be asked for by name" has <(own --family one --json 2>/dev/null) '"inputs":"one"'
+check "and other families beside it" [ "$(own --family normal --family 'f*' --json 2>/dev/null | wc -l)" -eq 4 ]
+check "a file that no family asks for is bad input" refused "--inputs layer: no --family asks for it; allowed: file, one" --inputs layer --family normal --problem 'h1 q2 k1 d2 fp16'
+check "in a campaign neither" refuses 2 "--inputs layer: --family 'normal' does not ask for it; allowed: file" "$attest" verify --inputs layer --family normal
+check "outputs in a file take no kernel beside them" refused "--outputs" --outputs file --kernel 'o5*'
+check "nor other inputs" refused "--outputs" --outputs file --inputs layer
 [ $failures -eq 0 ] && echo "all passed"
 exit $((failures > 0))

@@ -9,6 +9,7 @@
 
 #include "core/base/text.hpp"
 #include "verify/judge/compare.hpp"
+#include "verify/judge/verdict.hpp"
 
 namespace attest {
 namespace {
@@ -42,6 +43,7 @@ Record record_about(const ErrorsRow& row, std::string_view tensor) {
 }
 
 void add_profile(Record& record, const ErrorProfile& profile) {
+  if (is_beyond_bound(profile)) record.verdict = name_of(Verdict::failed);
   record.labels["largest_error_at"] = to_string(profile.largest_at);
   record.measurements.insert(record.measurements.end(), profile.measurements.begin(),
                              profile.measurements.end());
@@ -115,6 +117,7 @@ void append_line(std::string& to, const ErrorsRow& row, std::string_view tensor,
   if (profile.has("error_over_bound_max")) {
     append(to, " {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("error_over_bound_max"),
            profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
+    if (is_beyond_bound(profile)) append(to, "  beyond its bound");
     if (profile.value("vacuous") > 0) append(to, "  {} vacuous", profile.value("vacuous"));
   }
   if (shows_plan) append(to, "  {}", to_string(row.the_case.plan));
@@ -135,6 +138,17 @@ bool has_several_plans(const std::vector<ErrorsRow>& rows) {
 }
 
 }  // namespace
+
+bool is_beyond_bound(const ErrorProfile& profile) {
+  if (!profile.has("error_over_bound_max")) return false;
+  const bool has_bounds = profile.value("vacuous") < profile.value("elements");
+  return has_bounds && !(profile.value("error_over_bound_max") <= 1);  // NaN is beyond
+}
+
+bool is_beyond_bound(const ErrorsRow& row) {
+  return std::ranges::any_of(
+      row.outputs, [](const OutputErrors& output) { return is_beyond_bound(output.errors); });
+}
 
 std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) {
   std::vector<Record> records;

@@ -29,8 +29,15 @@ struct ErrorsRow {
   std::int64_t certified_rows = 0;      ///< of the reference, by the oracle
 };
 
-/// A record of each output; one of each part, with the label `by`; one of
-/// kind `error_map` where there is a map. `device` ran the kernel; empty: none did here.
+/// Is an element further from the exact answer than its bound allows? Not where there is no bound,
+/// or none that is finite: nothing was proven there.
+[[nodiscard]] bool is_beyond_bound(const ErrorProfile& profile);
+/// Is any output?
+[[nodiscard]] bool is_beyond_bound(const ErrorsRow& row);
+
+/// A record of each output, with the verdict `failed` where it is beyond its bound; one of each
+/// part, with the label `by`; one of kind `error_map` where there is a map. `device` ran the
+/// kernel; empty: none did here.
 [[nodiscard]] std::vector<Record> records_of(const ErrorsRow& row, const std::string& device);
 
 /// Runs the row's kernel on its data sets and fills in the errors of its outputs. `seed` orders the

@@ -111,6 +111,17 @@ std::string found_text(const Expression& e, const std::vector<Row>& rows, double
   return to_string(whole);
 }
 
+Record answer_record(const StudySpec& spec, const Expectation& expectation,
+                     const StudyAnswer& found) {
+  return {.kind = "study_answer",
+          .labels = {{"study", spec.name},
+                     {"that", expectation.that.text},
+                     {"because", expectation.because},
+                     {"claim", expectation.claim},
+                     {"answer", std::string(name_of(found.kind))},
+                     {"found", found.sentence}}};
+}
+
 }  // namespace
 
 std::string_view name_of(StudyAnswer::Kind kind) {
@@ -148,15 +159,16 @@ StudyAnswer answer(const Expectation& expectation, const std::vector<Record>& re
 std::vector<Record> answer_records(const StudySpec& spec, const std::vector<Record>& records) {
   std::vector<Record> answers;
   for (const Expectation& expectation : spec.expect) {
-    const StudyAnswer found = answer(expectation, records);
-    Record& record = answers.emplace_back();
-    record.kind = "study_answer";
-    record.labels = {{"study", spec.name},
-                     {"that", expectation.that.text},
-                     {"because", expectation.because},
-                     {"claim", expectation.claim},
-                     {"answer", std::string(name_of(found.kind))},
-                     {"found", found.sentence}};
+    answers.push_back(answer_record(spec, expectation, answer(expectation, records)));
+  }
+  return answers;
+}
+
+std::vector<Record> undecided_records(const StudySpec& spec, const std::string& why) {
+  std::vector<Record> answers;
+  for (const Expectation& expectation : spec.expect) {
+    answers.push_back(
+        answer_record(spec, expectation, {.kind = StudyAnswer::Kind::undecided, .sentence = why}));
   }
   return answers;
 }

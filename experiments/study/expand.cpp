@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -75,15 +76,22 @@ class Expander {
   }
 
   Expansion expand() {
+    std::vector<std::pair<std::string, ChosenKernel>> contenders;
     std::set<std::string> names;
+    std::set<const Operation*> operations;
     for (const std::string& glob : spec_.kernels) {
       for (std::string& name : kernels_matching(glob)) {
         if (!names.insert(name).second) continue;
         const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
-        const Operation& operation =
-            chosen.kernel == nullptr ? forward_operation : *chosen.kernel->operation;
-        for (const ProblemPoint& problem : problems_for(operation)) expand(name, chosen, problem);
+        if (chosen.kernel != nullptr) operations.insert(chosen.kernel->operation);
+        contenders.emplace_back(std::move(name), chosen);
       }
+    }
+    require_families(operations);
+    for (const auto& [name, chosen] : contenders) {
+      const Operation& operation =
+          chosen.kernel == nullptr ? forward_operation : *chosen.kernel->operation;
+      for (const ProblemPoint& problem : problems_for(operation)) expand(name, chosen, problem);
     }
     sample();
     keep_what_varies();
@@ -91,6 +99,30 @@ class Expander {
   }
 
  private:
+  /// Throws InvalidInput for a family that no kernel's operation has.
+  void require_families(const std::set<const Operation*>& operations) const {
+    if (operations.empty()) return;
+    for (const Axis& axis : spec_.inputs) {
+      if (axis.name != "inputs.family") continue;
+      for (const std::string& name : axis.values) {
+        const InputFamily& family = input_family(name);
+        const bool is_served = std::ranges::any_of(
+            operations, [&](const Operation* operation) { return family.serves(*operation); });
+        if (!is_served) {
+          throw InvalidInput(fmt::format("study {}: {}", spec_.name,
+                                         other_operation(family, **operations.begin())));
+        }
+      }
+    }
+  }
+
+  static std::string other_operation(const InputFamily& family, const Operation& operation) {
+    std::vector<std::string_view> names;
+    for (const InputFamily* one : families_of(operation)) names.push_back(one->name);
+    return fmt::format("inputs.family '{}' fills inputs of {}; {} allows {}", family.name,
+                       family.operation->name, operation.name, fmt::join(names, ", "));
+  }
+
   [[nodiscard]] const std::vector<ProblemPoint>& problems_for(const Operation& operation) {
     const auto [at, is_new] = problems_.try_emplace(&operation);
     if (is_new) at->second = problems_of(spec_.problem, operation);
@@ -216,6 +248,10 @@ class Expander {
     const std::string what = fmt::format("{} {} {}", point.kernel->name, tensors_of(point),
                                          to_string(point.subject.plan));
     const InputFamily& family = input_family(point.subject.inputs.family);
+    const Operation& operation = *point.kernel->operation;
+    if (!family.serves(operation)) {
+      return skip(Skipped::By::constraint, what, other_operation(family, operation), point.axes);
+    }
     if (const auto why =
             family.unsupported ? family.unsupported(point.subject.problem) : std::nullopt) {
       return skip(Skipped::By::constraint, what, fmt::format("inputs {}: {}", family.name, *why),

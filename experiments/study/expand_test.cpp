@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,6 +45,29 @@ std::multiset<std::string> reasons_of(const Expansion& expansion) {
 }
 
 const std::string k5 = "kernels: k5_padded_tiles\n";
+
+TEST(Expand, Inputs_of_another_operation_are_refused_and_beside_kernels_that_have_them_skipped) {
+  const std::string inputs = "problem: {length: 100}\ninputs: {family: partial_normal}\n";
+  for (const char* kernel : {"backward_tiled", "k5_padded_tiles"}) {
+    std::string message;
+    try {
+      (void)expansion(fmt::format("kernels: {}\n{}", kernel, inputs));
+    } catch (const InvalidInput& error) {
+      message = error.what();
+    }
+    EXPECT_TRUE(
+        message.starts_with("study test: inputs.family 'partial_normal' fills inputs of combine; "))
+        << message;
+    EXPECT_NE(message.find(" allows normal, "), std::string::npos) << message;
+  }
+  const Expansion mixed = expansion(
+      "kernels: [backward_tiled, k5_padded_tiles]\nproblem: {length: 100}\n"
+      "inputs: {family: gradient_zero}\n");
+  EXPECT_FALSE(mixed.points.empty());
+  for (const Point& point : mixed.points) EXPECT_EQ(point.kernel->name, "backward_tiled");
+  ASSERT_FALSE(mixed.skipped.empty());
+  EXPECT_TRUE(mixed.skipped.front().reason.starts_with("inputs.family 'gradient_zero' fills"));
+}
 
 TEST(Expand, Every_combination_is_a_point_or_skipped_with_a_sentence) {
   const Expansion e = expansion(

@@ -83,7 +83,10 @@ void GroupTimer::place(const Contender& contender) {
 Measured GroupTimer::verified(const Contender& contender) {
   constexpr std::int64_t rows_to_check = 4, rows_of_errors = 32;
   Measured measured;
-  if (contender.kernel->role == KernelRole::limit) return measured;
+  if (contender.kernel->role == KernelRole::limit) {
+    if (!options_.errors.empty()) measured.why_no_errors = gives_no_answer(*contender.kernel);
+    return measured;
+  }
   if (auto why = gate_.why_wrong(contender.candidate())) {
     measured.why_refused = *std::move(why);
     return measured;
@@ -95,7 +98,7 @@ Measured GroupTimer::verified(const Contender& contender) {
                                                      many ? rows_of_errors : rows_to_check);
   measured.why_refused = rows.why_wrong().value_or("");
   if (measured.why_refused.empty() && !options_.errors.empty()) {
-    measured.errors = row_errors(rows, contender.subject.problem.element_type, options_.errors);
+    measured.errors = row_errors(rows, contender.subject.problem, options_.errors);
   }
   return measured;
 }

@@ -27,6 +27,7 @@ struct Measured {
   std::map<std::string, double> throttled_ms{};
   bool left_race = false;               ///< slower than others in successive halving: few rounds
   std::vector<Measurement> errors{};    ///< on request, of sampled rows
+  std::string why_no_errors{};          ///< on request, where there are none
   std::vector<Measurement> counters{};  ///< on request, from launches of their own
   std::string why_no_counters{};
   std::string library{};  ///< of others, that computed: its version, and what of it ran

@@ -201,6 +201,10 @@ std::string end_text(const StudyJob& job, const StudyOutcome& outcome) {
            100 * outcome.overhead());
   }
   append(to, "\nrecords are in {0}; as a page: ./attest report {0}\n", folder.path().string());
+  if (outcome.over_budget > 0) {
+    append(to, "INCONCLUSIVE: the time budget ended with {} of {} points not measured\n",
+           outcome.over_budget, outcome.points);
+  }
   if (waits_for_others(job, outcome)) {
     append(to,
            "{} is done, others are not: the last one answers; where one died: attest study "
@@ -221,7 +225,8 @@ ExitCode exit_code_of(const StudyOutcome& outcome) {
   const bool is_refuted = std::ranges::any_of(outcome.answers, [](const Record& answer) {
     return answer.labels.at("answer") == "refuted";
   });
-  return outcome.refused.empty() && !is_refuted ? ExitCode::passed : ExitCode::verdict_failed;
+  if (!outcome.refused.empty() || is_refuted) return ExitCode::verdict_failed;
+  return outcome.over_budget == 0 ? ExitCode::passed : ExitCode::inconclusive;
 }
 
 std::string skipped_text(const Expansion& expansion) {

@@ -120,6 +120,22 @@ TEST(StudyJob, EndsWithTheWorstOfItsPointsAndAnswers) {
   EXPECT_NE(how_to_go_on(job, outcome).find("attest study resume"), std::string::npos);
 }
 
+TEST(StudyJob, ThatItsTimeBudgetCutShortIsInconclusive) {
+  const TemporaryFolder root;
+  const StudyJob job = small_job(root);
+  StudyOutcome outcome;
+  outcome.points = 36;
+  outcome.over_budget = 21;
+  EXPECT_EQ(exit_code_of(outcome), ExitCode::inconclusive);
+  EXPECT_NE(end_text(job, outcome)
+                .find("INCONCLUSIVE: the time budget ended with 21 of 36 points not measured\n"),
+            std::string::npos)
+      << end_text(job, outcome);
+  EXPECT_NE(how_to_go_on(job, outcome), "");
+  outcome.refused = {"k3 is wrong at row 1"};
+  EXPECT_EQ(exit_code_of(outcome), ExitCode::verdict_failed) << "a wrong answer is no open one";
+}
+
 TEST(StudyJob, APartThatIsDoneWaitsForTheOthers) {
   const TemporaryFolder root;
   StudyJob job = small_job(root);

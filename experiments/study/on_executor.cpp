@@ -1,9 +1,10 @@
 #include "experiments/study/on_executor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
-#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_profile.hpp"
 #include "experiments/timing/resident_problem.hpp"
 
@@ -32,12 +33,15 @@ void add_errors(const Stacked& rows, ElementType type, const std::string& prefix
     const auto found =
         std::ranges::find(profile.measurements, metric.of_profile, &Measurement::name);
     if (found == profile.measurements.end()) continue;
-    std::string name = metric.name;
-    errors.push_back({name.insert(name.find('.') + 1, prefix), found->value, found->unit});
+    errors.push_back({metric.with_prefix(prefix), found->value, found->unit});
   }
 }
 
 }  // namespace
+
+std::string gives_no_answer(const KernelInfo& kernel) {
+  return fmt::format("{} gives no answer", kernel.name);
+}
 
 OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
                                const std::vector<ErrorMetric>& errors, DevicesOfThread& devices) {
@@ -49,34 +53,47 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
     why = "no problem of its kind is small enough to verify it on an executor";
   }
   const KernelInfo& kernel = *contender.kernel;
-  if (!why.empty() || errors.empty() || kernel.role == KernelRole::limit) return result;
+  if (!why.empty() || errors.empty()) return result;
+  if (kernel.role == KernelRole::limit) {
+    result.measured.why_no_errors = gives_no_answer(kernel);
+    return result;
+  }
   const Plan& plan = contender.subject.plan;
   const Problem small = problem_for_errors(contender.subject.problem);
-  if (why_unsupported(kernel, small, plan)) return result;
+  if (const auto reason = why_unsupported(kernel, small, plan)) {
+    result.measured.why_no_errors =
+        fmt::format("{} takes none that is short enough for an executor: {}", kernel.name, *reason);
+    return result;
+  }
   ResidentProblem resident(small, contender.subject.inputs, devices[kernel.executor],
                            contender.subject.layouts.paging);
   const SampledRows sampled = resident.sample(kernel, plan, rows);
   why = sampled.why_wrong().value_or("");
   if (!why.empty()) return result;
-  result.measured.errors = row_errors(sampled, small.element_type, errors);
+  result.measured.errors = row_errors(sampled, small, errors);
   result.error_problem = to_string(small);
   return result;
 }
 
-std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
+std::vector<Measurement> row_errors(const SampledRows& sampled, const Problem& problem,
                                     const std::vector<ErrorMetric>& metrics) {
-  // Metrics are of O and LSE.
-  if (rows.rows.empty() || rows.operation != &forward_operation) return {};
-  const auto count = static_cast<std::int64_t>(rows.rows.size());
-  const Shape one = rows.rows.front().got[forward::o].shape();
-  Stacked o({1, 1, count, one[3]}), lse({1, 1, count, 1});
-  for (const SampledRows::Row& row : rows.rows) {
-    o.add(row.answer[forward::o].value, row.answer[forward::o].bound, row.got[forward::o]);
-    lse.add(row.answer[forward::lse].value, row.answer[forward::lse].bound, row.got[forward::lse]);
-  }
+  const Operation& operation = *sampled.operation;
   std::vector<Measurement> errors;
-  add_errors(o, type, "", metrics, errors);
-  add_errors(lse, ElementType::fp32, "lse_", metrics, errors);
+  for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+    const OutputIndex output{i};
+    std::vector<const SampledRows::Row*> rows;
+    for (const SampledRows::Row& row : sampled.rows) {
+      if (row.got[output].size() > 0) rows.push_back(&row);
+    }
+    if (rows.empty()) continue;  // the kernel does not give it
+    Stacked stacked(
+        {1, 1, static_cast<std::int64_t>(rows.size()), rows.front()->got[output].shape()[3]});
+    for (const SampledRows::Row* row : rows) {
+      stacked.add(row->answer[output].value, row->answer[output].bound, row->got[output]);
+    }
+    const TensorSpec& tensor = operation[output];
+    add_errors(stacked, tensor.format(problem), error_prefix(operation, output), metrics, errors);
+  }
   return errors;
 }
 

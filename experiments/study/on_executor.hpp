@@ -41,10 +41,13 @@ struct OnExecutor {
                                              const std::vector<ErrorMetric>& errors,
                                              DevicesOfThread& devices);
 
-/// Errors of sampled rows against the exact answer, each of `metrics` (error_metrics.hpp): of O by
-/// its name, `error.rmse`, and of LSE as `error.lse_rmse`. Empty without rows.
-[[nodiscard]] std::vector<Measurement> row_errors(const SampledRows& rows, ElementType type,
+/// Errors of sampled rows against the exact answer, each of `metrics`, of every output that the
+/// kernel gives, with the names of error_prefix(). Empty without rows.
+[[nodiscard]] std::vector<Measurement> row_errors(const SampledRows& sampled,
+                                                  const Problem& problem,
                                                   const std::vector<ErrorMetric>& metrics);
+/// Why a kernel of the role `limit` has no errors.
+[[nodiscard]] std::string gives_no_answer(const KernelInfo& kernel);
 
 /// The problem itself, or where it is large one of its kind on which the executor can launch: one
 /// KV head, at most 256 queries and keys.

@@ -71,12 +71,27 @@ TEST_F(AStudy, SaysWhatTheTimeBudgetLeftOutAndDoesItLater) {
   add(fast, "n17 d8");
   StudyRun hurried = options();
   hurried.time_budget_s = 0;
+  spec.expect = parse_study(
+                    "question: Q?\nkernels: o5_deferred\nproblem: {length: 9}\n"
+                    "expect: [{that: count() >= 0, because: it counts}]\n",
+                    "test")
+                    .spec.value()
+                    .expect;
   const StudyOutcome outcome = run(hurried);
   EXPECT_EQ(outcome.over_budget, 2U);
   EXPECT_FALSE(outcome.is_complete);
+  ASSERT_EQ(outcome.answers.size(), 1U) << "true of the points that there are, too";
+  EXPECT_EQ(outcome.answers[0].labels.at("answer"), "undecided");
+  EXPECT_EQ(outcome.answers[0].labels.at("found"),
+            "2 of 2 points were left out by the time budget");
+  EXPECT_TRUE(records("study_answer").empty()) << "one is due when it is resumed";
   EXPECT_EQ(records()[0].verdict, "unsupported");
   EXPECT_EQ(records()[0].labels.at("skipped_by"), "budget");
-  EXPECT_EQ(run().timed, 4U);
+  const StudyOutcome later = run();
+  EXPECT_EQ(later.timed, 4U);
+  ASSERT_EQ(later.answers.size(), 1U);
+  EXPECT_EQ(later.answers.at(0).labels.at("answer"), "holds");
+  EXPECT_EQ(records("study_answer").size(), 1U);
 }
 
 TEST_F(AStudy, RecordsWhatIsSkippedOnceWithItsSentence) {

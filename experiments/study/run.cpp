@@ -1,10 +1,12 @@
 #include "experiments/study/run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -49,6 +51,7 @@ class Runner {
     } catch (const Interrupted&) {
       outcome_.is_interrupted = true;
     }
+    say_what_is_missing();
     outcome_.wall_s = seconds_since(start_);
     if (!outcome_.is_interrupted) conclude();
     writer_.close();
@@ -184,6 +187,7 @@ class Runner {
       if (!measured.errors.empty()) record.labels["error_problem"] = record.labels["problem"];
       note_once(measured.why_no_counters);
       add_model(record, contender);
+      note_missing(record, contender, measured);
       finish(record);
     };
     for (std::size_t i = 0; i < group.points.size(); ++i) write(group.points[i], times.points[i]);
@@ -222,6 +226,7 @@ class Runner {
     add_measurements(record, measured, {});
     if (!measured.errors.empty()) record.labels["error_problem"] = error_problem;
     add_model(record, contender);
+    note_missing(record, contender, measured);
     finish(record);
   }
 
@@ -244,6 +249,25 @@ class Runner {
     ++outcome_.timed;
   }
 
+  /// What was asked for and is not there must be said: a table would only be narrower.
+  void note_missing(Record& record, const Contender& contender, const Measured& measured) {
+    const bool is_timed = contender.kernel->executor == Executor::gpu;
+    const auto missing = note_missing_metrics(record, spec_, is_timed);
+    if (missing.empty()) return;
+    const std::scoped_lock lock(mutex_);
+    Missing& there =
+        missing_[fmt::format("{} of {}", fmt::join(missing, ", "), contender.kernel->name)];
+    if (there.points++ == 0) there.why = measured.why_no_errors;
+  }
+
+  void say_what_is_missing() {
+    for (const auto& [what, there] : missing_) {
+      outcome_.notes.push_back(fmt::format("{} was asked for and not measured at {} point{}{}{}",
+                                           what, there.points, there.points == 1 ? "" : "s",
+                                           there.why.empty() ? "" : ": ", there.why));
+    }
+  }
+
   void note_once(const std::string& note) {
     const bool is_new = std::ranges::find(outcome_.notes, note) == outcome_.notes.end();
     if (is_new && !note.empty()) outcome_.notes.push_back(note);
@@ -257,10 +281,17 @@ class Runner {
       return wanted_ == 0 && std::ranges::find(records, kind, &Record::kind) != records.end();
     };
     outcome_.is_complete = groups_to_do(groups_, {}, finished_points(records)).empty();
-    if (outcome_.is_complete) outcome_.answers = answer_records(spec_, records);
+    // Those of a study that was cut short are told and not written: resumed, it has others.
+    if (outcome_.over_budget > 0) {
+      outcome_.answers =
+          undecided_records(spec_, fmt::format("{} of {} points were left out by the time budget",
+                                               outcome_.over_budget, outcome_.points));
+    } else if (outcome_.is_complete) {
+      outcome_.answers = answer_records(spec_, records);
+    }
     for (Record& answer : outcome_.answers) {
       answer.provenance = current_provenance(device_name_);
-      if (!holds("study_answer")) writer_.write(answer);
+      if (outcome_.is_complete && !holds("study_answer")) writer_.write(answer);
     }
     if (holds("study_summary")) return;
     Record summary = summary_record(spec_, outcome_, current_provenance(device_name_));
@@ -283,7 +314,13 @@ class Runner {
   std::optional<GpuUsers> users_;  ///< of gpu_
   std::unique_ptr<VerifiedCache> cache_;
   std::unique_ptr<Gate> gate_;
-  std::mutex mutex_;  ///< of outcome_ while executors work
+  /// A metric that points of a kernel have not.
+  struct Missing {
+    std::size_t points = 0;
+    std::string why{};  ///< of the first; empty: not known
+  };
+  std::map<std::string, Missing> missing_;
+  std::mutex mutex_;  ///< of outcome_ and missing_ while executors work
   StudyOutcome outcome_;
   Clock::time_point start_ = Clock::now();
 };
@@ -311,6 +348,7 @@ Record summary_record(const StudySpec& spec, const StudyOutcome& outcome,
           .measurements = {count("points", outcome.points),
                            count("timed", outcome.timed),
                            count("skipped", outcome.skipped + outcome.over_budget),
+                           count("left_out_by_budget", outcome.over_budget),
                            count("refused", outcome.refused.size()),
                            {"kernel_time", spent.kernels, "s"},
                            {"verification_time", spent.verification, "s"},

@@ -48,8 +48,9 @@ struct StudyOutcome {
   Spent spent;
   double wall_s = 0;
   bool is_interrupted = false;
-  bool is_complete = false;     ///< every point of the study has a record, whoever wrote it
-  std::vector<Record> answers;  ///< to the expectations, when complete
+  bool is_complete = false;  ///< every point of the study has a record, whoever wrote it
+  /// To the expectations, when complete; all undecided when the time budget left points out.
+  std::vector<Record> answers;
 
   /// What else but kernels took time, over their time; NaN when nothing was timed.
   [[nodiscard]] double overhead() const;

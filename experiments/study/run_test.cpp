@@ -299,6 +299,63 @@ TEST_F(AStudy, MeasuresNoErrorThatNobodyAskedFor) {
   EXPECT_EQ(value(record, "error.max_abs"), -1);
 }
 
+TEST_F(AStudy, MeasuresErrorsOfGradientsAsOfAnswers) {
+  spec.metrics = {"error.rmse", "error.over_bound_max"};
+  spec.baselines.clear();
+  expansion.points = {point_of(*find_kernel("backward_tiled", Executor::cpu), "n33 d8 backward")};
+  const StudyOutcome outcome = run();
+  EXPECT_TRUE(outcome.notes.empty()) << outcome.notes.front();
+  const Record record = record_of("backward_tiled");
+  EXPECT_FALSE(record.labels.contains("not_measured"));
+  for (const char* name : {"error.rmse", "error.dk_rmse", "error.dv_rmse"}) {
+    EXPECT_GT(value(record, name), 0) << name;
+  }
+  for (const char* name : {"error.over_bound_max", "error.dk_over_bound_max"}) {
+    EXPECT_LE(value(record, name), 1) << name;
+    EXPECT_GT(value(record, name), 0) << name;
+  }
+}
+
+TEST_F(AStudy, AnOutputThatAKernelDoesNotGiveHasNoError) {
+  spec.metrics = {"error.rmse"};
+  KernelInfo silent = fast;
+  silent.missing_outputs = {"lse"};
+  silent.launch = [right = fast.launch](ForwardArguments a, Device& device) {
+    std::vector<float> lse(
+        static_cast<std::size_t>(a.problem.batch * a.problem.query_heads * a.problem.query_len));
+    a.lse = lse.data();
+    right(a, device);
+  };
+  silent.timed_launch = [&](const ForwardArguments& a, Device& device, LaunchesInRow) {
+    silent.launch(a, device);
+    return noisy(1);
+  };
+  add(silent, "n33 d8");
+  (void)run();
+  EXPECT_GT(value(record_of("fast"), "error.rmse"), 0);
+  EXPECT_EQ(value(record_of("fast"), "error.lse_rmse"), -1);
+}
+
+TEST_F(AStudy, SaysWhatWasAskedForAndIsNotThere) {
+  spec.metrics = {"time", "error.rmse", "temperature"};  // which the pretended GPU does not tell
+  KernelInfo limit = fast;
+  limit.name = "limit";
+  limit.role = KernelRole::limit;
+  add(fast, "n33 d8");
+  add(fast, "n35 d8");
+  add(limit, "n33 d8");
+  const StudyOutcome outcome = run();
+  EXPECT_EQ(record_of("fast").labels.at("not_measured"), "temperature");
+  EXPECT_EQ(record_of("limit").labels.at("not_measured"), "error.rmse, temperature");
+  EXPECT_NE(std::ranges::find(outcome.notes,
+                              "temperature of fast was asked for and not measured at 2 points"),
+            outcome.notes.end());
+  EXPECT_NE(std::ranges::find(outcome.notes,
+                              "error.rmse, temperature of limit was asked for and not measured at "
+                              "1 point: limit gives no answer"),
+            outcome.notes.end());
+}
+
 TEST_F(AStudy, HalvingTimesSlowPointsLess) {
   spec.sampling.method = Sampling::Method::halving;
   std::vector<KernelInfo> kernels;

@@ -171,4 +171,18 @@ void add_measurements(Record& record, const Measured& measured,
   std::ranges::copy(measured.errors, std::back_inserter(record.measurements));
 }
 
+std::vector<std::string> note_missing_metrics(Record& record, const StudySpec& spec,
+                                              bool is_timed) {
+  std::vector<std::string> missing;
+  for (const std::string& metric : spec.metrics) {
+    const bool is_of_time = !metric.starts_with("error.") && metric != "model";
+    const bool is_there = std::ranges::any_of(record.measurements, [&](const Measurement& m) {
+      return m.name == metric || m.name.starts_with(metric + ".");
+    });
+    if (!is_there && (is_timed || !is_of_time)) missing.push_back(metric);
+  }
+  if (!missing.empty()) record.labels["not_measured"] = fmt::format("{}", fmt::join(missing, ", "));
+  return missing;
+}
+
 }  // namespace attest

@@ -41,4 +41,9 @@ struct RivalTimes {
 void add_measurements(Record& record, const Measured& measured,
                       const std::vector<RivalTimes>& rivals);
 
+/// The metrics that the study asks for and that a record lacks, which gets them as the label
+/// `not_measured`. Those of a time are not missed where nothing is timed: that is said once, for
+/// all points.
+std::vector<std::string> note_missing_metrics(Record& record, const StudySpec& spec, bool is_timed);
+
 }  // namespace attest

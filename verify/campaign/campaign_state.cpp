@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -62,6 +63,17 @@ CampaignState read_campaign_header(const std::filesystem::path& folder) {
 
 CampaignState read_campaign_state(const std::filesystem::path& folder) {
   return read(folder, true);
+}
+
+bool has_nothing_left(const CampaignState& state, const std::vector<const KernelInfo*>& kernels,
+                      const CampaignOptions& options) {
+  if (!state.is_finished) return false;
+  if (options.time_limit) return state.seconds >= options.time_limit->count();
+  return std::ranges::all_of(kernels, [&](const KernelInfo* kernel) {
+    const auto result = std::ranges::find(state.results, kernel, &KernelResult::kernel);
+    if (result == state.results.end()) return false;
+    return result->failure || result->asked() >= cases_of_shard(*kernel, options);
+  });
 }
 
 }  // namespace attest

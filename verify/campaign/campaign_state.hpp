@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "verify/campaign/campaign.hpp"
 #include "verify/campaign/kernel_result.hpp"
 
 namespace attest {
@@ -13,7 +14,7 @@ struct CampaignState {
   std::string program{};                 ///< commit of the program that made it
   std::vector<std::string> arguments{};  ///< the command line that began it
   double seconds = 0;                    ///< spent so far
-  bool is_finished = false;
+  bool is_finished = false;              ///< and its records are written
   std::vector<KernelResult> results{};
 };
 
@@ -27,5 +28,11 @@ void write_campaign_state(const std::filesystem::path& folder, const CampaignSta
 [[nodiscard]] CampaignState read_campaign_header(const std::filesystem::path& folder);
 /// All of it; the kernels must be registered.
 [[nodiscard]] CampaignState read_campaign_state(const std::filesystem::path& folder);
+
+/// Is it finished, and do these options ask for nothing beyond it? A campaign that is resumed may
+/// get more cases or more time than it was finished with.
+[[nodiscard]] bool has_nothing_left(const CampaignState& state,
+                                    const std::vector<const KernelInfo*>& kernels,
+                                    const CampaignOptions& options);
 
 }  // namespace attest

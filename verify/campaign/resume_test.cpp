@@ -138,6 +138,26 @@ TEST_F(CampaignFolder, AFailureIsKeptWithNaNAndNotShrunkAgain) {
   EXPECT_EQ(describe(*again[0].failure, *control[0]), describe(*first[0].failure, *control[0]));
 }
 
+TEST_F(CampaignFolder, AFinishedCampaignHasNothingLeftUnlessMoreIsAskedFor) {
+  Log log;
+  CampaignOptions options = logged_options(log);
+  CampaignState state{.seconds = 5, .results = run_campaign(two_kernels(), options)};
+  EXPECT_FALSE(has_nothing_left(state, two_kernels(), options)) << "its records are not written";
+  state.is_finished = true;
+  EXPECT_TRUE(has_nothing_left(state, two_kernels(), options));
+  std::vector<const KernelInfo*> one_more = two_kernels();
+  one_more.push_back(find_kernel("o8_exp2_skip_rescale", Executor::cpu));
+  EXPECT_FALSE(has_nothing_left(state, one_more, options));
+  ++options.cases_per_kernel;
+  EXPECT_FALSE(has_nothing_left(state, two_kernels(), options));
+  for (KernelResult& result : state.results) result.failure.emplace();
+  EXPECT_TRUE(has_nothing_left(state, two_kernels(), options)) << "who failed gets no later cases";
+  options.time_limit = std::chrono::duration<double>(5);
+  EXPECT_TRUE(has_nothing_left(state, two_kernels(), options));
+  options.time_limit = std::chrono::duration<double>(6);
+  EXPECT_FALSE(has_nothing_left(state, two_kernels(), options));
+}
+
 TEST_F(CampaignFolder, AStateThatIsNoneGetsOneLine) {
   const auto message = [&] {
     try {

@@ -1,5 +1,8 @@
 #include "experiments/study/language/error_metrics.hpp"
 
+#include <fmt/format.h>
+
+#include <set>
 #include <string_view>
 
 #include "core/records/metric.hpp"
@@ -25,6 +28,26 @@ const std::vector<ErrorMetric>& error_metrics() {
     return found;
   }();
   return metrics;
+}
+
+std::string error_prefix(const Operation& operation, OutputIndex output) {
+  return output.number == 0 ? "" : fmt::format("{}_", operation[output].name);
+}
+
+std::vector<std::string> error_names() {
+  std::set<std::string> prefixes;
+  for (const Operation* operation : all_operations()) {
+    for (std::size_t i = 0; i < operation->outputs().size(); ++i) {
+      prefixes.insert(error_prefix(*operation, OutputIndex{i}));
+    }
+  }
+  std::vector<std::string> names;
+  for (const std::string& prefix : prefixes) {
+    for (const ErrorMetric& metric : error_metrics()) {
+      names.push_back(metric.with_prefix(prefix));
+    }
+  }
+  return names;
 }
 
 }  // namespace attest

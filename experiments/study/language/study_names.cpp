@@ -20,7 +20,7 @@ ValueType text_type(std::vector<std::string> texts) {
 
 std::vector<std::string> measured_names() {
   std::vector<std::string> names{"rate", "bandwidth", "rounds", "sm_clock", "power", "temperature"};
-  for (const ErrorMetric& metric : error_metrics()) names.push_back(metric.name);
+  for (std::string& name : error_names()) names.push_back(std::move(name));
   return names;
 }
 
