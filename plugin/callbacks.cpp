@@ -69,6 +69,10 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
   if (kernel.only_equal_heads != 0 && p.query_heads != p.kv_heads) {
     return fmt::format("{} takes no grouped heads", claim.name);
   }
+  if (!claim.partial_types.empty() &&
+      std::ranges::find(claim.partial_types, p.partial_type) == claim.partial_types.end()) {
+    return fmt::format("{} takes no O_p in {}", claim.name, format_of(p.partial_type).name);
+  }
   if (kernel.unsupported == nullptr || workers_ask) return std::nullopt;
   const AttestProblem problem = to_c(p, claim.kernel.user_data);
   const char* reason = guarded(claim, "unsupported",

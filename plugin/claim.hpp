@@ -17,6 +17,7 @@ struct PluginClaim {
   AttestPrecision precision{};            ///< the same
   std::vector<Plan> plans{};              ///< plans[i] is kernel.plans[i]
   std::vector<std::int64_t> head_dims{};  ///< empty: any
+  std::vector<ElementType> partial_types{};  ///< of O_p; empty: any
 };
 
 /// One plan of the descriptor. Throws InvalidInput; `where` names plugin, kernel and plan.

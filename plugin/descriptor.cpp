@@ -66,6 +66,22 @@ const Operation& operation_of(const AttestKernel& kernel, const std::string& whe
          fmt::format("{}", fmt::join(known, ", ")));
 }
 
+/// The formats of a list, each at most once; `field` is its name, without the s.
+std::vector<ElementType> formats_of(std::span<const AttestFormat> formats, std::string_view field,
+                                    const std::string& where) {
+  std::vector<ElementType> types;
+  for (const AttestFormat& format : formats) {
+    const std::optional<ElementType> type = element_type_of(format);
+    if (!type || std::ranges::find(types, *type) != types.end()) {
+      reject(where, fmt::format("{}s[{}]", field, types.size()), to_string(format),
+             "ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, each once");
+    }
+    types.push_back(*type);
+  }
+  std::ranges::sort(types);
+  return types;
+}
+
 std::vector<ElementType> element_types_of(const AttestKernel& kernel, const std::string& where) {
   const std::size_t most = all_element_types().size();
   if (kernel.element_types == nullptr || kernel.element_type_count == 0 ||
@@ -75,17 +91,21 @@ std::vector<ElementType> element_types_of(const AttestKernel& kernel, const std:
                                            : fmt::format("{}", kernel.element_type_count),
            fmt::format("1 to {}", most));
   }
-  std::vector<ElementType> types;
-  for (const AttestFormat& format : std::span(kernel.element_types, kernel.element_type_count)) {
-    const std::optional<ElementType> type = element_type_of(format);
-    if (!type || std::ranges::find(types, *type) != types.end()) {
-      reject(where, fmt::format("element_types[{}]", types.size()), to_string(format),
-             "ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, each once");
-    }
-    types.push_back(*type);
+  return formats_of({kernel.element_types, kernel.element_type_count}, "element_type", where);
+}
+
+/// Empty: all.
+std::vector<ElementType> partial_types_of(const AttestKernel& kernel, const Operation& operation,
+                                          const std::string& where) {
+  const std::size_t most =
+      operation.name == combine_operation.name ? all_element_types().size() : 0;
+  if (kernel.partial_type_count > most ||
+      (kernel.partial_type_count > 0 && kernel.partial_types == nullptr)) {
+    reject(where, "partial_type_count", fmt::format("{}", kernel.partial_type_count),
+           fmt::format("0 to {} for operation '{}', with partial_types not NULL", most,
+                       operation.name));
   }
-  std::ranges::sort(types);
-  return types;
+  return formats_of({kernel.partial_types, kernel.partial_type_count}, "partial_type", where);
 }
 
 std::vector<Mask> masks_of(std::uint32_t bits, const Operation& operation,
@@ -249,6 +269,16 @@ Pages pages_of(std::uint32_t given, const Operation& operation, const std::strin
   return static_cast<Pages>(given);
 }
 
+std::optional<TableForm> tables_of(const AttestKernel& kernel, const std::string& where) {
+  if (kernel.page_tables > ATTEST_CSR_TABLES ||
+      (kernel.page_tables != ATTEST_ANY_TABLES && kernel.pages == ATTEST_NO_PAGES)) {
+    reject(where, "page_tables", fmt::format("{}", kernel.page_tables),
+           "ATTEST_ANY_TABLES; with pages ATTEST_DENSE_TABLES and ATTEST_CSR_TABLES, too");
+  }
+  if (kernel.page_tables == ATTEST_ANY_TABLES) return std::nullopt;
+  return kernel.page_tables == ATTEST_DENSE_TABLES ? TableForm::dense : TableForm::csr;
+}
+
 std::vector<std::int64_t> page_sizes_of(const AttestKernel& kernel, const std::string& where) {
   if (kernel.page_size_count > most_page_sizes ||
       (kernel.page_size_count > 0 && kernel.page_sizes == nullptr)) {
@@ -276,6 +306,7 @@ LayoutNeeds layout_needs_of(const AttestKernel& kernel, const Operation& operati
           alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
       .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes"),
       .aligns_lone_strides = !flag(kernel.takes_any_lone_stride, "takes_any_lone_stride", where),
+      .tables = tables_of(kernel, where),
       .pages = pages_of(kernel.pages, operation, where),
       .page_sizes = page_sizes_of(kernel, where)};
 }
@@ -337,6 +368,7 @@ KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::
   take_claims(info, kernel, where);
   info.layout_needs = layout_needs_of(kernel, *info.operation, where);
   info.head_dims = claim.head_dims = head_dims_of(kernel, where);
+  claim.partial_types = partial_types_of(kernel, *info.operation, where);
   claim.plans = plans_of(kernel, where);
   if (kernel.precision != nullptr) claim.precision = checked_copy(*kernel.precision, where);
   claim.precision.size = sizeof(AttestPrecision);

@@ -88,8 +88,8 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
     add(flag ? 1 : 0);
   }
   const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
-               dense_tables, pages, page_sizes] = needs;
-  (void)dense_tables;  // of libraries of others, which are no plugins
+               tables, pages, page_sizes] = needs;
+  (void)tables;  // a claim about pages, below
   add(static_cast<int>(pages));
   add(page_sizes.size());
   add(contiguous_only ? 1 : 0);
@@ -190,6 +190,43 @@ TEST(Descriptor, ADataflowIsTheOneOfItsName) {
   EXPECT_EQ(dataflow(ATTEST_DATAFLOW_STANDARD), Dataflow::standard);
   EXPECT_EQ(dataflow(ATTEST_DATAFLOW_KEYS_OUTSIDE), Dataflow::keys_outside);
   EXPECT_EQ(dataflow(ATTEST_DATAFLOW_QUERIES_OUTSIDE), Dataflow::queries_outside);
+}
+
+TEST(Descriptor, AKernelWithPagesMayTakeOneFormOfTheirTables) {
+  AttestKernel kernel = silent();
+  const auto tables = [&](std::uint32_t pages, std::uint32_t said) {
+    kernel.pages = pages;
+    kernel.page_tables = said;
+    return info_of(kernel).layout_needs.tables;
+  };
+  EXPECT_EQ(tables(ATTEST_PAGES_TOO, ATTEST_ANY_TABLES), std::nullopt);
+  EXPECT_EQ(tables(ATTEST_PAGES_TOO, ATTEST_DENSE_TABLES), TableForm::dense);
+  EXPECT_EQ(tables(ATTEST_ONLY_PAGES, ATTEST_CSR_TABLES), TableForm::csr);
+  EXPECT_THROW((void)tables(ATTEST_NO_PAGES, ATTEST_CSR_TABLES), InvalidInput);
+  EXPECT_THROW((void)tables(ATTEST_PAGES_TOO, 3), InvalidInput);
+}
+
+TEST(Descriptor, AMergeMaySayWhichPartialResultsItTakes) {
+  AttestKernel kernel = silent();
+  kernel.operation = "combine";
+  kernel.masks = ATTEST_NO_MASK;
+  Problem p{.operation = &combine_operation, .element_type = ElementType::bf16, .parts = 2};
+  const auto takes = [&](ElementType type) {
+    p.partial_type = type;
+    return !why_unsupported(info_of(kernel), p, {.query_tile = 16});
+  };
+  EXPECT_TRUE(takes(ElementType::fp32) && takes(ElementType::fp16) && takes(ElementType::bf16));
+  kernel.partial_types = types;  // bf16, fp32
+  kernel.partial_type_count = 2;
+  EXPECT_TRUE(takes(ElementType::bf16) && takes(ElementType::fp32));
+  EXPECT_FALSE(takes(ElementType::fp16));
+  EXPECT_EQ(why_unsupported(info_of(kernel), p, {.query_tile = 16}),
+            "described takes no O_p in fp16");
+  kernel.partial_type_count = 4;
+  EXPECT_THROW((void)info_of(kernel), InvalidInput);
+  kernel.partial_type_count = 1;
+  kernel.operation = "forward";
+  EXPECT_THROW((void)info_of(kernel), InvalidInput) << "it has no partial results";
 }
 
 TEST(Descriptor, AKernelMayMerge) {

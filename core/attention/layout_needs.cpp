@@ -78,8 +78,9 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
     return fmt::format("it takes no pages of {} keys; allowed: {}", paging.page_size,
                        fmt::join(needs.page_sizes, ", "));
   }
-  if (needs.dense_tables && paging.table != TableForm::dense) {
-    return "it takes page tables in the dense form alone";
+  if (needs.tables && paging.table != *needs.tables) {
+    return fmt::format("it takes page tables in the {} form alone",
+                       table_form_names()[static_cast<std::size_t>(*needs.tables)]);
   }
   if (!paging.joins_kv) return std::nullopt;
   if (problem.values == Values::in_keys) return "K and V of a page are one tensor";
@@ -135,7 +136,6 @@ Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts
       std::ranges::find(needs.page_sizes, paging.page_size) == needs.page_sizes.end()) {
     paging.page_size = needs.page_sizes.front();
   }
-  if (paging.is_used() && needs.dense_tables) paging.table = TableForm::dense;
   const bool is_joinable =
       problem.output_dim() == problem.head_dim && problem.values == Values::own &&
       (problem.operation != &quantised_operation || problem.codes.k == problem.codes.v);

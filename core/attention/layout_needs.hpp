@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/attention/layout.hpp"
+#include "core/attention/paging.hpp"
 #include "core/attention/problem.hpp"
 
 namespace attest {
@@ -23,7 +24,7 @@ struct LayoutNeeds {
   /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
   /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
-  bool dense_tables = false;  ///< of the forms of page tables it takes no CSR
+  std::optional<TableForm> tables{};  ///< the only form of page tables that it takes; none: both
   Pages pages = Pages::none;
   /// Page sizes that it takes; empty: any.
   std::vector<std::int64_t> page_sizes{};
@@ -39,8 +40,8 @@ struct LayoutNeeds {
 
 /// Layouts that the needs allow: base offsets and gaps are rounded up until they fit; gaps and
 /// order are given up where contiguous tensors are asked for, pages where there may be none or
-/// their size is another, CSR where it takes none. What no layout can satisfy is left as
-/// it is.
+/// their size is another. What no layout can satisfy is left as it is, and so is the form of a page
+/// table: a case of the other form counts as refused.
 [[nodiscard]] Layouts fitted(const LayoutNeeds& needs, const Problem& problem, Layouts layouts);
 
 }  // namespace attest

@@ -82,17 +82,23 @@ TEST(LayoutNeeds, StridesOfASingleIndexAreJudgedOnlyForAKernelThatLooksAtThem) {
   EXPECT_EQ(fitted(needs, problem, lone)[forward::k].lone_stride, 4);
 }
 
-TEST(LayoutNeeds, CsrIsRefusedAndFittedWhereTheTableMustBeDense) {
+TEST(LayoutNeeds, ATableOfTheOtherFormIsRefusedAndNotFittedSoThatItCounts) {
   const Problem problem{.batch = 2, .key_len = 33};
-  const LayoutNeeds needs{.dense_tables = true, .pages = Pages::also};
-  Layouts layouts;
-  layouts.paging = paging_from_string("paged16/csr/infinity");
-  EXPECT_EQ(why_layouts_do_not_fit(needs, problem, layouts).value_or("fits"),
+  Layouts dense, csr;
+  dense.paging = paging_from_string("paged16/infinity");
+  csr.paging = paging_from_string("paged16/csr/infinity");
+  const LayoutNeeds dense_alone{.tables = TableForm::dense, .pages = Pages::also};
+  const LayoutNeeds csr_alone{.tables = TableForm::csr, .pages = Pages::also};
+  EXPECT_EQ(why_layouts_do_not_fit(dense_alone, problem, csr).value_or("fits"),
             "it takes page tables in the dense form alone");
-  const Layouts fit = fitted(needs, problem, layouts);
-  EXPECT_EQ(to_string(fit.paging), "paged16/infinity");
-  EXPECT_FALSE(why_layouts_do_not_fit(needs, problem, fit));
-  EXPECT_FALSE(why_layouts_do_not_fit({.pages = Pages::also}, problem, layouts));
+  EXPECT_EQ(why_layouts_do_not_fit(csr_alone, problem, dense).value_or("fits"),
+            "it takes page tables in the csr form alone");
+  EXPECT_FALSE(why_layouts_do_not_fit(dense_alone, problem, dense));
+  EXPECT_FALSE(why_layouts_do_not_fit(csr_alone, problem, csr));
+  EXPECT_EQ(to_string(fitted(dense_alone, problem, csr).paging), "paged16/csr/infinity");
+  for (const Layouts& layouts : {dense, csr}) {
+    EXPECT_FALSE(why_layouts_do_not_fit({.pages = Pages::also}, problem, layouts));
+  }
 }
 
 TEST(LayoutNeeds, TensorsThatArePackedAreJudgedAsTheyLieInMemory) {

@@ -29,6 +29,10 @@ void Device::fill(std::byte* to, std::size_t bytes, std::span<const std::byte> p
   }
 }
 
+std::unique_ptr<Recording> Device::record(const std::function<void()>& /*work*/) {
+  throw MachineError(fmt::format("{} records no work", description()));
+}
+
 std::vector<Measurement> Device::count(std::span<const std::string> counters,
                                        const std::function<void()>& /*work*/) {
   throw MachineError(fmt::format("{} has no hardware counters; asked for: {}", description(),

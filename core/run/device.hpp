@@ -67,6 +67,17 @@ struct DeviceState {
   std::optional<std::vector<std::string>> throttle_reasons{};
 };
 
+/// Work of a device that was recorded once. Ends before the device does.
+class Recording {
+ public:
+  Recording() = default;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  virtual ~Recording() = default;
+  /// Has it done once, after what was launched before.
+  virtual void replay() = 0;
+};
+
 /// Memory and time of the place where kernels run. One Device belongs to one host thread.
 class Device {
  public:
@@ -109,6 +120,12 @@ class Device {
   [[nodiscard]] virtual double replay_ms(const std::function<void()>& work) {
     return time_ms(work);
   }
+  /// Can work be recorded and replayed, as a CUDA graph?
+  [[nodiscard]] virtual bool records() const { return false; }
+  /// Records what `work` launches; none of it is done. `work` must neither wait for the device nor
+  /// ask it for memory. Throws MachineError where something cannot be recorded, and whatever `work`
+  /// throws; work can be launched afterwards all the same.
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(const std::function<void()>& work);
   /// Clocks, power, temperature now; nothing where nobody measures them.
   [[nodiscard]] virtual std::optional<DeviceState> state() { return std::nullopt; }
   /// Milliseconds since some moment in the past during which clocks were lower than asked for, by

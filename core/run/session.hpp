@@ -44,6 +44,8 @@ class Session {
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
+  /// What a launch is told.
+  [[nodiscard]] const Arguments& arguments() const { return arguments_; }
   /// Writes shorter lengths into the arrays of a page table (IndexArrays), where they were.
   void shorten_entries() { indices_.shorten(device_); }
   void restore_entries() { indices_.restore(device_); }

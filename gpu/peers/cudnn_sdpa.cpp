@@ -180,7 +180,7 @@ const KernelRegistration registration{
      // (cudnn-frontend#1571).
      .layout_needs = {.pointer_alignment_bytes = 16,
                       .stride_alignment_bytes = 16,
-                      .dense_tables = true,
+                      .tables = TableForm::dense,
                       .pages = Pages::also,
                       .page_sizes = {1, 2, 4, 8, 16, 32, 64, 128, 256}},
      .unavailable = [] { return why_no_cudnn(); },

@@ -46,7 +46,7 @@ const KernelRegistration registration{
      // It takes one set of strides for K and V.
      .layout_needs = {.contiguous_only = true,
                       .pointer_alignment_bytes = 16,
-                      .dense_tables = true,
+                      .tables = TableForm::dense,
                       .pages = Pages::always},
      .unavailable = why_no_flashinfer,
      .compute_capabilities = {.least = 80},

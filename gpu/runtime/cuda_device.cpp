@@ -24,6 +24,17 @@ std::uint64_t next_memory_version() {
   return ++versions;
 }
 
+class RecordedGraph final : public Recording {
+ public:
+  RecordedGraph(const Stream& stream, const std::function<void()>& work)
+      : stream_(stream), graph_(stream, work) {}
+  void replay() override { graph_.replay(stream_); }
+
+ private:
+  const Stream& stream_;
+  Graph graph_;
+};
+
 const DeviceRegistration registration{
     {.executor = Executor::gpu, .unavailable = why_no_gpu, .make = [] {
        return std::unique_ptr<Device>(std::make_unique<CudaDevice>());
@@ -104,6 +115,10 @@ double CudaDevice::time_ms(const std::function<void()>& work) {
 double CudaDevice::replay_ms(const std::function<void()>& work) {
   const Graph graph(stream_, work);
   return time_ms([&] { graph.replay(stream_); });
+}
+
+std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& work) {
+  return std::make_unique<RecordedGraph>(stream_, work);
 }
 
 std::optional<DeviceState> CudaDevice::state() {

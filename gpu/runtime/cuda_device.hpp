@@ -35,6 +35,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
   /// As a CUDA graph. `work` must not wait for the device.
   [[nodiscard]] double replay_ms(const std::function<void()>& work) override;
+  [[nodiscard]] bool records() const override { return true; }
+  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   /// From NVML; nothing where it is missing.
   [[nodiscard]] std::optional<DeviceState> state() override;
   [[nodiscard]] std::map<std::string, double> throttled_ms() override;

@@ -184,6 +184,33 @@ TEST_F(GpuDeviceTest, ReplayedWorkIsDoneOnceAndTakesTime) {
   device.release(buffer);
 }
 
+TEST_F(GpuDeviceTest, RecordedWorkIsDoneAtEachReplayAndFindsWhatIsThereThen) {
+  CudaDevice device;
+  const std::vector<std::byte> before = pattern(1000);
+  std::byte* const buffer = device.upload_values(before);
+  const std::unique_ptr<Recording> recording = device.record([&] {
+    ATTEST_CUDA_CHECK(cudaMemcpyAsync(buffer + 500, buffer, 500, cudaMemcpyDeviceToDevice,
+                                      device.stream().get()));
+  });
+  std::vector<std::byte> got(before.size());
+  device.download(buffer, got);
+  EXPECT_EQ(got, before) << "nothing is done while it is recorded";
+  const std::byte seven{7};
+  device.fill(buffer, 500, {&seven, 1});
+  recording->replay();
+  device.download(buffer, got);
+  EXPECT_EQ(std::ranges::count(got, seven), 1000);
+  device.release(buffer);
+}
+
+TEST_F(GpuDeviceTest, WorkThatWaitsOrAllocatesCannotBeRecordedAndLeavesTheStreamUsable) {
+  CudaDevice device;
+  EXPECT_THROW((void)device.record([&] { device.synchronize(); }), MachineError);
+  EXPECT_THROW((void)device.record([&] { device.release(device.allocate(8)); }), MachineError);
+  EXPECT_GE(device.time_ms([] {}), 0);
+  device.synchronize();
+}
+
 TEST_F(GpuDeviceTest, WorkThatThrowsWhileItIsRecordedLeavesTheStreamUsable) {
   CudaDevice device;
   EXPECT_THROW((void)device.replay_ms([] { throw KernelError("refused"); }), KernelError);

@@ -166,8 +166,8 @@ typedef struct AttestProblem {
  *
  * Strides. Columns are neighbours: strides[3] is 1. All others are positive, but where a tensor has no elements they may be 0.
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
- * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o and partial_o have all kinds of strides
- * and gaps; the other tensors are contiguous. */
+ * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o, do, dq, dk, dv and partial_o
+ * have all kinds of strides and gaps, each its own; the other tensors (lse, partial_lse and indices) are contiguous. */
 typedef struct AttestTensor {
   uint32_t size; /* sizeof(AttestTensor) as Attest knows it */
   uint32_t role; /* ATTEST_INPUT, ... */
@@ -327,6 +327,10 @@ typedef struct AttestPrecision {
 #define ATTEST_PAGES_TOO 1u  /* strided and packed k and v as well */
 #define ATTEST_ONLY_PAGES 2u
 
+#define ATTEST_ANY_TABLES 0u
+#define ATTEST_DENSE_TABLES 1u /* page_table has a row for every entry, beside key_lengths */
+#define ATTEST_CSR_TABLES 2u   /* page_table is one list, beside page_starts and last_page_lengths */
+
 /* A kernel: what it claims, and how to run it. */
 typedef struct AttestKernel {
   /* What every kernel says. */
@@ -400,7 +404,13 @@ typedef struct AttestKernel {
   size_t page_size_count;
   /* What it promises beside. */
   uint32_t is_query_invariant; /* 1: a query has its bits however many are asked at once */
-  uint32_t reads_lengths;      /* 1: with lengths or pages it learns the lengths from the tensors alone; key_len is an upper bound */
+  uint32_t reads_lengths;      /* 1: with lengths or pages it learns the lengths from the tensors alone; key_len is an upper bound,
+                                  and a graph of its launches may be replayed on other lengths */
+  /* What it takes of tensors. Other cases are drawn all the same, counted as refused with the sentence, and drawn again. */
+  uint32_t page_tables;              /* with pages: ATTEST_ANY_TABLES, ... */
+  uint32_t unused;                   /* 0 */
+  const AttestFormat* partial_types; /* combine: partial_type_count of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16; none: all three */
+  size_t partial_type_count;
 } AttestKernel;
 
 typedef struct AttestPlugin {

@@ -61,10 +61,6 @@ const char* run(const AttestRun* run) {
   return nullptr;
 }
 
-const char* unsupported(const AttestProblem* problem, const AttestPlan*) {
-  return attest_is(problem->partial_type, ATTEST_FLOAT, 32) ? nullptr : "takes only O_p in fp32";
-}
-
 AttestKernel described(const char* name, const Ways& ways) {
   static const AttestFormat types[] = {ATTEST_FP32};
   static const AttestPlan plans[] = {{nullptr, 0}};
@@ -78,7 +74,8 @@ AttestKernel described(const char* name, const Ways& ways) {
   kernel.features = ATTEST_NO_QUERIES;
   kernel.plans = plans;
   kernel.plan_count = 1;
-  kernel.unsupported = unsupported;
+  kernel.partial_types = types;
+  kernel.partial_type_count = 1;
   kernel.run = run;
   kernel.user_data = const_cast<Ways*>(&ways);
   return kernel;

@@ -17,20 +17,31 @@ namespace attest {
 namespace {
 
 constexpr std::size_t most_claims_named = 6;
+constexpr std::size_t most_sentences_quoted = 4;
 
-/// The kernel's most frequent sentence, without its own name in front.
-std::string quoted(const KernelResult& result) {
-  const Refusals::Sentence most = result.refusals.most_frequent();
-  std::string_view text = most.text;
+/// The kernel's most frequent sentences with their counts, without its own name in front.
+std::string quoted(const KernelResult& result, const Refusals& refusals) {
+  const std::vector<Refusals::Sentence> sentences = refusals.by_count();
   const std::string name = result.kernel->name + ": ";
-  if (text.starts_with(name)) text.remove_prefix(name.size());
-  const bool is_only = most.count == result.refusals.count();
-  return fmt::format("{}\"{}\"", is_only ? "" : fmt::format("{} of them: ", most.count), text);
+  std::vector<std::string> parts;
+  std::int64_t left = refusals.count();
+  for (const Refusals::Sentence& sentence : sentences) {
+    if (parts.size() == most_sentences_quoted) break;
+    std::string_view text = sentence.text;
+    if (text.starts_with(name)) text.remove_prefix(name.size());
+    const bool is_only = sentence.count == refusals.count();
+    const std::string count =
+        is_only ? "" : fmt::format("{}{}: ", sentence.count, parts.empty() ? " of them" : "");
+    parts.push_back(fmt::format("{}\"{}\"", count, text));
+    left -= sentence.count;
+  }
+  if (left > 0) parts.push_back(fmt::format("and {} others", left));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string refusal_line(const KernelResult& result) {
   std::string text = fmt::format("{} drawn, {} refused", result.drawn, result.refusals.count());
-  if (result.refusals.count() > 0) text += fmt::format(" ({})", quoted(result));
+  if (result.refusals.count() > 0) text += fmt::format(" ({})", quoted(result, result.refusals));
   text += fmt::format(", {} judged", result.cases - result.regressions);
   if (result.given_up > 0) {
     text += fmt::format("; {} of {} cases were given up after {} attempts each", result.given_up,
@@ -55,6 +66,10 @@ std::vector<std::string> shortfalls_of(const KernelResult& result, bool names_cl
   const bool is_plugin = !result.kernel->plugin.empty();
   if (result.given_up > 0 || (is_plugin && result.refusals.count() > 0)) {
     lines.push_back(refusal_line(result));
+  }
+  if (result.declined.count() > 0) {
+    lines.push_back(fmt::format("{} times a law could not be asked ({})", result.declined.count(),
+                                quoted(result, result.declined)));
   }
   if (result.asked() == 0 && !result.failure) {
     lines.push_back("inconclusive: no case was asked for; the shard or the time had none");
@@ -87,6 +102,7 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
   ++families[c.inputs.family];
   for (const std::string& feature : features_of(*kernel, c)) ++coverage[feature];
   for (const std::string& law : judged.checked_laws) ++checks[law];
+  for (const std::string& law : judged.declined) declined.add(law);
   certified_rows += answer.certificate.rows;
   worst_certificate = std::max(worst_certificate, answer.certificate.worst_ratio);
   if (judged.verdict == Verdict::vacuous && vacuous++ == 0) vacuous_reason = judged.reason;
@@ -161,6 +177,7 @@ Json to_json(const KernelResult& result) {
                {"decided", result.decided},
                {"drawn", result.drawn},
                {"refusals", result.refusals.to_json()},
+               {"declined", result.declined.to_json()},
                {"given_up", result.given_up},
                {"checks", result.checks},
                {"families", result.families},
@@ -200,6 +217,7 @@ KernelResult kernel_result_from_json(const Json& json) {
   result.decided = json.at("decided");
   result.drawn = json.at("drawn");
   result.refusals = Refusals::from_json(json.at("refusals"));
+  result.declined = Refusals::from_json(json.at("declined"));
   result.given_up = json.at("given_up");
   json.at("checks").get_to(result.checks);
   json.at("families").get_to(result.families);

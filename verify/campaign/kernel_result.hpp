@@ -40,6 +40,7 @@ struct KernelResult {
   std::string vacuous_reason{};  ///< of the first such case
   std::int64_t drawn = 0;        ///< attempts at cases: each was refused or became a case
   Refusals refusals{};           ///< of the kernel, by its sentences
+  Refusals declined{};           ///< laws of which it could not be asked, with the reason
   std::int64_t given_up = 0;     ///< cases of which no attempt could run
   std::map<std::string, std::int64_t> checks{};    ///< by law
   std::map<std::string, std::int64_t> families{};  ///< cases by input family
@@ -80,7 +81,8 @@ struct KernelResult {
 /// that to_json did not write.
 [[nodiscard]] KernelResult kernel_result_from_json(const nlohmann::ordered_json& json);
 
-/// Sentences on what of a kernel was asked for and not judged: what it refused, why it has not
+/// Sentences on what of a kernel was asked for and not judged: what it refused, of which laws it
+/// could not be asked, why it has not
 /// passed although nothing failed, and, with `names_claims`, which of its claims no case showed. A
 /// kernel that has some of its draws refused says so if it is a plugin or if cases were given up;
 /// others take what they list, and most of what they refuse is Plans that a problem does not go

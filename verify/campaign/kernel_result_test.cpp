@@ -126,6 +126,34 @@ TEST(KernelResult, AVacuousCaseShowsNoClaim) {
   EXPECT_EQ(result.facts, facts_of(*result.example));
 }
 
+TEST(KernelResult, LawsOfWhichAKernelCannotBeAskedAreCountedAndSaidAndAreNoChecks) {
+  KernelResult result = result_of(9, 0, 0);
+  CaseAnswer answer;
+  answer.verdict.checked_laws = {"within_bound"};
+  answer.verdict.declined = {"graph_may_be_replayed: cannot be captured: cudaMalloc"};
+  result.add(*result.example, answer, 9);
+  EXPECT_EQ(result.verdict(), Verdict::passed);
+  EXPECT_EQ(result.decided, 10);
+  EXPECT_FALSE(result.checks.contains("graph_may_be_replayed"));
+  EXPECT_EQ(shortfalls_of(result),
+            std::vector<std::string>{"1 times a law could not be asked (\"graph_may_be_replayed: "
+                                     "cannot be captured: cudaMalloc\")"});
+  EXPECT_EQ(kernel_result_from_json(parse_json(to_json(result).dump())).declined, result.declined);
+}
+
+TEST(KernelResult, RefusalsAreNamedWithTheirCountsTheMostFrequentFirst) {
+  KernelResult result = result_of(9, 0, 1);
+  for (int i = 0; i < 3; ++i) result.refusals.add("takes no CSR");
+  for (const char* const sentence : {"takes no pages", "no bf16", "no fp16", "no window"}) {
+    result.refusals.add(sentence);
+  }
+  EXPECT_NE(shortfalls_of(result)[0].find("57 refused (50 of them: \"takes only multiples of 64\", "
+                                          "3: \"takes no CSR\", 1: \"no bf16\", 1: \"no fp16\", "
+                                          "and 2 others)"),
+            std::string::npos)
+      << shortfalls_of(result)[0];
+}
+
 TEST(KernelResult, IsKeptOnDisk) {
   for (KernelResult result : {result_of(6, 2, 3), failed_result()}) {
     result.never_judged = {"groups above 8"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 
 #include "core/base/json.hpp"
 
@@ -53,6 +54,13 @@ Refusals::Sentence Refusals::most_frequent() const {
     if (sentence.count > most.count) most = sentence;
   }
   return most;
+}
+
+std::vector<Refusals::Sentence> Refusals::by_count() const {
+  std::vector<Sentence> sentences;
+  for (const auto& [key, sentence] : sentences_) sentences.push_back(sentence);
+  std::ranges::stable_sort(sentences, std::greater<>(), &Sentence::count);
+  return sentences;
 }
 
 Json Refusals::to_json() const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attest {
 
@@ -26,6 +27,8 @@ class Refusals {
   [[nodiscard]] std::int64_t count() const { return count_; }
   /// The sentence that was added most often; its count is 0 where there were none.
   [[nodiscard]] Sentence most_frequent() const;
+  /// All that are kept, the most frequent first.
+  [[nodiscard]] std::vector<Sentence> by_count() const;
 
   [[nodiscard]] nlohmann::ordered_json to_json() const;
   /// Throws nlohmann's exceptions for anything that to_json did not write.

@@ -139,6 +139,15 @@ Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& 
                   compare(got[output], answer[output].value, answer[output].bound), failure);
 }
 
+Check check_answer(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
+                   std::string_view failure) {
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    Check check = check_output(kernel, OutputIndex{i}, got, answer, failure);
+    if (check.status == Check::Status::failed) return check;
+  }
+  return Check::passed();
+}
+
 bool may_scale_heads(const KernelInfo& kernel, const Parts& parts) {
   const bool is_ours_on_a_gpu = kernel.executor != Executor::cpu && kernel.plugin.empty();
   return parts.scaled_to > 0 && !is_ours_on_a_gpu;

@@ -62,6 +62,10 @@ using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t 
 [[nodiscard]] Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
                                  const Answer& answer, std::string_view failure);
 
+/// All outputs, until one fails; passed otherwise, even where elements have no finite bound.
+[[nodiscard]] Check check_answer(const KernelInfo& kernel, const Outputs& got, const Answer& answer,
+                                 std::string_view failure);
+
 /// Emulations on the CPU and kernels of users may scale a whole head by its largest element
 /// (Parts::scaled_to), hidden ones included, so that such a number costs the others digits.
 /// Whatever of ours runs on a GPU scales rows apart.

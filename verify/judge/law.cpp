@@ -56,6 +56,12 @@ Check Check::vacuous(std::string detail) {
   return check;
 }
 
+Check Check::declined(std::string detail) {
+  Check check = vacuous(std::move(detail));
+  check.status = Status::declined;
+  return check;
+}
+
 Check check_of(std::string tensor, const Comparison& comparison, std::string_view failure) {
   if (!comparison.is_within()) {
     return Check::failed_at(std::move(tensor), comparison.worst, std::string(failure));

@@ -13,8 +13,13 @@ namespace attest {
 
 /// What a law found in one case.
 struct Check {
-  enum class Status { passed, failed, vacuous } status = Status::passed;
-  std::string detail;  ///< failed: one sentence; vacuous: why nothing was decided
+  enum class Status {
+    passed,
+    failed,
+    vacuous,
+    declined  ///< the kernel cannot be asked: it counts as not checked, and is said
+  } status = Status::passed;
+  std::string detail;  ///< failed: one sentence; vacuous, declined: why nothing was decided
   bool has_element = false;
   std::string tensor;  ///< label of an output, when an element is named
   WorstElement worst;  ///< also of a passed bound: how much of it was used
@@ -24,6 +29,7 @@ struct Check {
   [[nodiscard]] static Check failed_at(std::string tensor, const WorstElement& worst,
                                        std::string detail);
   [[nodiscard]] static Check vacuous(std::string detail);
+  [[nodiscard]] static Check declined(std::string detail);
 };
 
 /// Passed, failed at the worst element, or vacuous when elements had no finite bound; `worst`

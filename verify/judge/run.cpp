@@ -1,8 +1,10 @@
 #include "verify/judge/run.hpp"
 
 #include <exception>
+#include <memory>
 
 #include "core/inputs/input_family.hpp"
+#include "core/run/kept_memory.hpp"
 #include "cpu_reference/device_reference.hpp"
 
 namespace attest {
@@ -39,10 +41,11 @@ const StatisticValues& Run::statistics() {
 
 namespace {
 
-Outputs launched(Session& session) {
+/// What `work` gives; what it throws is the kernel's fault.
+template <typename Work>
+auto of_kernel(const Work& work) {
   try {
-    session.launch();
-    return session.read_outputs();
+    return work();
   } catch (const KernelError&) {
     throw;  // a sentence of the kernel, which is well
   } catch (const std::exception& error) {
@@ -50,6 +53,13 @@ Outputs launched(Session& session) {
   } catch (...) {
     throw KernelFault("the kernel threw something that is not an exception");
   }
+}
+
+Outputs launched(Session& session) {
+  return of_kernel([&] {
+    session.launch();
+    return session.read_outputs();
+  });
 }
 
 }  // namespace
@@ -64,6 +74,57 @@ Run::Relaunches Run::launch_with_other_lengths() {
   session.restore_entries();
   launches.again = launched(session);
   return launches;
+}
+
+KernelInfo Run::on_its_device() const {
+  KernelInfo kernel = kernel_;
+  kernel.launch = [this](const Arguments& arguments, Device& /*memory*/) {
+    kernel_.launch(arguments, device_);
+  };
+  return kernel;
+}
+
+std::vector<Outputs> Run::launch_in_turn(const std::vector<Call>& calls, bool keeps_workspace) {
+  const InPhase phase(clock_, Phase::launch);
+  const KernelInfo kernel = on_its_device();
+  KeptMemory memory(device_, keeps_workspace ? "workspace" : "");
+  std::vector<Outputs> outputs;
+  for (const Call& call : calls) {
+    Session session(kernel, call.the_case, call.inputs, memory);
+    outputs.push_back(launched(session));
+  }
+  return outputs;
+}
+
+std::optional<Outputs> Run::replay(const Call& first, const Call& second) {
+  const InPhase phase(clock_, Phase::launch);
+  const KernelInfo kernel = on_its_device();
+  KeptMemory memory(device_);
+  std::unique_ptr<Recording> recording;
+  std::int64_t shared_keys = 0;
+  {
+    Session session(kernel, first.the_case, first.inputs, memory);
+    (void)launched(session);  // what a kernel does at its first launch alone is done
+    shared_keys = session.arguments().page_table.shared_keys;
+    const auto work = [this, arguments = session.arguments()] {
+      kernel_.launch(arguments, device_);
+    };
+    try {
+      recording = device_.record(work);
+    } catch (const std::exception& error) {
+      throw CannotBeRecorded(error.what());
+    }
+  }
+  Session session(kernel, second.the_case, second.inputs, memory);
+  // The record holds what the host was told: addresses, strides, and sizes of a page table.
+  if (memory.has_moved() || session.arguments().page_table.shared_keys != shared_keys) {
+    return std::nullopt;
+  }
+  return of_kernel([&] {
+    device_.poison_scratch();
+    recording->replay();
+    return session.read_outputs();
+  });
 }
 
 Launch Run::launch(const Case& variation, const Inputs& inputs, std::int64_t capacity) {

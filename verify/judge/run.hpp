@@ -31,6 +31,18 @@ class KernelFault : public MachineError {
   using MachineError::MachineError;
 };
 
+/// A launch cannot be recorded: it waits for the device, allocates memory, or uses another stream.
+class CannotBeRecorded : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
+/// A call of the kernel.
+struct Call {
+  const Case& the_case;
+  const Inputs& inputs;
+};
+
 /// A case being verified. Inputs, the base launch, the exact answer and the statistics are made on
 /// first use and kept, so that every law shares them.
 class Run {
@@ -71,9 +83,23 @@ class Run {
     Outputs first, shorter, again;
   };
   [[nodiscard]] Relaunches launch_with_other_lengths();
+  /// Launches, one after the other, of which each finds its buffers where those of the one before
+  /// lay, as far as they are as large (KeptMemory). With `keeps_workspace` it finds there what that
+  /// one left.
+  [[nodiscard]] std::vector<Outputs> launch_in_turn(const std::vector<Call>& calls,
+                                                    bool keeps_workspace = false);
+  /// Can launches be recorded where the kernel runs?
+  [[nodiscard]] bool records() const { return device_.records() && !kernel_.timed_launch; }
+  /// The first call is launched and then recorded; `second` is a replay of that record, which finds
+  /// its own inputs and arrays where those of the first lay. Nothing where they do not fit. Throws
+  /// CannotBeRecorded.
+  [[nodiscard]] std::optional<Outputs> replay(const Call& first, const Call& second);
   [[nodiscard]] Answer answer_to(const Problem& problem, const Plan& plan, const Inputs& inputs);
 
  private:
+  /// The kernel for a session in other memory of its device.
+  [[nodiscard]] KernelInfo on_its_device() const;
+
   const Case& case_;
   Device& device_;
   PhaseClock own_clock_;

@@ -43,6 +43,9 @@ enum JudgeStream : std::uint64_t {
   stream_scaled_values,
   stream_shifted_keys,
   stream_single_query,
+  stream_other_indices,
+  stream_other_problem,
+  stream_other_values,
   stream_units,  ///< and one more for each further input
 };
 

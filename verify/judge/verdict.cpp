@@ -72,6 +72,11 @@ void judge(Run& run, const LawSelection& laws, CaseVerdict& verdict) {
       const auto output = std::ranges::find(outputs, check.tensor, &TensorSpec::label);
       if (output != outputs.end()) verdict.worst_over_bound.raise(output->name, check.worst.ratio);
     }
+    if (check.status == Check::Status::declined) {
+      verdict.checked_laws.pop_back();
+      verdict.declined.push_back(fmt::format("{}: {}", law->name, check.detail));
+      continue;
+    }
     if (check.status == Check::Status::failed) {
       verdict.verdict = Verdict::failed;
       verdict.failure = Failure{.law = law->name, .the_case = c, .check = check};

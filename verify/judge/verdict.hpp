@@ -58,10 +58,11 @@ class WorstOverBound {
 /// All laws of one case.
 struct CaseVerdict {
   Verdict verdict = Verdict::passed;
-  std::vector<std::string> checked_laws;
-  std::optional<Failure> failure;  ///< the first law that broke
-  WorstOverBound worst_over_bound;
-  std::string reason;
+  std::vector<std::string> checked_laws{};
+  std::optional<Failure> failure{};  ///< the first law that broke
+  WorstOverBound worst_over_bound{};
+  std::string reason{};
+  std::vector<std::string> declined{};  ///< laws of which the kernel cannot be asked, and why
 };
 
 /// Which laws a case is checked against.

@@ -25,7 +25,9 @@ Case reformed(const Run& run) {
   }
   // Many pages of one key are little memory; of another size they are not.
   paging.spare_pages = std::min<std::int64_t>(paging.spare_pages, 3);
-  paging.table = paging.table == TableForm::dense ? TableForm::csr : TableForm::dense;
+  if (!run.kernel().layout_needs.tables) {
+    paging.table = paging.table == TableForm::dense ? TableForm::csr : TableForm::dense;
+  }
   paging.joins_kv = !paging.joins_kv;
   c.layouts = fitted(run.kernel().layout_needs, c.problem, c.layouts);
   return c;

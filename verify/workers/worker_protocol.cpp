@@ -61,7 +61,7 @@ Json check_json(const Check& check) {
 
 Check check_from(const Json& json) {
   Check check;
-  check.status = enum_from<Check::Status>(json.at("status"), 3);
+  check.status = enum_from<Check::Status>(json.at("status"), 4);
   check.detail = json.at("detail");
   check.has_element = json.at("has_element");
   check.tensor = json.at("tensor");
@@ -150,6 +150,7 @@ std::string encode(const CaseAnswer& answer) {
                {"checked_laws", verdict.checked_laws},
                {"worst", worst_json(verdict.worst_over_bound)},
                {"reason", verdict.reason},
+               {"declined", verdict.declined},
                {"certified_rows", answer.certificate.rows},
                {"certified", number_json(answer.certificate.worst_ratio)},
                {"seconds", seconds}};
@@ -169,6 +170,7 @@ CaseAnswer answer_from_line(std::string_view line) {
   verdict.checked_laws = json.at("checked_laws").get<std::vector<std::string>>();
   verdict.worst_over_bound = worst_from_json(json.at("worst"));
   verdict.reason = json.at("reason");
+  verdict.declined = json.at("declined").get<std::vector<std::string>>();
   if (json.contains("failure")) verdict.failure = failure_from_json(json.at("failure"));
   answer.certificate = {.rows = json.at("certified_rows"),
                         .worst_ratio = number_from_json(json.at("certified"))};

@@ -16,6 +16,7 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   answer.verdict.checked_laws = {"a", "b"};
   answer.verdict.worst_over_bound.raise("o", std::numeric_limits<double>::infinity());
   answer.verdict.worst_over_bound.raise("lse", std::nextafter(0.1, 1.0));
+  answer.verdict.declined = {"law: cannot be captured"};
   answer.verdict.reason = "line\nbreak \xff not UTF-8";
   answer.verdict.failure =
       Failure{.law = "a",
@@ -43,6 +44,7 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   EXPECT_TRUE(std::isnan(read.verdict.failure->check.worst.got));
   EXPECT_EQ(read.verdict.failure->check.worst.want, answer.verdict.failure->check.worst.want);
   EXPECT_EQ(read.verdict.failure->repetition, "not repeated");
+  EXPECT_EQ(read.verdict.declined, answer.verdict.declined);
   ASSERT_TRUE(read.judgement.has_value());
   EXPECT_EQ(read.judgement->rejected, answer.judgement->rejected);
   EXPECT_EQ(read.judgement->laws, answer.judgement->laws);
