@@ -114,7 +114,7 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
     const bool is_paged = spec.rows == Rows::keys && table.page_size > 0;
     const Shape whole = spec.shape(p);
     const Shape shape = is_paged ? Shape{table.pool_pages, whole[1], table.page_size, whole[3]}
-                                 : stored_shape(spec, p, {});
+                                 : stored_shape(spec, p, {}, arguments.entry_gap);
     AttestTensor tensor =
         described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
                   to_c(spec.format(p)), shape, given.strides);
@@ -130,6 +130,11 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
   };
   add_starts("query_starts", arguments.query_starts);
   add_starts("key_starts", arguments.key_starts);
+  const auto add_lengths = [&](std::string_view name, const std::int32_t* lengths) {
+    if (lengths != nullptr) add(index_array(name, lengths, ATTEST_INT, 32, 1, p.batch));
+  };
+  add_lengths("query_lengths", arguments.query_lengths);
+  add_lengths("key_lengths", arguments.key_lengths);
   add_page_table(arguments.page_table, p.batch);
   if (arguments.key_mask != nullptr) {
     add(index_array("key_mask", arguments.key_mask, ATTEST_UINT, 8, p.batch, p.key_len));

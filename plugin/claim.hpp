@@ -13,10 +13,10 @@ namespace attest {
 /// need.
 struct PluginClaim {
   std::string name{};
-  AttestKernel kernel{};                  ///< fields that the plugin's version lacks are 0
-  AttestPrecision precision{};            ///< the same
-  std::vector<Plan> plans{};              ///< plans[i] is kernel.plans[i]
-  std::vector<std::int64_t> head_dims{};  ///< empty: any
+  AttestKernel kernel{};                     ///< fields that the plugin's version lacks are 0
+  AttestPrecision precision{};               ///< the same
+  std::vector<Plan> plans{};                 ///< plans[i] is kernel.plans[i]
+  std::vector<std::int64_t> head_dims{};     ///< empty: any
   std::vector<ElementType> partial_types{};  ///< of O_p; empty: any
 };
 

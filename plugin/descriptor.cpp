@@ -306,6 +306,8 @@ LayoutNeeds layout_needs_of(const AttestKernel& kernel, const Operation& operati
           alignment(kernel.pointer_alignment_bytes, "pointer_alignment_bytes"),
       .stride_alignment_bytes = alignment(kernel.stride_alignment_bytes, "stride_alignment_bytes"),
       .aligns_lone_strides = !flag(kernel.takes_any_lone_stride, "takes_any_lone_stride", where),
+      .takes_entry_gaps = flag(kernel.takes_entry_gaps, "takes_entry_gaps", where),
+      .takes_broadcast = flag(kernel.takes_broadcast, "takes_broadcast", where),
       .tables = tables_of(kernel, where),
       .pages = pages_of(kernel.pages, operation, where),
       .page_sizes = page_sizes_of(kernel, where)};

@@ -88,7 +88,9 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
     add(flag ? 1 : 0);
   }
   const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
-               tables, pages, page_sizes] = needs;
+               takes_entry_gaps, takes_broadcast, tables, pages, page_sizes] = needs;
+  add(takes_entry_gaps ? 1 : 0);
+  add(takes_broadcast ? 1 : 0);
   (void)tables;  // a claim about pages, below
   add(static_cast<int>(pages));
   add(page_sizes.size());
@@ -147,6 +149,8 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.pages = ATTEST_PAGES_TOO; },
     [](K& k) { k.pages = ATTEST_ONLY_PAGES; },
     [](K& k) { k.page_sizes = head_dims, k.page_size_count = 2; },
+    [](K& k) { k.takes_entry_gaps = 1; },
+    [](K& k) { k.takes_broadcast = 1; },
     [](K& k) { k.is_query_invariant = 1; },
     [](K& k) { k.reads_lengths = 1; },
     [](K& k) { k.query_len_multiple = 64; },

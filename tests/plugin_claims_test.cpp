@@ -16,6 +16,7 @@
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
+#include "verify/campaign/campaign.hpp"
 #include "verify/cases/generators.hpp"
 #include "verify/judge/verdict.hpp"
 
@@ -25,7 +26,7 @@ namespace {
 constexpr std::uint64_t cases = 300;
 
 const KernelInfo& kernel_named(const std::string& name) {
-  for (const char* const file : {"claims.so", "combine.so", "backward.so"}) {
+  for (const char* const file : {"claims.so", "combine.so", "backward.so", "takes.so"}) {
     (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / file);
   }
   const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
@@ -108,6 +109,67 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"},
                     Claim{"gradient", "dk_within_bound"}),
     [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
+
+/// A campaign of one kernel of takes.so or combine.so.
+KernelResult campaign_of(const std::string& name, const std::string& laws = "*_bound") {
+  CampaignOptions options;
+  options.cases_per_kernel = 50;
+  options.generator = small_sizes();
+  options.laws = {.glob = laws, .every_law = true};
+  KernelResult result = run_campaign({&kernel_named(name)}, options).at(0);
+  EXPECT_EQ(result.verdict(), Verdict::passed)
+      << name << (result.failure ? describe(*result.failure, *result.kernel) : "");
+  return result;
+}
+
+/// How often a campaign counts what holds the words, and that it says so.
+std::int64_t said(const KernelResult& result, const Refusals& counted, const std::string& words) {
+  const std::vector<std::string> lines = shortfalls_of(result, false);
+  const bool is_printed = std::ranges::any_of(
+      lines, [&](const std::string& line) { return line.find(words) != std::string::npos; });
+  std::int64_t count = 0;
+  for (const Refusals::Sentence& sentence : counted.by_count()) {
+    if (sentence.text.find(words) != std::string::npos) count += sentence.count;
+  }
+  EXPECT_EQ(is_printed, count > 0) << words;
+  return count;
+}
+
+TEST(PluginTakes, OneFormOfPageTablesReachesTheKernelAndTheOtherIsCountedAsRefused) {
+  const std::string laws = "*_bound,page_order_irrelevant";
+  const KernelResult dense = campaign_of("takes/dense_tables", laws),
+                     csr = campaign_of("takes/csr_tables", laws);
+  const KernelResult any = campaign_of("takes/any_tables", laws);
+  const auto forms = [](const KernelResult& result) {
+    return said(result, result.refusals, "form alone");
+  };
+  EXPECT_GT(said(dense, dense.refusals, "it takes page tables in the dense form alone"), 5);
+  EXPECT_GT(said(csr, csr.refusals, "it takes page tables in the csr form alone"), 5);
+  EXPECT_EQ(forms(any), 0);
+  for (const KernelResult* result : {&dense, &csr, &any}) {
+    EXPECT_GT(result->checks.count("page_order_irrelevant"), 0U) << "cases with pages are judged";
+  }
+}
+
+TEST(PluginTakes, PartialResultsOfOtherFormatsAreCountedAsRefused) {
+  const KernelResult merge = campaign_of("honest/merge");
+  EXPECT_GT(said(merge, merge.refusals, "takes no O_p in fp16"), 5);
+  EXPECT_GT(said(merge, merge.refusals, "takes no O_p in bf16"), 5);
+  EXPECT_EQ(said(merge, merge.refusals, "takes no O_p in fp32"), 0);
+}
+
+TEST(PluginTakes, GapsAndStridesOf0ReachKernelsThatTakeThemAndAreCountedOfTheOthers) {
+  const std::string laws = "*_bound,entry_gaps*,broadcast*";
+  const KernelResult gaps = campaign_of("takes/entry_gaps", laws);
+  const KernelResult broadcast = campaign_of("takes/broadcast", laws);
+  EXPECT_GT(gaps.checks.at("entry_gaps_irrelevant"), 5);
+  EXPECT_FALSE(gaps.checks.contains("broadcast_equals_copies"));
+  EXPECT_GT(said(gaps, gaps.declined, "it takes no strides of 0"), 5);
+  EXPECT_EQ(said(gaps, gaps.declined, "it takes no gaps"), 0);
+  EXPECT_GT(broadcast.checks.at("broadcast_equals_copies"), 5);
+  EXPECT_FALSE(broadcast.checks.contains("entry_gaps_irrelevant"));
+  EXPECT_GT(said(broadcast, broadcast.declined, "it takes no gaps between packed entries"), 5);
+}
 
 /// A stride of a drawn tensor with elements.
 struct DrawnStride {

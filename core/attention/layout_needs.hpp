@@ -24,6 +24,10 @@ struct LayoutNeeds {
   /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
   /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
+  /// It takes rows of nobody between packed entries, and lengths beside where these begin.
+  bool takes_entry_gaps = false;
+  /// It takes inputs with a stride of 0, whose heads or entries are all the same one in memory.
+  bool takes_broadcast = false;
   std::optional<TableForm> tables{};  ///< the only form of page tables that it takes; none: both
   Pages pages = Pages::none;
   /// Page sizes that it takes; empty: any.

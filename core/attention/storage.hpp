@@ -13,10 +13,21 @@ namespace attest {
 struct Strided {};
 
 /// The entries of the batch follow each other along the sequence: row n of entry b is row
-/// starts[b] + n of a strided tensor [1, heads, starts[batch], columns].
+/// starts[b] + n of a strided tensor [1, heads, starts[batch], columns]. Rows between an entry's
+/// last and the next one's first are nobody's.
 struct Packed {
-  std::vector<std::int32_t> starts;  ///< [batch + 1]: cu_seqlens
+  std::vector<std::int32_t> starts;        ///< [batch + 1]: cu_seqlens
+  std::vector<std::int32_t> lengths = {};  ///< [batch]; empty: entries end where the next begin
+
+  [[nodiscard]] std::int64_t rows_of(std::int64_t entry) const {
+    const auto b = static_cast<std::size_t>(entry);
+    return lengths.empty() ? starts[b + 1] - starts[b] : lengths[b];
+  }
 };
+
+/// Of tensors with these rows, under a problem with lengths, with `entry_gap` rows of nobody behind
+/// every entry.
+[[nodiscard]] Packed packed_entries(const Problem& problem, Rows rows, std::int64_t entry_gap);
 
 /// Row n of entry b is slot n % page_size of page pages[b][n / page_size] of a strided tensor
 /// [pool_pages, heads, page_size, columns].
@@ -28,22 +39,25 @@ struct Paged {
 /// operation gives it.
 using Storage = std::variant<Strided, Packed, Paged>;
 
-/// Paged where the paging is used and rows are keys; packed where the problem has lengths.
+/// Paged where the paging is used and rows are keys; packed where the problem has lengths, with
+/// `entry_gap` rows of nobody behind every entry.
 [[nodiscard]] Storage storage_of(const TensorSpec& tensor, const Problem& problem,
-                                 const Paging& paging);
+                                 const Paging& paging, std::int64_t entry_gap = 0);
 /// Shape of the strided tensor in memory.
 [[nodiscard]] Shape stored_shape(const Storage& storage, const Shape& shape);
 [[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem,
-                                 const Paging& paging);
+                                 const Paging& paging, std::int64_t entry_gap = 0);
 /// The shape in which an input of the problem's operation is stored.
 [[nodiscard]] Shape stored_shape(const Problem& problem, InputIndex index, const Paging& paging);
 [[nodiscard]] Shape stored_shape(const Problem& problem, OutputIndex index, const Paging& paging);
 
-/// The tensor as it lies in memory. Slots of pages that no key uses hold `unused`.
+/// The tensor as it lies in memory. Slots of pages and rows that are nobody's hold `unused`.
 [[nodiscard]] Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor,
                                    float unused);
 /// Which steps of the stored tensor's first dimension belong to an entry; empty: all of them.
 [[nodiscard]] std::vector<bool> used_steps(const Storage& storage);
+/// Which rows of a packed tensor belong to an entry; empty: all of them.
+[[nodiscard]] std::vector<bool> used_rows(const Storage& storage);
 /// Inverse: a tensor of the operation's `shape`. Rows that do not exist hold `absent`.
 [[nodiscard]] Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor,
                                      const Shape& shape, float absent);

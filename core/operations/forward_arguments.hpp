@@ -25,6 +25,8 @@ struct ForwardArguments {
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
   const std::int32_t* key_starts = nullptr;    ///< the same of K and V
+  /// Of kernels that take gaps between packed entries, where there are any (Arguments::entry_gap).
+  const std::int32_t *query_lengths = nullptr, *key_lengths = nullptr;
   const std::uint8_t* key_mask =
       nullptr;           ///< [batch, key_len], 1: not hidden; null without padding
   PageTable page_table;  ///< K and V lie in its pages where its page_size is not 0
@@ -45,6 +47,8 @@ struct ForwardArguments {
         counters(all.counters),
         query_starts(all.query_starts),
         key_starts(all.key_starts),
+        query_lengths(all.query_lengths),
+        key_lengths(all.key_lengths),
         key_mask(all.key_mask),
         page_table(all.page_table),
         q_strides(all[forward::q].strides),
@@ -60,6 +64,8 @@ struct ForwardArguments {
     all.counters = counters;
     all.query_starts = query_starts;
     all.key_starts = key_starts;
+    all.query_lengths = query_lengths;
+    all.key_lengths = key_lengths;
     all.key_mask = key_mask;
     all.page_table = page_table;
     all[forward::q] = {q, q_strides};

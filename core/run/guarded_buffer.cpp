@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -94,6 +95,7 @@ void GuardedBuffer::for_each_row(const Visit& visit) const {
   for (std::int64_t b = 0; b < shape_[0]; ++b) {
     for (std::int64_t h = 0; h < shape_[1]; ++h) {
       for (std::int64_t n = 0; n < shape_[2]; ++n) {
+        if (!used_rows_.empty() && !used_rows_[static_cast<std::size_t>(n)]) continue;
         const std::array<std::int64_t, 3> index{b, h, n};
         const std::size_t piece =
             image_.pieces.size() == 1 ? 0 : static_cast<std::size_t>(index[slowest_]);
@@ -136,8 +138,9 @@ void GuardedBuffer::add_pieces(const TensorLayout& layout) {
 GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
                              const TensorLayout& layout, ElementType type,
                              const Tensor<float>* values, const Placement& placement,
-                             const std::vector<bool>& used_steps)
+                             const std::vector<bool>& used_steps, std::vector<bool> used_rows)
     : use_(use),
+      used_rows_(std::move(used_rows)),
       shape_(shape),
       strides_(strides_of(shape, layout)),
       type_(type),

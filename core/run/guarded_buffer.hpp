@@ -39,10 +39,10 @@ class GuardedBuffer {
 
   /// `values` fill an input; an output or workspace passes nullptr and is poisoned. Steps of the
   /// first dimension that are not among `used_steps` are nobody's: to read them is a defect. Empty:
-  /// all are used.
+  /// all are used. Rows that are not among `used_rows` are gaps; empty: none.
   GuardedBuffer(std::string name, Use use, const Shape& shape, const TensorLayout& layout,
                 ElementType type, const Tensor<float>* values, const Placement& placement = {},
-                const std::vector<bool>& used_steps = {});
+                const std::vector<bool>& used_steps = {}, std::vector<bool> used_rows = {});
 
   [[nodiscard]] const BufferImage& image() const { return image_; }
   [[nodiscard]] const Strides& strides() const { return strides_; }
@@ -64,6 +64,7 @@ class GuardedBuffer {
   void add_pieces(const TensorLayout& layout);
 
   Use use_;
+  std::vector<bool> used_rows_;
   Shape shape_;
   Strides strides_;
   ElementType type_;

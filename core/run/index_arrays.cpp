@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "core/attention/storage.hpp"
+
 namespace attest {
 namespace {
 
@@ -59,10 +61,18 @@ void IndexArrays::upload(const Problem& problem, const Paging& paging, Device& d
     return reinterpret_cast<const std::int32_t*>(
         add(name, bytes_of(numbers), device, ends_at_page, is_rewritten));
   };
+  const auto add_packed = [&](const char* starts, const char* lengths, Rows rows,
+                              const std::int32_t*& starts_at, const std::int32_t*& lengths_at) {
+    const Packed packed = packed_entries(problem, rows, arguments.entry_gap);
+    starts_at = add_numbers(starts, packed.starts);
+    if (!packed.lengths.empty()) lengths_at = add_numbers(lengths, packed.lengths);
+  };
   if (problem.length_seed != 0) {
-    arguments.query_starts = add_numbers("query_starts", query_starts(problem));
+    add_packed("query_starts", "query_lengths", Rows::queries, arguments.query_starts,
+               arguments.query_lengths);
     if (!paging.is_used()) {
-      arguments.key_starts = add_numbers("key_starts", key_starts(problem));
+      add_packed("key_starts", "key_lengths", Rows::keys, arguments.key_starts,
+                 arguments.key_lengths);
     }
   }
   if (problem.padding_seed != 0) {

@@ -28,6 +28,7 @@ class IndexArrays {
 
   /// Uploads what the problem needs and sets the pointers in `arguments`. `ends_at_page`: nothing
   /// that can be touched follows an array but for less than 16 bytes, see Placement.
+  /// `arguments` say how far apart packed entries lie.
   void upload(const Problem& problem, const Paging& paging, Device& device, Arguments& arguments,
               bool ends_at_page = false);
   /// Gives every entry that lies in pages shorter_length() of its keys, in the arrays where they

@@ -1,5 +1,7 @@
 #include "core/run/session.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -94,15 +96,38 @@ void require_part(const Tensor<float>& holder, const Tensor<float>& part) {
   }
 }
 
+/// The first step of a dimension along which all are the same.
+Tensor<float> first_along(std::size_t dim, const TensorSpec& tensor, const Tensor<float>& values) {
+  Shape shape = values.shape();
+  shape.at(dim) = std::min<std::int64_t>(shape.at(dim), 1);
+  Tensor<float> first(shape);
+  for (std::int64_t b = 0; b < values.shape()[0]; ++b) {
+    for (std::int64_t h = 0; h < values.shape()[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const auto to = first.row(dim == 0 ? 0 : b, dim == 1 ? 0 : h, n);
+        const auto from = values.row(b, h, n);
+        if ((dim == 0 ? b : h) == 0) {
+          std::ranges::copy(from, to.begin());
+        } else if (std::memcmp(from.data(), to.data(), from.size_bytes()) != 0) {
+          throw std::logic_error(
+              fmt::format("{} is not the same along dimension {}", tensor.label, dim));
+        }
+      }
+    }
+  }
+  return first;
+}
+
 }  // namespace
 
 void Session::add(std::string name, GuardedBuffer::Use use, const Shape& shape,
                   const TensorLayout& layout, ElementType type, const Tensor<float>* values,
-                  std::size_t alignment, const std::vector<bool>& used_steps) {
+                  std::size_t alignment, const std::vector<bool>& used_steps,
+                  const std::vector<bool>& used_rows) {
   const Placement placement{.alignment = alignment,
                             .ends_at_page = draws_end_at_page(buffers_.size())};
-  buffers_.push_back(
-      {GuardedBuffer(std::move(name), use, shape, layout, type, values, placement, used_steps)});
+  buffers_.push_back({GuardedBuffer(std::move(name), use, shape, layout, type, values, placement,
+                                    used_steps, used_rows)});
   buffers_.back().device = device_.upload(buffers_.back().guarded.image());
 }
 
@@ -122,17 +147,22 @@ std::size_t Session::alignment_of(const TensorSpec& tensor) const {
 }
 
 Tensor<float> Session::as_stored(const TensorSpec& tensor, const Tensor<float>& values) const {
-  return stored(storage_of(tensor, problem_, paging_), values,
+  return stored(storage_of(tensor, problem_, paging_, options_.entry_gap), values,
                 unused_value(paging_.unused, tensor.format(problem_)));
 }
 
 void Session::add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                         const Tensor<float>& values) {
-  const Tensor<float> rows = as_stored(tensor, values);
+  const bool is_broadcast = options_.broadcast && tensor.is_strided;
+  const Tensor<float> rows =
+      is_broadcast ? first_along(*options_.broadcast, tensor, values) : as_stored(tensor, values);
+  const Storage storage = storage_of(tensor, problem_, paging_, options_.entry_gap);
   add(std::string(tensor.label), GuardedBuffer::Use::input, rows.shape(), layout,
-      tensor.format(problem_), &rows, alignment_of(tensor),
-      used_steps(storage_of(tensor, problem_, paging_)));
-  arguments_[index] = {first_element(buffers_.back()), buffers_.back().guarded.strides()};
+      tensor.format(problem_), &rows, alignment_of(tensor), used_steps(storage),
+      used_rows(storage));
+  Strides strides = buffers_.back().guarded.strides();
+  if (is_broadcast) (*options_.broadcast == 0 ? strides.batch : strides.head) = 0;
+  arguments_[index] = {first_element(buffers_.back()), strides};
 }
 
 void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
@@ -142,7 +172,7 @@ void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
   const JoinedPool pool = joined_pool(k.shape(), layout);
   const Tensor<float> both = side_by_side(k, as_stored(tensor, inputs[forward::v]), pool);
   add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
-      used_steps(storage_of(tensor, problem_, paging_)));
+      used_steps(storage_of(tensor, problem_, paging_, options_.entry_gap)));
   std::byte* first = first_element(buffers_.back());
   const std::size_t offset =
       static_cast<std::size_t>(pool.value_offset) * format_of(type).size_bytes;
@@ -155,24 +185,27 @@ void Session::add_output(const TensorSpec& tensor, OutputIndex index, const Tens
   const bool is_given = kernel_.gives(index);
   add(std::string(tensor.label),
       is_given ? GuardedBuffer::Use::output : GuardedBuffer::Use::workspace,
-      stored_shape(tensor, problem_, paging_), layout, tensor.format(problem_), nullptr,
-      alignment_of(tensor));
+      stored_shape(tensor, problem_, paging_, options_.entry_gap), layout, tensor.format(problem_),
+      nullptr, alignment_of(tensor), {},
+      used_rows(storage_of(tensor, problem_, paging_, options_.entry_gap)));
   buffers_.back().output = index;
   arguments_[index] = {is_given ? first_element(buffers_.back()) : nullptr,
                        buffers_.back().guarded.strides()};
 }
 
 Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device,
-                 std::int64_t capacity)
+                 const SessionOptions& options)
     : kernel_(kernel),
       device_(device),
       problem_(c.problem),
       paging_(paging_for(c, inputs)),
+      options_(options),
       schedule_seed_(c.schedule_seed) {
   Problem& told = arguments_.problem;
   told = problem_;
-  told.key_len = std::max(told.key_len, capacity);
+  told.key_len = std::max(told.key_len, options.capacity);
   arguments_.plan = c.plan;
+  arguments_.entry_gap = options.entry_gap;
   const std::size_t workspace = kernel.workspace_bytes ? kernel.workspace_bytes(told, c.plan) : 0;
   const Shape workspace_shape{1, 1, 1, static_cast<std::int64_t>((workspace + 3) / 4)};
   device_.seed_schedule(c.schedule_seed);
@@ -254,8 +287,8 @@ Outputs Session::read_outputs() {
     if (!buffer.output) continue;
     const OutputIndex index = *buffer.output;
     const TensorSpec& tensor = (*problem_.operation)[index];
-    outputs[index] = restored(storage_of(tensor, problem_, paging_), guarded.values(now),
-                              tensor.shape(problem_), tensor.absent);
+    outputs[index] = restored(storage_of(tensor, problem_, paging_, options_.entry_gap),
+                              guarded.values(now), tensor.shape(problem_), tensor.absent);
   }
   indices_.check(device_, report_);
   return outputs;

@@ -14,6 +14,19 @@
 
 namespace attest {
 
+/// What laws vary about a launch beside its case.
+struct SessionOptions {
+  /// Above the problem's key_len it is what the kernel is told instead, of a kernel that reads
+  /// lengths on the device: an upper bound.
+  std::int64_t capacity = 0;
+  /// Rows of nobody behind every packed entry, of kernels that take them.
+  std::int64_t entry_gap = 0;
+  /// The dimension, 0 for the batch and 1 for heads, of which every input with strides of its own
+  /// lies in memory once, with a stride of 0: its values are the same along it. Of problems without
+  /// lengths or pages, and of kernels that take it.
+  std::optional<std::size_t> broadcast{};
+};
+
 /// A prepared run: inputs resident on the device, outputs and workspace poisoned with NaN, every
 /// buffer between guards, gaps of the strides filled with NaN. Where the device can do so, the
 /// case's schedule seed draws for every buffer whether memory ends where the buffer does; seed 0
@@ -25,10 +38,8 @@ class Session {
  public:
   /// Layouts and schedule come from the case; a layout is that of the packed tensor where there are
   /// lengths. `kernel` and `device` outlive the session.
-  /// A `capacity` above the problem's key_len is what the kernel is told instead, of a kernel that
-  /// reads lengths on the device: an upper bound.
   Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device,
-          std::int64_t capacity = 0);
+          const SessionOptions& options = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -60,7 +71,7 @@ class Session {
   };
   void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
            ElementType type, const Tensor<float>* values, std::size_t alignment,
-           const std::vector<bool>& used_steps = {});
+           const std::vector<bool>& used_steps = {}, const std::vector<bool>& used_rows = {});
   void add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                  const Tensor<float>& values);
   void add_joined(const Inputs& inputs, const TensorLayout& layout);
@@ -76,6 +87,7 @@ class Session {
   Device& device_;
   Problem problem_;
   Paging paging_;
+  SessionOptions options_;
   IndexArrays indices_;
   Arguments arguments_;
   std::vector<Buffer> buffers_;  ///< inputs, outputs, workspace

@@ -44,8 +44,10 @@ struct HeadKeys {
 
 HeadKeys head_keys(const ForwardArguments& a, std::int64_t b, std::int64_t h) {
   const Problem& p = a.problem;
-  HeadKeys head{
-      .rows = entry_rows(a.key_starts, b, p.key_len), .keys = {}, .values = {}, .hidden = {}};
+  HeadKeys head{.rows = entry_rows(a.key_starts, b, p.key_len, a.key_lengths),
+                .keys = {},
+                .values = {},
+                .hidden = {}};
   const std::int64_t count = head.rows.count, columns = p.output_dim();
   head.keys.resize(static_cast<std::size_t>(p.head_dim * count));
   head.values.resize(static_cast<std::size_t>(count * columns));
@@ -130,7 +132,7 @@ void attend_tile(const ForwardArguments& a, const EntryRows& queries, const Head
 /// The query heads that use one kv head, together or one after the other.
 void attend_group(const ForwardArguments& a, std::int64_t b, std::int64_t kv_head) {
   const Problem& p = a.problem;
-  const EntryRows queries = entry_rows(a.query_starts, b, p.query_len);
+  const EntryRows queries = entry_rows(a.query_starts, b, p.query_len, a.query_lengths);
   if (queries.count == 0) return;
   const HeadKeys head = head_keys(a, b, kv_head);
   const std::int64_t group = p.query_heads / p.kv_heads;
@@ -194,6 +196,7 @@ KernelInfo kernel() {
                    .softcap = true,
                    .lengths = true,
                    .padding = true};
+  info.layout_needs = {.takes_entry_gaps = true, .takes_broadcast = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

@@ -16,9 +16,11 @@ struct EntryRows {
 };
 
 /// `starts`: cu_seqlens, or null where every entry has `length` rows of its own.
-inline EntryRows entry_rows(const std::int32_t* starts, std::int64_t b, std::int64_t length) {
+inline EntryRows entry_rows(const std::int32_t* starts, std::int64_t b, std::int64_t length,
+                            const std::int32_t* lengths = nullptr) {
   if (starts == nullptr) return {.at = b, .first = 0, .count = length};
-  return {.at = 0, .first = starts[b], .count = starts[b + 1] - starts[b]};
+  const std::int64_t count = lengths == nullptr ? starts[b + 1] - starts[b] : lengths[b];
+  return {.at = 0, .first = starts[b], .count = count};
 }
 
 /// A row of memory as fp32 numbers.

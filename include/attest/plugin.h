@@ -145,6 +145,8 @@ typedef struct AttestProblem {
  *   k            [batch, kv_heads, key_len, head_dim]        element_type; v alike with value_dim columns
  *   lse          [batch, query_heads, query_len, 1]          fp32
  *   query_starts [1, 1, batch + 1, 1]                        int32, with lengths; key_starts alike
+ *   query_lengths [1, 1, batch, 1]                           int32, with gaps between packed entries alone: rows of every entry, which
+ *                                                            may be fewer than lie between its start and the next; key_lengths alike
  *   page_table   [batch, 1, columns, 1]                      int32, with pages, dense: the row of an entry; with page_starts it is
  *                                                            [1, 1, pages of all entries, 1]
  *   key_lengths  [1, 1, batch, 1]                            int32, with a dense page_table: keys of every entry
@@ -159,12 +161,14 @@ typedef struct AttestProblem {
  *
  * Storage. ATTEST_STRIDED: element (b, h, n, d) lies where `strides` say. ATTEST_PACKED, with lengths: the entries of the batch
  * follow each other along the rows of a strided tensor [1, head, rows of all entries, column], and row n of entry b is row
- * starts[b] + n of it, below starts[b + 1]. Masks hold within the entry, whose lengths are its query_len and key_len.
+ * starts[b] + n of it, below starts[b + 1]. With gaps rows behind an entry's query_lengths[b] or key_lengths[b] are
+ * nobody's, as gaps of strides are. Masks hold within the entry, whose lengths are its query_len and key_len.
  * ATTEST_PAGED, k and v of kernels that take pages: key n of entry b is row n % page_size of page page_table[b][n / page_size] of
  * a strided tensor [pages, kv_heads, page_size, column]; k and v may lie in one pool, and entries may share pages. Slots behind an
  * entry's last key hold anything, NaN too; table entries behind its last page are no pages and may not be followed.
  *
- * Strides. Columns are neighbours: strides[3] is 1. All others are positive, but where a tensor has no elements they may be 0.
+ * Strides. Columns are neighbours: strides[3] is 1. All others are positive, but where a tensor has no elements they may be 0,
+ * and in inputs of kernels that say takes_broadcast.
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
  * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o, do, dq, dk, dv and partial_o
  * have all kinds of strides and gaps, each its own; the other tensors (lse, partial_lse and indices) are contiguous. */
@@ -406,11 +410,14 @@ typedef struct AttestKernel {
   uint32_t is_query_invariant; /* 1: a query has its bits however many are asked at once */
   uint32_t reads_lengths;      /* 1: with lengths or pages it learns the lengths from the tensors alone; key_len is an upper bound,
                                   and a graph of its launches may be replayed on other lengths */
-  /* What it takes of tensors. Other cases are drawn all the same, counted as refused with the sentence, and drawn again. */
+  /* What it takes of tensors. What it does not is asked for all the same: cases of another page table or partial type are refused
+   * and drawn again; of gaps and strides of 0 the laws that make them are not asked. Both are counted, and a campaign says them. */
   uint32_t page_tables;              /* with pages: ATTEST_ANY_TABLES, ... */
-  uint32_t unused;                   /* 0 */
+  uint32_t takes_entry_gaps;         /* 1: ATTEST_PACKED tensors whose entries do not end where the next begin, see query_lengths */
   const AttestFormat* partial_types; /* combine: partial_type_count of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16; none: all three */
   size_t partial_type_count;
+  uint32_t takes_broadcast; /* 1: inputs whose entries or heads are one in memory, with strides[0] or strides[1] of 0 */
+  uint32_t unused;          /* 0 */
 } AttestKernel;
 
 typedef struct AttestPlugin {

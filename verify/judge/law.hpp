@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,9 @@ struct Law {
   bool needs_own_values = false;
   std::function<bool(Run&)> applies;  ///< may be empty: always
   std::function<Check(Run&)> check;
+  /// What a kernel from outside says that it does not take, where the law would ask for it: counted
+  /// and said. May be empty: nothing.
+  std::function<std::optional<std::string>(Run&)> declines = {};
 
   [[nodiscard]] bool is_about(const Operation& operation) const;
   [[nodiscard]] bool is_about(const Problem& problem) const;

@@ -127,10 +127,10 @@ std::optional<Outputs> Run::replay(const Call& first, const Call& second) {
   });
 }
 
-Launch Run::launch(const Case& variation, const Inputs& inputs, std::int64_t capacity) {
+Launch Run::launch(const Case& variation, const Inputs& inputs, const SessionOptions& options) {
   const InPhase phase(clock_, Phase::launch);
   (void)device_.take_findings();
-  Session session(kernel_, variation, inputs, device_, capacity);
+  Session session(kernel_, variation, inputs, device_, options);
   Outputs outputs = launched(session);
   return {.outputs = std::move(outputs),
           .memory = session.memory_report(),

@@ -74,9 +74,8 @@ class Run {
 
   /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
   /// KernelFault with the error of a launch that failed.
-  /// `capacity`: see Session.
   [[nodiscard]] Launch launch(const Case& variation, const Inputs& inputs,
-                              std::int64_t capacity = 0);
+                              const SessionOptions& options = {});
   /// Three launches of one session on the case, of which the second finds shorter entries
   /// (shorter_length) in the same arrays.
   struct Relaunches {

@@ -46,6 +46,8 @@ enum JudgeStream : std::uint64_t {
   stream_other_indices,
   stream_other_problem,
   stream_other_values,
+  stream_entry_gap,
+  stream_broadcast,
   stream_units,  ///< and one more for each further input
 };
 

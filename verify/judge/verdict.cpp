@@ -16,12 +16,18 @@ namespace attest {
 namespace {
 
 /// The laws to check, in order: those that read the base launch first, the surest layer first.
-std::vector<const Law*> select(Run& run, const LawSelection& laws) {
+std::vector<const Law*> select(Run& run, const LawSelection& laws,
+                               std::vector<std::string>& declined) {
   std::vector<const Law*> cheap;
   std::vector<const Law*> costly;
   for (const Law& law : all_laws()) {
     if (!law.is_about(run.problem())) continue;
     if (!matches_glob(law.name, laws.glob) || !laws.layers.contains(law.layer)) continue;
+    const bool is_from_outside = !run.kernel().plugin.empty();
+    if (const auto why = law.declines && is_from_outside ? law.declines(run) : std::nullopt) {
+      declined.push_back(fmt::format("{}: {}", law.name, *why));
+      continue;
+    }
     if (law.applies && !law.applies(run)) continue;
     (law.cost == Law::Cost::base_launch ? cheap : costly).push_back(&law);
   }
@@ -63,7 +69,7 @@ void judge(Run& run, const LawSelection& laws, CaseVerdict& verdict) {
     verdict.reason = *reason;
     return;
   }
-  for (const Law* law : select(run, laws)) {
+  for (const Law* law : select(run, laws, verdict.declined)) {
     run.clock().set_law(law->name);
     verdict.checked_laws.push_back(law->name);
     const Check check = law->check(run);

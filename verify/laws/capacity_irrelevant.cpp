@@ -29,7 +29,8 @@ const LawRegistration registration{
          },
      .check =
          [](Run& run) {
-           const Launch launch = run.launch(run.the_case(), run.inputs(), capacity_of(run));
+           const Launch launch =
+               run.launch(run.the_case(), run.inputs(), {.capacity = capacity_of(run)});
            return check_agree(run.kernel(), launch.outputs, run.base().outputs,
                               agreement_of(run, {}), "room for more keys changed the answer");
          }}};

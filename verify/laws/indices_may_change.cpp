@@ -53,8 +53,9 @@ const LawRegistration registration{
              const Variation& other = variations[i];
              const Answer answer =
                  run.answer_to(other.the_case.problem, other.the_case.plan, other.inputs);
-             const std::string failure = fmt::format(
-                 "a launch of the same sizes with other {} has a wrong answer", other.what);
+             const std::string failure =
+                 fmt::format("a launch of the same sizes with other {}, {}, has a wrong answer",
+                             other.what, to_string(other.the_case.problem));
              const Check check = check_answer(run.kernel(), outputs[i + 1], answer, failure);
              if (check.status == Check::Status::failed) return check;
            }

@@ -101,9 +101,11 @@ const LawRegistration registration{
                agreement_of(run, {}),
                fmt::format("after a call with {} the case has another answer", between.name));
            if (again.status == Check::Status::failed) return again;
-           const Check check =
-               check_answer(run.kernel(), launch.outputs, run.answer_to(c.problem, c.plan, inputs),
-                            fmt::format("a later call with {} has a wrong answer", between.name));
+           const Check check = check_answer(
+               run.kernel(), launch.outputs, run.answer_to(c.problem, c.plan, inputs),
+               // It may be wrong without the case before it, too: so which one it was is said.
+               fmt::format("a later call with {}, {}, has a wrong answer", between.name,
+                           to_string(c.problem)));
            return check.status == Check::Status::failed ? check : again;
          }}};
 

@@ -66,6 +66,76 @@ TEST(ShapeLaws, AnEntryThatDiffersWhenItIsPackedIsCaught) {
   expect_caught("lengths_equal_single_entries", only_packed, shaped_case(shapes[0]));
 }
 
+/// The first row of nobody behind entry 0, where there are any.
+std::optional<std::int64_t> row_of_nobody(const ForwardArguments& a) {
+  if (a.query_lengths == nullptr) return std::nullopt;
+  return a.query_starts[0] + a.query_lengths[0];
+}
+
+TEST(ShapeLaws, AnAnswerThatHangsOnGapsBetweenEntriesOrIsWrittenThereIsCaught) {
+  const Case c = shaped_case(shapes[0]);
+  // A count of rows that is the difference of starts: it reaches into the gap.
+  expect_caught(
+      "entry_gaps_irrelevant",
+      [](const ForwardArguments& a) {
+        const auto row = row_of_nobody(a);
+        if (row) static_cast<float*>(a.o)[a.o_strides.offset(0, 0, *row)] = 0;
+      },
+      c);
+  expect_caught(
+      "entry_gaps_irrelevant",
+      [](const ForwardArguments& a) {
+        const auto row = row_of_nobody(a);
+        if (row) a.lse[*row] = 0;
+      },
+      c);
+  expect_caught(
+      "entry_gaps_irrelevant",
+      [](const ForwardArguments& a) {
+        const auto row = row_of_nobody(a);
+        if (!row) return;
+        const float q = static_cast<const float*>(a.q)[a.q_strides.offset(0, 0, *row)];
+        for (std::int64_t b = 0; b < a.problem.batch; ++b) {
+          if (a.query_lengths[b] == 0) continue;
+          static_cast<float*>(a.o)[a.o_strides.offset(0, 0, a.query_starts[b])] += 0 * q;
+        }
+      },
+      c);
+}
+
+TEST(ShapeLaws, AStrideOf0ThatIsTakenForAnotherIsCaught) {
+  for (const char* const shape : {"b3 h1 q9 k12 d16", "b1 h4/2 q9 k12 d16", "b2 h4/2 q9 k12 d16"}) {
+    expect_caught(
+        "broadcast_equals_copies",
+        [](const ForwardArguments& a) {
+          const bool has_zero = a.q_strides.batch == 0 || a.k_strides.head == 0;
+          if (has_zero) nudged_last_row(1e-2F)(a);
+        },
+        shaped_case(shape));
+  }
+}
+
+TEST(ShapeLaws, WhatAKernelFromOutsideDoesNotTakeIsDeclinedAndNotAsked) {
+  const auto declined = [](const std::string& shape, bool takes, bool is_plugin) {
+    const Case c = shaped_case(shape);
+    KernelInfo kernel = *find_kernel(c.kernel, Executor::cpu);
+    kernel.layout_needs.takes_entry_gaps = kernel.layout_needs.takes_broadcast = takes;
+    if (is_plugin) kernel.plugin = "from_outside.so";
+    HostMemoryDevice device;
+    attest::Run run(kernel, c, device);
+    const CaseVerdict verdict = verify_case(run, {.every_law = true});
+    EXPECT_EQ(verdict.verdict, Verdict::passed);
+    return verdict.declined;
+  };
+  using Said = std::vector<std::string>;
+  EXPECT_EQ(declined(shapes[0], false, true),
+            Said{"entry_gaps_irrelevant: it takes no gaps between packed entries"});
+  EXPECT_EQ(declined(shapes[2], false, true),
+            Said{"broadcast_equals_copies: it takes no strides of 0"});
+  EXPECT_EQ(declined(shapes[0], true, true), Said{});
+  EXPECT_EQ(declined(shapes[0], false, false), Said{}) << "ours need not say it";
+}
+
 TEST(ShapeLaws, AHiddenKeyThatCountsIsCaught) {
   const Sabotage only_padded = [](const ForwardArguments& a) {
     for (std::int64_t row = 0; a.key_mask != nullptr && row < a.problem.rows(); ++row) {
