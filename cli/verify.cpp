@@ -199,6 +199,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   load_captured_inputs(options.inputs_file);
   if (!options.minimize.empty()) return minimize(options);
   if (!options.without_regressions) campaign.regressions = all_regressions();
+  if (!options.is_strict) campaign.known_findings = all_known_findings();
   if (!options.in_process && !options.is_large) leave_questions_to_workers();
   check_globs(campaign, options.inputs_file);
   const std::vector<const KernelInfo*> kernels = kernels_asked(options);
@@ -232,6 +233,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     print_table(outcome.results, campaign, is_complete);
     if (is_complete) print_shortfalls(outcome.results, options.names_coverage);
     print_summary(outcome.results, outcome.seconds, options.names_coverage);
+    print_known_findings(outcome.results, options, trouble);
     print_failures(outcome.results, options, !planted, trouble);
   }
   trouble.tell();
@@ -275,6 +277,8 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --shard 2/5 --out part2           a fifth of the campaign\n"
       "  attest verify --resume --out part2              go on after Ctrl-C, a kill or a power "
       "cut\n"
+      "A failure that is a known finding of a library, in a version of which it is known, costs no "
+      "exit code: it is shown with its report (FINDINGS.md); --strict fails it.\n"
       "Exit code 4: nothing failed, but of some kernel less than half of the cases asked for were "
       "judged and not vacuous.\n"
       "Exit code 130: interrupted by Ctrl-C or SIGTERM; the table shows what was done until then.\n"

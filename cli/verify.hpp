@@ -38,6 +38,7 @@ struct VerifyOptions {
   bool in_process = false;
   bool resumes = false;
   bool without_regressions = false;
+  bool is_strict = false;
   CampaignOptions campaign;
 
   /// What a worker loads.
@@ -73,6 +74,10 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options);
 /// left out. Of a campaign that is not complete a kernel with cases left to judge has no verdict.
 void print_table(const std::vector<KernelResult>& results, const CampaignOptions& campaign,
                  bool is_complete);
+/// What a failure of the case with this index in a campaign began with: `case 7`, or the stored
+/// one.
+[[nodiscard]] std::string origin_of(std::int64_t failing_case,
+                                    const std::vector<Regression>& regressions);
 /// Prints, for each kernel, what was refused, fell short of a pass or was never judged; of many
 /// kernels only how many were not judged in all that they claim, unless with `names_coverage`.
 void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage);
@@ -80,6 +85,10 @@ void print_shortfalls(const std::vector<KernelResult>& results, bool names_cover
 /// counterexamples and prints how to replay them. `trouble` gets what could not be written.
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,
                     bool planted, Trouble& trouble);
+/// Failures that are known findings, with the report and the smallest case, whose counterexample is
+/// written; findings that did not show; and how many cases they were.
+void print_known_findings(const std::vector<KernelResult>& results, const VerifyOptions& options,
+                          Trouble& trouble);
 /// Cases, time, where the time went, what the oracle said of the reference, and which features the
 /// cases had; all that they had not with `names_coverage`, otherwise a line.
 void print_summary(const std::vector<KernelResult>& results, double seconds, bool names_coverage);

@@ -166,6 +166,11 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       .add_flag("--coverage", options.names_coverage,
                 "name every feature of cases that was not reached, and what it takes")
       ->group(results);
+  command
+      .add_flag("--strict", options.is_strict,
+                "known findings of libraries fail the campaign as other failures do; without, they "
+                "are shown and counted apart")
+      ->group(results);
   command.add_flag("--json", options.prints_json, "print records instead of the table")
       ->group(results);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <string>
 
 #include "cli/output.hpp"
@@ -38,7 +39,12 @@ std::string outcome(const KernelResult& result, bool is_finished) {
   const std::string verdict(name_of(result.verdict()));
   if (!is_planted(result)) {
     if (result.failure) return as_bad(fmt::format("{} {}", verdict, decided_by(*result.failure)));
-    return result.verdict() == Verdict::passed ? as_good(verdict) : as_open(verdict);
+    const std::string shown =
+        result.verdict() == Verdict::passed ? as_good(verdict) : as_open(verdict);
+    if (result.known.empty()) return shown;
+    return fmt::format("{}, known finding {} in {} case{}", shown,
+                       fmt::join(result.known | std::views::keys, ", "), result.known_cases(),
+                       result.known_cases() == 1 ? "" : "s");
   }
   const bool is_control = result.kernel->role == KernelRole::negative_control;
   return fmt::format(
@@ -108,16 +114,6 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   return columns;
 }
 
-/// `case 7`; what comes before the drawn cases says what it is.
-std::string origin_of(const KernelResult& result, const std::vector<Regression>& regressions) {
-  if (result.failing_case >= 0) return fmt::format("case {}", result.failing_case);
-  const std::int64_t at = result.failing_case + std::ssize(regressions);
-  return fmt::format(
-      "{}, a counterexample of the past that every kernel gets first (--no-regressions leaves them "
-      "out)",
-      regressions[static_cast<std::size_t>(at)].name);
-}
-
 /// What no case reached, in one line; a few names, and where to find the others.
 std::string unreached_line(const Coverage& coverage) {
   constexpr std::size_t most_named = 3;
@@ -140,6 +136,15 @@ PhaseTimes total_times(const std::vector<KernelResult>& results) {
 }
 
 }  // namespace
+
+std::string origin_of(std::int64_t failing_case, const std::vector<Regression>& regressions) {
+  if (failing_case >= 0) return fmt::format("case {}", failing_case);
+  const std::int64_t at = failing_case + std::ssize(regressions);
+  return fmt::format(
+      "{}, a counterexample of the past that every kernel gets first (--no-regressions leaves them "
+      "out)",
+      regressions[static_cast<std::size_t>(at)].name);
+}
 
 void print_table(const std::vector<KernelResult>& results, const CampaignOptions& campaign,
                  bool is_complete) {
@@ -195,7 +200,7 @@ void print_failures(const std::vector<KernelResult>& results, const VerifyOption
     if (!result.failure || is_planted(result) != planted) continue;
     fmt::print("\n{}, {} {}:\n{}", planted ? as_good("killed as it must be") : as_bad("FAILED"),
                result.is_shrunk ? "shrunk from" : "not shrunk,",
-               origin_of(result, options.campaign.regressions),
+               origin_of(result.failing_case, options.campaign.regressions),
                describe(*result.failure, *result.kernel));
     const auto folder = options.out / "counterexamples";
     std::filesystem::path path;
@@ -262,6 +267,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
       {"vacuous_cases", static_cast<double>(result.vacuous), "1"},
       {"crashed_cases", static_cast<double>(result.crashed), "1"},
       {"timed_out_cases", static_cast<double>(result.timed_out), "1"},
+      {"known_finding_cases", static_cast<double>(result.known_cases()), "1"},
       {"certified_reference_rows", static_cast<double>(result.certified_rows), "1"},
       {"worst_reference_error_over_own_estimate", result.worst_certificate, "1"},
       {"campaign_time", seconds, "s"}};
@@ -287,6 +293,17 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   if (result.refusals.count() > 0) record.labels["refusal"] = result.refusals.most_frequent().text;
   if (!result.never_judged.empty()) {
     record.labels["never_judged"] = fmt::format("{}", fmt::join(result.never_judged, ", "));
+  }
+  for (const KnownFinding& finding : all_known_findings()) {
+    if (result.known.contains(finding.id)) {
+      std::string& label = record.labels["known_findings"];
+      label += fmt::format("{}{} {}", label.empty() ? "" : ", ", finding.id, finding.report);
+    }
+    if (result.not_reproduced.contains(finding.id)) {
+      std::string& label = record.labels["findings_not_reproduced"];
+      label += fmt::format("{}{} with {}", label.empty() ? "" : ", ", finding.id,
+                           result.not_reproduced.at(finding.id));
+    }
   }
   if (result.failure) {
     record.subject = result.failure->the_case;

@@ -309,6 +309,9 @@ def sentence(error):
 
 def versions():
     found = [f"PyTorch {torch.__version__}"]
+    cudnn = torch.backends.cudnn.version()
+    if isinstance(cudnn, int):  # by which known findings of it are told
+        found.append(f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}.{cudnn % 100}")
     for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd"), ("FlashInfer", "flashinfer-python")):
         try:
             found.append(f"{name} {importlib.metadata.version(package)}")

@@ -173,6 +173,8 @@ class Versions(unittest.TestCase):
             self.assertEqual(module.versions()[-1], "FlashAttention-3, fa3_fwd 0.0.3")
             installed.clear()
             self.assertEqual(module.versions(), ["PyTorch 9.9"])
+            module.torch.backends.cudnn.version = lambda: 91902
+            self.assertEqual(module.versions(), ["PyTorch 9.9", "cuDNN 9.19.2"])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/claimed.hpp"
 #include "verify/cases/shrinking.hpp"
@@ -185,6 +186,10 @@ class Campaign {
     }
     const Judged judged =
         *index < 0 ? judge_regression(kernel, *index, runner) : judge_drawn(kernel, *index, runner);
+    const auto& failure = judged.answer.verdict.failure;
+    const KnownFinding* known =
+        failure ? known_finding(options_.known_findings, kernel, *failure, judged.answer.library)
+                : nullptr;
     {
       const std::scoped_lock lock(mutex_);
       KernelResult& result = results_[k];
@@ -195,12 +200,27 @@ class Campaign {
         result.seconds[i] += judged.seconds[i];
       }
       if (judged.the_case) {
-        result.add(*judged.the_case, judged.answer, *index);
+        result.add(*judged.the_case, judged.answer, *index, known);
+        note_what_is_mended(*index, judged.answer, result);
       } else if (*index >= 0) {
         ++result.given_up;
       }
     }
     if (options_.on_case_done && *index >= 0) options_.on_case_done(kernel);
+  }
+
+  /// A finding whose stored case a kernel passes that it is about.
+  void note_what_is_mended(std::int64_t index, const CaseAnswer& answer,
+                           KernelResult& result) const {
+    if (index >= 0 || answer.verdict.verdict != Verdict::passed) return;
+    const std::string& name =
+        options_.regressions[static_cast<std::size_t>(index + corpus_size())].name;
+    for (const KnownFinding& finding : options_.known_findings) {
+      if (finding.stored_case != name || !matches_glob(result.kernel->name, finding.kernels))
+        continue;
+      result.not_reproduced[finding.id] =
+          answer.library.empty() ? result.kernel->name : answer.library;
+    }
   }
 
   /// A negative control asks whether the judge sees at all, so it draws from everything: among
@@ -223,6 +243,7 @@ class Campaign {
     }
     for (std::size_t k = next_shrink_++; k < kernels_.size() && !is_interrupted();
          k = next_shrink_++) {
+      shrink_known(k, runner);
       if (!results_[k].failure || results_[k].is_shrunk) continue;
       // What depends on chance or on the calls before shrinks to anything.
       if (!results_[k].failure->repetition.empty()) continue;
@@ -232,6 +253,21 @@ class Campaign {
         const std::scoped_lock lock(mutex_);
         results_[k].failure = smallest;
         results_[k].is_shrunk = true;
+      }
+      checkpoint();
+    }
+  }
+
+  /// What is no longer the finding when it is shrunk never was.
+  void shrink_known(std::size_t k, CaseRunner& runner) {
+    for (const KnownFinding& finding : options_.known_findings) {
+      const auto same = results_[k].known.find(finding.id);
+      if (same == results_[k].known.end() || same->second.is_shrunk || is_interrupted()) continue;
+      const Failure smallest =
+          shrink_failure(runner, *kernels_[k], same->second.failure, options_.shrink);
+      {
+        const std::scoped_lock lock(mutex_);
+        results_[k].set_shrunk(finding, smallest);
       }
       checkpoint();
     }

@@ -9,6 +9,7 @@
 
 #include "core/run/kernel.hpp"
 #include "verify/campaign/kernel_result.hpp"
+#include "verify/campaign/known_findings.hpp"
 #include "verify/campaign/regressions.hpp"
 #include "verify/campaign/shrink_failure.hpp"
 #include "verify/cases/generators.hpp"
@@ -47,6 +48,9 @@ struct CampaignOptions {
   /// Judged first, with every law, on all kernels that support them; not on negative controls and
   /// mutants, which random cases must kill. The corpus case j of n has index j - n.
   std::vector<Regression> regressions{};
+  /// Failures that are one of these are counted apart and cost no verdict, and their kernel gets
+  /// all other cases too. Empty: every failure is one.
+  std::vector<KnownFinding> known_findings{};
   /// Makes what judges the cases of one thread; empty: InProcessRunner. May be called from any
   /// thread.
   std::function<std::unique_ptr<CaseRunner>()> make_runner{};

@@ -95,7 +95,8 @@ void DoneTasks::insert(std::int64_t task) {
   }
 }
 
-void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t index) {
+void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t index,
+                       const KnownFinding* known_as) {
   const CaseVerdict& judged = answer.verdict;
   ++cases;
   if (index < 0) ++regressions;
@@ -122,10 +123,39 @@ void KernelResult::add(const Case& c, const CaseAnswer& answer, std::int64_t ind
   }
   if (!judged.failure) {
     worst_over_bound.raise(judged.worst_over_bound);
+  } else if (known_as != nullptr) {
+    KnownFailures& same = known[known_as->id];
+    if (same.cases++ == 0 || index < same.failing_case) {
+      same.failure = *judged.failure;
+      same.failing_case = index;
+      same.library = answer.library;
+    }
   } else if (!failure || index < failing_case) {
     failure = judged.failure;
     failing_case = index;
   }
+}
+
+void KernelResult::set_shrunk(const KnownFinding& finding, const Failure& smallest) {
+  const auto same = known.find(finding.id);
+  if (same == known.end()) return;
+  if (finding.explains(*kernel, smallest)) {
+    same->second.failure = smallest;
+    same->second.is_shrunk = true;
+    return;
+  }
+  if (!failure || same->second.failing_case < failing_case) {
+    failure = smallest;
+    failing_case = same->second.failing_case;
+    is_shrunk = true;
+  }
+  known.erase(same);
+}
+
+std::int64_t KernelResult::known_cases() const {
+  std::int64_t count = 0;
+  for (const auto& [id, same] : known) count += same.cases;
+  return count;
 }
 
 bool KernelResult::is_as_expected() const {
@@ -164,6 +194,30 @@ Verdict campaign_verdict(const std::vector<KernelResult>& results) {
   return verdict;
 }
 
+namespace {
+
+Json known_json(const KernelResult& result) {
+  Json json = Json::object();
+  for (const auto& [id, same] : result.known) {
+    json[id] = {{"failure", failure_json(same.failure)},
+                {"failing_case", same.failing_case},
+                {"is_shrunk", same.is_shrunk},
+                {"cases", same.cases},
+                {"library", same.library}};
+  }
+  return json;
+}
+
+KnownFailures known_from(const Json& json) {
+  return {.failure = failure_from_json(json.at("failure")),
+          .failing_case = json.at("failing_case"),
+          .is_shrunk = json.at("is_shrunk"),
+          .cases = json.at("cases"),
+          .library = json.at("library")};
+}
+
+}  // namespace
+
 Json to_json(const KernelResult& result) {
   Json json = {{"kernel", result.kernel->name},
                {"executor", name_of(result.kernel->executor)},
@@ -188,6 +242,8 @@ Json to_json(const KernelResult& result) {
                {"seconds", result.seconds},
                {"failing_case", result.failing_case},
                {"is_shrunk", result.is_shrunk},
+               {"known", known_json(result)},
+               {"not_reproduced", result.not_reproduced},
                {"done_below", result.done.below},
                {"done_beyond", result.done.beyond},
                {"facts", result.facts},
@@ -228,6 +284,8 @@ KernelResult kernel_result_from_json(const Json& json) {
   json.at("seconds").get_to(result.seconds);
   result.failing_case = json.at("failing_case");
   result.is_shrunk = json.at("is_shrunk");
+  for (const auto& [id, same] : json.at("known").items()) result.known[id] = known_from(same);
+  json.at("not_reproduced").get_to(result.not_reproduced);
   result.done.below = json.at("done_below");
   json.at("done_beyond").get_to(result.done.beyond);
   json.at("facts").get_to(result.facts);

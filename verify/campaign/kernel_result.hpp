@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/run/kernel.hpp"
+#include "verify/campaign/known_findings.hpp"
 #include "verify/cases/coverage.hpp"
 #include "verify/cases/refusals.hpp"
 #include "verify/judge/verdict.hpp"
@@ -25,6 +26,15 @@ struct DoneTasks {
   [[nodiscard]] bool contains(std::int64_t task) const {
     return task < below || beyond.contains(task);
   }
+};
+
+/// Cases that failed by a known finding of a library.
+struct KnownFailures {
+  Failure failure;                 ///< of the first of them; in the end shrunk
+  std::int64_t failing_case = -1;  ///< index of that case
+  bool is_shrunk = false;
+  std::int64_t cases = 0;
+  std::string library{};  ///< in which version it was seen
 };
 
 /// What a campaign found about one kernel.
@@ -52,6 +62,9 @@ struct KernelResult {
   std::optional<Failure> failure{};  ///< of the first case that failed; in the end shrunk
   std::int64_t failing_case = -1;    ///< index of that case; see Regressions for negative ones
   bool is_shrunk = false;
+  std::map<std::string, KnownFailures> known{};  ///< by KnownFinding::id; they cost no verdict
+  /// Findings whose stored case passed, by id, and the library that passed it.
+  std::map<std::string, std::string> not_reproduced{};
   DoneTasks done{};
   std::set<std::string> facts{};    ///< of the cases that are not vacuous (claimed.hpp)
   std::optional<Case> example{};    ///< the first drawn case that is not vacuous
@@ -59,8 +72,14 @@ struct KernelResult {
   /// Claims that no case showed which is not vacuous; empty until all cases are done.
   std::vector<std::string> never_judged{};
 
-  /// Adds one judged case.
-  void add(const Case& c, const CaseAnswer& answer, std::int64_t index);
+  /// Adds one judged case; `known`: the finding that its failure is, if it is one.
+  void add(const Case& c, const CaseAnswer& answer, std::int64_t index,
+           const KnownFinding* known = nullptr);
+  /// Replaces the first failure of a known finding by a smaller one. Where that is another defect
+  /// it becomes the kernel's failure.
+  void set_shrunk(const KnownFinding& known, const Failure& smallest);
+  /// Cases that failed by known findings.
+  [[nodiscard]] std::int64_t known_cases() const;
   /// Cases that were to be drawn, as far as the campaign went.
   [[nodiscard]] std::int64_t asked() const { return cases - regressions + given_up; }
   /// Kernels must pass; negative controls and mutants must be caught, by the law they name.

@@ -14,6 +14,7 @@ namespace attest {
 CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) {
   PhaseClock clock(note_);
   clock.set_law("");
+  (void)take_library_note();  // of the case before
   std::unique_ptr<Device>& device = devices_[task.executor];
   if (!device) device = make_device(task.executor);
   Run run(kernel, task.the_case, *device, &clock);
@@ -22,6 +23,7 @@ CaseAnswer InProcessRunner::run(const KernelInfo& kernel, const CaseTask& task) 
             .seconds = clock.times()};
   }
   CaseAnswer answer{.verdict = verify_case(run, task.laws)};
+  answer.library = take_library_note();
   if (task.certify && answer.verdict.verdict != Verdict::unsupported) {
     try {
       (void)run.answer();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"
@@ -29,6 +30,7 @@ struct CaseAnswer {
   Certificate certificate{};
   std::optional<Judgement> judgement{};  ///< when not the laws alone judge; then no verdict
   PhaseTimes seconds{};
+  std::string library{};  ///< who computed, as the kernel noted (note_library); empty: not noted
 };
 
 /// Judges cases of one thread, one after the other.

@@ -153,7 +153,8 @@ std::string encode(const CaseAnswer& answer) {
                {"declined", verdict.declined},
                {"certified_rows", answer.certificate.rows},
                {"certified", number_json(answer.certificate.worst_ratio)},
-               {"seconds", seconds}};
+               {"seconds", seconds},
+               {"library", answer.library}};
   if (verdict.failure) json["failure"] = failure_json(*verdict.failure);
   if (answer.judgement) {
     json["rejected"] = answer.judgement->rejected;
@@ -175,6 +176,7 @@ CaseAnswer answer_from_line(std::string_view line) {
   answer.certificate = {.rows = json.at("certified_rows"),
                         .worst_ratio = number_from_json(json.at("certified"))};
   answer.seconds = json.at("seconds").get<PhaseTimes>();
+  answer.library = json.at("library");
   if (json.contains("rejected")) {
     answer.judgement = Judgement{.rejected = json.at("rejected").get<std::vector<bool>>(),
                                  .laws = json.at("rejecting_laws").get<std::vector<std::string>>()};
