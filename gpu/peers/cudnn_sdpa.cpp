@@ -145,6 +145,7 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
   if (problem.head_dim % 8 != 0 || problem.head_dim > 256) {
     return outside("head_dim", problem.head_dim, "multiples of 8 up to 256");
   }
+  if (auto reason = why_no_such_grid(problem)) return reason;
   if (problem.key_len == 0) return outside("key_len", 0, "at least 1");
   if (!(problem.scale >= std::numeric_limits<float>::min())) {
     return fmt::format(

@@ -55,6 +55,7 @@ std::optional<std::string> why_no_fused_backward(const Problem& p) {
                        largest_head_dim);
   }
   if (p.key_len == 0) return "key_len is 0; allowed: at least 1";
+  if (auto reason = why_no_such_grid(p)) return reason;
   if (p.mask == Mask::causal_bottom_right && p.query_len > p.key_len) {
     return fmt::format("query_len is {}; allowed with a bottom-right mask: at most key_len, {}",
                        p.query_len, p.key_len);

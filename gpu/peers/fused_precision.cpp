@@ -1,5 +1,7 @@
 #include "gpu/peers/fused_precision.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "gpu/runtime/device_info.hpp"
@@ -28,6 +30,14 @@ PrecisionPlan fused_precision(const Problem& problem) {
           .log_error = 0x1p-20,
           .lse = LseForm::log2,
           .merge = Merge::lse_pairs};
+}
+
+std::optional<std::string> why_no_such_grid(const Problem& p) {
+  constexpr std::int64_t largest = 65535;
+  if (p.batch > largest) return fmt::format("batch is {}; allowed: up to {}", p.batch, largest);
+  if (p.query_heads > largest)
+    return fmt::format("query_heads is {}; allowed: up to {}", p.query_heads, largest);
+  return std::nullopt;
 }
 
 }  // namespace attest

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 
@@ -24,6 +27,11 @@ namespace attest {
 ///                 error holds: relative to the ln 2 that the bound allows such a row it is 2^-20
 ///   LSE           m may be kept in units of log2
 [[nodiscard]] PrecisionPlan fused_precision(const Problem& problem);
+
+/// Why kernels whose blocks lie along entries and heads cannot be launched: a grid has 65,535 in
+/// its second and third dimension. cuDNN and PyTorch's backends return an error beyond (README.md,
+/// finding 12).
+[[nodiscard]] std::optional<std::string> why_no_such_grid(const Problem& problem);
 
 /// The tensor cores of GPU 0 with 16-bit inputs.
 [[nodiscard]] Accumulation tensor_core_here();

@@ -36,6 +36,7 @@ std::optional<std::string> why_sizes_do_not_fit(const Problem& p) {
 /// 5).
 std::optional<std::string> why_not_fused(const Problem& p) {
   if (auto reason = why_sizes_do_not_fit(p)) return reason;
+  if (auto reason = why_no_such_grid(p)) return reason;
   if (p.mask == Mask::causal_bottom_right && p.query_len > p.key_len) {
     return fmt::format("query_len is {}; allowed with a bottom-right mask: at most key_len, {}",
                        p.query_len, p.key_len);

@@ -143,7 +143,8 @@ MlaParameters parameters(const ForwardArguments& a) {
     k.box_rows = std::gcd<std::int64_t>(a.page_table.page_size, AnyShape::tile_keys);
   } else if (is_packed) {  // how many keys there are the device knows; no box leaves them
     k.batch = 1;
-    k.rows = problem.batch * problem.key_len;
+    // Where there is one its stride may be anything.
+    k.rows = k.strides.row % 8 == 0 ? problem.batch * problem.key_len : 1;
   }
   if (k.batch * k.rows == 0) {  // nothing is read, but the map must be one
     k.first = a.q;
