@@ -59,7 +59,7 @@ ExitCode replay(const ReplayOptions& options) {
 }
 
 // Far more than a campaign spends: the greedy walk ends by itself when nothing simpler fails.
-constexpr ShrinkBudget thorough{.calls = 100'000, .seconds_without_answer = 600};
+constexpr ShrinkBudget thorough{.calls = 100'000, .seconds = 3600, .seconds_without_answer = 600};
 
 /// A file, or the key of one in the campaign's folder.
 std::filesystem::path path_of(const VerifyOptions& options) {

@@ -137,6 +137,9 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
   campaign.on_case_done = [&](const KernelInfo& kernel) {
     if (has_known_number(kernel)) progress.advance();
   };
+  campaign.on_shrink = [&](const KernelInfo& kernel, int tried) {
+    progress.set_label(fmt::format("shrinking {}, {} tried", kernel.name, tried));
+  };
   Outcome outcome{.results = run_campaign(kernels, campaign), .seconds = seconds_now()};
   campaign.on_checkpoint(outcome.results);
   return outcome;

@@ -248,7 +248,7 @@ class Campaign {
       // What depends on chance or on the calls before shrinks to anything.
       if (!results_[k].failure->repetition.empty()) continue;
       const Failure smallest =
-          shrink_failure(runner, *kernels_[k], *results_[k].failure, options_.shrink);
+          shrink_failure(runner, *kernels_[k], *results_[k].failure, options_.shrink, shown(k));
       {
         const std::scoped_lock lock(mutex_);
         results_[k].failure = smallest;
@@ -258,13 +258,20 @@ class Campaign {
     }
   }
 
+  /// Shows what a shrinker does.
+  [[nodiscard]] std::function<void(int)> shown(std::size_t k) const {
+    return [this, k](int tried) {
+      if (options_.on_shrink) options_.on_shrink(*kernels_[k], tried);
+    };
+  }
+
   /// What is no longer the finding when it is shrunk never was.
   void shrink_known(std::size_t k, CaseRunner& runner) {
     for (const KnownFinding& finding : options_.known_findings) {
       const auto same = results_[k].known.find(finding.id);
       if (same == results_[k].known.end() || same->second.is_shrunk || is_interrupted()) continue;
       const Failure smallest =
-          shrink_failure(runner, *kernels_[k], same->second.failure, options_.shrink);
+          shrink_failure(runner, *kernels_[k], same->second.failure, options_.shrink, shown(k));
       {
         const std::scoped_lock lock(mutex_);
         results_[k].set_shrunk(finding, smallest);

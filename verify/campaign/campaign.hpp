@@ -57,6 +57,8 @@ struct CampaignOptions {
   /// Asked often; true ends the campaign with what is done.
   std::function<bool()> is_interrupted{};
   std::function<void(const KernelInfo&)> on_case_done{};  ///< called from any thread
+  /// Before each case that a shrinker tries, with how many it tried before; from any thread.
+  std::function<void(const KernelInfo&, int)> on_shrink{};
   /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
   /// overlap.
   std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};

@@ -1,5 +1,7 @@
 #include "verify/campaign/shrink_failure.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <limits>
 
@@ -23,13 +25,19 @@ CaseTask task_of(const KernelInfo& kernel, const Failure& failure) {
 }
 
 Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failure& failure,
-                       const ShrinkBudget& budget) {
+                       const ShrinkBudget& budget, const std::function<void(int)>& on_try) {
   const bool gives_no_answer = failure.kind != Verdict::failed;
   const auto start = std::chrono::steady_clock::now();
-  const std::chrono::duration<double> limit(budget.seconds_without_answer);
+  const double limit = gives_no_answer ? budget.seconds_without_answer : budget.seconds;
   Failure smallest = failure;
+  int tried = 0;
+  bool is_cut_short = false;
   const auto fails = [&](const Case& c) {
-    if (gives_no_answer && std::chrono::steady_clock::now() - start > limit) return false;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    is_cut_short = spent.count() > limit;
+    if (is_cut_short) return false;
+    if (on_try) on_try(tried);
+    ++tried;
     CaseTask task = task_of(kernel, failure);
     task.the_case = c;
     const CaseVerdict verdict = runner.run(kernel, task).verdict;
@@ -41,10 +49,19 @@ Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failu
                                : std::numeric_limits<double>::infinity());
   (void)shrink(kernel, failure.the_case, fails, budget.calls);
   runner.hurry(0);
-  if (smallest.the_case == failure.the_case) return failure;
-  const CaseVerdict again = runner.run(kernel, task_of(kernel, smallest)).verdict;
-  const bool is_confirmed = is_same(again.failure, failure) && again.failure->repetition.empty();
-  return is_confirmed ? *again.failure : failure;
+  Failure result = failure;
+  if (!(smallest.the_case == failure.the_case)) {
+    const CaseVerdict again = runner.run(kernel, task_of(kernel, smallest)).verdict;
+    const bool is_confirmed = is_same(again.failure, failure) && again.failure->repetition.empty();
+    if (is_confirmed) result = *again.failure;
+  }
+  if (is_cut_short || tried >= budget.calls) {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    result.shrinking =
+        fmt::format("ended after {:.0f} s and {} cases; attest verify --minimize goes on",
+                    spent.count(), tried);
+  }
+  return result;
 }
 
 }  // namespace attest

@@ -265,5 +265,27 @@ TEST(HeavyTail, LargeSizesShrinkToTheSmallestThatFailsWithinTheBudgetOfACampaign
   EXPECT_EQ(packed.kv_heads, 1);
 }
 
+// sglang#22434 was shrunk by ones, from 4,148 queries, for six minutes.
+TEST(HeavyTail, ASizeReachesTheSmallestThatFailsInAsManyStepsAsItHasBits) {
+  const KernelInfo& kernel = kernel_of_every_shape();
+  const Case large{.kernel = kernel.name,
+                   .problem = {.query_len = 5148, .key_len = 3, .head_dim = 8},
+                   .plan = kernel.plans({.query_len = 5148, .key_len = 3, .head_dim = 8}).front(),
+                   .inputs = {.family = "zero_q"}};
+  int calls = 0, failed = 0;
+  const Case smallest = shrink(
+      kernel, large,
+      [&](const Case& c) {
+        ++calls;
+        const bool fails = c.problem.query_len > 4096;
+        failed += fails ? 1 : 0;
+        return fails;
+      },
+      10000);
+  EXPECT_EQ(smallest.problem.query_len, 4097);
+  EXPECT_LT(failed, 40);
+  EXPECT_LT(calls, 200);
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,11 +1,11 @@
 #include "verify/cases/shrinking.hpp"
 
 #include <fmt/format.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <set>
 #include <variant>
 
 #include "core/attention/problem_field.hpp"
@@ -15,15 +15,15 @@
 namespace attest {
 namespace {
 
-/// Smaller values of a size, boldest first: a few small ones, then ever smaller parts less, so that
-/// thousands reach the smallest that fails in a few dozen steps.
+/// Smaller values of a size, boldest first: a few small ones, then less by a half, a quarter, ...
+/// and one, so that any number reaches the smallest that fails in as many steps as it has bits.
 std::vector<std::int64_t> smaller_sizes(std::int64_t size, std::int64_t least) {
   std::vector<std::int64_t> smaller;
-  for (const std::int64_t candidate :
-       {least, std::int64_t{1}, std::int64_t{2}, size / 2, size - size / 4, size - size / 8,
-        size - size / 16, size - size / 64, size - 1}) {
+  const auto add = [&](std::int64_t candidate) {
     if (candidate >= least && candidate < size) smaller.push_back(candidate);
-  }
+  };
+  for (const std::int64_t small : {least, std::int64_t{1}, std::int64_t{2}}) add(small);
+  for (std::int64_t less = size / 2; less > 0; less /= 2) add(size - less);
   std::ranges::sort(smaller);
   const auto repeated = std::ranges::unique(smaller);
   smaller.erase(repeated.begin(), repeated.end());
@@ -251,18 +251,30 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
 
 Case shrink(const KernelInfo& kernel, const Case& c, const std::function<bool(const Case&)>& fails,
             int max_calls) {
-  rc::Shrinkable<Case> smallest = rc::shrinkable::shrinkRecur(
-      c, [&](const Case& parent) { return rc::seq::fromContainer(simpler_cases(kernel, parent)); });
-  rc::Seq<rc::Shrinkable<Case>> children = smallest.shrinks();
-  while (max_calls > 0) {
-    const rc::Maybe<rc::Shrinkable<Case>> child = children.next();
-    if (!child) break;
-    --max_calls;
-    if (!fails(child->value())) continue;
-    smallest = *child;
-    children = smallest.shrinks();
+  Case smallest = c;
+  std::set<std::string> passed;
+  bool is_smaller = true;
+  while (is_smaller) {
+    is_smaller = false;
+    std::vector<Case> candidates = simpler_cases(kernel, smallest);
+    for (std::size_t i = 0; i < candidates.size();) {
+      const std::string text = to_string(candidates[i]);
+      if (passed.contains(text)) {
+        ++i;
+        continue;
+      }
+      if (max_calls-- <= 0) return smallest;
+      if (!fails(candidates[i])) {
+        passed.insert(text);
+        ++i;
+        continue;
+      }
+      smallest = candidates[i];
+      is_smaller = true;
+      candidates = simpler_cases(kernel, smallest);
+    }
   }
-  return smallest.value();
+  return smallest;
 }
 
 }  // namespace attest

@@ -133,6 +133,7 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
     text += '\n';
   }
   if (!failure.repetition.empty()) text += fmt::format("  repeat   {}\n", failure.repetition);
+  if (!failure.shrinking.empty()) text += fmt::format("  shrunk   {}\n", failure.shrinking);
   return text;
 }
 

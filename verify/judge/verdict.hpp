@@ -37,6 +37,7 @@ struct Failure {
   /// ran before, or on chance. Such a failure is kept, and is not shrunk. Empty: it did, or nobody
   /// tried.
   std::string repetition{};
+  std::string shrinking{};  ///< a sentence if the limit of time ended it before the smallest case
 };
 
 /// Error over bound of the worst element with a finite bound, by name of the output.

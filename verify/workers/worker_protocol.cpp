@@ -101,6 +101,7 @@ Json failure_json(const Failure& failure) {
   return {{"law", failure.law},
           {"kind", enum_json(failure.kind)},
           {"repetition", failure.repetition},
+          {"shrinking", failure.shrinking},
           {"case", case_json(failure.the_case)},
           {"check", check_json(failure.check)}};
 }
@@ -110,7 +111,8 @@ Failure failure_from_json(const Json& json) {
           .the_case = case_from(json.at("case"), "a failure"),
           .check = check_from(json.at("check")),
           .kind = enum_from<Verdict>(json.at("kind"), 6),
-          .repetition = json.at("repetition")};
+          .repetition = json.at("repetition"),
+          .shrinking = json.at("shrinking")};
 }
 
 std::string encode(const WorkerSetup& setup) {
