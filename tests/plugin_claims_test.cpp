@@ -39,6 +39,7 @@ GeneratorOptions small_sizes() {
   options.max_len = 40;
   options.max_head_dim = 32;
   options.max_query_heads = 7;
+  options.max_batch = 16;
   return options;
 }
 
@@ -168,7 +169,7 @@ TEST(PluginTakes, GapsAndStridesOf0ReachKernelsThatTakeThemAndAreCountedOfTheOth
   EXPECT_EQ(said(gaps, gaps.declined, "it takes no gaps"), 0);
   EXPECT_GT(broadcast.checks.at("broadcast_equals_copies"), 5);
   EXPECT_FALSE(broadcast.checks.contains("entry_gaps_irrelevant"));
-  EXPECT_GT(said(broadcast, broadcast.declined, "it takes no gaps between packed entries"), 5);
+  EXPECT_GT(said(broadcast, broadcast.declined, "it takes no gaps between packed entries"), 3);
 }
 
 /// A stride of a drawn tensor with elements.

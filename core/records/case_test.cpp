@@ -101,7 +101,7 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
             "file.json: problem: 'window_left' is 18446744073709551615; allowed: an integer from "
             "-1 to 1099511627776");
   EXPECT_EQ(message_of(with("\"batch\": 2", "\"batch\": 0")),
-            "file.json: problem field 'batch' is 0; allowed: 1 to 65536");
+            "file.json: problem field 'batch' is 0; allowed: 1 to 1048576");
   EXPECT_EQ(message_of(with("\"kv_heads\": 2", "\"kv_heads\": 4")),
             "file.json: problem field 'kv_heads' is 4; it must divide query_heads, 6");
   EXPECT_EQ(

@@ -106,7 +106,7 @@ TEST(Expand, A_computed_value_that_is_no_whole_number_is_skipped) {
   const auto reasons =
       reasons_of(expansion(k5 + "problem: {length: [64, 100, 0], batch: 256 / length}\n"));
   EXPECT_EQ(
-      reasons.count("constraint: problem.batch is 2.56; allowed: a whole number from 1 to 65536"),
+      reasons.count("constraint: problem.batch is 2.56; allowed: a whole number from 1 to 1048576"),
       1U);
   EXPECT_EQ(reasons.count(
                 "constraint: problem.batch = 256 / length: nothing is known of a quotient by 0"),

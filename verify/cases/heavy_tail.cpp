@@ -23,6 +23,9 @@ namespace gen = rc::gen;
 /// 65,537 entries of one key, with 1 and 16 columns.
 constexpr std::int64_t work_of_element = 32, columns_of_row = 16;
 
+/// A judge keeps a few copies of a workspace, and a worker has 8 GiB in all.
+constexpr std::size_t most_workspace = std::size_t{1} << 29;
+
 /// Draws of large sizes until some are supported and not too dear, and choices of which are large:
 /// the dear ones would else be as rare as they are dear.
 constexpr int most_tries = 12, most_choices = 4;
@@ -290,6 +293,14 @@ std::vector<Enlargement> draw_enlargements(Tail tail, bool is_pair) {
   return {first, *gen::elementOf(others)};
 }
 
+/// Of a GPU's kernels, whose blocks keep whole tiles of each entry there; a plugin is asked by its
+/// worker alone.
+bool has_large_workspace(const KernelInfo& kernel, const Case& c) {
+  const bool is_asked =
+      kernel.executor == Executor::gpu && kernel.plugin.empty() && kernel.workspace_bytes;
+  return is_asked && kernel.workspace_bytes(c.problem, c.plan) > most_workspace;
+}
+
 /// The case with its sizes enlarged, and others cut until it costs no more than its kind may;
 /// nullopt: these draws are too large, or the kernel does not take them.
 std::optional<Case> enlarged(Tail tail, const std::vector<Enlargement>& how,
@@ -303,7 +314,9 @@ std::optional<Case> enlarged(Tail tail, const std::vector<Enlargement>& how,
   const bool splits_keys = how.front().splits_keys;
   if (!choose_plan(kernel, splits_keys, c)) return std::nullopt;
   const std::int64_t limit = draw_work(tail, how.size() > 1, kernel, c.plan);
-  const auto is_dear = [&] { return work_of(kernel, c.problem, c.plan) > limit; };
+  const auto is_dear = [&] {
+    return work_of(kernel, c.problem, c.plan) > limit || has_large_workspace(kernel, c);
+  };
   while (is_dear() && cut_one(kernel, options, sizes, c)) {
   }
   if (tail == Tail::lengths) draw_long_window(kernel, c);

@@ -92,7 +92,8 @@ TEST_P(RogueKernel, GetsItsVerdictWithASmallCaseThatReplaysAndTheOthersAreJudged
   EXPECT_NE(result.failure->check.detail.find(GetParam().what), std::string::npos)
       << result.failure->check.detail;
   EXPECT_TRUE(result.is_shrunk);
-  EXPECT_EQ(result.failure->the_case.problem.query_len, rogue_from + 1)
+  // Fewer where a law asks the kernel of a problem with more queries than the case's.
+  EXPECT_LE(result.failure->the_case.problem.query_len, rogue_from + 1)
       << to_string(result.failure->the_case);
   EXPECT_EQ(results[1].verdict(), Verdict::passed);
   EXPECT_EQ(results[1].cases, 10);
