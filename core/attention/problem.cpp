@@ -214,8 +214,8 @@ std::optional<ElementType> named_element_type(std::string_view problem) {
   return std::nullopt;
 }
 
-/// Offsets in bytes of elements, and with gaps between them, fit into 63 bits.
-constexpr double most_elements = 0x1p55;
+/// Elements are counted in 63 bits.
+constexpr double most_elements = 0x1p62;
 
 void validate(const Problem& problem) {
   for (const ProblemField& field : problem_fields()) require_in_range(field, problem);

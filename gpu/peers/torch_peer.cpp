@@ -87,6 +87,7 @@ class TorchPeer {
     request["copied"] = true;
     (void)worker_->ask(request);
     memory_.copy_back(device.native_stream());
+    note_library(worker_->greeting().value("ready", "PyTorch"));
   }
 
   double time(const std::string& name, const PeerCall& call, Device& device,
