@@ -13,7 +13,7 @@ namespace gen = rc::gen;
 /// Numbers of pages from here on do not fit into 16 bits.
 constexpr std::int64_t wide_page_numbers = 1 << 16;
 /// Elements of a page of which as many as that may lie in the pool.
-constexpr std::int64_t small_page = 16;
+constexpr std::int64_t small_page = 128;
 /// Elements of the pages of a batch, each entry of which fills a part of one only.
 constexpr std::int64_t most_elements = 1 << 23;
 
@@ -28,19 +28,22 @@ std::int64_t draw_page_size(const LayoutNeeds& needs, const Problem& problem) {
                                   32, 32, 32, 48, 64, 64, 64, 128, 256};
   if (!needs.page_sizes.empty()) sizes = needs.page_sizes;
   const std::int64_t smallest = std::ranges::min(sizes);
-  std::erase_if(sizes, [&](std::int64_t size) {
-    return size > smallest && problem.batch * size * elements_of_slot(problem) > most_elements;
-  });
+  std::erase_if(
+      sizes, [&](std::int64_t size) { return size > smallest && has_dear_pages(problem, size); });
   return *gen::elementOf(sizes);
 }
 
 std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
   const auto spare = *gen::element<std::int64_t>(0, 0, 1, 5);
   const bool may_be_many = page_size * elements_of_slot(problem) <= small_page;
-  return may_be_many && *gen::inRange(0, 4) == 0 ? wide_page_numbers + spare : spare;
+  return may_be_many && *gen::inRange(0, 8) == 0 ? wide_page_numbers + spare : spare;
 }
 
 }  // namespace
+
+bool has_dear_pages(const Problem& problem, std::int64_t page_size) {
+  return problem.batch * page_size * elements_of_slot(problem) > most_elements;
+}
 
 Paging draw_paging(const KernelInfo& kernel, const Plan& plan, Problem& problem) {
   const LayoutNeeds& needs = kernel.layout_needs;

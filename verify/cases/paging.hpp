@@ -5,6 +5,10 @@
 
 namespace attest {
 
+/// Are pages of that size much memory for what they hold: a page of 256 keys for an entry of one,
+/// with 2^16 heads?
+[[nodiscard]] bool has_dear_pages(const Problem& problem, std::int64_t page_size);
+
 /// Pages for K and V of a drawn problem, whose shared_keys it may set, and whose batch where the
 /// Plan is for a prefix that entries share; none where the kernel takes none. Sizes that are no
 /// power of two, pools with pages that nobody owns, joined and shared pages, and numbers of pages

@@ -5,6 +5,7 @@
 #include "core/attention/problem_field.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "verify/cases/shrinking.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
 
@@ -73,7 +74,7 @@ std::vector<Between> calls_between(const Run& run) {
     c.layouts = {};
     c.layouts.paging = paging;
     c.layouts = fitted(run.kernel().layout_needs, p, c.layouts);
-    if (p == run.problem() || why_unsupported(run.kernel(), c)) continue;
+    if (p == run.problem() || !can_run(run.kernel(), c)) continue;
     calls.push_back({difference.name, std::move(c)});
   }
   return calls;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/inputs/random.hpp"
+#include "verify/cases/paging.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
 
@@ -18,6 +19,7 @@ Case reformed(const Run& run) {
   std::vector<std::int64_t> sizes = run.kernel().layout_needs.page_sizes;
   if (sizes.empty()) sizes = {1, 3, 8, 16, 48, 64, 128};
   std::erase(sizes, paging.page_size);
+  std::erase_if(sizes, [&](std::int64_t size) { return has_dear_pages(c.problem, size); });
   if (!sizes.empty()) {
     const auto count = static_cast<std::int64_t>(sizes.size());
     paging.page_size =

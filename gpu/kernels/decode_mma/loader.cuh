@@ -28,12 +28,11 @@ class KeyLoader {
       : by_page_(sizes.by_page), from_(span.from), to_(span.to) {
     const int batch = is_paged || a.key_starts != nullptr ? 0 : unit.entry;
     const int chunk = lane() % chunks * Tile::chunk;
-    k_ = static_cast<const T*>(a.k) + a.k_strides.offset(batch, unit.kv_head, unit.of.k_start) +
-         chunk;
-    v_ = static_cast<const T*>(a.v) + a.v_strides.offset(batch, unit.kv_head, unit.of.k_start) +
-         chunk;
-    k_row_ = a.k_strides.row;
-    v_row_ = a.v_strides.row;
+    const Strides k = with_aligned_rows(a.k_strides), v = with_aligned_rows(a.v_strides);
+    k_ = static_cast<const T*>(a.k) + k.offset(batch, unit.kv_head, unit.of.k_start) + chunk;
+    v_ = static_cast<const T*>(a.v) + v.offset(batch, unit.kv_head, unit.of.k_start) + chunk;
+    k_row_ = k.row;
+    v_row_ = v.row;
     if constexpr (is_paged) {
       pages_ = a.page_table.of(unit.entry);
       k_page_ = a.k_strides.batch;
@@ -64,6 +63,12 @@ class KeyLoader {
   }
 
  private:
+  /// A lone row's stride may be anything; addresses of rows that are not there are formed with it.
+  static __device__ Strides with_aligned_rows(Strides strides) {
+    if (strides.row % Tile::chunk != 0) strides.row = 0;
+    return strides;
+  }
+
   template <bool is_whole>
   __device__ __forceinline__ void copy(int first_key, SharedAddress tile) const {
     std::int64_t k_at = 0, v_at = 0;  // of key first_key + lane; contiguous: of the lane's key
