@@ -24,8 +24,8 @@ namespace attest {
 [[nodiscard]] std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c);
 
 /// A case without a simpler one that still satisfies `fails`. A greedy walk: what helped is tried
-/// again at once, and after it what comes next, until nothing helps; no case is tried twice. `fails`
-/// is called at most `max_calls` times.
+/// again at once, and after it what comes next, until nothing helps; no case is tried twice.
+/// `fails` is called at most `max_calls` times.
 [[nodiscard]] Case shrink(const KernelInfo& kernel, const Case& c,
                           const std::function<bool(const Case&)>& fails, int max_calls);
 
