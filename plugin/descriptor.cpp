@@ -138,8 +138,8 @@ std::vector<std::int64_t> head_dims_of(const AttestKernel& kernel, const std::st
     }
     dims.assign(kernel.head_dims, kernel.head_dims + kernel.head_dim_count);
     for (const std::int64_t dim : dims) {
-      if (dim < 1 || dim > largest_head_dim) {
-        reject(where, "head_dims", fmt::format("{}", dim), "1 to 1024");
+      if (dim < 1 || dim > largest_head_dim || std::ranges::count(dims, dim) > 1) {
+        reject(where, "head_dims", fmt::format("{}", dim), "1 to 1024, each once");
       }
     }
     std::ranges::sort(dims);
@@ -216,9 +216,10 @@ std::vector<std::string> missing_outputs_of(const AttestKernel& kernel, const Op
   for (std::size_t i = 0; i < kernel.missing_output_count; ++i) {
     const char* const given = kernel.missing_outputs[i];
     const std::string_view name = given == nullptr ? "NULL" : text_of(given, longest_name + 1);
-    if (std::ranges::find(allowed, name) == allowed.end()) {
+    if (std::ranges::find(allowed, name) == allowed.end() ||
+        std::ranges::find(missing, name) != missing.end()) {
       reject(where, "missing_outputs", fmt::format("'{}'", printable(name, longest_name)),
-             fmt::format("{}", fmt::join(allowed, ", ")));
+             fmt::format("{}, each once", fmt::join(allowed, ", ")));
     }
     missing.emplace_back(name);
   }
@@ -251,7 +252,14 @@ void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string
   info.is_batch_invariant = !is_set(kernel.is_not_batch_invariant, "is_not_batch_invariant");
   info.depends_on_alignment = is_set(kernel.depends_on_alignment, "depends_on_alignment");
   info.is_query_invariant = is_set(kernel.is_query_invariant, "is_query_invariant");
+  if (info.is_query_invariant && info.operation->name == backward_operation.name) {
+    reject(where, "is_query_invariant", "1",
+           "0 for operation 'backward': dK and dV are sums over the queries");
+  }
   info.reads_lengths = is_set(kernel.reads_lengths, "reads_lengths");
+  if (info.reads_lengths && !info.features.lengths && kernel.pages == ATTEST_NO_PAGES) {
+    reject(where, "reads_lengths", "1", "0; with ATTEST_LENGTHS or pages 1, too");
+  }
   info.shares_reference = is_set(kernel.shares_reference, "shares_reference");
   info.missing_outputs = missing_outputs_of(kernel, *info.operation, where);
   info.ignores_hidden_nan = !is_set(kernel.spreads_hidden_nan, "spreads_hidden_nan");
@@ -285,9 +293,18 @@ std::vector<std::int64_t> page_sizes_of(const AttestKernel& kernel, const std::s
     reject(where, "page_size_count", fmt::format("{}", kernel.page_size_count),
            fmt::format("0 to {}, with page_sizes not NULL", most_page_sizes));
   }
+  if (kernel.page_size_count > 0 && kernel.pages == ATTEST_NO_PAGES) {
+    reject(where, "page_size_count", fmt::format("{}", kernel.page_size_count),
+           "0; with pages the number of their sizes");
+  }
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < kernel.page_size_count; ++i) {
-    sizes.push_back(multiple_of(kernel.page_sizes[i], "page_sizes", where));
+    const std::int64_t size = kernel.page_sizes[i];
+    if (size < 1 || size > largest_multiple || std::ranges::find(sizes, size) != sizes.end()) {
+      reject(where, fmt::format("page_sizes[{}]", i), fmt::format("{}", size),
+             fmt::format("1 to {}, each once", largest_multiple));
+    }
+    sizes.push_back(size);
   }
   return sizes;
 }

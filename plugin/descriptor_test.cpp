@@ -148,11 +148,9 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.takes_any_lone_stride = 1; },
     [](K& k) { k.pages = ATTEST_PAGES_TOO; },
     [](K& k) { k.pages = ATTEST_ONLY_PAGES; },
-    [](K& k) { k.page_sizes = head_dims, k.page_size_count = 2; },
     [](K& k) { k.takes_entry_gaps = 1; },
     [](K& k) { k.takes_broadcast = 1; },
     [](K& k) { k.is_query_invariant = 1; },
-    [](K& k) { k.reads_lengths = 1; },
     [](K& k) { k.query_len_multiple = 64; },
     [](K& k) { k.key_len_multiple = 64; },
     [](K& k) { k.unavailable = "no library"; },
@@ -163,21 +161,36 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     },
 };
 
+/// Those that only a kernel with pages can say.
+const std::vector<void (*)(AttestKernel&)> sentences_about_pages{
+    [](K& k) { k.page_sizes = head_dims, k.page_size_count = 2; },
+    [](K& k) { k.reads_lengths = 1; },
+};
+
 TEST(Descriptor, EverySentenceChangesOneClaimAndEveryClaimHasASentence) {
   const std::vector<std::string> usual = claims_of(info_of(silent()));
   std::vector<bool> said(usual.size(), false);
   said.at(0) = true;  // the operation: below
-  for (std::size_t i = 0; i < sentences.size(); ++i) {
-    AttestKernel kernel = silent();
-    sentences[i](kernel);
+  const auto say = [&](const AttestKernel& before, void (*sentence)(AttestKernel&)) {
+    AttestKernel kernel = before;
+    sentence(kernel);
+    const std::vector<std::string> claims_before = claims_of(info_of(before));
     const std::vector<std::string> claims = claims_of(info_of(kernel));
     int changed = 0;
     for (std::size_t claim = 0; claim < usual.size(); ++claim) {
-      if (claims.at(claim) == usual[claim]) continue;
+      if (claims.at(claim) == claims_before.at(claim)) continue;
       said[claim] = true;
       ++changed;
     }
-    EXPECT_EQ(changed, 1) << "sentence " << i;
+    return changed;
+  };
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    EXPECT_EQ(say(silent(), sentences[i]), 1) << "sentence " << i;
+  }
+  AttestKernel paged = silent();
+  paged.pages = ATTEST_PAGES_TOO;
+  for (std::size_t i = 0; i < sentences_about_pages.size(); ++i) {
+    EXPECT_EQ(say(paged, sentences_about_pages[i]), 1) << "sentence about pages " << i;
   }
   for (std::size_t claim = 0; claim < usual.size(); ++claim) {
     EXPECT_TRUE(said[claim]) << "claim " << claim;
@@ -208,6 +221,70 @@ TEST(Descriptor, AKernelWithPagesMayTakeOneFormOfTheirTables) {
   EXPECT_EQ(tables(ATTEST_ONLY_PAGES, ATTEST_CSR_TABLES), TableForm::csr);
   EXPECT_THROW((void)tables(ATTEST_NO_PAGES, ATTEST_CSR_TABLES), InvalidInput);
   EXPECT_THROW((void)tables(ATTEST_PAGES_TOO, 3), InvalidInput);
+}
+
+/// What is said about the first complaint of a kernel, behind where it was found.
+std::string complaint_about(const AttestKernel& kernel) {
+  try {
+    (void)info_of(kernel);
+  } catch (const InvalidInput& error) {
+    const std::string text = error.what();
+    return text.substr(text.find("): ") + 3);
+  }
+  return "";
+}
+
+TEST(Descriptor, SizesOfPagesAreOfAKernelThatTakesPagesAndEachIsSaidOnce) {
+  const auto complaint = [](std::uint32_t pages, const std::vector<std::int64_t>& sizes) {
+    AttestKernel kernel = silent();
+    kernel.pages = pages;
+    kernel.page_sizes = sizes.data();
+    kernel.page_size_count = sizes.size();
+    return complaint_about(kernel);
+  };
+  EXPECT_EQ(complaint(ATTEST_PAGES_TOO, {16, 64}), "");
+  EXPECT_EQ(complaint(ATTEST_NO_PAGES, {16}),
+            "'page_size_count' is 1; allowed: 0; with pages the number of their sizes");
+  EXPECT_EQ(complaint(ATTEST_PAGES_TOO, {0}),
+            "'page_sizes[0]' is 0; allowed: 1 to 4096, each once");
+  EXPECT_EQ(complaint(ATTEST_ONLY_PAGES, {16, 16}),
+            "'page_sizes[1]' is 16; allowed: 1 to 4096, each once");
+}
+
+TEST(Descriptor, LengthsAreReadByAKernelThatIsGivenSome) {
+  AttestKernel kernel = silent();
+  kernel.reads_lengths = 1;
+  EXPECT_EQ(complaint_about(kernel),
+            "'reads_lengths' is 1; allowed: 0; with ATTEST_LENGTHS or pages 1, too");
+  kernel.features = ATTEST_LENGTHS;
+  EXPECT_EQ(complaint_about(kernel), "");
+  kernel.features = 0;
+  kernel.pages = ATTEST_ONLY_PAGES;
+  EXPECT_EQ(complaint_about(kernel), "");
+}
+
+TEST(Descriptor, NoGradientKeepsItsBitsWhenFewerQueriesAreAsked) {
+  AttestKernel kernel = silent();
+  kernel.is_query_invariant = 1;
+  EXPECT_EQ(complaint_about(kernel), "");
+  kernel.operation = "backward";
+  EXPECT_TRUE(complaint_about(kernel).starts_with(
+      "'is_query_invariant' is 1; allowed: 0 for operation 'backward'"))
+      << complaint_about(kernel);
+}
+
+TEST(Descriptor, AListNamesNothingTwice) {
+  AttestKernel kernel = silent();
+  const std::int64_t same_dims[] = {64, 64};
+  kernel.head_dims = same_dims;
+  kernel.head_dim_count = 2;
+  EXPECT_EQ(complaint_about(kernel), "'head_dims' is 64; allowed: 1 to 1024, each once");
+  kernel = silent();
+  kernel.operation = "backward";
+  const char* const same_outputs[] = {"dk", "dk"};
+  kernel.missing_outputs = same_outputs;
+  kernel.missing_output_count = 2;
+  EXPECT_EQ(complaint_about(kernel), "'missing_outputs' is 'dk'; allowed: dk, dv, each once");
 }
 
 TEST(Descriptor, AMergeMaySayWhichPartialResultsItTakes) {

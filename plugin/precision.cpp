@@ -311,7 +311,10 @@ void require_fields_of_backward(AttestPrecision p, const std::string& where) {
               offsetof(AttestPrecision, product_fused_terms),
               reinterpret_cast<unsigned char*>(&others));
   if (!is_silent_from(0, others)) {
-    reject(where, "of forward or combine", "set", "those that plugin.h names for 'backward'");
+    throw InvalidInput(
+        fmt::format("{}: a precision field of another operation is set; allowed: those that "
+                    "plugin.h names for operation 'backward'",
+                    where));
   }
 }
 

@@ -331,8 +331,8 @@ TEST(PluginPrecision, FieldsOfTheOtherOperationAreRefused) {
   }
   for (const Declaration& of_other : joined(of_combine, of_normalising)) {
     EXPECT_EQ(complaint(backward_operation, of_other),
-              "here: precision field 'of forward or combine' is set; allowed: those that plugin.h "
-              "names for 'backward'")
+              "here: a precision field of another operation is set; allowed: those that plugin.h "
+              "names for operation 'backward'")
         << *of_other.changes.begin();
   }
   for (const Declaration& of_other : of_forward) {
