@@ -124,7 +124,8 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--family", calibration.families,
-                   "glob over input families; of several, captured activations get a quarter")
+                   "glob over input families, commas separate several; captured activations get a "
+                   "quarter of them")
       ->capture_default_str();
   command->add_option("--sets", calibration.sets, "data sets per kernel and element type")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
@@ -133,7 +134,7 @@ void add_calibrate_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(24, 65536))
       ->capture_default_str();
   add_seed_option(*command, calibration.seed, "seed of the data sets");
-  add_out_option(*command, options->out, "folder for records")->capture_default_str();
+  command->add_option("--out", options->out, "folder for records")->capture_default_str();
   command->footer(
       "Examples:\n"
       "  attest calibrate --kernel 'emulated_*'\n"

@@ -178,7 +178,7 @@ void add_errors_command(CLI::App& app, Action& action) {
   command
       ->add_option("--kernel", options->kernels,
                    "glob over kernel names, 'choice/*' (what each rounding of 16-bit "
-                   "attention, or of its gradients, costs) among them; may be repeated")
+                   "attention, or of its gradients, costs) among them; commas separate several")
       ->allow_extra_args(false)
       ->default_str(texts_of_defaults([](const ErrorsDefaults& one) { return one.kernels; }));
   command->add_option("--operation", options->operation,
@@ -202,7 +202,7 @@ void add_errors_command(CLI::App& app, Action& action) {
   command
       ->add_option("--family", axes.families,
                    "input family, NAME or NAME:MAGNITUDE (attest list inputs), a captured layer "
-                   "(smollm2.layer18) or a glob; may be repeated")
+                   "(smollm2.layer18) or a glob; commas separate several")
       ->allow_extra_args(false)
       ->default_str(texts_of_defaults([](const ErrorsDefaults& one) {
         return fmt::format("{}", fmt::join(one.families, ","));
@@ -217,14 +217,16 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command
       ->add_option("--key-order", axes.key_orders,
-                   "order of the keys: drawn, reversed, rising or falling by mean score; may be "
-                   "repeated")
+                   "order of the keys: drawn, reversed, rising or falling by mean score; commas "
+                   "separate several")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
   command
       ->add_option("--by", options->by,
                    "records of parts too: row (0, 1, 2-3, 4-7, ...; of dK and dV keys) or head; "
-                   "may be repeated")
+                   "commas separate several")
+      ->delimiter(',')
       ->check(CLI::IsMember({"row", "head"}))
       ->allow_extra_args(false);
   command->add_flag("--map", options->with_map,
@@ -258,7 +260,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_seed_option(*command, axes.seed, "seed of the first data set");
-  add_out_option(*command, options->out, "folder for errors.jsonl")->capture_default_str();
+  command->add_option("--out", options->out, "folder for errors.jsonl")->capture_default_str();
   command->add_flag("--json", options->prints_json, "print records instead of the table");
   command->footer(
       "Examples:\n"

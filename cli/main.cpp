@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/options.hpp"
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
   try {
     require_known_subcommand(app, argc, argv);
     app.parse(argc, argv);
+    if (!app.got_subcommand("worker")) attest::require_values(app, app.get_name());
     if (only_parses) return static_cast<int>(ExitCode::passed);
     const int code = static_cast<int>(action());
     if (std::fflush(stdout) != 0) {

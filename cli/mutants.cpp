@@ -166,7 +166,8 @@ void add_mutants_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<MutantsOptions>();
   KillMatrixOptions& matrix = options->matrix;
   matrix.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  command->add_option("--kernel", matrix.kernels, "glob over mutants")->capture_default_str();
+  command->add_option("--kernel", matrix.kernels, "glob over mutants, commas separate several")
+      ->capture_default_str();
   command->add_option("--operation", options->operation,
                       "the mutants and the rules of one, of forward by default; with --kills of "
                       "all; see attest list operations");
@@ -194,9 +195,10 @@ void add_mutants_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--in-process", options->in_process,
                     "judge here instead of in worker processes: for debuggers");
-  add_out_option(*command, options->out,
-                 "folder for kill_matrix.md, kill_matrix.json and kills.tsv; the names of other "
-                 "matrices end in _OPERATION")
+  command
+      ->add_option("--out", options->out,
+                   "folder for kill_matrix.md, kill_matrix.json and kills.tsv; the names of other "
+                   "matrices end in _OPERATION")
       ->capture_default_str();
   command->footer(
       "A number counts the cases in which a rule rejects the mutant and accepts the kernel without "

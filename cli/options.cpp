@@ -18,6 +18,17 @@
 
 namespace attest {
 
+void require_values(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_name() == "--plan" || std::ranges::count(option->results(), "") == 0) continue;
+    throw InvalidInput(
+        fmt::format("{} is ''; allowed: what {} --help says", option->get_name(), name));
+  }
+  for (const CLI::App* const given : command.get_subcommands()) {
+    require_values(*given, name + " " + given->get_name());
+  }
+}
+
 CLI::Option* add_plugin_option(CLI::App& command, std::vector<std::string>& plugins,
                                const std::string& more) {
   return command
@@ -59,7 +70,9 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
   for (const Suite& suite : all_suites()) {
     names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", suite.name, suite.summary);
   }
-  command.add_option("--suite", selection.suites, names + without_any)->allow_extra_args(false);
+  command.add_option("--suite", selection.suites, names + without_any)
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 std::string ProblemSelection::kernel_glob() const {
@@ -70,15 +83,19 @@ std::string ProblemSelection::kernel_glob() const {
 std::vector<Problem> problems_of(const ProblemSelection& selection,
                                  const std::string& without_any) {
   std::vector<Problem> problems;
-  for (const std::string& text : selection.problems) problems.push_back(problem_from_string(text));
+  const Operation* const asked =
+      selection.operation.empty() ? nullptr : &operation_from_name(selection.operation);
+  for (const std::string& text : selection.problems) {
+    problems.push_back(asked != nullptr ? problem_of(*asked, text) : problem_from_string(text));
+  }
   const auto add_suite = [&](const std::string& name) {
     std::ranges::copy(problems_of_suite(name), std::back_inserter(problems));
   };
   std::ranges::for_each(selection.suites, add_suite);
   if (problems.empty() && !without_any.empty()) add_suite(without_any);
   for (Problem& problem : problems) {
-    if (!selection.operation.empty()) {
-      problem.operation = &operation_from_name(selection.operation);
+    if (asked != nullptr) {
+      problem.operation = asked;
       validate(problem);
     }
   }

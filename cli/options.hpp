@@ -13,15 +13,11 @@ namespace attest {
 
 // Options that several subcommands have, and the texts of their values.
 
-/// Adds `--out`, a path that is not empty: CLI11 takes `--out ""`, and the current folder would
-/// fill.
-template <typename Path>
-CLI::Option* add_out_option(CLI::App& command, Path& out, const std::string& what) {
-  const auto why_not = [](const std::string& text) {
-    return text.empty() ? "the path is empty" : "";
-  };
-  return command.add_option("--out", out, what)->check(CLI::Validator(why_not, "", "path"));
-}
+/// Throws InvalidInput naming an option of the command, which is called `name`, that was given an
+/// empty value, which is what a variable of a script that is not set leaves: most options would do
+/// without it, and a path would be the current folder. A Plan alone may be empty: some kernels have
+/// nothing to choose.
+void require_values(const CLI::App& command, const std::string& name);
 
 /// Adds `--plugin`, shared objects with kernels of the user's own; `more` says what it changes.
 CLI::Option* add_plugin_option(CLI::App& command, std::vector<std::string>& plugins,

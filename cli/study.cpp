@@ -287,7 +287,7 @@ void add_run_commands(CLI::App& study, Action& action) {
   const auto options = std::make_shared<StudyRunOptions>();
   run->add_option("FILE", options->files, "studies, such as experiments/studies/block_size.yaml")
       ->required();
-  add_out_option(*run, options->out, "folder for the results; else out/studies/NAME");
+  run->add_option("--out", options->out, "folder for the results; else out/studies/NAME");
   run->add_option("--executor", options->executor, "auto, gpu, simt, cpu")->capture_default_str();
   add_seed_option(*run, options->seed, "of the order in which points are measured");
   run->add_option("--device", options->device, "whose models an executor uses: h200, h100, ...")

@@ -130,8 +130,9 @@ void add_tune_command(CLI::App& app, Action& action) {
                    "times each finalist is timed; most Plans are dropped earlier")
       ->check(CLI::Range(std::size_t{6}, std::size_t{1000}))
       ->capture_default_str();
-  add_out_option(*command, options->out,
-                 "table of winners; rows of other problems, kernels and GPUs in it stay")
+  command
+      ->add_option("--out", options->out,
+                   "table of winners; rows of other problems, kernels and GPUs in it stay")
       ->capture_default_str();
   command->footer(
       "Examples:\n"

@@ -46,14 +46,16 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       .add_option("--operation", options.operation,
                   "only kernels that compute it; see attest list operations")
       ->group(which);
-  command.add_option("--law", campaign.laws.glob, "glob over laws")
+  command.add_option("--law", campaign.laws.glob, "glob over laws, commas separate several")
       ->capture_default_str()
       ->group(which);
   command
       .add_flag("--every-law", campaign.laws.every_law,
                 "check all laws on every case instead of one drawn law that needs more launches")
       ->group(which);
-  command.add_option("--family", campaign.generator.families, "glob over input families")
+  command
+      .add_option("--family", campaign.generator.families,
+                  "glob over input families, commas separate several")
       ->capture_default_str()
       ->group(which);
   command
@@ -151,7 +153,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(isolation);
 
   const std::string results = "Results";
-  add_out_option(command, options.out, "folder for records, counterexamples and the state")
+  command.add_option("--out", options.out, "folder for records, counterexamples and the state")
       ->capture_default_str()
       ->group(results);
   command

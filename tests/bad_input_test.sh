@@ -33,7 +33,12 @@ not in range 0 to 18446744073709551615 | verify --seed 0x1
 --for and --cases are both given; allowed: one of them | verify --for 10s --cases 5
 --cases and --thorough are both given; allowed: one of them | verify --thorough --cases 5
 --for and --thorough are both given; allowed: one of them | verify --thorough --for 5s
---out: the path is empty | verify --out ""
+--out is ''; allowed: what attest verify --help says | verify --out ""
+--operation is ''; allowed: what attest verify --help says | verify --operation ''
+--for is ''; allowed: what attest verify --help says | verify --for ''
+--inputs is ''; allowed: what attest errors --help says | errors --inputs ''
+--operation is ''; allowed: what attest bench --help says | bench --operation ''
+--shard is ''; allowed: what attest study run --help says | study run block_size --shard ''
 --shard is '3/2'; allowed: i/n | verify --shard 3/2
 --jobs | verify --jobs 0
 --cases | verify --cases 0
@@ -45,7 +50,12 @@ not in range 0 to 18446744073709551615 | verify --seed 0x1
 /proc/self/mem: cannot be read: Input/output error | replay /proc/self/mem
 plan field 'query_tile' is '0'; allowed: a whole number from 1 | explain k1_naive --plan qt0
 plan: 'x9' is unknown | explain k1_naive --plan x9
-problem: it is empty | explain k1_naive --problem ''
+--problem is ''; allowed: what attest explain --help says | explain k1_naive --problem ''
+problem: it is empty | explain k1_naive --problem ' '
+--problem 'n16 backward' asks for backward; allowed: forward | explain k1_naive --problem 'n16 backward'
+problem field 'shared_keys' is 5000; allowed: 0 to key_len, 4096 | explain k1_naive --problem 'b8 n4096 shared5000'
+--problem 'n16 d8 combine' asks for combine; allowed: backward | bench --operation backward --problem 'n16 d8 combine'
+--problem 'forward n16 d8' asks for forward; allowed: backward | bench --operation backward --problem 'forward n16 d8'
 problem: 'b9' gives batch a second time | explain k1_naive --problem 'b8 b9'
 problem: 'q4' gives query_len a second time | explain k1_naive --problem 'n8 q4'
 kernel 'k1_niave' is unknown | explain k1_niave
@@ -57,7 +67,10 @@ device 'b200' is unknown | explain k1_naive --device b200
 --fit is '9'; allowed: a size with its unit | explain --fit 9 --head-dim 64
 no element of the exact answer to 'b1 h1/1 q16 k16 d8 none fp32' with inputs normal:1e+40 | errors --kernel o5_deferred --family normal:1e40 --problem 'n16 d8'
 --mask requires --outputs | errors --kernel o5_deferred --mask causal_top_left
---out: the path is empty | errors --kernel o5_deferred --out ""
+--out is ''; allowed: what attest errors --help says | errors --kernel o5_deferred --out ""
+input family 'normel' is unknown; allowed: normal | errors --kernel o5_deferred --family normal,normel --problem 'n16 d8'
+key order 'up'; allowed: drawn | errors --kernel o5_deferred --key-order drawn,up --family normal --problem 'n16 d8'
+--by: column not in {row,head} | errors --kernel o5_deferred --by row,column
 --kernel 'k2_typo' matches no kernel | errors --kernel k1_naive --kernel k2_typo
 nothing: no such file or shipped study | study check nothing
 block_siz: no such file or shipped study; near: block_size | study check block_siz
@@ -78,6 +91,7 @@ c39_output_not_rescaled.json: this program has no planted bugs | replay TREE/ver
 --jobs | mutants --jobs 0
 --kernel 'k99' matches no kernel | tune --kernel k99 --suite fa3
 'fa9' is unknown | tune --suite fa9
+'fa9' is unknown | bench --suite quick,fa9
 --kernel 'k99' matches no kernel | bench --kernel k99 --executor cpu
 --kernel 'k99' matches no kernel | calibrate --kernel k99
 --sets | calibrate --sets 0
@@ -93,7 +107,8 @@ while IFS='|' read -r message arguments; do
   eval "words=(${arguments//TREE/\"\$tree\"})"
   check "$arguments" refuses 2 "$message" "$attest" "${words[@]}"
 done < <(table)
-check "no mutant" refuses 2 "--kernel '' matches no mutant; see attest list mutants" "$with_mutants" mutants --kills --kernel ''
+check "no mutant" refuses 2 "--kernel is ''; allowed: what attest mutants --help says" "$with_mutants" mutants --kills --kernel ''
+check "a list with an empty name" refuses 2 "--kernel '' matches no mutant; see attest list mutants" "$with_mutants" mutants --kills --kernel 'mutant/c05*,'
 check "a mutant that is not there" refuses 2 "--kernel 'mutant/zz*' matches no mutant" "$with_mutants" mutants --kernel 'mutant/zz*'
 check "and nothing is left behind" [ ! -e out ]
 

@@ -41,6 +41,10 @@ check "a glob takes the captured layers that fit, O and LSE" [ "$(grep -c '"inpu
 "$attest" errors --kernel emulated_mma_sm90 --json --problem "h3/1 n65 d64 causal_top_left fp16" --family smollm2.layer0 --sets 3 >once 2>/dev/null
 check "the same data is not counted several times" has once '"name":"sets","value":1.0'
 small --problem 'h1 n33 d16 fp16' --family normal --key-order drawn --key-order rising >orders
+small --problem 'h1 n9 d16 fp16' --family 'normal:{1,4}' --family constant_v --key-order drawn --key-order rising --by row --by head >repeated
+small --problem 'h1 n9 d16 fp16' --family 'normal:{1,4},constant_v' --key-order drawn,rising --by row,head >listed
+figures() { grep -o '"inputs".*"measurements":.*' "$1" | sed 's/"provenance".*//'; }
+check "a list with commas says what repeating the option says" [ -n "$(figures listed)" -a "$(figures listed)" = "$(figures repeated)" ]
 check "key orders differ in their errors" [ "$(grep -o '"rmse","value":[^,]*' orders | sort -u | wc -l)" -eq 4 ]
 small --problem 'h1 n33 d16 fp16' --family normal --plan key_splits=2 >changed
 small --problem 'h1 n33 d16 bf16' --family normal >rounded

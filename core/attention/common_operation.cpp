@@ -2,9 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
+namespace {
+
+/// Of the words of a problem's text; nullptr where none is an operation, and the problem is of
+/// forward.
+const Operation* named_operation(std::string_view text) {
+  constexpr std::string_view separators = " ,";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(separators), text.size());
+    for (const Operation* operation : all_operations()) {
+      if (operation->name == text.substr(0, end)) return operation;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 const Operation& common_operation(std::span<const Problem> problems) {
   if (problems.empty()) return *Problem{}.operation;
@@ -15,6 +36,18 @@ const Operation& common_operation(std::span<const Problem> problems) {
                                    first.name, problem.operation->name));
   }
   return first;
+}
+
+Problem problem_of(const Operation& operation, const std::string& text) {
+  Problem problem = problem_from_string(text);
+  const Operation* const named = named_operation(text);
+  if (named != nullptr && named != &operation) {
+    throw InvalidInput(fmt::format("--problem '{}' asks for {}; allowed: {}", printable(text),
+                                   named->name, operation.name));
+  }
+  problem.operation = &operation;
+  validate(problem);
+  return problem;
 }
 
 }  // namespace attest

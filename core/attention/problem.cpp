@@ -204,6 +204,11 @@ Problem problem_from_string(std::string_view text) {
   follow_given(given.problem,
                [&](const ProblemField& field) { return given.fields.contains(&field); });
   validate(given.problem);
+  // Not in validate(): a case that is made smaller step by step may have them.
+  if (given.problem.shared_keys > given.problem.key_len) {
+    throw InvalidInput(fmt::format("problem field 'shared_keys' is {}; allowed: 0 to key_len, {}",
+                                   given.problem.shared_keys, given.problem.key_len));
+  }
   return given.problem;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/attention/problem_field_test.hpp"
 #include "core/base/error.hpp"
 
 namespace attest {
@@ -48,6 +49,12 @@ TEST(Problem, WhatIsLeftOutFollowsFromWhatIsThere) {
   EXPECT_EQ(problem.scale, 0.125F);
   EXPECT_EQ(problem_from_string("q7").key_len, 7);
   EXPECT_EQ(problem_from_string("k0 q7").key_len, 0);
+}
+
+TEST(Problem, NoMoreKeysAreSharedThanThereAre) {
+  EXPECT_EQ(problem_from_string("b2 q8 k64 shared64").shared_keys, 64);
+  EXPECT_EQ(complaint_of([] { (void)problem_from_string("b2 q80 k64 shared65"); }),
+            "problem field 'shared_keys' is 65; allowed: 0 to key_len, 64");
 }
 
 TEST(Problem, AFaultyTextIsRefusedWithTheFaultyPart) {

@@ -30,6 +30,10 @@ bool matches(const std::string& name, const std::string& glob) {
 
 }  // namespace
 
+bool is_pattern(std::string_view glob) {
+  return glob.find_first_of("*?[") != std::string_view::npos;
+}
+
 bool matches_glob(std::string_view name, std::string_view globs) {
   return std::ranges::any_of(single_globs(globs), [&](const std::string& glob) {
     return matches(std::string(name), glob);
@@ -42,8 +46,7 @@ void require_matches(const Choice& choice, std::string_view globs,
     if (std::ranges::any_of(names, [&](const std::string& name) { return matches(name, glob); })) {
       continue;
     }
-    const bool is_pattern = glob.find_first_of("*?[") != std::string::npos;
-    const auto near = is_pattern ? std::vector<std::string>{} : near_names(glob, names);
+    const auto near = is_pattern(glob) ? std::vector<std::string>{} : near_names(glob, names);
     throw InvalidInput(fmt::format("{} '{}' matches no {}; {}", choice.option, printable(glob),
                                    choice.thing,
                                    near.empty() ? fmt::format("see {}", choice.see)

@@ -9,6 +9,9 @@ namespace attest {
 /// Shell-style match of a whole name: `*` and `?`. Several globs are separated by commas.
 [[nodiscard]] bool matches_glob(std::string_view name, std::string_view globs);
 
+/// Whether a text is more than a name: it has `*`, `?` or `[`.
+[[nodiscard]] bool is_pattern(std::string_view glob);
+
 /// What an option chooses from by globs.
 struct Choice {
   std::string_view option;  ///< `--kernel`

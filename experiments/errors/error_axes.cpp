@@ -54,6 +54,21 @@ std::vector<std::string> expand_braces(const std::string& option,
   return all;
 }
 
+/// `a,b:{1,2}` -> `a`, `b:{1,2}`: a comma inside braces stands between values, any other between
+/// names.
+std::vector<std::string> single_names(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    names.emplace_back();
+    bool is_in_braces = false;
+    for (const char c : list) {
+      if (c == '{' || c == '}') is_in_braces = c == '{';
+      c == ',' && !is_in_braces ? (void)names.emplace_back() : names.back().push_back(c);
+    }
+  }
+  return names;
+}
+
 /// `FAMILY` or `FAMILY:MAGNITUDE`.
 InputSpec input_spec(const std::string& text, std::uint64_t seed) {
   const std::size_t colon = text.find(':');
@@ -76,14 +91,7 @@ struct AskedProblem {
   std::optional<ElementType> type;
 };
 AskedProblem asked_problem(const std::string& text, const Operation& operation) {
-  AskedProblem asked{.problem = problem_from_string(text), .type = named_element_type(text)};
-  const Operation& named = *asked.problem.operation;
-  if (&named != &forward_operation && &named != &operation) {
-    throw InvalidInput(fmt::format("--problem '{}' asks for {}; allowed: {}", printable(text),
-                                   named.name, operation.name));
-  }
-  asked.problem.operation = &operation;
-  validate(asked.problem);
+  AskedProblem asked{.problem = problem_of(operation, text), .type = named_element_type(text)};
   if (asked.problem.query_len == 0) {
     throw InvalidInput(
         fmt::format("--problem '{}' has no rows; allowed: at least one", printable(text)));
@@ -102,7 +110,7 @@ std::vector<InputSpec> asked_inputs(const std::string& text, const Problem& prob
                                     std::uint64_t seed) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string glob = text.substr(0, colon);
-  if (glob.find('*') == std::string::npos) {
+  if (!is_pattern(glob)) {
     const InputSpec spec = input_spec(text, seed);
     const InputFamily& chosen = input_family(spec.family);
     if (!chosen.serves(*problem.operation)) {
@@ -227,8 +235,8 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                                const std::vector<const KernelInfo*>& kernels, Devices& devices) {
   require_saved(axes);
   const ErrorsDefaults& defaults = errors_defaults(*axes.operation);
-  const auto families =
-      expand_braces("--family", axes.families.empty() ? defaults.families : axes.families);
+  const auto families = expand_braces(
+      "--family", single_names(axes.families.empty() ? defaults.families : axes.families));
   std::vector<std::string> plans = expand_braces("--plan", axes.plans);
   if (plans.empty()) plans.emplace_back();
   std::vector<ErrorsRow> rows;

@@ -139,6 +139,14 @@ TEST(PlanToExplain, TakesAnElementTypeThatTheKernelHasUnlessOneIsNamed) {
   EXPECT_EQ(problem_to_explain(kernel, "n64 d64 bf16").element_type, ElementType::bf16);
 }
 
+TEST(PlanToExplain, TakesAProblemOfTheKernelsOperation) {
+  const KernelInfo& kernel = simulated("fa2_mma");
+  EXPECT_EQ(problem_to_explain(kernel, "n64 d64 forward").operation, kernel.operation);
+  EXPECT_THROW((void)problem_to_explain(kernel, "n64 d64 backward"), InvalidInput);
+  EXPECT_THROW((void)problem_to_explain(simulated("bwd_simple"), "forward n64 d64"), InvalidInput);
+  EXPECT_EQ(problem_to_explain(simulated("bwd_simple"), "n64 d64").operation->name, "backward");
+}
+
 TEST(LaunchCounts, OfAKernelOnTheExecutorAreThoseOfItsExplanation) {
   const KernelInfo& kernel = simulated("k3_sequence_parallel");
   const Problem problem = problem_from_string("b1 h2 n64 d64");

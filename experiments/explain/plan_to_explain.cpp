@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/attention/common_operation.hpp"
 #include "core/base/error.hpp"
 #include "core/run/default_plan.hpp"
 
@@ -81,8 +82,7 @@ ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, con
 }
 
 Problem problem_to_explain(const KernelInfo& kernel, const std::string& text) {
-  Problem problem = problem_from_string(text);
-  problem.operation = kernel.operation;
+  Problem problem = problem_of(*kernel.operation, text);
   const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
   const auto& types = kernel.element_types;
   if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {

@@ -21,7 +21,7 @@ struct ChosenPlan {
                                          const GpuModel& gpu, const Plan& given);
 
 /// The problem that the text says; where the text names no element type, one that the kernel has.
-/// Throws InvalidInput for a text that is no problem.
+/// Throws InvalidInput for a text that is no problem or asks for what the kernel does not compute.
 [[nodiscard]] Problem problem_to_explain(const KernelInfo& kernel, const std::string& text);
 
 }  // namespace attest
