@@ -9,6 +9,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/base/counted.hpp"
 #include "core/records/provenance.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
@@ -51,9 +52,8 @@ ExitCode run_bench(const BenchOptions& options) {
     throw InvalidInput("bench: none of the kernels runs any of the problems");
   }
   if (chosen.left_out > 0) {
-    fmt::print(stderr,
-               "attest: {} pairs of kernel and problem left out: the kernel does not run it\n",
-               chosen.left_out);
+    fmt::print(stderr, "attest: {} of kernel and problem left out: the kernel does not run it\n",
+               counted(chosen.left_out, "pair"));
   }
 
   Gate gate(

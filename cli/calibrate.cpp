@@ -10,6 +10,7 @@
 #include "cli/options.hpp"
 #include "cli/selection.hpp"
 #include "core/attention/operation.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/operations/backward.hpp"
@@ -29,10 +30,10 @@ struct CalibrateOptions {
 };
 
 void print_calibration(const Calibration& found) {
-  fmt::print("\n{} on {}, {}: {} sets, {} judged, {} with an alarm (rate at most {:.2g})\n",
+  fmt::print("\n{} on {}, {}: {}, {} judged, {} with an alarm (rate at most {:.2g})\n",
              found.kernel->name, name_of(found.kernel->executor),
-             format_of(found.element_type).name, found.sets, found.sets_judged, found.sets_alarmed,
-             upper_rate(found.sets_alarmed, found.sets_judged));
+             format_of(found.element_type).name, counted(found.sets, "set"), found.sets_judged,
+             found.sets_alarmed, upper_rate(found.sets_alarmed, found.sets_judged));
   fmt::print("  {:<24} {:>6} {:>8} {:>8} {:>8} {:>10} {:>7}\n", "statistic", "sets", "median",
              "99 %", "largest", "threshold", "alarms");
   for (const StatisticDistribution& values : found.statistics) {
@@ -70,7 +71,7 @@ ExitCode run_calibration(const CalibrateOptions& options) {
   }
   RecordWriter records(options.out / "calibrate.jsonl");
   Progress progress(
-      {.label = fmt::format("{} kernels", kernels.size()), .unit = "data sets", .total = total});
+      {.label = counted(kernels.size(), "kernel"), .unit = "data set", .total = total});
   std::vector<Calibration> found;
   for (const KernelInfo* kernel : kernels) {
     const auto device = make_device(kernel->executor);

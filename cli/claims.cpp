@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/run/registry.hpp"
@@ -59,7 +60,7 @@ ExitCode claims(const ClaimsOptions& options) {
   }
   if (!options.json && !options.markdown) {
     fmt::print(
-        "{} rows, {} verdicts checked{}\n", found.size(), checked,
+        "{}, {} checked{}\n", counted(found.size(), "row"), counted(checked, "verdict"),
         without_records == 0 ? "" : fmt::format(", {} without their records", without_records));
   }
   for (const std::string& id : regressions) {

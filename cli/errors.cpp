@@ -13,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"
@@ -131,7 +132,7 @@ std::vector<ErrorsRow> measured_rows(
     require_inputs_of_file(rows, options.inputs_file, layers_of_file(options.axes.fixed_families));
   }
   const SlowNotice notice("attest: measuring; the exact answer takes time by queries x keys");
-  Progress progress({.label = "errors", .unit = "rows", .total = std::ssize(rows)});
+  Progress progress({.label = "errors", .unit = "row", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
     progress.set_label(row.contender);
     if (row.left_out.empty()) {
@@ -162,8 +163,8 @@ ExitCode report_errors(const ErrorsOptions& options) {
   }
   if (wrong == 0) return ExitCode::passed;
   const ErrorsRow& first = *std::ranges::find_if(rows, is_wrong);
-  fmt::print("{}: {} of {} rows {} beyond {} bound, {} first; attest verify shrinks such a case\n",
-             as_bad("FAILED"), wrong, rows.size(), wrong == 1 ? "is" : "are",
+  fmt::print("{}: {} of {} {} beyond {} bound, {} first; attest verify shrinks such a case\n",
+             as_bad("FAILED"), wrong, counted(rows.size(), "row"), wrong == 1 ? "is" : "are",
              wrong == 1 ? "its" : "their", first.contender);
   return ExitCode::verdict_failed;
 }

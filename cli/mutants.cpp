@@ -132,7 +132,7 @@ ExitCode run_mutants(MutantsOptions options) {
   if (options.matrix.operation == nullptr) options.matrix.operation = &forward_operation;
   KillMatrix matrix;
   {
-    Progress progress({.label = "planted bugs", .unit = "cases"});
+    Progress progress({.label = "planted bugs", .unit = "case"});
     options.matrix.on_case_done = [&] { progress.advance(); };
     options.matrix.on_drawn = [&](std::int64_t total) { progress.set_total(total); };
     matrix = make_kill_matrix(options.matrix);

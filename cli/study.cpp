@@ -17,6 +17,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/progress.hpp"
@@ -102,7 +103,8 @@ void print_study(const StudySpec& spec, const Expansion& expansion, const std::s
     for (const auto& [name, value] : point.axes) axes.insert(name);
   }
   fmt::print("{}: {}\n", spec.name, spec.question);
-  fmt::print("  {:>5} points of {}\n", expansion.points.size(), fmt::join(kernels, ", "));
+  fmt::print("  {:>5} {} of {}\n", expansion.points.size(),
+             noun_behind(expansion.points.size(), "point"), fmt::join(kernels, ", "));
   if (!baselines.empty()) fmt::print("        against {}\n", fmt::join(baselines, ", "));
   fmt::print("        axes {}\n", fmt::join(axes, ", "));
   fmt::print("{}{}", skipped_text(expansion), few_rounds_text(spec));

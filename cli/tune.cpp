@@ -13,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/text.hpp"
@@ -112,8 +113,9 @@ ExitCode run_tune(const TuneCommand& options) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("\n{} rows in {}, {} timings, {} Plans refused, {}\n", table.rows.size(),
-             options.out.string(), timings, refused, format_duration(seconds));
+  fmt::print("\n{} in {}, {}, {} refused, {}\n", counted(table.rows.size(), "row"),
+             options.out.string(), counted(timings, "timing"), counted(refused, "Plan"),
+             format_duration(seconds));
   if (was_interrupted()) return ExitCode::interrupted;
   return refused == 0 ? ExitCode::passed : ExitCode::verdict_failed;
 }

@@ -19,6 +19,7 @@
 #include "cli/output.hpp"
 #include "cli/replay.hpp"
 #include "cli/selection.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/text.hpp"
@@ -98,7 +99,7 @@ bool has_known_number(const KernelInfo& kernel) {
 Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& options,
             CampaignState& state, Trouble& trouble) {
   CampaignOptions& campaign = options.campaign;
-  ProgressState shown{.label = fmt::format("{} kernels", kernels.size()), .unit = "cases"};
+  ProgressState shown{.label = counted(kernels.size(), "kernel"), .unit = "case"};
   if (campaign.time_limit) {
     // What was spent before the campaign was resumed counts.
     *campaign.time_limit -= std::chrono::duration<double>(state.seconds);

@@ -7,6 +7,7 @@
 
 #include "cli/output.hpp"
 #include "cli/verify.hpp"
+#include "core/base/counted.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/known_findings.hpp"
 
@@ -20,8 +21,8 @@ void print_known(const KnownFinding& finding, const KernelResult& result,
              same.is_shrunk ? "shrunk from" : "not shrunk,",
              origin_of(same.failing_case, options.campaign.regressions),
              describe(same.failure, *result.kernel));
-  fmt::print("  finding  {}; {} cases with {}\n  report   {}\n", finding.summary, same.cases,
-             same.library, finding.report);
+  fmt::print("  finding  {}; {} with {}\n  report   {}\n", finding.summary,
+             counted(same.cases, "case"), same.library, finding.report);
   std::filesystem::path path;
   const bool is_kept = trouble.tries([&] {
     path = write_counterexample(options.out / "counterexamples", same.failure,
@@ -57,9 +58,9 @@ void print_known_findings(const std::vector<KernelResult>& results, const Verify
   }
   if (cases == 0) return;
   fmt::print(
-      "\n{} cases of {} kernel{} failed by known findings, which cost no verdict; --strict "
+      "\n{} of {} failed by known findings, which cost no verdict; --strict "
       "fails them\n",
-      cases, kernels, kernels == 1 ? "" : "s");
+      counted(cases, "case"), counted(kernels, "kernel"));
 }
 
 }  // namespace attest

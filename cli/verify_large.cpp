@@ -4,6 +4,7 @@
 
 #include "cli/output.hpp"
 #include "cli/verify.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/progress.hpp"
 #include "core/records/record.hpp"
 #include "core/run/registry.hpp"
@@ -47,7 +48,7 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
   const auto start = std::chrono::steady_clock::now();
   std::vector<LargeResult> results;
   {
-    Progress progress({.label = "long sequences", .unit = "cases"});
+    Progress progress({.label = "long sequences", .unit = "case"});
     options.on_case_done = [&] { progress.advance(); };
     results = run_large(kernels, options);
   }
@@ -87,8 +88,8 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
     if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
   }
   trouble.tell();
-  fmt::print("\n{} cases in {}\nrecords appended to {}\n", cases, format_duration(seconds),
-             records.path().string());
+  fmt::print("\n{} in {}\nrecords appended to {}\n", counted(cases, "case"),
+             format_duration(seconds), records.path().string());
   // Nothing checked is nothing proven.
   if (cases == 0)
     throw InvalidInput("--large: no kernel of --kernel is fast enough on this machine");

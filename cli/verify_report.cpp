@@ -5,10 +5,12 @@
 #include <functional>
 #include <numeric>
 #include <ranges>
+#include <span>
 #include <string>
 
 #include "cli/output.hpp"
 #include "cli/verify.hpp"
+#include "core/base/counted.hpp"
 #include "core/base/progress.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/kernel_result.hpp"
@@ -42,9 +44,9 @@ std::string outcome(const KernelResult& result, bool is_finished) {
     const std::string shown =
         result.verdict() == Verdict::passed ? as_good(verdict) : as_open(verdict);
     if (result.known.empty()) return shown;
-    return fmt::format("{}, known finding {} in {} case{}", shown,
-                       fmt::join(result.known | std::views::keys, ", "), result.known_cases(),
-                       result.known_cases() == 1 ? "" : "s");
+    return fmt::format("{}, known finding {} in {}", shown,
+                       fmt::join(result.known | std::views::keys, ", "),
+                       counted(result.known_cases(), "case"));
   }
   const bool is_control = result.kernel->role == KernelRole::negative_control;
   return fmt::format(
@@ -114,16 +116,31 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   return columns;
 }
 
-/// What no case reached, in one line; a few names, and where to find the others.
+/// How many features no case reached that no case of these kernels on this machine could: they need
+/// others, as the features say.
+std::ptrdiff_t out_of_reach(const Coverage& coverage) {
+  return std::ranges::count_if(all_features(), [&](const Feature& feature) {
+    const auto found = coverage.find(feature.name);
+    return !feature.needs.empty() && (found == coverage.end() || found->second == 0);
+  });
+}
+
+/// What no case reached, in one line; a few names, how many others, and where to find them: with
+/// those that were reached they are all.
 std::string unreached_line(const Coverage& coverage) {
   constexpr std::size_t most_named = 3;
   const std::vector<std::string> missed = unreached(coverage);
-  if (missed.empty()) return {};
-  std::string line = "  not reached: " + missed.front();
-  for (std::size_t i = 1; i < std::min(most_named, missed.size()); ++i) line += ", " + missed[i];
-  if (missed.size() > most_named) {
-    line += fmt::format(" and {} more (--coverage names them)", missed.size() - most_named);
+  const std::ptrdiff_t others = out_of_reach(coverage);
+  if (missed.empty() && others == 0) return {};
+  const std::size_t named = std::min(most_named, missed.size());
+  std::string line =
+      fmt::format("  not reached: {}", fmt::join(std::span(missed).first(named), ", "));
+  if (missed.size() > named) line += fmt::format(" and {} more", missed.size() - named);
+  if (others > 0) {
+    line += fmt::format("{}{} that need other kernels, inputs or a GPU", missed.empty() ? "" : "; ",
+                        others);
   }
+  if (missed.size() > named || others > 0) line += " (--coverage names them)";
   return line + '\n';
 }
 
@@ -223,8 +240,8 @@ void print_summary(const std::vector<KernelResult>& results, double seconds, boo
     certified += result.certified_rows;
     worst_certificate = std::max(worst_certificate, result.worst_certificate);
   }
-  fmt::print("\n{} cases, {} of them past counterexamples, in {}; time in", cases, regressions,
-             format_duration(seconds));
+  fmt::print("\n{}, {} of them {}, in {}; time in", counted(cases, "case"), regressions,
+             noun_behind(regressions, "past counterexample"), format_duration(seconds));
   const PhaseTimes times = total_times(results);
   const double total = std::accumulate(times.begin(), times.end(), 0.0);
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -232,9 +249,9 @@ void print_summary(const std::vector<KernelResult>& results, double seconds, boo
                total > 0 ? 100 * times[i] / total : 0.0);
   }
   fmt::print(
-      "\nthe f64 reference was certified by the oracle on {} rows (worst {:.3f} of its own error "
+      "\nthe f64 reference was certified by the oracle on {} (worst {:.3f} of its own error "
       "estimate)\n",
-      certified, worst_certificate);
+      counted(certified, "row"), worst_certificate);
   fmt::print("{}", to_string(coverage));
   const bool has_failed = std::ranges::any_of(
       results, [](const KernelResult& r) { return r.failure && !is_planted(r); });

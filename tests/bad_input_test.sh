@@ -120,7 +120,7 @@ check "a version" grep -qE '^attest at commit [0-9a-f]{12}' <("$attest" --versio
 
 # A pipe from another command ends, whatever its name.
 printf 'question: Q?\nkernels: k1_naive\n' >good.yaml
-from_pipe() { "$attest" study check "$1" <&0 | grep -qF '1 points of k1_naive'; }
+from_pipe() { "$attest" study check "$1" <&0 | grep -qF '1 point of k1_naive'; }
 check "a study from standard input" from_pipe /dev/stdin < <(cat good.yaml)
 check "a study from a command" from_pipe <(cat good.yaml)
 

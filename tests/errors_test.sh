@@ -118,7 +118,7 @@ wrong() { "$attest" errors --kernel o1_unshifted --family equal_huge_logits --pr
 wrong >wrong_table 2>/dev/null
 check "a wrong kernel ends with 1" [ $? -eq 1 ]
 check "its row is marked" has wrong_table '^o1_unshifted +cpu +fp32 O .* beyond its bound$'
-check "and it is said last" [ "$(tail -n 1 wrong_table | grep -c '^FAILED: 1 of 1 rows is beyond its bound')" -eq 1 ]
+check "and it is said last" [ "$(tail -n 1 wrong_table | grep -c '^FAILED: 1 of 1 row is beyond its bound')" -eq 1 ]
 check "its record says failed" [ "$(grep -c '"verdict":"failed"' wrong/errors.jsonl)" -ge 1 ]
 wrong --json >wrong_json 2>/dev/null
 check "in JSON as well" [ $? -eq 1 ]

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/counted.hpp"
+
 namespace attest {
 namespace {
 
@@ -34,9 +36,9 @@ double rate_of(const ProgressState& state) {
 std::string facts(const ProgressState& state) {
   std::string text = grouped(state.done);
   if (state.total > 0) text += " of " + grouped(state.total);
-  text += fmt::format(" {}", state.unit);
+  text += ' ' + noun_behind(state.total > 0 ? state.total : state.done, state.unit);
   const double rate = rate_of(state);
-  if (rate > 0) text += fmt::format(", {:.{}f} {}/s", rate, rate < 10 ? 1 : 0, state.unit);
+  if (rate > 0) text += fmt::format(", {:.{}f} {}s/s", rate, rate < 10 ? 1 : 0, state.unit);
   const double fraction = fraction_done(state);
   // Both ends, count and time, are extrapolated by the same rule: time so far over the part that is
   // over.
@@ -145,8 +147,9 @@ void Progress::finish() {
   clear_bar();
   if (state_.done == 0) return;  // stopped before it began, by bad input say
   const double rate = rate_of(state_);
-  std::fputs(fmt::format("{} {} in {}, {:.{}f} {}/s\n", grouped(state_.done), state_.unit,
-                         format_duration(state_.seconds), rate, rate < 10 ? 1 : 0, state_.unit)
+  std::fputs(fmt::format("{} {} in {}, {:.{}f} {}s/s\n", grouped(state_.done),
+                         noun_behind(state_.done, state_.unit), format_duration(state_.seconds),
+                         rate, rate < 10 ? 1 : 0, state_.unit)
                  .c_str(),
              output_.stream);
   std::fflush(output_.stream);

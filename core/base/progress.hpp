@@ -11,8 +11,8 @@ namespace attest {
 
 /// Where a long job stands.
 struct ProgressState {
-  std::string label{};         ///< what runs now
-  std::string unit = "cases";  ///< plural
+  std::string label{};        ///< what runs now
+  std::string unit = "case";  ///< of one
   std::int64_t done = 0;
   std::int64_t total = 0;    ///< 0: not known
   double seconds = 0;        ///< since the start

@@ -140,6 +140,22 @@ TEST(Progress, a_pipe_gets_plain_lines_every_few_seconds_and_one_at_the_end) {
   EXPECT_TRUE(text.ends_with("240 cases in 12 s, 20 cases/s\n")) << text;
 }
 
+TEST(ProgressFormat, one_is_no_plural) {
+  EXPECT_EQ(format_line({.done = 1, .seconds = 2}), "1 case, 0.5 cases/s");
+  EXPECT_EQ(format_line({.unit = "row", .done = 0, .total = 1}), "0 of 1 row");
+  EXPECT_EQ(format_line({.unit = "row", .done = 1, .total = 2}), "1 of 2 rows");
+}
+
+TEST(Progress, one_is_no_plural_at_the_end) {
+  Fixture fixture;
+  {
+    Progress progress({.unit = "point"}, fixture.output(false));
+    fixture.time += 2;
+    progress.advance();
+  }
+  EXPECT_EQ(fixture.text(), "1 point in 2 s, 0.5 points/s\n");
+}
+
 TEST(Progress, a_printed_line_stands_alone_and_the_bar_returns_below_it) {
   Fixture fixture;
   Progress progress({.total = 10}, fixture.output(true));

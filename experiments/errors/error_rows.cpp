@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/counted.hpp"
 #include "core/base/text.hpp"
 #include "verify/judge/compare.hpp"
 #include "verify/judge/verdict.hpp"
@@ -91,8 +92,7 @@ void append_heading(std::string& to, const ErrorsRow& row, std::size_t width) {
   text.erase(text.rfind(" fp32"), 5);
   const std::string order =
       row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
-  append(to, "\n{}, inputs {}{}, {} data set{}\n", text, inputs_of(row), order, row.sets,
-         row.sets == 1 ? "" : "s");
+  append(to, "\n{}, inputs {}{}, {}\n", text, inputs_of(row), order, counted(row.sets, "data set"));
   append(to,
          "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
          "", width, "", "", "", "", "relative", "largest", "",

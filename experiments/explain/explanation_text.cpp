@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/counted.hpp"
 #include "core/base/text.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "experiments/explain/explanation.hpp"
@@ -108,9 +109,9 @@ void print_launch(std::string& to, const ExplainedLaunch& launch) {
   std::vector<std::string_view> limiters;
   for (const Limiter limiter : o.limiters) limiters.push_back(name_of(limiter));
   append(to, "    occupancy     {} an SM, {} of its warps, limited by {}\n",
-         o.blocks == 1 ? "1 block" : fmt::format("{} blocks", o.blocks), percent(o.share),
-         fmt::join(limiters, " and "));
-  append(to, "    at a time     {} of {} blocks{}{}\n", o.resident_blocks, c.grid.count(),
+         counted(o.blocks, "block"), percent(o.share), fmt::join(limiters, " and "));
+  append(to, "    at a time     {} of {}{}{}\n", o.resident_blocks,
+         counted(c.grid.count(), "block"),
          o.idle_sms == 0 ? "" : fmt::format("; {} SMs stay idle", o.idle_sms),
          o.share_of_grid == o.share
              ? ""

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "core/base/counted.hpp"
 #include "experiments/study/language/evaluate.hpp"
 #include "experiments/study/language/study_names.hpp"
 
@@ -105,8 +106,8 @@ std::string found_text(const Expression& e, const std::vector<Row>& rows, double
     const Expression otherwise{.kind = Expression::Kind::unary, .word = "not", .operands = {asked}};
     const std::size_t points = count(nullptr), yes = count(&asked), no = count(&otherwise);
     const std::string unknown =
-        yes + no < points ? fmt::format("; {} more were not measured", points - yes - no) : "";
-    return fmt::format("{} of {} points{}", yes, yes + no, unknown);
+        yes + no < points ? fmt::format("; {} more not measured", points - yes - no) : "";
+    return fmt::format("{} of {}{}", yes, counted(yes + no, "point"), unknown);
   }
   return to_string(whole);
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
 #include "core/run/registry.hpp"
@@ -171,8 +172,8 @@ std::string start_text(const StudyJob& job) {
     executors.insert(std::string(name_of(point.kernel->executor)));
   }
   append(to, "{}: {}\n", spec.name, spec.question);
-  append(to, "  {} points of {} kernel{} on {}{}{}\n", expansion.points.size(), kernels.size(),
-         kernels.size() == 1 ? "" : "s", fmt::join(executors, ", "),
+  append(to, "  {} of {} on {}{}{}\n", counted(expansion.points.size(), "point"),
+         counted(kernels.size(), "kernel"), fmt::join(executors, ", "),
          part.words.empty() ? "" : "; this is ", part.words);
   if (!expansion.points.empty() && !is_timed(expansion)) {
     append(to, "  nothing is timed without a GPU: models and the executor's counters instead\n");
@@ -202,8 +203,8 @@ std::string end_text(const StudyJob& job, const StudyOutcome& outcome) {
   }
   append(to, "\nrecords are in {0}; as a page: ./attest report {0}\n", folder.path().string());
   if (outcome.over_budget > 0) {
-    append(to, "INCONCLUSIVE: the time budget ended with {} of {} points not measured\n",
-           outcome.over_budget, outcome.points);
+    append(to, "INCONCLUSIVE: the time budget ended with {} of {} not measured\n",
+           outcome.over_budget, counted(outcome.points, "point"));
   }
   if (waits_for_others(job, outcome)) {
     append(to,

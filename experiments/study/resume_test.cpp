@@ -82,8 +82,7 @@ TEST_F(AStudy, SaysWhatTheTimeBudgetLeftOutAndDoesItLater) {
   EXPECT_FALSE(outcome.is_complete);
   ASSERT_EQ(outcome.answers.size(), 1U) << "true of the points that there are, too";
   EXPECT_EQ(outcome.answers[0].labels.at("answer"), "undecided");
-  EXPECT_EQ(outcome.answers[0].labels.at("found"),
-            "2 of 2 points were left out by the time budget");
+  EXPECT_EQ(outcome.answers[0].labels.at("found"), "2 of 2 points left out by the time budget");
   EXPECT_TRUE(records("study_answer").empty()) << "one is due when it is resumed";
   EXPECT_EQ(records()[0].verdict, "unsupported");
   EXPECT_EQ(records()[0].labels.at("skipped_by"), "budget");

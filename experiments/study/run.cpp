@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "experiments/study/answer.hpp"
 #include "experiments/study/gpu_users.hpp"
@@ -103,7 +104,7 @@ class Runner {
                         if (cases == 0) return;
                         progress = std::make_unique<Progress>(
                             ProgressState{.label = "all laws on a small problem of each kind",
-                                          .unit = "verdicts",
+                                          .unit = "verdict",
                                           .total = static_cast<std::int64_t>(cases)},
                             run_.progress);
                       },
@@ -114,7 +115,7 @@ class Runner {
   void measure() {
     if (wanted_ == 0) return;
     Progress progress({.label = spec_.name,
-                       .unit = "points",
+                       .unit = "point",
                        .total = static_cast<std::int64_t>(wanted_),
                        .seconds_limit = run_.time_budget_s.value_or(0)},
                       run_.progress);
@@ -262,8 +263,8 @@ class Runner {
 
   void say_what_is_missing() {
     for (const auto& [what, there] : missing_) {
-      outcome_.notes.push_back(fmt::format("{} was asked for and not measured at {} point{}{}{}",
-                                           what, there.points, there.points == 1 ? "" : "s",
+      outcome_.notes.push_back(fmt::format("{} was asked for and not measured at {}{}{}", what,
+                                           counted(there.points, "point"),
                                            there.why.empty() ? "" : ": ", there.why));
     }
   }
@@ -283,9 +284,9 @@ class Runner {
     outcome_.is_complete = groups_to_do(groups_, {}, finished_points(records)).empty();
     // Those of a study that was cut short are told and not written: resumed, it has others.
     if (outcome_.over_budget > 0) {
-      outcome_.answers =
-          undecided_records(spec_, fmt::format("{} of {} points were left out by the time budget",
-                                               outcome_.over_budget, outcome_.points));
+      outcome_.answers = undecided_records(
+          spec_, fmt::format("{} of {} left out by the time budget", outcome_.over_budget,
+                             counted(outcome_.points, "point")));
     } else if (outcome_.is_complete) {
       outcome_.answers = answer_records(spec_, records);
     }

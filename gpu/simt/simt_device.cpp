@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
@@ -110,9 +111,8 @@ void SimtDevice::seed_schedule(std::uint64_t seed) {
 }
 
 std::string SimtDevice::description() const {
-  return fmt::format("SIMT executor on {} OS thread{}, {} GiB of global memory with a shadow",
-                     runners_.size(), runners_.size() == 1 ? "" : "s",
-                     memory_.memory().size_bytes >> 30);
+  return fmt::format("SIMT executor on {}, {} GiB of global memory with a shadow",
+                     counted(runners_.size(), "OS thread"), memory_.memory().size_bytes >> 30);
 }
 
 void SimtDevice::start_serials_anew() {

@@ -105,7 +105,7 @@ def parser():
     command.set_defaults(run=notebooks, check=lambda _: None, options=command)
     command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
     command.add_argument("folders", nargs="*", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")
-    command.add_argument("--fail-if-slower", metavar="3%%", help="with two folders: exit code 1 when a point is slower in the second by more than that, and its interval leaves out 1")
+    command.add_argument("--fail-if-slower", metavar="SHARE", help="with two folders: exit code 1 when a point is slower in the second by more than that, such as 3%%, and its interval leaves out 1")
     command.add_argument("--errors", nargs="+", metavar="KERNEL", default=[], help="instead: measure the errors of kernels, and make a page about them")
     command.add_argument("--plugin", action="append", metavar="FILE", type=pathlib.Path, default=[], help="with --errors: a shared object with your kernels")
     command.add_argument("--problem", help="with --errors: 'h2 n512 d64' if not given; an element type in it leaves out the others")

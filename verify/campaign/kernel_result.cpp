@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/records/case_json.hpp"
 #include "core/run/registry.hpp"
@@ -35,7 +36,7 @@ std::string quoted(const KernelResult& result, const Refusals& refusals) {
     parts.push_back(fmt::format("{}\"{}\"", count, text));
     left -= sentence.count;
   }
-  if (left > 0) parts.push_back(fmt::format("and {} others", left));
+  if (left > 0) parts.push_back(fmt::format("and {}", counted(left, "other")));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -44,8 +45,8 @@ std::string refusal_line(const KernelResult& result) {
   if (result.refusals.count() > 0) text += fmt::format(" ({})", quoted(result, result.refusals));
   text += fmt::format(", {} judged", result.cases - result.regressions);
   if (result.given_up > 0) {
-    text += fmt::format("; {} of {} cases were given up after {} attempts each", result.given_up,
-                        result.asked(), draw_attempts);
+    text += fmt::format("; {} of {} given up after {} attempts each", result.given_up,
+                        counted(result.asked(), "case"), draw_attempts);
   }
   return text;
 }
@@ -68,18 +69,19 @@ std::vector<std::string> shortfalls_of(const KernelResult& result, bool names_cl
     lines.push_back(refusal_line(result));
   }
   if (result.declined.count() > 0) {
-    lines.push_back(fmt::format("{} times a law could not be asked ({})", result.declined.count(),
+    lines.push_back(fmt::format("{} a law could not be asked ({})",
+                                counted(result.declined.count(), "time"),
                                 quoted(result, result.declined)));
   }
   if (result.asked() == 0 && !result.failure) {
     lines.push_back("inconclusive: no case was asked for; the shard or the time had none");
   } else if (result.unchecked == result.asked() && !result.failure) {
-    lines.push_back(fmt::format(
-        "inconclusive: no law that was asked for applied to any of its {} cases", result.asked()));
+    lines.push_back(fmt::format("inconclusive: no law that was asked for applied to any of its {}",
+                                counted(result.asked(), "case")));
   } else if (result.verdict() == Verdict::inconclusive) {
     lines.push_back(fmt::format(
-        "inconclusive: {} of {} cases were judged and not vacuous, a pass takes half{}",
-        result.decided, result.asked(),
+        "inconclusive: {} of {} judged and not vacuous, a pass takes half{}", result.decided,
+        counted(result.asked(), "case"),
         result.vacuous > 0 ? fmt::format(" (vacuous: {})", result.vacuous_reason) : ""));
   }
   if (names_claims && !result.never_judged.empty())

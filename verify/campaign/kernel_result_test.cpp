@@ -136,7 +136,7 @@ TEST(KernelResult, LawsOfWhichAKernelCannotBeAskedAreCountedAndSaidAndAreNoCheck
   EXPECT_EQ(result.decided, 10);
   EXPECT_FALSE(result.checks.contains("graph_may_be_replayed"));
   EXPECT_EQ(shortfalls_of(result),
-            std::vector<std::string>{"1 times a law could not be asked (\"graph_may_be_replayed: "
+            std::vector<std::string>{"1 time a law could not be asked (\"graph_may_be_replayed: "
                                      "cannot be captured: cudaMalloc\")"});
   EXPECT_EQ(kernel_result_from_json(parse_json(to_json(result).dump())).declined, result.declined);
 }
@@ -178,12 +178,11 @@ TEST(Shortfalls, CountWhatWasDrawnRefusedAndJudgedInTheKernelsWords) {
   const std::vector<std::string> lines = shortfalls_of(result_of(4, 1, 6));
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0],
-            "305 drawn, 300 refused (\"takes only multiples of 64\"), 5 judged; 6 of 11 cases were "
+            "305 drawn, 300 refused (\"takes only multiples of 64\"), 5 judged; 6 of 11 cases "
             "given up after 50 attempts each");
-  EXPECT_EQ(
-      lines[1],
-      "inconclusive: 4 of 11 cases were judged and not vacuous, a pass takes half (vacuous: a "
-      "score can overflow)");
+  EXPECT_EQ(lines[1],
+            "inconclusive: 4 of 11 cases judged and not vacuous, a pass takes half (vacuous: a "
+            "score can overflow)");
 }
 
 TEST(Shortfalls, AShareWithoutCasesIsNoPass) {

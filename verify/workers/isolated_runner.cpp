@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 
 namespace attest {
@@ -49,7 +50,7 @@ std::string words_for_calls_before(const std::vector<std::string>& judged) {
   if (before == 0) return "it was the first case of its process";
   const std::size_t from = before - std::min(before, named_cases);
   return fmt::format(
-      "{} cases ran before it in its process, the last {}", before,
+      "{} ran before it in its process, the last {}", counted(before, "case"),
       fmt::join(judged.begin() + static_cast<std::ptrdiff_t>(from), judged.end() - 1, ", "));
 }
 
