@@ -1,9 +1,12 @@
 #include "cli/replay.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -61,6 +64,31 @@ ExitCode replay(const ReplayOptions& options) {
 // Far more than a campaign spends: the greedy walk ends by itself when nothing simpler fails.
 constexpr ShrinkBudget thorough{.calls = 100'000, .seconds = 3600, .seconds_without_answer = 600};
 
+/// Throws InvalidInput where the plugin is not where it was when the file was written.
+void require_plugin(const Counterexample& example, const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::exists(example.plugin, error)) return;
+  throw InvalidInput(fmt::format(
+      "{}: the kernel '{}' is of the plugin '{}', which is not there; allowed: --plugin "
+      "FILE, where it is now",
+      file.string(), printable(example.the_case.kernel), printable(example.plugin, 4096)));
+}
+
+/// Throws InvalidInput for a Plan that the kernel does not offer: a file may be edited by hand or
+/// older than the kernel, and a Plan without tiles would end the program. A problem without any
+/// Plan the kernel itself refuses, with its reason.
+void require_offered(const KernelInfo& kernel, const Case& c, const std::filesystem::path& file) {
+  constexpr std::size_t most_named = 4;
+  const std::vector<Plan> plans = kernel.plans(c.problem);
+  if (plans.empty() || std::ranges::find(plans, c.plan) != plans.end()) return;
+  std::vector<std::string> names;
+  for (const Plan& plan : plans | std::views::take(most_named)) names.push_back(to_string(plan));
+  if (plans.size() > most_named) names.push_back(fmt::format("{} more", plans.size() - most_named));
+  throw InvalidInput(fmt::format("{}: 'plan' is '{}'; allowed: what {} offers for the problem: {}",
+                                 file.string(), to_string(c.plan), kernel.name,
+                                 fmt::join(names, "; ")));
+}
+
 /// A file, or the key of one in the campaign's folder.
 std::filesystem::path path_of(const VerifyOptions& options) {
   std::error_code error;
@@ -80,6 +108,7 @@ std::vector<std::string> load_plugins_for(const std::filesystem::path& counterex
   (void)load_plugins(given);
   if (!example.plugin.empty() &&
       find_kernel(example.the_case.kernel, example.executor) == nullptr) {
+    require_plugin(example, counterexample);
     (void)load_plugins({example.plugin});
     given.push_back(example.plugin);
   }
@@ -108,6 +137,7 @@ Subject read_subject(const std::filesystem::path& path) {
     throw InvalidInput(fmt::format("{}: 'law' is '{}'; see attest list laws", path.string(),
                                    printable(example.law)));
   }
+  require_offered(*subject.kernel, example.the_case, path);
   return subject;
 }
 

@@ -8,6 +8,9 @@ tree=$(cd -- "${BASH_SOURCE[0]%/*}/.." && pwd)
 source "${BASH_SOURCE[0]%/*}/checks.sh"
 mkdir folder
 mkfifo pipe
+recorded=$tree/verify/regressions/few_keys_move_all_columns.json
+sed 's/"query_tile": 16/"query_tile": 17/' "$recorded" >plan.json
+sed -z 's/"plan": {[^}]*}/"plan": {}/; s/f_controlled_pairs/m6_every_shape/; s/"simt"/"cpu"/' "$recorded" >no_plan.json
 printf 'question: caf\xe9?\nkernels: k1_naive\n' >latin1.yaml
 printf 'question: Q?\nkernels: k1_naive\ntarget_confidence: 200%%\n' >confident.yaml
 printf 'question: Q?\nkernels: k1_naive\nmetrics: [error.rsme]\n' >metric.yaml
@@ -45,6 +48,10 @@ not in range 0 to 18446744073709551615 | verify --seed 0x1
 --max-len | verify --max-len 0
 --lengths | verify --lengths nothing:1
 : not a file | replay folder
+plan.json: 'plan' is 'qt17 | replay plan.json
+allowed: what f_controlled_pairs offers for the problem: qt | replay plan.json
+no_plan.json: 'plan' is '-'; allowed: what m6_every_shape offers for the problem: | replay no_plan.json
+no_plan.json: 'plan' is '-'; allowed: what m6_every_shape offers for the problem: | verify --minimize no_plan.json
 : not a file | replay nothing.json
 : not a file | replay pipe
 /proc/self/mem: cannot be read: Input/output error | replay /proc/self/mem

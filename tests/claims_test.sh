@@ -12,7 +12,7 @@ check "it passes" [ $? -eq 0 ]
 check "a claim with its figures" has printed 'ours +67.1 MB, 2.15 GB'
 check "and its verdict" has printed 'verdict +reproduced'
 check "a kernel of the ledger" has printed 'where +k5_padded_tiles'
-check "how many verdicts were checked" has printed '^2 rows, 1 verdicts checked$'
+check "how many verdicts were checked" has printed '^2 rows, 1 verdict checked$'
 "$attest" claims --tree copy --records "$records" --id Q0.4a --json >json 2>err
 check "JSON" python3 -c 'import json; row = json.loads(open("json").read()); assert row["found"] == row["verdict"] == "reproduced", row'
 "$attest" claims --tree copy --records nowhere --id 'Q0.1,Q0.4a,Q3.31' >printed 2>err

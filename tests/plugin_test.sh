@@ -90,6 +90,12 @@ check "the counterexample is a file" [ -f "$file" ]
 run replay elsewhere/it.json
 check "replay finds the plugin again" is "$status" 1
 check "and reproduces the failure" has "$out" reproduced
+sed 's|wrong_attention[.]so|moved.so|' elsewhere/it.json >elsewhere/moved.json
+run replay elsewhere/moved.json
+check "a plugin that was moved is bad input" is "$status" 2
+check "and its replay says how to go on" has "$err" "moved.so', which is not there; allowed: --plugin FILE"
+run replay elsewhere/moved.json --plugin build/wrong_attention.so
+check "which reproduces the failure" has "$out" reproduced
 
 verify "$plugins/error_in_run.so"
 check "a returned error is a failure" is "$status" 1
@@ -131,7 +137,7 @@ check "what it refuses is not called claimed" [ -z "$(grep 'claimed.*head_dim ab
 cases=40 verify "$plugins/thirteen_queries.so"
 check "a kernel that takes little has no pass" is "$status" 4
 check "its verdict is inconclusive" [ -n "$(grep -E '^test_plugin .* inconclusive$' <<<"$out")" ]
-check "it is said how much was judged" has "$out" "of 40 cases were judged and not vacuous, a pass takes half"
+check "it is said how much was judged" has "$out" "of 40 cases judged and not vacuous, a pass takes half"
 check "and the last word says so" is "$(tail -n 1 <<<"$out")" INCONCLUSIVE
 cases=40 verify "$plugins/thirteen_queries.so" --json
 check "records hold the verdict" has "$out" '"verdict":"inconclusive"'
