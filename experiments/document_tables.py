@@ -436,9 +436,8 @@ def default_campaign():
     require_printed(printed, read(RESULTS / f"{DEFAULT}.jsonl"))
     failure = [line for line in lines[:head] if line.startswith(("killed", "  law", "  kernel", "  worst", "  replay"))]
     at = next(i for i, line in enumerate(failure) if line.startswith("  worst"))
-    coverage = next(line for line in lines[end:] if line.startswith("coverage: "))
     return "\n".join(["```", "$ ./attest verify --thorough", *failure[:at], "  ...", *failure[at:], "", lines[head], *(printed[name] for name in shown), "...",
-                      re.sub(r"(\(\d+\)),.*", r"\1, ...", coverage), lines[-1], "```"])
+                      lines[-1], "```"])
 
 
 def require_printed(printed, records):

@@ -2,8 +2,10 @@
 
 import pathlib
 import re
+import tempfile
 import unittest
 
+import document_counts
 import document_tables
 import documents
 
@@ -79,6 +81,36 @@ class Documents(unittest.TestCase):
         for text, wrong in ((self.MARKED, "named speeds"), (self.MARKED.replace("end", "no end"), "not ended")):
             with self.assertRaisesRegex(documents.Wrong, f"here: .*{wrong}"):
                 documents.with_tables(text, "here", {"sizes": str})
+
+
+class Counts(unittest.TestCase):
+    TEXT = "has <!-- count: planted_bugs(k) -->40<!-- end of count --> bugs and <!-- count: features -->7<!-- end of count --> features"
+
+    def test_a_count_in_a_sentence_is_made_again_and_one_of_a_program_only_where_there_is_one(self):
+        class Some:
+            def planted_bugs(self, kernel):
+                return {"k": 1234}[kernel]
+
+            def features(self):
+                return None
+
+        self.assertEqual(documents.with_counts(self.TEXT, "here", Some()), self.TEXT.replace("40", "1,234"))
+
+    def test_counts_that_nobody_makes_or_ends_are_named(self):
+        for text, wrong in ((self.TEXT.replace("features -->", "things -->"), "named things"), (self.TEXT.replace("end of", "end"), "not ended")):
+            with self.assertRaisesRegex(documents.Wrong, f"here: .*{wrong}"):
+                documents.with_counts(text, "here", document_counts.Counts(documents.TREE))
+
+    def test_families_of_variants_are_no_planted_bugs_and_a_kernel_without_any_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "verify/mutants").mkdir(parents=True)
+            (tree / "verify/mutants/a_one.mutants").write_text("kernel: x\n\n=== family\n=== b01_first\n--- correct\n=== b02_second\n")
+            (tree / "verify/mutants/c.mutants").write_text("=== c01_other\n")
+            counts = document_counts.Counts(tree)
+            self.assertEqual((counts.planted_bugs(), counts.planted_bugs("a"), counts.features()), (3, 2, None))
+            with self.assertRaisesRegex(LookupError, "no planted bug of z"):
+                counts.planted_bugs("z")
 
 
 class Tables(unittest.TestCase):

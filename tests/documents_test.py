@@ -54,6 +54,13 @@ class Documents(unittest.TestCase):
             self.assertEqual((said.returncode, said.stderr), (0, ""), topic)
             self.assertGreater(len(said.stdout), 100, topic)
 
+    def test_the_readme_of_the_kernels_names_each_that_registers_itself(self):
+        kernels = ROOT / "gpu/kernels"
+        rows = re.findall(r"^\| `(\w+)/?` \|", (kernels / "README.md").read_text(), re.MULTILINE)
+        there = {path.relative_to(kernels).parts[0].removesuffix(".cu") for path in kernels.rglob("*.cu") if "KernelRegistration" in path.read_text()}
+        self.assertGreater(len(there), 15)
+        self.assertEqual(there - set(rows), set())
+
     def test_the_readme_is_one_page(self):
         self.assertLessEqual(len((ROOT / "README.md").read_bytes()), ONE_PAGE)
 
