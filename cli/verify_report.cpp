@@ -108,12 +108,24 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   add_if_any("vacuous", &KernelResult::vacuous);
   add_if_any("crashed", &KernelResult::crashed);
   add_if_any("timed out", &KernelResult::timed_out);
-  // What it claims; batch_mates_irrelevant asks whether that is so.
-  columns.push_back({"batch-invariant", [](const KernelResult& r) {
-                       if (!r.kernel->is_batch_invariant) return std::string("no");
-                       return std::string(r.kernel->plan_depends_on_batch ? "by Plan" : "yes");
-                     }});
   return columns;
+}
+
+/// What it claims; batch_mates_irrelevant asks whether that is so.
+Column batch_column() {
+  return {"batch-invariant", [](const KernelResult& r) {
+            if (!r.kernel->is_batch_invariant) return std::string("no");
+            return std::string(r.kernel->plan_depends_on_batch ? "by Plan" : "yes");
+          }};
+}
+
+/// What the claims of batches are where the table has no room for their column: a line each that is
+/// not `yes`.
+void print_batch_claims(const std::vector<KernelResult>& results) {
+  for (const KernelResult& result : results) {
+    const std::string claim = batch_column().text(result);
+    if (claim != "yes") fmt::print("{}: batch-invariant: {}\n", result.kernel->name, claim);
+  }
 }
 
 /// How many features no case reached that no case of these kernels on this machine could: they need
@@ -169,7 +181,10 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
   for (const KernelResult& result : results) {
     name_width = std::max(name_width, result.kernel->name.size());
   }
-  const std::vector<Column> columns = columns_for(results);
+  std::vector<Column> columns = columns_for(results);
+  // Beside the ratios of three gradients its column would make lines of over 100 columns.
+  const bool has_batch_column = outputs_of(results).size() <= 2;
+  if (has_batch_column) columns.push_back(batch_column());
   std::vector<std::size_t> widths;
   for (const Column& column : columns) {
     std::size_t width = column.title.size();
@@ -188,6 +203,7 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
     }
     fmt::print("  {}\n", outcome(result, is_complete || !is_unfinished(result, campaign)));
   }
+  if (!has_batch_column) print_batch_claims(results);
 }
 
 void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage) {

@@ -97,6 +97,10 @@ check "what is not finished has not passed" has stopped.log "not finished"
 check "and nothing is called passed" sh -c '! grep -qi "passed$" stopped.log'
 check "it says how to go on" has stopped.log "attest verify --resume --out stopped"
 
+"$attest" verify --operation backward --kernel 'backward_*,bwd_*' --cases 2 --no-regressions --out gradients >gradients.log 2>&1
+check "a table of gradients has no more than 100 columns" [ "$(sed -n '/^kernel /,/^$/p' gradients.log | awk 'length > 100' | wc -l)" -eq 0 ]
+check "and one row a kernel" [ "$(sed -n '/^kernel /,/^$/p' gradients.log | grep -c ' passed$')" -ge 3 ]
+
 example=$(ls whole/counterexamples/*.json)
 "$attest" replay "$example" >replay.log 2>&1
 check "a counterexample replays" [ $? -eq 1 ]

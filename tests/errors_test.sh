@@ -10,6 +10,7 @@ refused() { refuses 2 "$1" "$attest" errors "${@:2}"; }  # message, arguments...
   --problem 'b1 h2 n65 d64 causal_top_left' >table 2>/dev/null
 check "it measures" [ $? -eq 0 ]
 check "O and LSE of each kernel and precision" has table 'emulated_mma_sm90 +cpu +bf16 +LSE '
+check "no line is wider than 100 columns" [ "$(awk 'length > 100' table | wc -l)" -eq 0 ]
 check "a table for each kind of inputs" [ "$(grep -c 'inputs real, 2 data sets' table)" -eq 1 ]
 check "two records a row, two families, three precisions" [ "$(wc -l <out/errors.jsonl)" -eq 12 ]
 check "with provenance" has out/errors.jsonl '"commit"'
@@ -61,8 +62,10 @@ check "an order under a mask" refused "would change the answer" --key-order risi
 gradients() { "$attest" errors --operation backward --sets 1 --family normal "$@" 2>/dev/null; }
 gradients --problem 'b1 h2 n65 d64' >gradient_table
 check "gradients are measured of kernels that run without a GPU" [ $? -eq 0 ]
+check "in no more than 100 columns" [ "$(awk 'length > 100' gradient_table | wc -l)" -eq 0 ]
 check "dQ, dK and dV of backward kernels, each in its formats" \
-  [ "$(grep -cE '^(backward_tiled|bwd_simple|bwd_wgmma) +(cpu|simt|gpu) +(fp32|fp16|bf16) d[QKV] ' gradient_table)" -eq 24 ]
+  [ "$(grep -cE '^(backward_tiled|bwd_simple|bwd_wgmma) +(cpu|simt|gpu) +(fp32|fp16|bf16) d[QKV] .*\]$' gradient_table)" -eq 24 ]
+check "and each once more, by its distribution" [ "$(grep -cE ' d[QKV] .*[0-9]$' gradient_table)" -eq 24 ]
 check "which a problem may ask for too" has <("$attest" errors --sets 1 --kernel backward_tiled --family normal --problem 'n9 d16 bf16 backward' 2>&1) 'bf16 dK '
 gradients --problem 'b1 h2/1 n65 d16' --kernel 'choice/*' --json >choices
 check "what each of eleven sets of roundings costs, in two formats" [ "$(grep -o '"contender":"choice/bwd_[^}]*' choices | sort -u | wc -l)" -eq 66 ]
@@ -103,11 +106,13 @@ tensors("nan", layer + [("one.x.o", "F16", [1, 1, 2, 2], v + [float("nan"), -2.0
 PYTHON
 "$attest" errors --outputs file >file_table 2>&1
 check "it judges outputs in a file" [ $? -eq 0 ]
-check "O of one key is its value" has file_table '^right +file fp16 O +0 +0 +0 \[0, 0, 0, 0\] +100.00'
+check "O of one key is its value" has file_table '^right +file fp16 O +0 +0 +0 .*\[0, 0, 0, 0\]$'
+check "which is the correctly rounded one" has file_table '^right +file fp16 O +100.00'
 check "and LSE its score" has file_table '^right +file fp16 LSE +0 +0 +0 '
-check "one of four elements is one step off, by 2^-10" has file_table '^off +file fp16 O +0.000488 +0.000276 +0.000977 \[0, 0, 1, 0\] +75.00 +25.00 +0.00'
+check "one of four elements is one step off, by 2^-10" has file_table '^off +file fp16 O +0.000488 +0.000276 +0.000977 .*\[0, 0, 1, 0\]$'
+check "and one ulp" has file_table '^off +file fp16 O +75.00 +25.00 +0.00'
 "$attest" errors --outputs nan >nan_table 2>&1
-check "a NaN is not overlooked" has nan_table '^x +file fp16 O +nan +nan +nan \[0, 0, 1, 0\]'
+check "a NaN is not overlooked" has nan_table '^x +file fp16 O +nan +nan +nan .*\[0, 0, 1, 0\]'
 check "a file without outputs is refused" refused "no tensor is called WHO.o" --outputs no_outputs
 check "and one whose O has another shape" refused "one.x.o' has shape [1, 1, 2, 1]; allowed: [1, 1, 2, 2]" --outputs bad_shape
 check "and a mask that does not exist" refused "mask" --outputs file --mask sideways

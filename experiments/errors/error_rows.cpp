@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 #include "core/base/counted.hpp"
@@ -93,35 +94,53 @@ void append_heading(std::string& to, const ErrorsRow& row, std::size_t width) {
   const std::string order =
       row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
   append(to, "\n{}, inputs {}{}, {}\n", text, inputs_of(row), order, counted(row.sets, "data set"));
-  append(to,
-         "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>41} {:>7} {:>7} {:>6} {:>6} {:>6}\n",
-         "", width, "", "", "", "", "relative", "largest", "",
-         "ulp from the correctly rounded result, %  ", "bias,", "outward", "error", "/ bound", "");
-  append(
-      to,
-      "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:<18} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} "
-      "{:>7} {:>6} {:>6} {:>6}\n",
-      "kernel", width, "on", "type", "of", "RMSE", "L2", "error", "at", "0", "1", "2", "3-4", "5-8",
-      "more", "t", "bias, t", "max", "p99", "median");
+  append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}\n", "", width, "", "",
+         "", "", "relative", "largest", "error", "/ bound", "");
+  append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}  {}\n", "kernel", width,
+         "on", "type", "of", "RMSE", "L2", "error", "max", "p99", "median", "at");
+}
+
+void append_names(std::string& to, const ErrorsRow& row, std::string_view tensor,
+                  std::size_t width) {
+  append(to, "{:<{}} {:<4} {:<4} {:<3}", row.contender, width, row.executor,
+         format_of(row.the_case.problem.element_type).name, tensor);
 }
 
 void append_line(std::string& to, const ErrorsRow& row, std::string_view tensor,
                  const ErrorProfile& profile, std::size_t width, bool shows_plan) {
-  append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9.3g} {:>9.3g} {:>9.3g} {:<18}", row.contender, width,
-         row.executor, format_of(row.the_case.problem.element_type).name, tensor,
-         profile.value("rmse"), profile.value("relative_l2"), profile.value("max_abs_error"),
-         to_string(profile.largest_at));
-  for (const UlpShare& share : ulp_shares())
-    append(to, " {:>6.2f}", 100 * profile.value(share.name));
-  append(to, " {:>7.1f} {:>7.1f}", profile.value("bias"), profile.value("outward_bias"));
-  if (profile.has("error_over_bound_max")) {
-    append(to, " {:>6.3f} {:>6.3f} {:>6.3f}", profile.value("error_over_bound_max"),
-           profile.value("error_over_bound_p99"), profile.value("error_over_bound_median"));
-    if (is_beyond_bound(profile)) append(to, "  beyond its bound");
-    if (profile.value("vacuous") > 0) append(to, "  {} vacuous", profile.value("vacuous"));
+  append_names(to, row, tensor, width);
+  append(to, " {:>9.3g} {:>9.3g} {:>9.3g}", profile.value("rmse"), profile.value("relative_l2"),
+         profile.value("max_abs_error"));
+  const bool has_bound = profile.has("error_over_bound_max");
+  for (const char* name :
+       {"error_over_bound_max", "error_over_bound_p99", "error_over_bound_median"}) {
+    has_bound ? append(to, " {:>6.3f}", profile.value(name)) : append(to, " {:>6}", "-");
   }
+  append(to, "  {}", to_string(profile.largest_at));
+  if (has_bound && is_beyond_bound(profile)) append(to, "  beyond its bound");
+  if (has_bound && profile.value("vacuous") > 0)
+    append(to, "  {} vacuous", profile.value("vacuous"));
   if (shows_plan) append(to, "  {}", to_string(row.the_case.plan));
   append(to, "\n");
+}
+
+/// How the errors of one table are distributed and signed, below it: beside it they would not fit
+/// into a terminal.
+void append_distributions(std::string& to, std::span<const ErrorsRow> rows, std::size_t width) {
+  if (std::ranges::all_of(rows, [](const ErrorsRow& row) { return row.outputs.empty(); })) return;
+  append(to, "\n{:<{}} {:<4} {:<4} {:<3} {:>41} {:>7} {:>7}\n", "", width, "", "", "",
+         "ulp from the correctly rounded result, %  ", "bias,", "outward");
+  append(to, "{:<{}} {:<4} {:<4} {:<3} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} {:>7}\n", "kernel",
+         width, "on", "type", "of", "0", "1", "2", "3-4", "5-8", "more", "t", "bias, t");
+  for (const ErrorsRow& row : rows) {
+    for (const auto& [label, errors] : row.outputs) {
+      append_names(to, row, label, width);
+      for (const UlpShare& share : ulp_shares()) {
+        append(to, " {:>6.2f}", 100 * errors.value(share.name));
+      }
+      append(to, " {:>7.1f} {:>7.1f}\n", errors.value("bias"), errors.value("outward_bias"));
+    }
+  }
 }
 
 /// Do rows of one contender, problem and inputs differ in their Plans?
@@ -168,7 +187,6 @@ void measure(ErrorsRow& row, Device& device, std::uint64_t seed, const ErrorDeta
 
 std::string errors_table(const std::vector<ErrorsRow>& rows) {
   std::string to;
-  const ErrorsRow* last = nullptr;
   const auto same_table = [](const ErrorsRow& a, const ErrorsRow& b) {
     Problem problem = a.the_case.problem;
     problem.element_type = b.the_case.problem.element_type;
@@ -176,18 +194,23 @@ std::string errors_table(const std::vector<ErrorsRow>& rows) {
            a.key_order == b.key_order;
   };
   const bool shows_plan = has_several_plans(rows);
-  std::size_t width = 20;
+  std::size_t width = 6;
   for (const ErrorsRow& row : rows) width = std::max(width, row.contender.size());
-  for (const ErrorsRow& row : rows) {
-    if (last == nullptr || !same_table(*last, row)) append_heading(to, row, width);
-    last = &row;
-    if (row.outputs.empty()) {
-      append(to, "{:<{}} {:<4} {:<4} left out: {}\n", row.contender, width, row.executor,
-             format_of(row.the_case.problem.element_type).name, row.left_out);
-      continue;
+  for (auto first = rows.begin(); first != rows.end();) {
+    const auto last = std::find_if_not(
+        first, rows.end(), [&](const ErrorsRow& row) { return same_table(*first, row); });
+    append_heading(to, *first, width);
+    for (const ErrorsRow& row : std::span(first, last)) {
+      if (row.outputs.empty()) {
+        append(to, "{:<{}} {:<4} {:<4} left out: {}\n", row.contender, width, row.executor,
+               format_of(row.the_case.problem.element_type).name, row.left_out);
+      }
+      for (const auto& [label, errors] : row.outputs) {
+        append_line(to, row, label, errors, width, shows_plan);
+      }
     }
-    for (const auto& [label, errors] : row.outputs)
-      append_line(to, row, label, errors, width, shows_plan);
+    append_distributions(to, std::span(first, last), width);
+    first = last;
   }
   return to;
 }

@@ -82,8 +82,7 @@ TEST(Answers, Points_without_the_value_are_counted_apart) {
   without.measurements.clear();
   std::vector<Record> records = results;
   records.push_back(without);
-  EXPECT_EQ(answer_to("all(time > 1ms)", records).sentence,
-            "2 of 2 points; 1 more not measured");
+  EXPECT_EQ(answer_to("all(time > 1ms)", records).sentence, "2 of 2 points; 1 more not measured");
   EXPECT_EQ(answer_to("all(time > 7ms where plan.query_tile == 64)", records).sentence,
             "0 of 1 point; 1 more not measured");
 }
