@@ -127,8 +127,9 @@ TEST(Cascade, QueriesThatSeeAPartOfThePrefixAnswerForThemselves) {
         "b3 h8/2 q5 k132", "b5 h4/2 q3 k140 lengths3", "b2 h2/2 q5 k130 left100"}) {
     const bool is_window = std::string_view(text).find("left") != std::string_view::npos;
     Case c{.kernel = "decode_mma", .plan = plan, .inputs = {.seed = 3}, .schedule_seed = 4};
-    c.problem = problem_from_string(std::string(text) + " d64 bf16 shared143 " +
+    c.problem = problem_from_string(std::string(text) + " d64 bf16 " +
                                     (is_window ? "window_bottom_right" : "causal_bottom_right"));
+    c.problem.shared_keys = c.problem.key_len;
     c.layouts.paging = paging_from_string("paged8/shared/shuffled2");
     expect_passed(c, text);
     c.plan = by_wgmma;
