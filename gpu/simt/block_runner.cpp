@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/global_memory.hpp"
+#include "gpu/simt/kernel_fault.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 
 namespace attest::simt {
@@ -258,6 +260,19 @@ void BlockRunner::wait() {
   if (next.fiber == nullptr) next.fiber = &fibers_.take();
   current_fiber_ = next.fiber;
   switch_fiber(*threads_[self].fiber, *next.fiber);
+}
+
+void BlockRunner::abandon(const KernelFault& fault) {
+  report_fault(*running_, fault);
+  diverged_ = true;
+  switch_fiber(*current_fiber_, main_);
+  __builtin_unreachable();
+}
+
+bool BlockRunner::is_on_stack(std::uintptr_t address) const {
+  const auto bottom = reinterpret_cast<std::uintptr_t>(current_fiber_->stack_bottom);
+  const std::uintptr_t guard = std::size_t{1} << 12;
+  return address - (bottom - guard) < current_fiber_->stack_bytes + guard;
 }
 
 bool BlockRunner::is_own_serial(std::uint64_t serial) const {

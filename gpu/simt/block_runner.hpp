@@ -24,6 +24,7 @@ class BlockCluster;
 class FindingLog;
 class GlobalMemory;
 class LaunchTracer;
+struct KernelFault;
 
 /// One call of launch(), shared by the OS threads that work on it.
 struct Launch {
@@ -118,6 +119,12 @@ class BlockRunner {
   void after_atomic() { acquired_ = launch_->order.see(); }
   /// What the block saw at its last atomic operation; 0: it did none.
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
+
+  // kernel_fault.hpp.
+  /// Reports the fault of the current thread and ends the block; the thread never goes on.
+  [[noreturn]] void abandon(const KernelFault& fault);
+  /// Is the address on the current thread's stack, or just below it, where a full one ends?
+  [[nodiscard]] bool is_on_stack(std::uintptr_t address) const;
 
   void forget_shared_memory() { shared_.forget(); }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -207,6 +209,39 @@ TEST(LargeBuffers, areCheckedLikeSmallOnes) {
     launch_halves(device, values.data() + count / 4 + 64, 32, true);
     EXPECT_EQ(kinds().substr(0, 9), "data race");
   }
+}
+
+// A page number that was read out of bounds leads anywhere; on a GPU that is an illegal address.
+TEST(Faults, WhatTheProcessorRefusesIsAFindingAndTheDeviceStaysUsable) {
+  simt::SimtDevice device(2);
+  const TestBuffer<float> values(device, "values", {1, 2});
+  const TestBuffer<int> numbers(device, "numbers", {7, 6});
+  float* const unmapped = nullptr;
+  const std::string copy = marked_line("detection_test.cu", "copy_float");
+  for (int round = 0; round < 2; ++round) {
+    launch_copy_float(device, values.data(), unmapped + 4);
+    expect_one(device, "out of bounds",
+               {copy, "thread (33, 0, 0) reads address 0x10, which is no"});
+    launch_copy_float(device, unmapped, values.data());
+    expect_one(device, "out of bounds",
+               {copy, "thread (33, 0, 0) writes address 0x0, which is no"});
+    launch_divide(device, numbers.data(), 0);
+    expect_one(device, "division by zero",
+               {marked_line("detection_test.cu", "divide"), "thread (0, 0, 0) divides by zero"});
+    launch_divide(device, numbers.data(), 3);
+    EXPECT_TRUE(device.take_findings().empty());
+    EXPECT_EQ(numbers.read()[0], 2);
+  }
+}
+
+TEST(Faults, OfOtherCodeGoToWhoeverHandledThemBefore) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGSEGV, [](int) { std::_Exit(42); });
+        const simt::SimtDevice device;
+        *reinterpret_cast<volatile int*>(16) = 1;
+      },
+      testing::ExitedWithCode(42), "");
 }
 
 }  // namespace

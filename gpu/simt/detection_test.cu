@@ -268,6 +268,15 @@ __global__ void copy_half(unsigned short* values, int from, int to) {
   values[to] = values[from];
 }
 
+__global__ void copy_float(float* to, const float* from) {
+  if (threadIdx.x == 33) *to = *from;  // mark: copy_float
+  __syncthreads();
+}
+
+__global__ void divide(int* values, int by) {
+  values[0] = values[1] / by;  // mark: divide
+}
+
 }  // namespace
 
 const std::vector<DetectionCase>& detection_cases() {
@@ -340,6 +349,14 @@ void launch_halves(Device& device, unsigned short* values, int words, bool overl
 }
 void launch_copy_half(Device& device, unsigned short* values, int from, int to) {
   launch(copy_half, dim3(1), dim3(1), 0, device, values, from, to);
+}
+
+void launch_copy_float(Device& device, float* to, const float* from) {
+  launch(copy_float, dim3(3), dim3(64), 0, device, to, from);
+}
+
+void launch_divide(Device& device, int* values, int by) {
+  launch(divide, dim3(1), dim3(1), 0, device, values, by);
 }
 
 }  // namespace attest

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <utility>
 
 #include "gpu/simt/block_runner.hpp"
@@ -121,6 +122,18 @@ void report_misaligned(std::uintptr_t address, std::size_t size, Access access,
         "misaligned access",
         fmt::format("{} {} {} bytes at {}: the address is {} past a multiple of {}", where(thread),
                     verb_of(access), size, source_line(point), address % size, size));
+}
+
+void report_fault(const RunningThread& thread, const KernelFault& fault) {
+  const bool is_division = fault.signal == SIGFPE;
+  const char* const kind = is_division ? "division by zero" : "out of bounds";
+  if (!is_new(thread, kind, fault.point)) return;
+  const std::string what = is_division ? "divides by zero"
+                                       : fmt::format("{} address {:#x}, which is no memory,",
+                                                     verb_of(fault.access), fault.address);
+  thread.runner->launch().findings->add(
+      kind, fmt::format("{} {} at {}; the launch was abandoned", where(thread), what,
+                        source_line(fault.point)));
 }
 
 void report_race(const RunningThread& thread, const AccessedWord& word, const char* verb,

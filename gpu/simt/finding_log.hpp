@@ -7,6 +7,7 @@
 
 #include "core/run/device.hpp"
 #include "gpu/simt/access_check.hpp"
+#include "gpu/simt/kernel_fault.hpp"
 #include "gpu/simt/running_thread.hpp"
 #include "gpu/simt/shadow.hpp"
 
@@ -56,6 +57,9 @@ void report_before_predecessor_ended(const RunningThread& thread, const Accessed
 /// read.
 void report_race(const RunningThread& thread, const AccessedWord& word, const char* verb,
                  Stamp other, Stamp readers, ProgramPoint other_point);
+
+/// What the processor refused: an access of what is no memory at all, or a division by zero.
+void report_fault(const RunningThread& thread, const KernelFault& fault);
 
 /// `(1, 0, 2)`.
 [[nodiscard]] std::string format_index(uint3 index);

@@ -40,6 +40,10 @@ inline void PrintTo(const DetectionCase& c, std::ostream* out) {
 void launch_halves(Device& device, unsigned short* values, int words, bool overlap);
 /// values[1] = values[0], by one thread.
 void launch_copy_half(Device& device, unsigned short* values, int from, int to);
+/// *to = *from by one thread of each of three blocks, while the others wait for it.
+void launch_copy_float(Device& device, float* to, const float* from);
+/// values[0] = values[1] / by.
+void launch_divide(Device& device, int* values, int by);
 
 // bulk_test.cu
 
