@@ -13,7 +13,7 @@ namespace gen = rc::gen;
 /// Numbers of pages from here on do not fit into 16 bits.
 constexpr std::int64_t wide_page_numbers = 1 << 16;
 /// Elements of a page of which as many as that may lie in the pool.
-constexpr std::int64_t small_page = 128;
+constexpr std::int64_t small_page = 256;
 /// Elements of the pages of a batch, each entry of which fills a part of one only.
 constexpr std::int64_t most_elements = 1 << 23;
 
@@ -33,10 +33,14 @@ std::int64_t draw_page_size(const LayoutNeeds& needs, const Problem& problem) {
   return *gen::elementOf(sizes);
 }
 
-std::int64_t draw_spare_pages(const Problem& problem, std::int64_t page_size) {
-  const auto spare = *gen::element<std::int64_t>(0, 0, 1, 5);
-  const bool may_be_many = page_size * elements_of_slot(problem) <= small_page;
-  return may_be_many && *gen::inRange(0, 8) == 0 ? wide_page_numbers + spare : spare;
+/// Sets the size of a page, and how many no entry has. Whether they are many is decided first: of
+/// sizes that were drawn hardly any would be small enough for that.
+void draw_pages(const LayoutNeeds& needs, const Problem& problem, Paging& paging) {
+  const std::int64_t smallest = needs.page_sizes.empty() ? 1 : std::ranges::min(needs.page_sizes);
+  const bool may_be_many = smallest * elements_of_slot(problem) <= small_page;
+  const bool are_many = may_be_many && *gen::inRange(0, 16) == 0;
+  paging.page_size = are_many ? smallest : draw_page_size(needs, problem);
+  paging.spare_pages = *gen::element<std::int64_t>(0, 0, 1, 5) + (are_many ? wide_page_numbers : 0);
 }
 
 }  // namespace
@@ -53,11 +57,9 @@ Paging draw_paging(const KernelInfo& kernel, const Plan& plan, Problem& problem)
   if (needs.pages == Pages::also && !is_cascade && *gen::inRange(0, 2) == 0) return {};
   if (is_cascade) problem.batch = std::max(problem.batch, *gen::element<std::int64_t>(2, 3, 7));
   Paging paging;
-  // Pages of one key and narrow heads are what a pool of many pages can be made of.
-  paging.page_size = draw_page_size(needs, problem);
+  draw_pages(needs, problem, paging);
   paging.table = *gen::element(TableForm::dense, TableForm::csr);
   paging.joins_kv = problem.output_dim() == problem.head_dim && *gen::inRange(0, 3) == 0;
-  paging.spare_pages = draw_spare_pages(problem, paging.page_size);
   paging.spare_columns = *gen::element<std::int64_t>(0, 0, 1, 7);
   if (*gen::inRange(0, 4) != 0) {
     paging.shuffle_seed = std::max<std::uint64_t>(1, *gen::arbitrary<std::uint64_t>());
