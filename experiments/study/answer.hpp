@@ -30,7 +30,8 @@ struct StudyAnswer {
 /// `because`, `claim`, `answer` (holds, refuted, undecided, no_results) and `found`, the sentence.
 [[nodiscard]] std::vector<Record> answer_records(const StudySpec& spec,
                                                  const std::vector<Record>& records);
-/// The same, all undecided: points are missing, and which expectations they are about is not asked.
+/// A record for every expectation, all undecided: points are missing, and which expectations they
+/// are about is not asked.
 [[nodiscard]] std::vector<Record> undecided_records(const StudySpec& spec, const std::string& why);
 
 }  // namespace attest

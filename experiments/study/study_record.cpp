@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/fnv1a.hpp"
 #include "experiments/timing/rounds.hpp"
 #include "gpu/model/cost_model.hpp"
 
@@ -122,9 +123,7 @@ Record over_budget_record(const StudySpec& spec, const Contender& contender,
 std::string id_of(const Skipped& skipped) {
   std::string text = skipped.what + "|" + skipped.reason;
   for (const auto& [name, value] : skipped.axes) text += "|" + name + "=" + value;
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(text));
 }
 
 Record skipped_record(const StudySpec& spec, const Skipped& skipped, const Provenance& provenance) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/fnv1a.hpp"
+
 namespace attest {
 namespace {
 
@@ -46,15 +48,12 @@ int read_notes(dl_phdr_info* object, std::size_t /*size*/, void* result) {
   return 1;
 }
 
-/// FNV-1a of a file.
 std::string hash_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> block(std::size_t{1} << 20);
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  std::uint64_t hash = fnv1a("");
   while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    for (const char c : std::string_view(block.data(), static_cast<std::size_t>(file.gcount()))) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-    }
+    hash = fnv1a({block.data(), static_cast<std::size_t>(file.gcount())}, hash);
   }
   return fmt::format("file-{:016x}", hash);
 }

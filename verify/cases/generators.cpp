@@ -12,6 +12,7 @@
 
 #include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
+#include "core/base/fnv1a.hpp"
 #include "core/base/glob.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/run/registry.hpp"
@@ -38,7 +39,7 @@ constexpr std::array<HeadCounts, 23> head_counts{{{1, 1}, {1, 1},  {2, 1},  {2, 
                                                   {5, 1}, {5, 1},  {6, 2},  {6, 3},  {7, 1}, {8, 1},
                                                   {8, 1}, {16, 1}, {10, 2}, {12, 4}, {28, 4}}};
 
-/// Of packed entries half of the cases have few heads, so that entries are as long as elsewhere.
+/// Half of the cases with packed entries have few heads, so that entries are as long as elsewhere.
 constexpr std::array<HeadCounts, 4> few_heads{{{1, 1}, {2, 1}, {2, 2}, {3, 1}}};
 
 /// For plans that pack the query heads of a group into the rows of a tile: as many rows as users
@@ -149,8 +150,8 @@ Layouts draw_layouts(const KernelInfo& kernel, const Plan& plan, Problem& proble
 /// What is left of max_len when batch, heads and wide heads multiply the work.
 std::int64_t len_limit(const Problem& p, std::int64_t max_len) {
   const double share = std::sqrt(
-      2.0 * 128 /
-      static_cast<double>(p.batch * p.query_heads * std::max<std::int64_t>(p.head_dim, 128)));
+      2.0 * usual_head_dim /
+      static_cast<double>(p.batch * p.query_heads * std::max(p.head_dim, usual_head_dim)));
   return std::max<std::int64_t>(1,
                                 std::llround(std::min(1.0, share) * static_cast<double>(max_len)));
 }
@@ -348,7 +349,8 @@ std::optional<Tail> draw_tail(const KernelInfo& kernel, std::uint64_t index,
 Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t index) {
   SizeLimits usual = options.limits(usual_sizes);
   // Wide heads are dear on the executor; its tail has some.
-  if (kernel.executor == Executor::simt) usual.head_dim = options.max_head_dim.value_or(128);
+  if (kernel.executor == Executor::simt)
+    usual.head_dim = options.max_head_dim.value_or(usual_head_dim);
   const LengthKind* kind = draw_kind_of_case(options.lengths);
   std::optional<Case> c;
   if (const std::optional<Tail> tail = draw_tail(kernel, index, kind)) {
@@ -367,13 +369,9 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
 }
 
 /// Kernels draw cases of their own, so that a campaign of many reaches what few cases of each do
-/// not; a planted bug those of the kernel that it was planted in. FNV-1a.
+/// not; a planted bug those of the kernel that it was planted in.
 std::uint64_t stream_of(const KernelInfo& kernel) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char letter : kernel.planted_in.empty() ? kernel.name : kernel.planted_in) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
-  }
-  return hash;
+  return fnv1a(kernel.planted_in.empty() ? kernel.name : kernel.planted_in);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "core/attention/operation.hpp"
 #include "core/attention/problem.hpp"
+#include "core/base/fnv1a.hpp"
 #include "gpu/model/cost_model.hpp"
 
 namespace attest {
@@ -15,11 +16,7 @@ std::string point_id(const KernelInfo& kernel, const Case& subject) {
                   subject.inputs.magnitude, subject.inputs.seed);
   const std::string paging = to_string(subject.layouts.paging);
   if (!paging.empty()) text += "|" + paging;
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(text));
 }
 
 std::string_view name_of(Skipped::By by) {
