@@ -81,6 +81,10 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
 /// Prints, for each kernel, what was refused, fell short of a pass or was never judged; of many
 /// kernels only how many were not judged in all that they claim, unless with `names_coverage`.
 void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage);
+/// Writes the counterexample and prints how to replay it. `trouble` gets it when it cannot be
+/// written.
+void keep_counterexample(const Failure& failure, Executor executor, const VerifyOptions& options,
+                         Trouble& trouble);
 /// Failures with their evidence, of planted bugs and negative controls or of the others; writes the
 /// counterexamples and prints how to replay them. `trouble` gets what could not be written.
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,

@@ -23,12 +23,7 @@ void print_known(const KnownFinding& finding, const KernelResult& result,
              describe(same.failure, *result.kernel));
   fmt::print("  finding  {}; {} with {}\n  report   {}\n", finding.summary,
              counted(same.cases, "case"), same.library, finding.report);
-  std::filesystem::path path;
-  const bool is_kept = trouble.tries([&] {
-    path = write_counterexample(options.out / "counterexamples", same.failure,
-                                result.kernel->executor, options.inputs_file);
-  });
-  if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
+  keep_counterexample(same.failure, result.kernel->executor, options, trouble);
 }
 
 /// A version of which it is not known may have it all the same: then the report is worth a look.
