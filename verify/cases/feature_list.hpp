@@ -16,6 +16,15 @@ using Predicate = std::function<bool(const Case&)>;
 [[nodiscard]] std::int64_t empty_rows(const Case& c);
 [[nodiscard]] bool family_is(const Case& c, std::initializer_list<std::string_view> names);
 
+/// Does it hold of some entry and its keys?
+template <typename Holds>
+[[nodiscard]] bool any_entry(const Case& c, const Holds& holds) {
+  for (std::int64_t entry = 0; entry < c.problem.batch; ++entry) {
+    if (holds(entry, c.problem.key_len_of(entry))) return true;
+  }
+  return false;
+}
+
 /// What logits and V look like.
 void add_value_features(std::vector<Feature>& list);
 /// What only some kernels offer: windows, softcap, value_dim, lengths, padding.

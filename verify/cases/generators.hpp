@@ -19,6 +19,8 @@ struct SizeLimits {
 };
 /// Limits of most cases. A batch of more than three has entries of different lengths.
 inline constexpr SizeLimits usual_sizes{.len = 160, .head_dim = 256, .batch = 6, .query_heads = 28};
+/// Up to here a wider head costs no length: most models have no wider ones.
+inline constexpr std::int64_t usual_head_dim = 128;
 /// Limits of what is large where a case comes from the heavy tail (heavy_tail.hpp): past 2^16,
 /// where 16 bits and the second dimension of a grid end. The work that a case may cost decides.
 inline constexpr SizeLimits tail_sizes{

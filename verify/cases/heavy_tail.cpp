@@ -46,7 +46,7 @@ struct Enlargement {
 };
 
 /// The least of what is called large.
-constexpr std::int64_t least_length = 256, least_batch = 4, least_head_dim = 129;
+constexpr std::int64_t least_length = 256, least_batch = 4, least_head_dim = usual_head_dim + 1;
 
 bool enlarge_keys(const KernelInfo& /*kernel*/, const Plan& plan, const SizeLimits& most,
                   Problem& p) {
@@ -105,13 +105,6 @@ bool enlarge_batch(const KernelInfo& /*kernel*/, const Plan& /*plan*/, const Siz
                    Problem& p) {
   p.batch = draw_magnitude(least_batch, most.batch, 1);
   return p.batch >= least_batch;
-}
-
-void set_head_dim(std::int64_t head_dim, Problem& p) {
-  const bool is_default = p.scale == default_scale(p.head_dim);
-  p.head_dim = head_dim;
-  if (is_default) p.scale = default_scale(head_dim);
-  if (p.value_dim == head_dim) p.value_dim = 0;
 }
 
 /// All that the kernel lists, or widths in use and their neighbours.

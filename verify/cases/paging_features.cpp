@@ -14,14 +14,6 @@ const Paging& paging_of(const Case& c) {
   return c.layouts.paging;
 }
 
-template <typename Holds>
-bool any_entry(const Case& c, const Holds& holds) {
-  for (std::int64_t entry = 0; entry < c.problem.batch; ++entry) {
-    if (holds(entry, c.problem.key_len_of(entry))) return true;
-  }
-  return false;
-}
-
 /// Keys from the multiple of `unit` before or at the first visible key of the last row.
 bool begins_inside(const Case& c, std::int64_t unit) {
   if (!is_window(c.problem.mask) || unit < 2) return false;

@@ -152,6 +152,13 @@ bool can_run(const KernelInfo& kernel, const Case& c) {
   return has_inputs(c) && !why_refused(kernel, c);
 }
 
+void set_head_dim(std::int64_t head_dim, Problem& problem) {
+  const bool is_default = problem.scale == default_scale(problem.head_dim);
+  problem.head_dim = head_dim;
+  if (is_default) problem.scale = default_scale(head_dim);
+  if (problem.value_dim == head_dim) problem.value_dim = 0;
+}
+
 std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
   std::vector<Case> candidates;
   const auto add = [&](const auto& change) {
@@ -204,11 +211,7 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
     add([&](Case& s) { s.problem.value_dim = value_dim; });
   }
   for (const std::int64_t head_dim : smaller_head_dims(kernel, c.problem.head_dim)) {
-    add([&](Case& s) {
-      const bool is_default = s.problem.scale == default_scale(s.problem.head_dim);
-      s.problem.head_dim = head_dim;
-      if (is_default) s.problem.scale = default_scale(head_dim);
-    });
+    add([&](Case& s) { set_head_dim(head_dim, s.problem); });
   }
   add([](Case& s) { s.problem = with_prefix_mask(s.problem, Mask::none); });
   add_smaller_windows(c, add);
@@ -252,20 +255,15 @@ std::vector<Case> simpler_cases(const KernelInfo& kernel, const Case& c) {
 Case shrink(const KernelInfo& kernel, const Case& c, const std::function<bool(const Case&)>& fails,
             int max_calls) {
   Case smallest = c;
-  std::set<std::string> passed;
+  std::set<std::string> tried;
   bool is_smaller = true;
   while (is_smaller) {
     is_smaller = false;
     std::vector<Case> candidates = simpler_cases(kernel, smallest);
     for (std::size_t i = 0; i < candidates.size();) {
-      const std::string text = to_string(candidates[i]);
-      if (passed.contains(text)) {
-        ++i;
-        continue;
-      }
-      if (max_calls-- <= 0) return smallest;
-      if (!fails(candidates[i])) {
-        passed.insert(text);
+      const bool is_new = tried.insert(to_string(candidates[i])).second;
+      if (is_new && max_calls-- <= 0) return smallest;
+      if (!is_new || !fails(candidates[i])) {
         ++i;
         continue;
       }

@@ -18,6 +18,10 @@ namespace attest {
 /// Whether kernel, plan and input family can all run the case.
 [[nodiscard]] bool can_run(const KernelInfo& kernel, const Case& c);
 
+/// Changes the columns of Q and K. A scale that is their default follows, and V that becomes as
+/// wide as they are is no case of its own.
+void set_head_dim(std::int64_t head_dim, Problem& problem);
+
 /// Simpler cases that the kernel supports, boldest first: no lengths, padding, softcap, value_dim
 /// or window; fewer batches, heads, rows, keys, dims; contiguous layouts; no mask, smaller windows;
 /// the smallest tiles; plainer inputs.

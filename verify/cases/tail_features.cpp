@@ -33,11 +33,9 @@ bool has_key_tiles(const Case& c, std::int64_t tiles) {
 
 /// Does some entry of a packed batch have more keys than a tile?
 bool has_long_packed_entry(const Case& c) {
-  if (c.problem.length_seed == 0) return false;
-  for (std::int64_t entry = 0; entry < c.problem.batch; ++entry) {
-    if (c.problem.key_len_of(entry) > tile_or_usual(c.plan.key_tile)) return true;
-  }
-  return false;
+  return c.problem.length_seed != 0 && any_entry(c, [&](std::int64_t, std::int64_t keys) {
+           return keys > tile_or_usual(c.plan.key_tile);
+         });
 }
 
 /// Does some tensor span more elements?
