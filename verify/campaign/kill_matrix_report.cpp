@@ -180,8 +180,9 @@ Json row_json(const KillMatrix& matrix, const MatrixRow& row) {
 std::string_view references_of(const Operation& operation) {
   if (&operation == &forward_operation) {
     return "`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "
-           "type with the scale folded into K. No project has a rule of this kind for fp32: there "
-           "`ref` is computed in double and `pt` in fp32. NaN is rejected by all rules. ";
+           "type with the scale folded into K; `wide` is `ref` before it is cast. No project has a "
+           "rule of this kind for fp32: there `ref` is computed in double and `pt` in fp32. NaN is "
+           "rejected by all rules; torchtitan's lets it pass where `wide` is NaN. ";
   }
   if (&operation == &backward_operation) {
     return "g is dQ, dK or dV. `wide` is what automatic differentiation makes of attention in fp32 "
@@ -194,7 +195,7 @@ std::string_view references_of(const Operation& operation) {
            "would hand over too; except in the family `gradient_inexact_saved`, where both are off "
            "by some roundings: our laws judge what the kernel makes of what it is given, the other "
            "projects' rules count such an error as the kernel's. NaN is rejected by all rules but "
-           "PyTorch's, which lets it pass where its references are NaN. ";
+           "PyTorch's and torchtitan's, which let it pass where their golden answers are NaN. ";
   }
   if (&operation == &quantised_operation) {
     return "`ref` is attention in fp32, of fp32 outputs in double, of the numbers that codes and "

@@ -31,12 +31,13 @@ struct PeerRule {
 
 /// Those about an operation, none if no project has one here. Of the forward pass: FlashAttention
 /// 2x, cuDNN 2e-2, xFormers, KernelBench 1e-2, FlashInfer 1e-3; then what tests of decoding ask:
-/// FlashAttention-3's cache, vLLM, XQA, FlashMLA. Of codes: FlashInfer's two, vLLM, XQA, their
-/// references being attention of the numbers that codes stand for, where theirs may be of the
-/// original values. Of gradients: FlashAttention 3x and -3 2x, cuDNN,
-/// xFormers, PyTorch, Triton's tutorial. NaN is rejected by all of them but PyTorch's:
+/// FlashAttention-3's cache, vLLM, XQA, FlashMLA; and torchtitan's, of any kernel. Of codes:
+/// FlashInfer's two, vLLM, XQA, their references being attention of the numbers that codes stand
+/// for, where theirs may be of the original values. Of gradients: FlashAttention 3x and -3 2x,
+/// cuDNN, xFormers, PyTorch, Triton's tutorial, torchtitan. NaN is rejected by all of them but two:
 /// torch.allclose and assert_close are false for NaN, and FlashAttention compares torch.max, which
-/// keeps NaN, with <=, which NaN fails. PyTorch's lets NaN pass where its references are NaN.
+/// keeps NaN, with <=, which NaN fails. PyTorch's and torchtitan's let NaN pass where their golden
+/// answers are NaN.
 [[nodiscard]] std::span<const PeerRule> peer_rules(const Operation& operation);
 
 }  // namespace attest
