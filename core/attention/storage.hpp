@@ -25,8 +25,8 @@ struct Packed {
   }
 };
 
-/// Of tensors with these rows, under a problem with lengths, with `entry_gap` rows of nobody behind
-/// every entry.
+/// How tensors with these rows are packed under a problem with lengths: `entry_gap` rows of nobody
+/// lie behind every entry.
 [[nodiscard]] Packed packed_entries(const Problem& problem, Rows rows, std::int64_t entry_gap);
 
 /// Row n of entry b is slot n % page_size of page pages[b][n / page_size] of a strided tensor
@@ -43,7 +43,7 @@ using Storage = std::variant<Strided, Packed, Paged>;
 /// `entry_gap` rows of nobody behind every entry.
 [[nodiscard]] Storage storage_of(const TensorSpec& tensor, const Problem& problem,
                                  const Paging& paging, std::int64_t entry_gap = 0);
-/// Shape of the strided tensor in memory.
+/// Shape in memory of a strided tensor whose rows are found so.
 [[nodiscard]] Shape stored_shape(const Storage& storage, const Shape& shape);
 [[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem,
                                  const Paging& paging, std::int64_t entry_gap = 0);

@@ -146,20 +146,23 @@ std::size_t Session::alignment_of(const TensorSpec& tensor) const {
                   static_cast<std::size_t>(kernel_.layout_needs.pointer_alignment_bytes));
 }
 
-Tensor<float> Session::as_stored(const TensorSpec& tensor, const Tensor<float>& values) const {
-  return stored(storage_of(tensor, problem_, paging_, options_.entry_gap), values,
-                unused_value(paging_.unused, tensor.format(problem_)));
+Storage Session::storage(const TensorSpec& tensor) const {
+  return storage_of(tensor, problem_, paging_, options_.entry_gap);
+}
+
+Tensor<float> Session::as_stored(const TensorSpec& tensor, const Storage& storage,
+                                 const Tensor<float>& values) const {
+  return stored(storage, values, unused_value(paging_.unused, tensor.format(problem_)));
 }
 
 void Session::add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                         const Tensor<float>& values) {
   const bool is_broadcast = options_.broadcast && tensor.is_strided;
-  const Tensor<float> rows =
-      is_broadcast ? first_along(*options_.broadcast, tensor, values) : as_stored(tensor, values);
-  const Storage storage = storage_of(tensor, problem_, paging_, options_.entry_gap);
+  const Storage place = storage(tensor);
+  const Tensor<float> rows = is_broadcast ? first_along(*options_.broadcast, tensor, values)
+                                          : as_stored(tensor, place, values);
   add(std::string(tensor.label), GuardedBuffer::Use::input, rows.shape(), layout,
-      tensor.format(problem_), &rows, alignment_of(tensor), used_steps(storage),
-      used_rows(storage));
+      tensor.format(problem_), &rows, alignment_of(tensor), used_steps(place), used_rows(place));
   Strides strides = buffers_.back().guarded.strides();
   if (is_broadcast) (*options_.broadcast == 0 ? strides.batch : strides.head) = 0;
   arguments_[index] = {first_element(buffers_.back()), strides};
@@ -168,11 +171,12 @@ void Session::add_input(const TensorSpec& tensor, InputIndex index, const Tensor
 void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
   const TensorSpec& tensor = (*problem_.operation)[forward::k];
   const ElementType type = tensor.format(problem_);  // V's as well
-  const Tensor<float> k = as_stored(tensor, inputs[forward::k]);
+  const Storage place = storage(tensor);
+  const Tensor<float> k = as_stored(tensor, place, inputs[forward::k]);
   const JoinedPool pool = joined_pool(k.shape(), layout);
-  const Tensor<float> both = side_by_side(k, as_stored(tensor, inputs[forward::v]), pool);
+  const Tensor<float> both = side_by_side(k, as_stored(tensor, place, inputs[forward::v]), pool);
   add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
-      used_steps(storage_of(tensor, problem_, paging_, options_.entry_gap)));
+      used_steps(place));
   std::byte* first = first_element(buffers_.back());
   const std::size_t offset =
       static_cast<std::size_t>(pool.value_offset) * format_of(type).size_bytes;
@@ -183,11 +187,11 @@ void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
 void Session::add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout) {
   // Nobody gets the address of what the kernel does not give, and it reads as NaN.
   const bool is_given = kernel_.gives(index);
+  const Storage place = storage(tensor);
   add(std::string(tensor.label),
       is_given ? GuardedBuffer::Use::output : GuardedBuffer::Use::workspace,
-      stored_shape(tensor, problem_, paging_, options_.entry_gap), layout, tensor.format(problem_),
-      nullptr, alignment_of(tensor), {},
-      used_rows(storage_of(tensor, problem_, paging_, options_.entry_gap)));
+      stored_shape(place, tensor.shape(problem_)), layout, tensor.format(problem_), nullptr,
+      alignment_of(tensor), {}, used_rows(place));
   buffers_.back().output = index;
   arguments_[index] = {is_given ? first_element(buffers_.back()) : nullptr,
                        buffers_.back().guarded.strides()};
@@ -287,8 +291,8 @@ Outputs Session::read_outputs() {
     if (!buffer.output) continue;
     const OutputIndex index = *buffer.output;
     const TensorSpec& tensor = (*problem_.operation)[index];
-    outputs[index] = restored(storage_of(tensor, problem_, paging_, options_.entry_gap),
-                              guarded.values(now), tensor.shape(problem_), tensor.absent);
+    outputs[index] =
+        restored(storage(tensor), guarded.values(now), tensor.shape(problem_), tensor.absent);
   }
   indices_.check(device_, report_);
   return outputs;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/storage.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"
@@ -16,8 +17,8 @@ namespace attest {
 
 /// What laws vary about a launch beside its case.
 struct SessionOptions {
-  /// Above the problem's key_len it is what the kernel is told instead, of a kernel that reads
-  /// lengths on the device: an upper bound.
+  /// The key_len that a kernel is told which reads lengths on the device, an upper bound; no more
+  /// than the problem's: that.
   std::int64_t capacity = 0;
   /// Rows of nobody behind every packed entry, of kernels that take them.
   std::int64_t entry_gap = 0;
@@ -55,7 +56,7 @@ class Session {
   [[nodiscard]] Outputs read_outputs();
   /// Valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
-  /// What a launch is told.
+  /// What a launch gets: addresses, strides, problem and Plan.
   [[nodiscard]] const Arguments& arguments() const { return arguments_; }
   /// Writes shorter lengths into the arrays of a page table (IndexArrays), where they were.
   void shorten_entries() { indices_.shorten(device_); }
@@ -75,7 +76,8 @@ class Session {
   void add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
                  const Tensor<float>& values);
   void add_joined(const Inputs& inputs, const TensorLayout& layout);
-  [[nodiscard]] Tensor<float> as_stored(const TensorSpec& tensor,
+  [[nodiscard]] Storage storage(const TensorSpec& tensor) const;
+  [[nodiscard]] Tensor<float> as_stored(const TensorSpec& tensor, const Storage& storage,
                                         const Tensor<float>& values) const;
   void add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout);
   [[nodiscard]] std::size_t alignment_of(const TensorSpec& tensor) const;

@@ -13,7 +13,7 @@ struct ShrinkBudget {
   /// Wall time. A case of usual size takes a second; what ends here was of 2^16 entries, say, and
   /// Failure::shrinking tells how far it got.
   double seconds = 60;
-  /// The same for a crash or a time-out, where each case tried costs a process.
+  /// Wall time of shrinking a crash or a time-out, where each case tried costs a process.
   double seconds_without_answer = 30;
   /// What a candidate that hangs costs. A correct run of a case that a campaign draws takes
   /// milliseconds.
