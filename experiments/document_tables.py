@@ -73,22 +73,22 @@ class Study:
 # Who notices planted bugs
 
 def kills(name, rejected_by_ours):
-    """Of results/NAME: who notices the planted bugs, rules of other projects and ours. `rejected_by_ours(rule, kernels)`: what the last row says of these."""
+    """Of results/NAME: who notices the planted bugs, our layers together and alone, and rules of other projects. `rejected_by_ours(layers,
+    kernels)`: how many correct launches these reject."""
     matrix = json.loads((RESULTS / name).read_text())
     mutants, correct = matrix["mutants"], matrix["correct"]
-    rules, theirs = list(mutants[0]["rules"]), list(mutants[0]["rules_on_normal"])
+    theirs = list(mutants[0]["rules_on_normal"])
+    layers = [rule for rule in mutants[0]["rules"] if rule not in theirs]
 
-    def rejected(rule):
-        return str(sum(kernel["rules"][rule]["rejected"] for kernel in correct)) if rule in theirs else rejected_by_ours(rule, correct)
+    def killed(rules, inputs="rules"):
+        return str(sum(any(mutant[inputs][rule]["kills"] > 0 for rule in rules) for mutant in mutants))
 
-    cases = sum(kernel["cases"] for kernel in correct)
     return markdown(
-        ("", *(rule if rule in theirs else f"our {rule}" for rule in rules)),
-        (f"mutants killed, of {len(mutants)}, on our cases",
-         *(str(sum(mutant["rules"][rule]["kills"] > 0 for mutant in mutants)) for rule in rules)),
-        ("on N(0, 1) inputs only, as the projects test",
-         *(str(sum(mutant["rules_on_normal"][rule]["kills"] > 0 for mutant in mutants)) if rule in theirs else "" for rule in rules)),
-        (f"correct kernels rejected, of {cases:,} cases", *map(rejected, rules)))
+        ("", f"bugs killed, of {len(mutants)}", "on N(0, 1), as projects test", f"correct rejected, of {sum(kernel['cases'] for kernel in correct):,}"),
+        ("**our layers together**", f"**{killed(layers)}**", "", f"**{rejected_by_ours(layers, correct)}**"),
+        *((f"one layer alone: {layer}", killed([layer]), "", rejected_by_ours([layer], correct)) for layer in layers),
+        (f"the {len(theirs)} rules below together", killed(theirs), killed(theirs, "rules_on_normal"), ""),
+        *((rule, killed([rule]), killed([rule], "rules_on_normal"), str(sum(kernel["rules"][rule]["rejected"] for kernel in correct))) for rule in theirs))
 
 
 @table
@@ -96,9 +96,9 @@ def kills_by_rule():
     """Who notices bugs of attention. Correct kernels: ours are judged in campaigns of their own, with the rate that is still possible."""
     judged, alarms = false_alarms.totals(read(RESULTS / "h200/false_alarms.jsonl"))
 
-    def rejected(rule, correct):
-        count = alarms[rule.removesuffix(" laws")]
-        return f"**{count}** of {judged:,}, at most {100 * false_alarms.upper_rate(count, judged):.2g} %"
+    def rejected(layers, correct):
+        count = sum(alarms[layer.removesuffix(" laws")] for layer in layers)
+        return f"{count} of {judged:,}, at most {100 * false_alarms.upper_rate(count, judged):.2g} %" if len(layers) > 1 else str(count)
 
     return kills("epyc-2core/kill_matrix.json", rejected)
 
@@ -106,7 +106,8 @@ def kills_by_rule():
 @table
 def gradient_kills_by_rule():
     """Who notices bugs of gradients."""
-    return kills("xeon-2core/kill_matrix_backward.json", lambda rule, correct: f"**{sum(kernel['rules'][rule]['rejected'] for kernel in correct)}**")
+    return kills("xeon-2core/kill_matrix_backward.json",
+                 lambda layers, correct: str(sum(kernel["rules"][layer]["rejected"] for kernel in correct for layer in layers)))
 
 
 @table

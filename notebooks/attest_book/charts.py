@@ -51,7 +51,7 @@ def title_of(name, units=None):
     """`time` in ms is "time, ms", `plan.query_tile` "query tile"; units that say nothing are left out."""
     unit = (units or {}).get(name, "")
     beginning, _, rest = name.partition(".")
-    shown = (rest if beginning in ("plan", "problem", "inputs") else name).replace("_", " ").replace(".", " ")
+    shown = (rest if beginning in ("plan", "problem", "inputs", "layout") else name).replace("_", " ").replace(".", " ")
     return f"{shown}, {unit}" if unit not in ("", "1", "value") else shown
 
 
@@ -107,21 +107,21 @@ def heat_map(frame, x, y, value, title=None, value_title=None, pattern=".3~g", i
 
 
 def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y_log=False, units=None, colour_title=None,
-          zero=False, x_title=None, y_title=None, is_numeric=True, order=None):
-    """A line with its points for each colour; a band from `low` to `high` where both are given. x is a number or a text. `order`: of the
-    colours, by their names if not given."""
+          zero=False, x_title=None, y_title=None, is_numeric=True, colours=None, domain=None):
+    """A line with its points for each colour; a band from `low` to `high` where both are given. x is a number or a text. `colours`: of
+    the names, where a page says them beside the picture. `domain`: the ends of the vertical scale, for panels that share one."""
     x_name = x_title or title_of(x, units)
     if is_numeric:
         scale = altair.Scale(type="log", base=2) if x_log else altair.Scale(zero=False)
         ticks = sorted(frame[x].dropna().unique().tolist())
-        x_axis = altair.X(field(x, "Q"), title=x_name, scale=scale, axis=altair.Axis(values=ticks, format=",d" if max(ticks) >= 1 else "~g", labelOverlap="greedy"))
+        x_axis = altair.X(field(x, "Q"), title=x_name, scale=scale, axis=altair.Axis(values=ticks, format=".3~s" if max(ticks) >= 1e6 else ",d" if max(ticks) >= 1 else "~g", labelOverlap="greedy"))
     else:
-        x_axis = altair.X(field(x, "N"), title=x_name, sort=list(dict.fromkeys(frame[x])), axis=altair.Axis(labelAngle=0))
-    y_scale = altair.Scale(type="log") if y_log else altair.Scale(zero=zero)
+        x_axis = altair.X(field(x, "N"), title=x_name, scale=altair.Scale(domain=sorted_by_number(frame[x])), axis=altair.Axis(labelAngle=0))
+    ends = {"domain": domain} if domain else {}
+    y_scale = altair.Scale(type="log", **ends) if y_log else altair.Scale(zero=zero, **ends)
     y_axis = altair.Axis(labelOverlap="greedy", format="~g") if y_log else altair.Axis()
     y_name = y_title or title_of(value, units)
-    colour = altair.Color(field(color, "N"), title=(title_of(color) if colour_title is None else colour_title) or None,
-                          scale=altair.Scale(domain=order or sorted_by_number(frame[color]), range=COLOURS))
+    colour = coloured(color, colours, sorted_by_number(frame[color]), title_of(color) if colour_title is None else colour_title)
     base = altair.Chart(frame).encode(x=x_axis, color=colour)
     layers = []
     if low and high:
@@ -132,6 +132,13 @@ def lines(frame, x, value, color, low=None, high=None, title=None, x_log=True, y
     if is_ratio(value):
         layers.append(altair.Chart(pandas.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3], color="#888888").encode(y="one:Q"))
     return altair.layer(*layers).properties(title=title or "", width=560, height=300)
+
+
+def coloured(name, colours, names, title):
+    """The encoding of a colour: with a legend, or by `colours`, which the page says."""
+    if colours:
+        return altair.Color(field(name, "N"), legend=None, scale=altair.Scale(domain=list(colours), range=list(colours.values())))
+    return altair.Color(field(name, "N"), title=title or None, scale=altair.Scale(domain=names, range=COLOURS))
 
 
 def bars(frame, value, name, color=None, title=None, units=None, log=False, row_height=20, value_title=None, text=".3~g",
@@ -169,38 +176,40 @@ def with_finite_ends(frame, value, low, high):
     return frame.assign(**ends)
 
 
-def grouped_bars(frame, value, category, color=None, title=None, units=None, low=None, high=None):
+def grouped_bars(frame, value, category, color=None, title=None, units=None, low=None, high=None, colours=None, domain=None, log=False):
     """A group of bars for each category, one for each colour, each with its number, its interval where `low` and `high` are given, and a line at 1
-    where the value is a ratio."""
+    where the value is a ratio. `log`: dots, as a bar on a logarithmic scale begins nowhere."""
     frame = frame.assign(**{name: frame[name].map(number_text) for name in (category, color) if name})
     if low and high:
         frame = with_finite_ends(frame, value, low, high)
-    largest, is_large = frame[high or value].max(), frame[value].max() >= 1e6
+    is_large = frame[value].max() >= 1e6
     base = altair.Chart(frame[list(dict.fromkeys(name for name in (category, color, value, low, high) if name))]).encode(
-        y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=title_of(category)))
+        y=altair.Y(field(category, "N"), scale=altair.Scale(domain=sorted_by_number(frame[category])), title=None if category == "contender" else title_of(category)))
     if color:
-        order = sorted_by_number(frame[color])
-        base = base.encode(yOffset=altair.YOffset(field(color, "N"), scale=altair.Scale(domain=order)))
-    along = altair.X(field(value, "Q"), scale=altair.Scale(domainMax=largest * 1.2), title=title_of(value, units),
-                     axis=altair.Axis(format="~s") if is_large else altair.Axis())
-    drawn = base.mark_bar(color=COLOURS[0]).encode(x=along, tooltip=[tip(name) for name in (category, color, value, low, high) if name])
+        base = base.encode(yOffset=altair.YOffset(field(color, "N"), scale=altair.Scale(domain=sorted_by_number(frame[color]))))
+    scale = {"type": "log"} if log else {}
+    scale |= {"domain": domain} if domain else {"domainMax": frame[high or value].max() * 1.2}
+    along = altair.X(field(value, "Q"), scale=altair.Scale(**scale), title=title_of(value, units),
+                     axis=altair.Axis(labelOverlap="greedy", **({"format": "~s"} if is_large else {"format": "~g"} if log else {})))
+    mark = base.mark_point(color=COLOURS[0]) if log else base.mark_bar(color=COLOURS[0])
+    drawn = mark.encode(x=along, tooltip=[tip(name) for name in (category, color, value, low, high) if name])
     if color:
-        drawn = drawn.encode(color=altair.Color(field(color, "N"), title=title_of(color), scale=altair.Scale(domain=order, range=COLOURS[:len(order)])))
+        drawn = drawn.encode(color=coloured(color, colours, sorted_by_number(frame[color]), title_of(color)))
     layers = [drawn]
     if low and high:
         layers.append(base.mark_rule(strokeWidth=1.5, color="#444444").encode(x=altair.X(field(low, "Q")), x2=altair.X2(escaped(high))))
-    layers.append(base.mark_text(align="left", dx=4, fontSize=11).encode(x=altair.X(field(high or value, "Q")),
-                                                                        text=altair.Text(field(value, "Q"), format=".4~s" if is_large else ".4~g")))
+    layers.append(base.mark_text(align="left", dx=6 if log else 4, fontSize=11).encode(x=altair.X(field(high or value, "Q")),
+                                                                                       text=altair.Text(field(value, "Q"), format=".4~s" if is_large else ".4~g")))
     if is_ratio(value):
         layers.append(at_one())
-    rows = frame[category].nunique() * (frame[color].nunique() if color else 1)
+    rows = len(frame) if not color else frame[category].nunique() * frame[color].nunique()
     return altair.layer(*layers).properties(title=title or "", width=WIDTH, height=max(40, 24 * rows))
 
 
 def sorted_by_number(values):
-    """Distinct values, numbers inside texts by their size, so that an axis does not read 128, 16, 32."""
+    """Distinct values, numbers inside texts by their size, so that an axis does not read 128, 16, 32; words before numbers."""
     def key(value):
         if not isinstance(value, str):
-            return [(0, value, "")]
-        return [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in re.split(r"(\d+(?:\.\d+)?)", value) if part]
+            return [(1, value, "")]
+        return [(1, float(part), "") if part[:1].isdigit() else (0, 0.0, part) for part in re.split(r"(\d+(?:\.\d+)?)", value) if part]
     return sorted(set(values), key=key)

@@ -1,28 +1,42 @@
 """Makes the pictures of the documents from committed studies: `cd notebooks && ../build/venv/bin/python -m attest_book.pictures`."""
 
+import re
+
 import altair
 
 from attest_book import charts, errors, records, study
 from attest_book.records import RESULTS
 
-GRID = {"fa3_wgmma": "fa3_wgmma (ours)", "fa2_mma": "fa2_mma (ours)", "cudnn_sdpa": "cuDNN 9.19", "flash_attention_3": "FlashAttention-3",
-        "torch_flash": "FlashAttention-2"}
+# Kernels of the grid: the name, and what its records' label `library` says before the version.
+GRID = {"fa3_wgmma": ("fa3_wgmma (ours)", ""), "fa2_mma": ("fa2_mma (ours)", ""), "cudnn_sdpa": ("cuDNN", "cuDNN"),
+        "flash_attention_3": ("FlashAttention-3, fa3_fwd", "fa3_fwd"), "torch_flash": ("FlashAttention-2, PyTorch", "PyTorch")}
 WIDE = 3  # maps side by side
+
+
+def with_version(rows, kernel):
+    """`cuDNN 9.14.0`: the name of a kernel, and the version of its library that its records say."""
+    name, library = GRID[kernel]
+    found = {version for text in rows.library[rows.contender == kernel] for version in re.findall(rf"\b{library} (\d[\d.]*)", text)} if library else ()
+    return " and ".join([f"{name} {version}" for version in sorted(found)]) or name
 
 
 def grid(name="h200/studies/forward_grid"):
     """TFLOP/s by length, a panel for each head dim and mask: bf16, as many key heads as query heads."""
-    rows = study.committed(name).timed()
+    return grid_of(study.committed(name).timed())
+
+
+def grid_of(rows):
     sizes = rows.problem.map(records.sizes)
     rows = rows[rows.problem.str.endswith("bf16") & sizes.map(lambda size: size["h"] == size["kv"])].copy()
     rows["length"] = sizes.map(lambda size: size["q"])
     rows["panel"] = sizes.map(lambda size: f"D {size['d']}") + rows.problem.map(lambda text: ", causal" if "causal" in text else ", full")
-    rows["kernel"] = rows.contender.map(GRID)
-    names, lengths = list(GRID.values()), sorted(rows.length.unique())
+    titles = {kernel: with_version(rows, kernel) for kernel in GRID}
+    rows["kernel"] = rows.contender.map(titles)
+    names, lengths = list(titles.values()), sorted(rows.length.unique())
     base = altair.Chart().encode(
         x=altair.X("length:Q", title="keys", scale=altair.Scale(type="log", base=2), axis=altair.Axis(values=lengths, format=",d", labelOverlap=True)),
         y=altair.Y("rate:Q", title="TFLOP/s"),
-        color=altair.Color("kernel:N", sort=names, title=None, scale=altair.Scale(domain=names, range=charts.COLOURS), legend=altair.Legend(orient="bottom")))
+        color=altair.Color("kernel:N", sort=names, title=None, scale=altair.Scale(domain=names, range=charts.COLOURS), legend=altair.Legend(orient="bottom", columns=3)))
     layers = altair.layer(base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=30), data=rows[["length", "panel", "kernel", "rate"]])
     order = [f"D {dim}, {mask}" for dim in (64, 128, 256) for mask in ("full", "causal")]
     return layers.properties(width=300, height=170).facet(facet=altair.Facet("panel:N", sort=order, title=None), columns=2)

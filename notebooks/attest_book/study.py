@@ -13,6 +13,7 @@ from attest_book.records import BadInput
 
 PLOT_KINDS = ("heat_map", "lines", "pareto", "roofline", "bars")
 AXIS = "axis."
+LENGTH, PAGE_SIZE, CONTIGUOUS = "problem.length", "layout.page_size", "contiguous"
 # What tells points apart besides axes; a label of each record.
 POINT_LABELS = ("contender", "executor", "problem", "plan")
 HIGH_IS_BETTER = ("rate", "bandwidth", "speed_over_", "hit_rate", "occupancy")
@@ -150,6 +151,13 @@ def assemble(spec, by_kind, found, folder, settings):
     table = table.rename(columns={AXIS + axis: axis for axis in axes})
     for axis in axes:
         table[axis] = as_numbers(table[axis])
+    if PAGE_SIZE in axes:
+        table[PAGE_SIZE] = table[PAGE_SIZE].map(lambda keys: CONTIGUOUS if keys == 0 else keys if keys != keys else number_text(keys))
+    lengths = {"problem.query_len", "problem.key_len"} & set(axes)
+    if LENGTH in axes and lengths:  # queries and keys of one number
+        for axis in lengths:
+            table[axis] = table[axis].fillna(table[LENGTH])
+        axes.remove(LENGTH)
     for label in ("role", "name", "reason", "skipped_by", "flags", *POINT_LABELS):
         if label not in table:
             table[label] = ""
@@ -218,8 +226,22 @@ def of_problem(study):
 
 
 def said(values):
-    return ", ".join(number_text(value) if name == "contender" else f"{title_of(name)} {number_text(value)}"
-                     for name, value in values if value == value)
+    """Values of axes in words: "head dim 64, bf16, no mask, contiguous"; nothing of those that are missing."""
+    return ", ".join(value_said(name, value) for name, value in values if value == value)
+
+
+def value_said(name, value):
+    if name == "problem.mask" and value == "none":
+        return "no mask"
+    if name in ("contender", "problem.mask", "problem.element_type") or value == CONTIGUOUS:
+        return value
+    return f"{title_of(name)} {number_text(value)}"
+
+
+def kernel_of(study):
+    """A sentence that names the kernel, where all points are of one and no legend does."""
+    kernels = study.points.contender.unique()
+    return f" Kernel: {kernels[0]}." if len(kernels) == 1 else ""
 
 
 def best_of(table, value, keys):
@@ -231,9 +253,3 @@ def best_of(table, value, keys):
 
 def with_values(table, *names):
     return table[table[[name for name in names if name]].notna().all(axis=1)]
-
-
-def with_series(table, names):
-    """A column `series` that says what tells points apart, in words."""
-    rows = table[names].itertuples(index=False, name=None) if names else [()] * len(table)
-    return table.assign(series=[said(zip(names, row)) or "points" for row in rows])

@@ -1,24 +1,26 @@
 """The pictures of a study: those that its file asks for, and those that its points offer themselves for."""
 
-import altair
+import dataclasses
+
 import pandas
 
 from attest_book import charts
 from attest_book.study_frontiers import floors, pareto, roofline
-from attest_book.study import TELLING, best_of, is_better_high, of_problem, others, said, with_series, with_values
+from attest_book.study_layout import (MOST_SERIES, Panel, Picture, domain_of, facets, groups, is_wide, legend_of, series_of, untied,
+                                      with_series)
+from attest_book.study import TELLING, best_of, is_better_high, kernel_of, of_problem, others, with_values
 
-MOST_PANELS, MOST_SERIES, MOST_BARS = 6, 8, 40
+MOST_BARS = 40
 NEEDS = {"heat_map": "two axes and a value", "lines": "an axis and a value", "bars": "a value", "pareto": "times, or floors of them by models, and errors, such as metrics: [error.rmse]",
          "roofline": "times, counters of the group dram, and metrics: [model]; or, where nothing was timed, models"}
-WIDTH_ALONE, WIDTH_OF_PANEL = 560, 380
 
 
 def pictures(study):
-    """[(heading, chart, sentence)]: what the file asks for, or where nothing of it can be drawn what the points offer themselves for;
-    then time against error, a roofline and the floors of models, where the records have what they need. No chart where the sentence says
+    """What the file asks for, or where nothing of it can be drawn what the points offer themselves for;
+    then time against error, a roofline and the floors of models, where the records have what they need. No panels where the text says
     that it cannot be drawn."""
     made = [made_of_plot(study, plot) for plot in study.plots]
-    drawn = {plot["kind"] for plot, (_, chart, _) in zip(study.plots, made) if chart}
+    drawn = {plot["kind"] for plot, picture in zip(study.plots, made) if picture.panels}
     if not drawn - {"pareto", "roofline"} and study.value():
         made += offered(study, study.value())
     made += [frontier(study) for kind, frontier in (("pareto", pareto), ("roofline", roofline)) if kind not in drawn]
@@ -48,11 +50,11 @@ def made_of_plot(study, plot):
             found[key], remark = study.value(), f" '{asked[key]}' was not measured; {study.value()} stands in its place."
     missing = [asked[key] for key in found if not found[key]]
     if missing:
-        return title or kind, None, f"Not drawn: the records have no '{missing[0]}'."
+        return Picture(title or kind, f"Not drawn: the records have no '{missing[0]}'.")
     picture = DRAWN[plot["kind"]](study, found.get("x"), found.get("y"), found.get("value"), found.get("color"))
     if not picture:
-        return title or kind, None, f"Not drawn: no point has all that it needs, {NEEDS[plot['kind']]}."
-    return title or picture[0], picture[1], picture[2] + remark
+        return Picture(title or kind, f"Not drawn: no two points have all that it needs, {NEEDS[plot['kind']]}.")
+    return dataclasses.replace(picture, heading=title or picture.heading, text=picture.text + remark)
 
 
 def asked_heat_map(study, x, y, value, colour):
@@ -79,104 +81,127 @@ DRAWN = {"heat_map": asked_heat_map, "lines": asked_lines, "bars": asked_bars,
          "roofline": lambda study, x, y, value, colour: roofline(study, colour)}
 
 
-def panels(study, table, used, draw):
-    """(chart, number of panels left out): `draw(rows, title, width)` for each kernel, problem and inputs that `used` does not tell apart."""
-    rest = others(table, used, of_problem(study))
-    groups = list(table.groupby(rest, dropna=False)) if rest else [((), table)]
-    width = WIDTH_ALONE if len(groups) == 1 else WIDTH_OF_PANEL
-    drawn = [draw(rows, said(zip(rest, key)), width) for key, rows in groups[:MOST_PANELS]]
-    chart = altair.concat(*drawn, columns=2) if len(drawn) > 1 else drawn[0]
-    if len(drawn) > 1:
-        chart = chart.resolve_scale(color="shared" if used[-1] else "independent", x="independent", y="independent")
-    return chart, len(groups) - len(drawn)
+def note(study, is_choice, left_out=0, missing=0, x=""):
+    parts = []
+    if is_choice:
+        parts.append("Where several Plans share a place the best is shown.")
+    if left_out:
+        parts.append(f"{left_out} {'problems' if left_out > 1 else 'problem'} of a single {charts.title_of(x)} {'are' if left_out > 1 else 'is'} left out.")
+    if missing:
+        parts.append(f"{missing} {'points have' if missing > 1 else 'point has'} no {charts.title_of(x)}.")
+    return kernel_of(study) + "".join(" " + part for part in parts)
 
 
-def note(is_choice, left_out):
-    text = " Where several Plans share a place the best is shown." if is_choice else ""
-    return text + (f" {left_out} more panels are left out; the table below has their points." if left_out else "")
+def interval_of(table, value):
+    return tuple(f"{value}_{end}" if f"{value}_{end}" in table else None for end in ("low", "high"))
 
 
 def heat_maps(study, x, y, value):
     """A heat map for each kernel, problem and inputs."""
     is_high = is_better_high(value)
     table = with_values(study.points, x, y, value)
-    if table.empty:
+    kernels = ["contender"] if table.contender.nunique() > 1 else []
+    made, is_choice = [], False
+    scale = "log" if len(table) and table[value].min() > 0 and table[value].max() > 8 * table[value].min() else "linear"
+    for title, rows in groups(table, table.iloc[:0], kernels + facets(study, table, x, [y, *kernels])):
+        best, chosen = best_of(rows, value, [x, y])
+        if len(best) > 1:
+            is_choice = is_choice or chosen
+            made.append(Panel(title, charts.heat_map(best[[x, y, value]], x, y, value, value_title=charts.title_of(value, study.units),
+                                                     is_better="high" if is_high else "low", scale=scale), best))
+    if not made:
         return None
-    choices, scale = [], "log" if table[value].min() > 0 and table[value].max() > 8 * table[value].min() else "linear"
-
-    def draw(rows, title, _):
-        best, is_choice = best_of(rows, value, [x, y])
-        choices.append(is_choice)
-        return charts.heat_map(best[[x, y, value]], x, y, value, title=title, value_title=charts.title_of(value, study.units),
-                               is_better="high" if is_high else "low", scale=scale)
-
-    chart, left_out = panels(study, table, [x, y, None], draw)
     text = f"Each cell is {charts.title_of(value, study.units)}; the framed cell is the best of its panel, and {'more' if is_high else 'less'} is better."
-    return f"{charts.title_of(value)} by {charts.title_of(x)} and {charts.title_of(y)}", chart, text + note(any(choices), left_out)
+    if len(made) > 1:
+        text += " Each panel has its own colours."
+    return Picture(f"{charts.title_of(value)} by {charts.title_of(x)} and {charts.title_of(y)}", text + note(study, is_choice), made)
 
 
 def line_plot(study, x, value, colour=None):
-    """Of one panel where no colour is asked for: a line for whatever tells points apart."""
+    """A line for each kernel and colour, in a panel for each problem and inputs; bars, where no problem has two values of x."""
     if not x or x not in study.points or value not in study.points:
         return None
-    table = with_values(study.points, x, value)
-    if table.empty:
-        return None
-    names = [colour] if colour else others(table, [x], of_problem(study) + study.varying("plan."))
-    table = with_series(table, names)
-    shown = best_of(table, value, ["series"])[0].series.tolist()[:MOST_SERIES]
-    drawn = pandas.concat([table[table.series.isin(shown)], rivals_of(study, x, value)])
-    low, high = (f"{value}_{end}" if f"{value}_{end}" in table else None for end in ("low", "high"))
+    points = with_values(study.points, x, value)
+    baselines = with_values(study.baselines, x, value) if {x, value} <= set(study.baselines) else study.baselines.iloc[:0]
+    both = pandas.concat([points, baselines], ignore_index=True)
+    names, by = series_of(both, colour, x)
+    is_measured = x in study.units  # so it differs with all that tells points apart: no line mixes them
+    if not is_measured:
+        both, by = untied(both, x, by + facets(study, both, x, names + by))
+    if not colour and len(names) < 2 and by and len(both[[*names, by[0], "role"]].drop_duplicates()) <= MOST_SERIES:
+        names, by = [*names, by[0]], by[1:]
+    low, high = interval_of(points, value)
+    drawn, is_choice, left_out = [], False, 0
+    both = with_series(both, names)
+    for title, rows in groups(both[both.role != "baseline"], both[both.role == "baseline"], by, x):
+        best, chosen = best_of(rows, value, ["series", x, *(of_problem(study) if is_measured else [])])
+        if best[x].nunique() < 2:
+            left_out += 1
+            continue
+        is_choice = is_choice or chosen
+        drawn.append((title, best.sort_values(x)))
+    if not drawn:
+        return bar_plot(study, value, colour, x) if x in study.axes else bar_plot(study, value, colour)
+    shown = pandas.concat([rows for _, rows in drawn])
+    of_baselines = set(shown.series[shown.role == "baseline"])
+    ranked = best_of(shown, value, ["series"])[0].series.tolist()
+    legend = legend_of(ranked, of_baselines) if len(ranked) <= MOST_SERIES else legend_of(ranked[:MOST_SERIES], of_baselines & set(ranked[:MOST_SERIES]))
+    shown = shown[shown.series.isin(dict(legend))]
+    is_numeric, y_log = pandas.api.types.is_numeric_dtype(shown[x]), is_wide(shown[value])
     columns = [name for name in ("series", x, value, low, high) if name]
-    is_numeric = pandas.api.types.is_numeric_dtype(drawn[x])
-    order = charts.sorted_by_number(table.series[table.series.isin(shown)]) + charts.sorted_by_number(drawn.series[~drawn.series.isin(shown)])
-    y_log = is_numeric and (drawn[value] > 0).all() and drawn[value].max() > 30 * drawn[value].min()
-    choices = []
-
-    def draw(rows, title, width):
-        best, is_choice = best_of(rows, value, ["series", x])
-        choices.append(is_choice)
-        return charts.lines(best[columns].sort_values(x), x, value, "series", low, high, title=title, units=study.units, colour_title="",
-                            x_log=is_numeric and drawn[x].min() > 0, y_log=y_log, is_numeric=is_numeric, order=order).properties(width=width, height=width // 2)
-
-    chart, left_out = panels(study, drawn, [x, "series"], draw) if colour else (draw(drawn, "", WIDTH_ALONE), 0)
+    panels = []
+    for title, rows in drawn:
+        rows = rows[rows.series.isin(dict(legend))]
+        chart = charts.lines(rows[columns], x, value, "series", low, high, units=study.units, x_log=is_numeric and shown[x].min() > 0, y_log=y_log,
+                             is_numeric=is_numeric, colours=dict(legend), domain=domain_of(shown, (value, low, high), y_log))
+        panels.append(Panel(title, chart.properties(height=240), rows))
     text = f"{charts.title_of(value, study.units)} against {charts.title_of(x)}" + ("; the band is the 95 % interval of the median." if low and high else ".") + (
         "" if y_log or value not in ("rate", "time") else " The vertical axis need not begin at 0.")
-    if table.series.nunique() > len(shown):
-        text += f" Of {table.series.nunique()} lines the best {len(shown)} are drawn."
-    return f"{charts.title_of(value)} by {charts.title_of(x)}", chart, text + note(any(choices), left_out)
-
-
-def rivals_of(study, x, value):
-    """Baselines as lines of their own."""
-    rivals = study.baselines
-    if value not in rivals or x not in rivals:
-        return rivals.iloc[:0].assign(series="")
-    rivals = with_values(rivals, x, value)
-    return rivals.assign(series=rivals["name"].where(rivals["name"] != "", rivals.contender) + " (baseline)")
+    if len(ranked) > len(legend):
+        text += f" Of {len(ranked)} lines the best {len(legend)} are drawn."
+    return Picture(f"{charts.title_of(value)} by {charts.title_of(x)}", text + note(study, is_choice, left_out, int(study.points[x].isna().sum()), x), panels, legend)
 
 
 def bar_plot(study, value, colour=None, category=None):
-    """A bar for each value of the category; without one, for each point, the best first."""
+    """A bar for each kernel, colour and value of the category, in a panel for each problem and inputs; without a category, or where that
+    leaves no panel with two bars, for each point, the best first."""
     table = with_values(study.points, value, category)
-    if table.empty:
+    return (category and grouped_bars(study, table, value, colour, category)) or bars_of_points(study, with_values(study.points, value), value)
+
+
+def grouped_bars(study, table, value, colour, category):
+    names, by = series_of(table, colour, category)
+    table, by = untied(table, category, by + facets(study, table, category, names + by))
+    low, high = interval_of(table, value)
+    if not (low and high):
+        low = high = None
+    drawn, is_choice, left_out = [], False, 0
+    for title, rows in groups(with_series(table, names), table.iloc[:0], by, category):
+        best, chosen = best_of(rows, value, ["series", category])
+        if len(best) < 2:
+            left_out += 1
+            continue
+        is_choice = is_choice or chosen
+        drawn.append((title, best))
+    if not drawn:
         return None
-    if not category:
-        names = others(table, [], of_problem(study) + study.varying("plan."))
-        best = best_of(with_series(table, names), value, ["series"])[0].head(MOST_BARS)
-        columns = list(dict.fromkeys(["series", value] + ([colour] if colour else [])))
-        return (f"{charts.title_of(value)} of each point", charts.bars(best[columns], value, "series", color=colour, units=study.units),
-                f"{charts.title_of(value, study.units)}, the best first; at most {MOST_BARS} bars.")
-    choices = []
-    low, high = (f"{value}_{end}" for end in ("low", "high")) if {f"{value}_low", f"{value}_high"} <= set(table) else (None, None)
+    shown = pandas.concat([rows for _, rows in drawn])
+    legend = legend_of(shown.series) if names else []
+    is_log = len(drawn) > 1 and is_wide(shown[value])
+    low_end, high_end = domain_of(shown, (value, low, high), is_log)
+    domain = [low_end, high_end * 2] if is_log else [min(0.0, low_end) if (shown[value] < 0).any() else 0.0, high_end * 1.2]  # room for the numbers
+    panels = [Panel(title, charts.grouped_bars(rows, value, category, "series" if names else None, units=study.units, low=low, high=high,
+                                               colours=dict(legend), domain=domain, log=is_log), rows) for title, rows in drawn]
+    return Picture(f"{charts.title_of(value)} by {charts.title_of(category)}",
+                   f"{charts.title_of(value, study.units)} by {charts.title_of(category)}"
+                   + ("; thin lines are 95 % intervals of the medians." if low else ".") + (" At the dashed line both are as fast." if charts.is_ratio(value) else "")
+                   + note(study, is_choice, left_out, int(study.points[category].isna().sum()), category), panels, legend)
 
-    def draw(rows, title, _):
-        best, is_choice = best_of(rows, value, [name for name in (category, colour) if name])
-        choices.append(is_choice)
-        return charts.grouped_bars(best, value, category, colour, title=title, units=study.units, low=low, high=high)
 
-    chart, left_out = panels(study, table, [category, colour], draw)
-    return (f"{charts.title_of(value)} by {charts.title_of(category)}", chart,
-            f"{charts.title_of(value, study.units)} by {charts.title_of(category)}"
-            + ("; thin lines are 95 % intervals of the medians." if low else ".") + (" At the dashed line both are as fast." if charts.is_ratio(value) else "")
-            + note(any(choices), left_out))
+def bars_of_points(study, table, value):
+    if len(table) < 2:
+        return None
+    table = with_series(table, others(table, [], of_problem(study) + study.varying("plan.")))
+    best = best_of(table, value, ["series"])[0].head(MOST_BARS)
+    return Picture(f"{charts.title_of(value)} of each point", f"{charts.title_of(value, study.units)}, the best first; at most {MOST_BARS} bars." + note(study, False),
+                   [Panel("", charts.bars(best[["series", value]], value, "series", units=study.units), best)])

@@ -1,12 +1,17 @@
 """What limits points: time against error, rate against arithmetic intensity, the floors of their time."""
 
+import math
+
 import altair
 import pandas
 
 from attest_book import charts
-from attest_book.study import of_problem, others, with_series
+from attest_book.study import kernel_of, of_problem, others
+from attest_book.study_layout import MOST_SERIES, Panel, Picture, facets, groups, legend_of, with_series
 
-MOST_COLOURS, MOST_PANELS, MOST_ROWS = 8, 4, 40
+MOST_ROWS, MOST_LABELS = 40, 20
+LABEL_HEIGHT, LABEL_LETTER = 12, 6.6  # of a label, in pixels
+FORMAT = "problem.element_type"
 COUNTED, MODELLED = ("counter.dram_read_bytes", "counter.dram_write_bytes"), "model.dram_bytes"
 FLOOR = "model.time_floor."
 
@@ -17,7 +22,7 @@ def groups_of(study, colour):
     if study.points.contender.nunique() > 1:
         return "contender"
     axes = study.varying("plan.") + study.varying()
-    return next((axis for axis in axes if study.points[axis].nunique() <= MOST_COLOURS), "contender")
+    return next((axis for axis in axes if study.points[axis].nunique() <= MOST_SERIES), "contender")
 
 
 def front(table, x, y):
@@ -34,30 +39,82 @@ def pareto(study, x=None, y=None, colour=None):
     y = y or ("error.rmse" if "error.rmse" in errors else next(iter(errors), None))
     if not x or not y or x not in study.points:
         return None
-    table = pandas.concat([study.points, study.baselines])
+    table = pandas.concat([study.points, study.baselines], ignore_index=True)
     table = table[(table[x] > 0) & (table[y] > 0)] if y in table else table.iloc[:0]
     if table.empty:
         return None
     by = groups_of(study, colour)
-    table[by] = table[by].astype(object).where(table[by].notna(), table.contender)  # a baseline has no axes of the Plan
-    panels = [pareto_of(group, x, y, by, study.units, problem) for problem, group in list(table.groupby("problem", sort=False))[-MOST_PANELS:]]
+    # Formats are what the picture compares, so each problem has all of them.
+    names = [by, FORMAT] if FORMAT in table and by != FORMAT and len(table[[by, FORMAT]].drop_duplicates()) <= MOST_SERIES else [by]
+    of_plan = [axis for axis in study.varying("plan.") if axis in table]
+    rest = facets(study, table, "contender", [name for name in dict.fromkeys([*names, FORMAT, *of_plan]) if name in table and name != "contender"])
+    is_own = table.role != "baseline"
+    panels = groups(table[is_own], table[~is_own], rest)
+    has_labels = by != "contender" and table.contender.nunique() > 1 and max(len(rows) for _, rows in panels) <= MOST_LABELS
+    if has_labels:  # they name the kernels, so colours need not
+        table = table.assign(role="point")
+    table = with_series(table, names)
+    legend = legend_of(table.series, set(table.series[table.role == "baseline"]))
+    ends = {name: (table[name].min() / 1.3, table[name].max() * 1.3) for name in (x, y)}
+    made = []
+    for title, rows in groups(table[is_own], table[~is_own], rest):
+        rows = with_labels(rows, of_plan) if has_labels else rows.assign(label="")
+        made.append(Panel(title, pareto_of(rows, x, y, ends, study.units, dict(legend)), rows))
     left = "Nothing was timed: left is a lower floor of the time, by models" if x.startswith("model.") else "Left is faster"
-    text = f"{left}; down is more accurate. No point beats those on the dashed line in both."
-    if table.problem.nunique() > len(panels):
-        text += f" Of {table.problem.nunique()} problems the last {len(panels)} are drawn."
-    return "Time against error", altair.concat(*panels, columns=2 if len(panels) > 1 else 1), text
+    return Picture("Time against error", f"{left}; down is more accurate. No point beats those on the dashed line in both." + kernel_of(study), made, legend)
 
 
-def pareto_of(table, x, y, by, units, title):
-    columns = list(dict.fromkeys([x, y, by, "contender", "plan"]))
-    at_x = altair.X(charts.field(x, "Q"), scale=altair.Scale(type="log", nice=False, padding=12), title=charts.title_of(x, units))
-    digits = 1 if table[y].max() > 2 * table[y].min() else 3  # so that ticks differ
-    at_y = altair.Y(charts.field(y, "Q"), scale=altair.Scale(type="log", nice=False, padding=12), title=charts.title_of(y, units),
-                    axis=altair.Axis(format=f".{digits}e"))
+def with_labels(table, of_plan):
+    """A column `label`: the kernel, and what its Plan says where that tells its points apart."""
+    def label(row):
+        parts = [str(row[axis]) for axis in others(table[table.contender == row.contender], [FORMAT] if FORMAT in table else [], of_plan) if row[axis] == row[axis]]
+        return ", ".join([row["name"] or row.contender, *parts])
+    return table.assign(label=[label(row) for _, row in table.iterrows()])
+
+
+def placed(table, x, y, ends, width, height):
+    """Columns `label_x` and `label_y`: where a label begins so that it covers no point and no other label, as near to its point as can be."""
+    def along(values, name, size):
+        low, high = (math.log(end) for end in ends[name])
+        return [(math.log(value) - low) / (high - low) * size for value in values]
+
+    def back(at, name, size):
+        low, high = (math.log(end) for end in ends[name])
+        return math.exp(low + at / size * (high - low))
+
+    spots = list(zip(along(table[x], x, width), along(table[y], y, height)))
+    taken = [(a - 4, b - 4, a + 4, b + 4) for a, b in spots]
+    found = []
+    for (a, b), label in zip(spots, table.label):
+        long = LABEL_LETTER * len(label)
+        tries = [(left, b + step * sign) for step in range(0, height, 4) for sign in (1, -1) for left in (a + 7, a - 7 - long, a - long / 2)
+                 if 0 <= left and left + long <= width]
+        boxes = [(left, at - LABEL_HEIGHT / 2, left + long, at + LABEL_HEIGHT / 2) for left, at in tries]
+        free = [box for box in boxes if not any(box[0] < c and box[2] > a_ and box[1] < d and box[3] > b_ for a_, b_, c, d in taken)]
+        box = (free or boxes or [(a + 7, b - LABEL_HEIGHT / 2, a + 7 + long, b + LABEL_HEIGHT / 2)])[0]
+        taken.append(box)
+        found.append((back(box[0], x, width), back((box[1] + box[3]) / 2, y, height)))
+    return table.assign(label_x=[at for at, _ in found], label_y=[at for _, at in found])
+
+
+def pareto_of(table, x, y, ends, units, colours):
+    width, height = 400, 300
+    columns = list(dict.fromkeys([x, y, "series", "contender", "plan", "label"]))
+    x_scale, y_scale = (altair.Scale(type="log", nice=False, domain=list(ends[name])) for name in (x, y))
+    at_x = altair.X(charts.field(x, "Q"), scale=x_scale, title=charts.title_of(x, units), axis=altair.Axis(labelOverlap="greedy"))
+    digits = 1 if ends[y][1] > 4 * ends[y][0] else 3  # so that ticks differ
+    at_y = altair.Y(charts.field(y, "Q"), scale=y_scale, title=charts.title_of(y, units), axis=altair.Axis(format=f".{digits}e", labelOverlap="greedy"))
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
-        x=at_x, y=at_y, color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
+        x=at_x, y=at_y, color=charts.coloured("series", colours, [], ""), tooltip=[charts.tip(name) for name in columns if name != "label"])
     step = altair.Chart(front(table, x, y)[[x, y]]).mark_line(interpolate="step-after", color="#888888", strokeDash=[4, 3]).encode(x=at_x, y=at_y)
-    return (step + points).properties(width=360, height=240, title=title)
+    drawn = step + points
+    if table.label.any():
+        labels = placed(table, x, y, ends, width, height)
+        base = altair.Chart(labels[["label", "label_x", "label_y"]]).encode(
+            x=altair.X("label_x:Q", scale=x_scale), y=altair.Y("label_y:Q", scale=y_scale), text="label:N")
+        style = {"align": "left", "fontSize": 10.5}
+        drawn += base.mark_text(stroke="white", strokeWidth=4, **style) + base.mark_text(**style)
+    return drawn.properties(width=width, height=height, autosize="pad")
 
 
 def traffic_of(table):
@@ -88,15 +145,16 @@ def roofline(study, colour=None):
         ends = sorted({min(x_low, ridge / 4), ridge, max(x_high, ridge * 4)})
         roofs += [{"FLOP per byte": x, "roof": min(peak, x * bandwidth), "peak": f"{peak:.4g} TFLOP/s, {bandwidth:.3g} TB/s"} for x in ends]
     at_x = altair.X("FLOP per byte:Q", scale=altair.Scale(type="log", nice=False), title="FLOP per byte of memory traffic")
-    by = groups_of(study, colour)
-    columns = list(dict.fromkeys(["FLOP per byte", "rate", by, "contender", "plan", "problem"]))
+    table = with_series(table, [groups_of(study, colour)])
+    legend = legend_of(table.series)
+    columns = ["FLOP per byte", "rate", "series", "contender", "plan", "problem"]
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(
         x=at_x, y=altair.Y("rate:Q", scale=altair.Scale(type="log"), title="TFLOP/s" if is_timed else "TFLOP/s at best, by models"),
-        color=altair.Color(charts.field(by, "N"), title=charts.title_of(by)), tooltip=[charts.tip(name) for name in columns])
+        color=charts.coloured("series", dict(legend), [], ""), tooltip=[charts.tip(name) for name in columns])
     line = altair.Chart(pandas.DataFrame(roofs)).mark_line(color="#000000").encode(x=at_x, y="roof:Q", detail="peak:N", tooltip=["peak"])
-    return ("Roofline", (line + points).properties(width=560, height=340),
-            f"The line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. " + ("Points far below the line wait for something else." if is_timed else
-               "Nothing was timed: a point stands where the floor of its time puts it, and no launch can be above it."))
+    return Picture("Roofline", f"The line is what memory and arithmetic allow ({'; '.join(dict.fromkeys(roof['peak'] for roof in roofs))}). Traffic comes from {source}. " + ("Points far below the line wait for something else." if is_timed else
+               "Nothing was timed: a point stands where the floor of its time puts it, and no launch can be above it."),
+                   [Panel("", (line + points).properties(width=560, height=340), table)], legend)
 
 
 def floors(study):
@@ -108,17 +166,29 @@ def floors(study):
     is_estimate = table["model.counts_are_exact"] == 0 if "model.counts_are_exact" in table else pandas.Series(False, table.index)
     if FLOOR + "shared" in table:
         table = table.assign(**{FLOOR + "shared": table[FLOOR + "shared"].mask(is_estimate)})
-    table = with_series(table, others(table, [], of_problem(study) + study.varying("plan.")))
-    table = table.sort_values("model.time_floor").drop_duplicates("series").head(MOST_ROWS)
-    long = table.melt(id_vars="series", value_vars=names, var_name="cause", value_name="ms").dropna()
-    long["cause"] = long["cause"].str.removeprefix(FLOOR)
-    chart = altair.Chart(long[long.ms > 0]).mark_point(size=70).encode(
-        x=altair.X("ms:Q", scale=altair.Scale(type="log"), title="ms (log scale)"),
-        y=altair.Y("series:N", sort=table.series.tolist(), title=None, axis=altair.Axis(labelLimit=520)),
-        color=altair.Color("cause:N", title=None), tooltip=["series", "cause", altair.Tooltip("ms:Q", format=".4g")])
+    of_kernels = others(table, [], of_problem(study))
+    of_plans = others(table, of_kernels, study.varying("plan."))
+    panels = groups(table, table.iloc[:0], of_kernels)
+    if min(len(rows) for _, rows in panels) < 2:
+        panels, of_plans = [("", table)], of_kernels + of_plans
+    legend = legend_of(name.removeprefix(FLOOR) for name in names)
+    ends = table[names].where(table[names] > 0)
+    scale = altair.Scale(type="log", domain=[float(ends.min().min()) / 1.2, float(ends.max().max()) * 1.2])
+    panels = [(title, with_series(rows, of_plans).sort_values("model.time_floor").drop_duplicates("series").head(MOST_ROWS)) for title, rows in panels]
+    shown = sum(len(rows) for _, rows in panels)
     text = "What each cause takes at best, by the models of attest explain. The rightmost point of a row is a floor of the time: the likely bottleneck."
     if is_estimate.any():
         text += f" Shared memory is left out for {is_estimate.sum()} points whose counts are estimates."
-    if len(study.points) > len(table):
-        text += f" The {len(table)} points with the lowest floors are drawn."
-    return "Time at best", chart.properties(width=460, height=18 * len(table)), text
+    if len(study.points) > shown:
+        text += f" The {shown} points with the lowest floors are drawn."
+    return Picture("Time at best", text + kernel_of(study), [Panel(title, floors_of(rows, names, scale, dict(legend)), rows) for title, rows in panels], legend)
+
+
+def floors_of(table, names, scale, colours):
+    long = table.melt(id_vars="series", value_vars=names, var_name="cause", value_name="ms").dropna()
+    long["cause"] = long["cause"].str.removeprefix(FLOOR)
+    chart = altair.Chart(long[long.ms > 0]).mark_point(size=70).encode(
+        x=altair.X("ms:Q", scale=scale, title="ms (log scale)", axis=altair.Axis(labelOverlap="greedy")),
+        y=altair.Y("series:N", sort=table.series.tolist(), title=None, axis=altair.Axis(labelLimit=520)),
+        color=charts.coloured("cause", colours, [], ""), tooltip=["series", "cause", altair.Tooltip("ms:Q", format=".4g")])
+    return chart.properties(width=460, height=18 * len(table))

@@ -1,7 +1,11 @@
 """`./attest report DIR`: the page of one study, and its table for the terminal."""
 
+import math
+
+import pandas
+
 from attest_book import study_charts
-from attest_book.charts import number_text, title_of
+from attest_book.charts import number_text, sorted_by_number, title_of
 from attest_book.page import Page
 from attest_book.records import provenance_line
 from attest_book.study import is_better_high, of_problem
@@ -89,10 +93,9 @@ def columns_of(study, is_short=False):
     values += [name for name in rows if name.startswith("speed_over_") and not name.endswith(("_low", "_high"))]
     more = [name for name in rows if name.startswith(("error.", "model.", "counter.")) and rows[name].nunique() > 1]
     values += [name for name in more if not is_short or name.startswith("error.") or ("time" not in rows and name in MODELLED)]
-    if len(chosen) == 0:
-        chosen = ["contender", "plan"]
+    chosen = chosen or ["contender", "plan"]
     if (rows["flags"] != "").any():
-        values.append("flags")
+        chosen.append("flags")  # before the values, as those may need more width than there is
     return [(name, title_of(name, study.units)) for name in chosen + values]
 
 
@@ -101,18 +104,18 @@ def of_problem_that_vary(study):
 
 
 def cells(study, row, columns):
-    """(text, is_number) of each column; a time or a ratio with its interval."""
+    """(text, is_number, interval) of each column; only a time, a rate or a ratio has an interval."""
     made = []
     for name, _ in columns:
         value = row[name]
         if isinstance(value, str):
-            made.append((value, False))
+            made.append((value, False, ""))
         elif value != value:
-            made.append(("", True))
+            made.append(("", True, ""))
         else:
             low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-            between = f" ({number_text(low)} to {number_text(high)})" if low is not None and low == low else ""
-            made.append((number_text(value) + between, True))
+            between = f"{number_text(low)} to {number_text(high)}" if low is not None and math.isfinite(high) else ""
+            made.append((number_text(value), True, between))
     return made
 
 
@@ -123,7 +126,14 @@ def ordered(study):
     if not by:
         return study.points
     ascending = [True] * (len(by) - 1) + [not is_better_high(by[-1])]
-    return study.points.sort_values(by, ascending=ascending, kind="stable")
+    return study.points.sort_values(by, ascending=ascending, kind="stable", key=in_order)
+
+
+def in_order(column):
+    """Texts by the numbers in them."""
+    if pandas.api.types.is_numeric_dtype(column):
+        return column
+    return column.map({text: place for place, text in enumerate(sorted_by_number(column.dropna()))})
 
 
 def reasons(table):
@@ -162,7 +172,8 @@ def text_table(header, rows):
 
 def terminal(study):
     columns = columns_of(study, is_short=True)
-    rows = [cells(study, row, columns) for _, row in ordered(study).iterrows()]
+    rows = [[(text + (f" ({between})" if between else ""), is_number) for text, is_number, between in cells(study, row, columns)]
+            for _, row in ordered(study).iterrows()]
     parts = [study.title(), study.question, "", answer(study), "", text_table([title for _, title in columns], rows[:MOST_ROWS])]
     if len(rows) > MOST_ROWS:
         parts.append(f"... {len(rows) - MOST_ROWS} more rows; the page has all")
@@ -182,19 +193,16 @@ def page(study):
         made.table(["expectation", "answer", "found", "because", "claim"],
                    [[a.get(key, "").replace("_", " ") if key == "answer" else a.get(key, "")
                      for key in ("that", "answer", "found", "because", "claim")] for a in study.answers])
-    for heading, chart, text in study_charts.pictures(study):
-        made.heading(heading[:1].upper() + heading[1:])
-        if chart:
-            made.chart(chart, text)
-        else:
-            made.paragraph(text)
+    for picture in study_charts.pictures(study):
+        made.heading(picture.heading[:1].upper() + picture.heading[1:])
+        made.panels([(panel.title, panel.chart) for panel in picture.panels], picture.text, picture.legend)
     columns = columns_of(study)
     made.heading("Points")
     made.paragraph(summary(study))
     if len(study.points):
         made.paragraph(in_common(study))
     made.table([title for _, title in columns],
-               [[(text, "number") if is_number else text for text, is_number in cells(study, row, columns)] for _, row in ordered(study).iterrows()])
+               [[(text, "number", between) if is_number else text for text, is_number, between in cells(study, row, columns)] for _, row in ordered(study).iterrows()])
     not_run = reasons(study.skipped) + reasons(study.refused)
     made.heading("Not run")
     if not_run:
