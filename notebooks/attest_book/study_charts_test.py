@@ -123,6 +123,7 @@ class Layout(InFolder):
         rows = [(length, {"problem.batch": str(4096 // length), "problem.mask": mask}, 1.0 + length) for length in (256, 512, 1024, 2048) for mask in ("none", "causal")]
         picture = self.lines(rows + [(1024, {"problem.batch": "2", "problem.mask": "none"}, 99.0)])
         self.assertEqual([(panel.title, len(panel.table)) for panel in picture.panels], [("causal", 4), ("no mask", 4)])
+        self.assertIn("The batch goes with length; 1 point with another one is left out.", picture.text)
         self.assertNotIn(99.0, [time for panel in picture.panels for time in panel.table.time])
 
     def test_what_the_file_does_not_say_of_a_problem_is_not_any_value_of_it(self):
@@ -166,6 +167,10 @@ class Pages(InFolder):
         made.panels([("one", chart)] * page.SHOWN_PANELS * 2, "said", [("black", "#000000"), ("blue", "#0072b2")])
         self.assertIn(f"<summary>{page.SHOWN_PANELS} more panels</summary>", made.html())
         self.assertIn('background: var(--text)', made.html())
+        # A panel is drawn when the next one is not there yet: its track has to be.
+        self.assertIn("repeat(auto-fill,", page.STYLE)
+        made.panels([("one", chart)], "said")
+        self.assertIn('<div class="panels alone">', made.parts[-2])
 
     def test_flags_stand_before_the_values_that_may_need_more_width_than_there_is(self):
         names = [name for name, _ in study_report.columns_of(self.study())]
