@@ -26,6 +26,19 @@ def quantities(spec, found):
     return found
 
 
+def written(spec):
+    """What stands at marks and along axes of names."""
+    def names(part):
+        if isinstance(part, list):
+            return {name for one in part for name in names(one)}
+        if not isinstance(part, dict):
+            return set()
+        own = {part[key]["field"].replace("\\", "") for key in ("text", "x", "y") if isinstance(part.get(key), dict) and part[key].get("type") == "nominal"}
+        return own.union(*(names(value) for value in part.values()))
+    found = names({**spec, "datasets": None})
+    return {str(row[name]) for rows in spec["datasets"].values() for row in rows for name in found if name in row}
+
+
 class Laws(InFolder):
     def setUp(self):
         super().setUp()
@@ -36,7 +49,7 @@ class Laws(InFolder):
         for picture in pictures:
             self.names_what_it_shows(picture)
             specs = [panel.chart.to_dict(validate=False) for panel in picture.panels]
-            texts = [picture.text, *(name for name, _ in picture.legend), *(panel.title for panel in picture.panels), json.dumps(specs)]
+            texts = [picture.text, *(name for name, _ in picture.legend), *(panel.title for panel in picture.panels), *(text for spec in specs for text in written(spec))]
             for kernel in {name for panel in picture.panels for name in panel.table.contender}:
                 self.assertIn(kernel, "\n".join(texts), "a kernel without a label")
             self.assertEqual(len({json.dumps(sorted(quantities({**spec, "datasets": None}, set()))) for spec in specs if picture.legend}), bool(specs and picture.legend),
