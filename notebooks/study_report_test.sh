@@ -32,7 +32,7 @@ has "the plot that the file asks for is drawn" page.html '"title": "key tile"'
 has "floors of models are drawn" page.html "Time at best"
 has "so is their roofline" page.html "Traffic comes from the model of the L2. Nothing was timed"
 has "so is time against error" page.html "Nothing was timed: left is a lower floor of the time, by models"
-has "the page says in which order points were taken" page.html "<tr><td>seed of the order</td><td>1</td></tr>"
+has "the page says in which order points were taken" page.html "seed of the order</td><td>1</td></tr>"
 report results results --out both.html >table
 has "a folder differs from itself in nothing" table "0 of 16 matched points are slower in B, 0 faster"
 report results results --fail-if-slower 3% --out both.html >table

@@ -11,7 +11,8 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --text: #e4e4e4; --paper: #16181c; --line: #3a3d44; --shade: #22252b; --faint: #a8adb5; --answer: #1b2733; --held: #59c9a5; --failed: #ff9d66; }
 }
-body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: var(--text); background: var(--paper); max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 "DejaVu Sans", Verdana, sans-serif; color: var(--text); background: var(--paper); max-width: 1100px; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+table { overflow-wrap: normal; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line); } h3 { font-size: 1rem; }
 table { border-collapse: collapse; font-size: 13px; margin: .8rem 0; } th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left; }
 .number { white-space: nowrap; } td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; } th { background: var(--shade); }
@@ -24,7 +25,7 @@ nav { font-size: 13px; columns: 16rem; } nav a { color: inherit; display: block;
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); } th:first-child { background: var(--shade); }
 /* A picture is as wide as the page; what cannot be drawn to a width shrinks with it. Panels stand side by side where two have room. */
 .chart { width: 100%; } .chart > div { width: 100%; } .chart.fixed svg { max-width: 100%; height: auto; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: .4rem 1.5rem; } .panels > div { min-width: 0; }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: .4rem 1.5rem; } .panels.alone { display: block; } .panels > div { min-width: 0; }
 .panels h3 { font-size: 13px; font-weight: normal; margin: .6rem 0 .2rem; }
 .legend { display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; font-size: 13px; } .legend i { display: inline-block; width: .75em; height: .75em; border-radius: 50%; margin-right: .4em; }
 /* Where there is no room for columns of texts, they stand below each other. */
@@ -115,7 +116,7 @@ class Page:
         def cell(value, title):
             text, kind, *below = value if isinstance(value, tuple) else (value, "")
             small = "".join(f"<small>{escape(line)}</small>" for line in below if line)
-            named = f' data-title="{escape(title)}"' if is_texts else ""
+            named = f' data-title="{escape(title)}"' if is_texts and title else ""
             return f'<td class="{kind}">{escape(text)}{small}</td>' if kind else f'<td{named}>{escape(text)}</td>'
         head = "".join(f"<th>{escape(name)}</th>" for name in header)
         lines = "\n".join(f"<tr>{''.join(cell(value, title) for value, title in zip(row, header))}</tr>" for row in rows)
@@ -135,7 +136,8 @@ class Page:
         shown = SHOWN_PANELS if len(panels) > 1.5 * SHOWN_PANELS else len(panels)
         for first, some in ((True, panels[:shown]), (False, panels[shown:])):
             if some:
-                drawn = f'<div class="panels">{"".join(self.panel(title, chart) for title, chart in some)}</div>'
+                alone = " alone" if len(panels) == 1 else ""
+                drawn = f'<div class="panels{alone}">{"".join(self.panel(title, chart) for title, chart in some)}</div>'
                 self.parts.append(drawn if first else f"<details><summary>{len(some)} more panels</summary>{drawn}</details>")
         self.parts.append(f'<p class="caption">{escape(caption)}</p>')
 

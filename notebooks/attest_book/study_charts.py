@@ -86,7 +86,7 @@ def note(study, is_choice, left_out=0, missing=0, x=""):
     if is_choice:
         parts.append("Where several Plans share a place the best is shown.")
     if left_out:
-        parts.append(f"{left_out} {'problems' if left_out > 1 else 'problem'} of a single {charts.title_of(x)} {'are' if left_out > 1 else 'is'} left out.")
+        parts.append(f"{left_out} {'problems' if left_out > 1 else 'problem'} of a single {charts.title_of(x)} {'are' if left_out > 1 else 'is'} left out; the table below has all points.")
     if missing:
         parts.append(f"{missing} {'points have' if missing > 1 else 'point has'} no {charts.title_of(x)}.")
     return kernel_of(study) + "".join(" " + part for part in parts)
@@ -126,8 +126,9 @@ def line_plot(study, x, value, colour=None):
     both = pandas.concat([points, baselines], ignore_index=True)
     names, by = series_of(both, colour, x)
     is_measured = x in study.units  # so it differs with all that tells points apart: no line mixes them
+    goes_with = ""
     if not is_measured:
-        both, by = untied(both, x, by + facets(study, both, x, names + by))
+        both, by, goes_with = untied(both, x, by + facets(study, both, x, names + by))
     if not colour and len(names) < 2 and by and len(both[[*names, by[0], "role"]].drop_duplicates()) <= MOST_SERIES:
         names, by = [*names, by[0]], by[1:]
     low, high = interval_of(points, value)
@@ -159,7 +160,7 @@ def line_plot(study, x, value, colour=None):
         "" if y_log or value not in ("rate", "time") else " The vertical axis need not begin at 0.")
     if len(ranked) > len(legend):
         text += f" Of {len(ranked)} lines the best {len(legend)} are drawn."
-    return Picture(f"{charts.title_of(value)} by {charts.title_of(x)}", text + note(study, is_choice, left_out, int(study.points[x].isna().sum()), x), panels, legend)
+    return Picture(f"{charts.title_of(value)} by {charts.title_of(x)}", text + goes_with + note(study, is_choice, left_out, int(study.points[x].isna().sum()), x), panels, legend)
 
 
 def bar_plot(study, value, colour=None, category=None):
@@ -171,7 +172,7 @@ def bar_plot(study, value, colour=None, category=None):
 
 def grouped_bars(study, table, value, colour, category):
     names, by = series_of(table, colour, category)
-    table, by = untied(table, category, by + facets(study, table, category, names + by))
+    table, by, goes_with = untied(table, category, by + facets(study, table, category, names + by))
     low, high = interval_of(table, value)
     if not (low and high):
         low = high = None
@@ -195,7 +196,7 @@ def grouped_bars(study, table, value, colour, category):
     return Picture(f"{charts.title_of(value)} by {charts.title_of(category)}",
                    f"{charts.title_of(value, study.units)} by {charts.title_of(category)}"
                    + ("; thin lines are 95 % intervals of the medians." if low else ".") + (" At the dashed line both are as fast." if charts.is_ratio(value) else "")
-                   + note(study, is_choice, left_out, int(study.points[category].isna().sum()), category), panels, legend)
+                   + goes_with + note(study, is_choice, left_out, int(study.points[category].isna().sum()), category), panels, legend)
 
 
 def bars_of_points(study, table, value):

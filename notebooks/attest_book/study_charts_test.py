@@ -26,6 +26,19 @@ def quantities(spec, found):
     return found
 
 
+def written(spec):
+    """What stands at marks and along axes of names."""
+    def names(part):
+        if isinstance(part, list):
+            return {name for one in part for name in names(one)}
+        if not isinstance(part, dict):
+            return set()
+        own = {part[key]["field"].replace("\\", "") for key in ("text", "x", "y") if isinstance(part.get(key), dict) and part[key].get("type") == "nominal"}
+        return own.union(*(names(value) for value in part.values()))
+    found = names({**spec, "datasets": None})
+    return {str(row[name]) for rows in spec["datasets"].values() for row in rows for name in found if name in row}
+
+
 class Laws(InFolder):
     def setUp(self):
         super().setUp()
@@ -36,7 +49,7 @@ class Laws(InFolder):
         for picture in pictures:
             self.names_what_it_shows(picture)
             specs = [panel.chart.to_dict(validate=False) for panel in picture.panels]
-            texts = [picture.text, *(name for name, _ in picture.legend), *(panel.title for panel in picture.panels), json.dumps(specs)]
+            texts = [picture.text, *(name for name, _ in picture.legend), *(panel.title for panel in picture.panels), *(text for spec in specs for text in written(spec))]
             for kernel in {name for panel in picture.panels for name in panel.table.contender}:
                 self.assertIn(kernel, "\n".join(texts), "a kernel without a label")
             self.assertEqual(len({json.dumps(sorted(quantities({**spec, "datasets": None}, set()))) for spec in specs if picture.legend}), bool(specs and picture.legend),
@@ -123,6 +136,7 @@ class Layout(InFolder):
         rows = [(length, {"problem.batch": str(4096 // length), "problem.mask": mask}, 1.0 + length) for length in (256, 512, 1024, 2048) for mask in ("none", "causal")]
         picture = self.lines(rows + [(1024, {"problem.batch": "2", "problem.mask": "none"}, 99.0)])
         self.assertEqual([(panel.title, len(panel.table)) for panel in picture.panels], [("causal", 4), ("no mask", 4)])
+        self.assertIn("The batch goes with length; 1 point with another one is left out.", picture.text)
         self.assertNotIn(99.0, [time for panel in picture.panels for time in panel.table.time])
 
     def test_what_the_file_does_not_say_of_a_problem_is_not_any_value_of_it(self):
@@ -166,6 +180,10 @@ class Pages(InFolder):
         made.panels([("one", chart)] * page.SHOWN_PANELS * 2, "said", [("black", "#000000"), ("blue", "#0072b2")])
         self.assertIn(f"<summary>{page.SHOWN_PANELS} more panels</summary>", made.html())
         self.assertIn('background: var(--text)', made.html())
+        # A panel is drawn when the next one is not there yet: its track has to be.
+        self.assertIn("repeat(auto-fill,", page.STYLE)
+        made.panels([("one", chart)], "said")
+        self.assertIn('<div class="panels alone">', made.parts[-2])
 
     def test_flags_stand_before_the_values_that_may_need_more_width_than_there_is(self):
         names = [name for name, _ in study_report.columns_of(self.study())]

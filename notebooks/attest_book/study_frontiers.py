@@ -7,7 +7,7 @@ import pandas
 
 from attest_book import charts
 from attest_book.study import kernel_of, of_problem, others
-from attest_book.study_layout import MOST_SERIES, Panel, Picture, facets, groups, legend_of, with_series
+from attest_book.study_layout import MOST_SERIES, Panel, Picture, facets, groups, legend_of, series_of, with_series
 
 MOST_ROWS, MOST_LABELS = 40, 20
 LABEL_HEIGHT, LABEL_LETTER = 12, 6.6  # of a label, in pixels
@@ -45,14 +45,16 @@ def pareto(study, x=None, y=None, colour=None):
         return None
     by = groups_of(study, colour)
     # Formats are what the picture compares, so each problem has all of them.
-    names = [by, FORMAT] if FORMAT in table and by != FORMAT and len(table[[by, FORMAT]].drop_duplicates()) <= MOST_SERIES else [by]
+    has_formats = FORMAT in table and table[FORMAT].nunique() > 1
     of_plan = [axis for axis in study.varying("plan.") if axis in table]
-    rest = facets(study, table, "contender", [name for name in dict.fromkeys([*names, FORMAT, *of_plan]) if name in table and name != "contender"])
+    rest = facets(study, table, "contender", [name for name in dict.fromkeys([by, *of_plan, FORMAT]) if name in table and name != "contender"])
     is_own = table.role != "baseline"
-    panels = groups(table[is_own], table[~is_own], rest)
-    has_labels = by != "contender" and table.contender.nunique() > 1 and max(len(rows) for _, rows in panels) <= MOST_LABELS
+    most = max(len(rows) for _, rows in groups(table[is_own], table[~is_own], rest))
+    has_labels = by != "contender" and table.contender.nunique() > 1 and most <= MOST_LABELS
     if has_labels:  # they name the kernels, so colours need not
-        table = table.assign(role="point")
+        names, table = [by], table.assign(role="point")
+    else:
+        names, _ = series_of(table, FORMAT if by == "contender" and has_formats else by)
     table = with_series(table, names)
     legend = legend_of(table.series, set(table.series[table.role == "baseline"]))
     ends = {name: (table[name].min() / 1.3, table[name].max() * 1.3) for name in (x, y)}
@@ -145,7 +147,7 @@ def roofline(study, colour=None):
         ends = sorted({min(x_low, ridge / 4), ridge, max(x_high, ridge * 4)})
         roofs += [{"FLOP per byte": x, "roof": min(peak, x * bandwidth), "peak": f"{peak:.4g} TFLOP/s, {bandwidth:.3g} TB/s"} for x in ends]
     at_x = altair.X("FLOP per byte:Q", scale=altair.Scale(type="log", nice=False), title="FLOP per byte of memory traffic")
-    table = with_series(table, [groups_of(study, colour)])
+    table = with_series(table, series_of(table, groups_of(study, colour))[0])
     legend = legend_of(table.series)
     columns = ["FLOP per byte", "rate", "series", "contender", "plan", "problem"]
     points = altair.Chart(table[columns]).mark_point(opacity=0.8).encode(

@@ -70,13 +70,18 @@ def facets(study, table, x, shown):
 
 
 def untied(table, x, by):
-    """(rows, axes): a number that goes with x, such as a batch that halves where the length doubles, gets no panels. The few points
-    that have another one are left out, or x would mean two things."""
+    """(rows, axes, sentence): a number that goes with x, such as a batch that halves where the length doubles, gets no panels. The few points
+    that have another one are left out, or x would mean two things, and the sentence says so."""
     tied = [axis for axis in by if pandas.api.types.is_numeric_dtype(table[axis]) and values_beside(table, axis, x) < 1.5]
+    before = int((table.role != "baseline").sum())
     for axis in tied:
         usual = table.groupby(x)[axis].transform(lambda column: column.mode(dropna=False).iloc[0])
         table = table[(table[axis] == usual) | (table[axis].isna() & usual.isna())]
-    return table, [axis for axis in by if axis not in tied]
+    names = " and ".join(charts.title_of(axis) for axis in tied)
+    out = before - int((table.role != "baseline").sum())
+    said = f" The {names} {'go' if len(tied) > 1 else 'goes'} with {charts.title_of(x)}" if tied else ""
+    said += f"; {out} {'points' if out > 1 else 'point'} with another one {'are' if out > 1 else 'is'} left out." if tied and out else "." if tied else ""
+    return table, [axis for axis in by if axis not in tied], said
 
 
 def groups(points, baselines, by, x=None):

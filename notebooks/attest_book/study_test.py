@@ -17,7 +17,6 @@ import vl_convert
 
 from attest_book import __main__ as command_line
 from attest_book import charts, made_up_study, page, records, study, study_charts, study_frontiers, study_report
-from attest_book.records import BadInput
 
 
 class InFolder(unittest.TestCase):
