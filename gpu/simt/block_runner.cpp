@@ -5,8 +5,8 @@
 
 #include "gpu/simt/finding_log.hpp"
 #include "gpu/simt/global_memory.hpp"
-#include "gpu/simt/kernel_fault.hpp"
 #include "gpu/simt/launch_tracer.hpp"
+#include "gpu/simt/processor_fault.hpp"
 
 namespace attest::simt {
 
@@ -262,7 +262,7 @@ void BlockRunner::wait() {
   switch_fiber(*threads_[self].fiber, *next.fiber);
 }
 
-void BlockRunner::abandon(const KernelFault& fault) {
+void BlockRunner::abandon(const ProcessorFault& fault) {
   report_fault(*running_, fault);
   diverged_ = true;
   switch_fiber(*current_fiber_, main_);

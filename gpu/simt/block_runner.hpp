@@ -24,7 +24,7 @@ class BlockCluster;
 class FindingLog;
 class GlobalMemory;
 class LaunchTracer;
-struct KernelFault;
+struct ProcessorFault;
 
 /// One call of launch(), shared by the OS threads that work on it.
 struct Launch {
@@ -120,9 +120,9 @@ class BlockRunner {
   /// What the block saw at its last atomic operation; 0: it did none.
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
 
-  // kernel_fault.hpp.
+  // processor_fault.hpp.
   /// Reports the fault of the current thread and ends the block; the thread never goes on.
-  [[noreturn]] void abandon(const KernelFault& fault);
+  [[noreturn]] void abandon(const ProcessorFault& fault);
   /// Is the address on the current thread's stack, or just below it, where a full one ends?
   [[nodiscard]] bool is_on_stack(std::uintptr_t address) const;
 

@@ -124,7 +124,7 @@ void report_misaligned(std::uintptr_t address, std::size_t size, Access access,
                     verb_of(access), size, source_line(point), address % size, size));
 }
 
-void report_fault(const RunningThread& thread, const KernelFault& fault) {
+void report_fault(const RunningThread& thread, const ProcessorFault& fault) {
   const bool is_division = fault.signal == SIGFPE;
   const char* const kind = is_division ? "division by zero" : "out of bounds";
   if (!is_new(thread, kind, fault.point)) return;

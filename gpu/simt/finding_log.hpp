@@ -7,7 +7,7 @@
 
 #include "core/run/device.hpp"
 #include "gpu/simt/access_check.hpp"
-#include "gpu/simt/kernel_fault.hpp"
+#include "gpu/simt/processor_fault.hpp"
 #include "gpu/simt/running_thread.hpp"
 #include "gpu/simt/shadow.hpp"
 
@@ -59,7 +59,7 @@ void report_race(const RunningThread& thread, const AccessedWord& word, const ch
                  Stamp other, Stamp readers, ProgramPoint other_point);
 
 /// What the processor refused: an access of what is no memory at all, or a division by zero.
-void report_fault(const RunningThread& thread, const KernelFault& fault);
+void report_fault(const RunningThread& thread, const ProcessorFault& fault);
 
 /// `(1, 0, 2)`.
 [[nodiscard]] std::string format_index(uint3 index);

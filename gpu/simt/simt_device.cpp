@@ -15,7 +15,7 @@
 #include "core/run/registry.hpp"
 #include "gpu/simt/block_cluster.hpp"
 #include "gpu/simt/cluster.hpp"
-#include "gpu/simt/kernel_fault.hpp"
+#include "gpu/simt/processor_fault.hpp"
 #include "gpu/simt/shared_memory.hpp"
 
 namespace attest::simt {
@@ -78,7 +78,7 @@ SimtDevice::SimtDevice(int os_threads, std::uint64_t first_serial) : next_serial
   if (os_threads < 1)
     throw InvalidInput(
         fmt::format("SIMT executor: {} OS threads; at least 1 is needed", os_threads));
-  catch_kernel_faults();
+  catch_processor_faults();
   for (int i = 0; i < os_threads; ++i) runners_.push_back(std::make_unique<BlockRunner>());
 }
 

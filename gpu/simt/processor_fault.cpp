@@ -1,4 +1,4 @@
-#include "gpu/simt/kernel_fault.hpp"
+#include "gpu/simt/processor_fault.hpp"
 
 #include <ucontext.h>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::array caught{SIGSEGV, SIGBUS, SIGFPE};
 std::array<struct sigaction, NSIG> before;
 
-thread_local KernelFault fault;
+thread_local ProcessorFault fault;
 
 // The report takes memory and locks, which a handler must not: the thread goes on here instead of
 // where it stopped.
@@ -63,7 +63,7 @@ bool install() {
 
 }  // namespace
 
-void catch_kernel_faults() {
+void catch_processor_faults() {
   [[maybe_unused]] static const bool installed = install();
 }
 

@@ -1,0 +1,153 @@
+#include "core/base/python_worker.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace attest {
+namespace {
+
+constexpr int first_file = 3;  // of the child's descriptors
+constexpr std::size_t longest_last_words = 300;
+
+/// A file in memory; fails only where there is no memory.
+OwnedFd memory_file(std::string_view content) {
+  OwnedFd fd(memfd_create("attest", MFD_CLOEXEC));
+  std::size_t written = 0;
+  while (fd.get() >= 0 && written < content.size()) {
+    const ssize_t count = write(fd.get(), content.data() + written, content.size() - written);
+    if (count < 0 && errno != EINTR) break;
+    written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+  }
+  if (fd.get() < 0 || written < content.size()) {
+    throw MachineError(fmt::format("no file in memory for a Python worker: {}", strerror(errno)));
+  }
+  return fd;
+}
+
+/// Where the child finds the file with this number.
+std::string path_there(std::size_t number) {
+  return fmt::format("/proc/self/fd/{}", first_file + static_cast<int>(number));
+}
+
+}  // namespace
+
+std::string python_program() {
+  const char* const named = std::getenv("ATTEST_PYTHON");
+  return named != nullptr && *named != '\0' ? named : "python3";
+}
+
+PythonWorker::PythonWorker(std::string name, Limits limits)
+    : name_(std::move(name)), limits_(limits) {}
+
+PythonWorker::PythonWorker(std::string name, std::span<const std::string_view> scripts,
+                           Limits limits)
+    : PythonWorker(std::move(name), limits) {
+  std::vector<OwnedFd> texts;
+  std::vector<int> files;
+  std::vector<std::string> arguments;
+  for (const std::string_view script : scripts) {
+    texts.push_back(memory_file(script));
+    arguments.push_back(path_there(files.size()));
+    if (files.empty()) arguments.push_back(std::to_string(getpid()));
+    files.push_back(texts.back().get());
+  }
+  start(arguments, files);
+}
+
+PythonWorker::PythonWorker(std::string name, const std::string& script,
+                           const std::vector<std::string>& arguments, int file, Limits limits)
+    : PythonWorker(std::move(name), limits) {
+  std::vector<std::string> all{script, std::to_string(getpid())};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.push_back(path_there(0));
+  start(all, {file});
+}
+
+void PythonWorker::start(const std::vector<std::string>& arguments, const std::vector<int>& files) {
+  errors_ = memory_file("");
+  const std::string python = python_program();
+  Subprocess::Start child{.program = python,
+                          .arguments = {python},
+                          .channel_there = {STDIN_FILENO, STDOUT_FILENO},
+                          .descriptors = {{errors_.get(), STDERR_FILENO}}};
+  child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    child.descriptors.push_back({files[i], first_file + static_cast<int>(i)});
+  }
+  try {
+    process_ = Subprocess(child);
+  } catch (const std::system_error& error) {
+    throw MachineError(fmt::format("{} cannot be started: {}; set ATTEST_PYTHON to a Python 3",
+                                   name_, error.what()));
+  }
+  try {
+    greeting_ = receive(limits_.start);
+  } catch (const KernelError& error) {  // it works on no problem yet
+    throw MachineError(error.what());
+  }
+}
+
+Json PythonWorker::ask(const Json& request) {
+  if (!is_alive()) throw MachineError(fmt::format("{} is gone", name_));
+  if (!process_.send_line(request.dump())) throw MachineError(bury("it died"));
+  return receive(limits_.answer);
+}
+
+Json PythonWorker::receive(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::optional<std::string> received;
+  while (!(received = process_.take_line())) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd waiting{.fd = process_.channel(), .events = POLLIN, .revents = 0};
+    const int ready = left.count() > 0 ? poll(&waiting, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      throw MachineError(
+          bury(fmt::format("no answer in {:.3g} s", std::chrono::duration<double>(limit).count())));
+    }
+    if (!process_.receive()) throw MachineError(bury("it died"));
+  }
+  const std::string& line = *received;
+  if (!is_json(line)) throw MachineError(bury(fmt::format("no JSON: {}", line.substr(0, 80))));
+  Json answer = parse_json(line);
+  if (!answer.is_object()) throw MachineError(bury("an answer that is no object"));
+  if (!answer.contains("error")) return answer;
+  const std::string error =
+      answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump();
+  if (answer.value("fatal", false)) throw MachineError(bury(error));
+  const std::string sentence = fmt::format("{}: {}", name_, error);
+  if (answer.value("machine", false)) throw MachineError(sentence);
+  throw KernelError(sentence);
+}
+
+std::string PythonWorker::bury(const std::string& why) {
+  std::string words;
+  if (errors_.get() >= 0) {
+    const off_t size = lseek(errors_.get(), 0, SEEK_END);
+    words.resize(std::min(longest_last_words, static_cast<std::size_t>(std::max<off_t>(size, 0))));
+    const ssize_t count =
+        pread(errors_.get(), words.data(), words.size(), size - static_cast<off_t>(words.size()));
+    words.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  }
+  process_.end();
+  // The last line of a traceback is the error itself.
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  if (const std::size_t last = words.rfind('\n'); last != std::string::npos)
+    words.erase(0, last + 1);
+  return fmt::format("{}: {}{}", name_, why, words.empty() ? "" : fmt::format(" ({})", words));
+}
+
+}  // namespace attest

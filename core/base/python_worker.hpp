@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/json.hpp"
+#include "core/base/subprocess.hpp"
+
+namespace attest {
+
+/// The Python that peers run: $ATTEST_PYTHON, or python3 of the path.
+[[nodiscard]] std::string python_program();
+
+/// A Python script in a process of its own that answers JSON with JSON, a line each. Its stderr is
+/// kept for the last words of one that dies. It ends when its stdin does, which is at the latest
+/// when this process ends.
+class PythonWorker {
+ public:
+  struct Limits {
+    std::chrono::milliseconds start{180'000};  ///< PyTorch is large
+    std::chrono::milliseconds answer{120'000};
+  };
+  /// Starts scripts[0] with this process's id and the paths of the other scripts as arguments, and
+  /// waits for its first line, which has no `error` if all is well. The scripts are texts, handed
+  /// over in memory. Throws MachineError.
+  PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
+  /// The same of a script that is a file: its arguments are this process's id, `arguments`, and the
+  /// path there of `file`, a descriptor of this process.
+  PythonWorker(std::string name, const std::string& script,
+               const std::vector<std::string>& arguments, int file, Limits limits);
+
+  /// Throws KernelError for an answer with `error`; MachineError where it says `fatal` or
+  /// `machine`, where it is no JSON, where none comes in time and where the process died. After
+  /// all but `machine` the worker is gone.
+  Json ask(const Json& request);
+  [[nodiscard]] bool is_alive() const { return process_.is_started(); }
+  /// What it said when it was ready.
+  [[nodiscard]] const Json& greeting() const { return greeting_; }
+
+ private:
+  PythonWorker(std::string name, Limits limits);
+  /// `arguments` behind the program's name; `files` are the child's descriptors from 3 on.
+  void start(const std::vector<std::string>& arguments, const std::vector<int>& files);
+  [[nodiscard]] Json receive(std::chrono::milliseconds limit);
+  /// Ends the process; one line about how, for an error.
+  [[nodiscard]] std::string bury(const std::string& why);
+
+  std::string name_;
+  Limits limits_;
+  Json greeting_;
+  Subprocess process_;
+  OwnedFd errors_;  ///< a file in memory
+};
+
+}  // namespace attest
