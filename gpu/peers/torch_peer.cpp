@@ -12,7 +12,7 @@
 #include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/peer_call.hpp"
-#include "gpu/peers/python_worker.hpp"
+#include "core/base/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/device_info.hpp"

@@ -1,6 +1,6 @@
 """Runs attention of PyTorch and Triton on tensors in GPU memory that another process owns.
 
-Started by gpu/peers/python_worker.cpp with the parent's process id and the paths of triton_flash.py, torch_decode.py and
+Started by core/base/python_worker.cpp with the parent's process id and the paths of triton_flash.py, torch_decode.py and
 torch_backward.py. A request is a line of JSON on stdin, its answer a line on stdout: {} or what was asked for, or
 {"error": sentence}, with "fatal" where this process ends because the GPU's context is lost. It ends with its parent.
 
