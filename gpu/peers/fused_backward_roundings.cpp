@@ -2,45 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
+#include "core/attention/fused_roundings.hpp"
 #include "gpu/peers/fused_precision.hpp"
 
 namespace attest {
 namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
-constexpr std::int64_t largest_tile = 256;
-constexpr std::int64_t terms_of_a_step = 16;
-
-std::int64_t rounded_up(std::int64_t count, std::int64_t to) {
-  return std::max<std::int64_t>(1, (count + to - 1) / to) * to;
-}
 
 }  // namespace
 
-BackwardRoundings fused_backward_roundings(const Problem& p) {
-  // Chains of all, and as many parts as there are steps: more than any order costs.
-  const std::int64_t keys = rounded_up(p.key_len, largest_tile);
-  const std::int64_t group = p.query_heads / p.kv_heads;
-  const std::int64_t rows = rounded_up(p.query_len, largest_tile);
-  return {.score = tensor_core_here(),
-          .product = tensor_core_here(),
-          .sums = tensor_core_here(),
-          .exp = ex2_approx(),
-          .lse = LseForm::log2,
-          .delta_chain = p.output_dim(),
-          .weight_format = p.element_type,
-          .dscore_format = p.element_type,
-          .dq_chain = keys,
-          .dq_parts = keys / terms_of_a_step,
-          .kv_chain = rows,
-          .kv_tiles = rows / terms_of_a_step,
-          .kv_parts = group * (rows / terms_of_a_step),
-          .kv_part_format = group > 1 ? p.element_type : ElementType::fp32,
-          .output = p.element_type,
-          .flushes_subnormals = true};
+BackwardRoundings fused_backward_roundings(const Problem& problem) {
+  return fused_backward_roundings(problem, tensor_core_here());
 }
 
 BackwardRoundings cudnn_backward_roundings(const Problem& p) {

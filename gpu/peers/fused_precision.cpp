@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "core/attention/fused_roundings.hpp"
 #include "gpu/runtime/device_info.hpp"
 
 namespace attest {
@@ -14,22 +13,7 @@ Accumulation tensor_core_here() {
 }
 
 PrecisionPlan fused_precision(const Problem& problem) {
-  ExpMethod exp = ex2_approx();
-  exp.argument_error += 0x1p-24;  // a rescale by 2^fl(fl(m - m') c) rounds twice
-  const std::int64_t parts = std::max<std::int64_t>(1, (problem.key_len + 15) / 16);
-  return {.score = tensor_core_here(),
-          .value = tensor_core_here(),
-          .scale_after_dot = false,
-          .exp = exp,
-          .weight_format = problem.element_type,
-          .rescale = Rescale::deferred,
-          .blocks = parts,
-          .splits = parts,
-          .normaliser_chain = problem.key_len,
-          .division_error = 0x1p-22,
-          .log_error = 0x1p-20,
-          .lse = LseForm::log2,
-          .merge = Merge::lse_pairs};
+  return fused_precision(problem, tensor_core_here());
 }
 
 std::optional<std::string> why_no_such_grid(const Problem& p) {
