@@ -13,6 +13,7 @@ using Action = std::function<ExitCode()>;
 /// Each adds one subcommand with its options, help and examples; one file a subcommand.
 void add_verify_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
+void add_check_command(CLI::App& app, Action& action);
 void add_mutants_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_errors_command(CLI::App& app, Action& action);

@@ -15,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/text.hpp"
+#include "core/base/text_file.hpp"
 
 namespace attest {
 namespace {
@@ -253,6 +254,27 @@ std::vector<float> Safetensors::values(const SafetensorsEntry& entry) const {
     from += width;
   }
   return values;
+}
+
+void write_safetensors(const std::filesystem::path& file, const std::vector<NamedTensor>& tensors) {
+  Json header = Json::object();
+  std::size_t end = 0;
+  for (const NamedTensor& named : tensors) {
+    const std::size_t begin = end;
+    end += named.tensor->values().size() * sizeof(double);
+    header[named.name] = {
+        {"dtype", "F64"}, {"shape", named.tensor->shape()}, {"data_offsets", {begin, end}}};
+  }
+  std::string bytes(8, '\0');
+  const std::string text = header.dump();
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
+  bytes += text;
+  bytes.reserve(bytes.size() + end);
+  for (const NamedTensor& named : tensors) {
+    const auto raw = std::as_bytes(std::span(named.tensor->values()));
+    bytes.append(reinterpret_cast<const char*>(raw.data()), raw.size());
+  }
+  write_whole_file(file, bytes);
 }
 
 }  // namespace attest

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attention/element_type.hpp"
+#include "core/attention/tensor.hpp"
 
 namespace attest {
 
@@ -56,5 +57,15 @@ class Safetensors {
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, std::string> metadata_;
 };
+
+/// A tensor to write, under its name.
+struct NamedTensor {
+  std::string name;
+  const Tensor<double>* tensor = nullptr;
+};
+
+/// Writes the tensors as F64, which Safetensors does not read. Throws MachineError where the file
+/// cannot be written whole.
+void write_safetensors(const std::filesystem::path& file, const std::vector<NamedTensor>& tensors);
 
 }  // namespace attest

@@ -16,6 +16,7 @@
 #include "verify/cases/generators.hpp"
 #include "verify/cases/shrinking.hpp"
 #include "verify/judge/compare.hpp"
+#include "verify/judge/sampled_rows.hpp"
 
 namespace attest {
 namespace {
@@ -32,51 +33,6 @@ Failure failure_of(const Case& c, std::string law, std::string tensor, const Wor
           .check = Check::failed_at(std::move(tensor), worst, std::move(detail))};
 }
 
-/// A problem of one row: it sees all of its keys, those that the row sees in the whole problem.
-struct RowProblem {
-  Problem problem;
-  Inputs inputs;
-};
-RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row) {
-  const std::vector<std::int64_t> keys = visible_keys_of(p, row[0], row[2]);
-  RowProblem one{.problem = p, .inputs = {}};
-  one.problem.batch = one.problem.query_heads = one.problem.kv_heads = one.problem.query_len = 1;
-  one.problem.key_len = static_cast<std::int64_t>(keys.size());
-  one.problem.mask = Mask::none;
-  one.problem.window = {};
-  one.problem.length_seed = one.problem.padding_seed = 0;
-  one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
-                Tensor<float>(value_shape(one.problem))};
-  std::ranges::copy(inputs[forward::q].row(row[0], row[1], row[2]),
-                    one.inputs[forward::q].values().begin());
-  const std::int64_t head = p.kv_head_of(row[1]);
-  for (std::int64_t j = 0; j < one.problem.key_len; ++j) {
-    const std::int64_t key = keys[static_cast<std::size_t>(j)];
-    std::ranges::copy(inputs[forward::k].row(row[0], head, key),
-                      one.inputs[forward::k].row(0, 0, j).begin());
-    std::ranges::copy(inputs[forward::v].row(row[0], head, key),
-                      one.inputs[forward::v].row(0, 0, j).begin());
-  }
-  return one;
-}
-
-/// The worst of `more`, whose elements lie at `row` of the whole problem.
-void merge(Comparison& worst, Comparison more, const Shape& row) {
-  for (std::size_t axis = 0; axis < 3; ++axis) more.worst.index[axis] = row[axis];
-  if (!(more.worst.ratio <= worst.worst.ratio)) worst.worst = more.worst;
-  worst.elements += more.elements;
-  worst.vacuous += more.vacuous;
-}
-
-Shape sampled_row(const Problem& p, std::uint64_t seed, std::int64_t i) {
-  const auto draw = [&](std::uint64_t axis, std::int64_t below) {
-    return random_below(seed, draw_stream + axis, static_cast<std::uint64_t>(i), below);
-  };
-  // The ends are where masks and tails go wrong.
-  const std::int64_t query = i == 0 ? 0 : i == 1 ? p.query_len - 1 : draw(3, p.query_len);
-  return {draw(1, p.batch), draw(2, p.query_heads), query, 0};
-}
-
 Comparison as_comparison(const WorstOutput& worst) {
   return {.worst = {.index = worst.index,
                     .got = worst.got,
@@ -87,11 +43,6 @@ Comparison as_comparison(const WorstOutput& worst) {
           .vacuous = worst.vacuous};
 }
 
-struct Compared {
-  IndexedList<Comparison, OutputIndex> outputs;
-  std::int64_t rows = 0;
-};
-
 IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got, const Answer& answer) {
   IndexedList<Comparison, OutputIndex> compared;
   for (std::size_t i = 0; i < answer.size(); ++i) {
@@ -101,41 +52,14 @@ IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got, const Answ
   return compared;
 }
 
-Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
-                      const Outputs& outputs, std::uint64_t seed, std::int64_t rows) {
-  Compared result;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const Shape at = sampled_row(p, seed, i);
-    const RowProblem one = row_problem(p, inputs, at);
-    const Answer answer = exact_answer(one.problem, one.inputs, precision);
-    Outputs got{Tensor<float>(output_shape(one.problem)), Tensor<float>(Shape{1, 1, 1, 1})};
-    std::ranges::copy(outputs[forward::o].row(at[0], at[1], at[2]),
-                      got[forward::o].values().begin());
-    got[forward::lse].values()[0] = outputs[forward::lse].at(at[0], at[1], at[2], 0);
-    const auto compared = compare_each(got, answer);
-    for (std::size_t output = 0; output < compared.size(); ++output) {
-      merge(result.outputs[OutputIndex{output}], compared[OutputIndex{output}], at);
-    }
-    const Certificate certificate =
-        i == 1 ? certify_rows(one.problem, one.inputs, answer, seed, 1) : Certificate{};
-    if (!certificate.holds()) {
-      throw std::logic_error(fmt::format(
-          "the f64 reference differs from the oracle by more than its own error estimate, in {}",
-          to_string(p)));
-    }
-  }
-  result.rows = rows;
-  return result;
-}
-
 Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
-                     const Outputs& outputs, std::uint64_t seed, std::int64_t sampled_rows) {
+                     const Outputs& outputs, std::uint64_t seed, std::int64_t rows_asked) {
   if (reference_work(p) <= small_work) {
     const Answer answer = exact_answer(p, inputs, precision);
     return {compare_each(outputs, answer), p.rows()};
   }
   // The sampled rows certify the GPU reference as well: kernel and oracle meet there.
-  Compared rows = compare_rows(p, inputs, precision, outputs, seed, sampled_rows);
+  Compared rows = compare_rows(p, inputs, precision, outputs, sampled_rows(p, seed, rows_asked));
   const DeviceReference* const gpu = find_device_reference(*p.operation, Executor::gpu);
   if (gpu == nullptr || !gpu->covers(p, precision) || !why_unavailable(Executor::gpu).empty())
     return rows;

@@ -28,7 +28,10 @@ void Comparison::add(const WorstElement& element) {
   ++elements;
   if (element.bound == std::numeric_limits<double>::infinity()) {
     ++vacuous;
-  } else if (!(element.ratio <= worst.ratio) || elements == vacuous + 1) {
+    return;
+  }
+  if (!within(1.0, element.ratio)) ++outside;
+  if (!(element.ratio <= worst.ratio) || elements == vacuous + 1) {
     worst = element;
   }
 }

@@ -23,6 +23,7 @@ struct Comparison {
   WorstElement worst;         ///< among the elements whose bound is finite
   std::int64_t elements = 0;  ///< compared
   std::int64_t vacuous = 0;   ///< elements without a finite bound: nothing was decided about them
+  std::int64_t outside = 0;   ///< of the others, those whose error is not proven to be within it
   [[nodiscard]] bool is_within() const { return within(1.0, worst.ratio); }
   /// Counts an element whose ratio is set, and keeps the worst.
   void add(const WorstElement& element);

@@ -1,0 +1,91 @@
+#include "verify/judge/sampled_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/inputs/random.hpp"
+#include "core/operations/forward.hpp"
+#include "cpu_reference/forward/reference_f64.hpp"
+
+namespace attest {
+namespace {
+
+constexpr std::uint64_t draw_stream = 0x6c61726765;  // "large"
+
+/// A problem of one row: it sees all of its keys, those that the row sees in the whole problem.
+struct RowProblem {
+  Problem problem;
+  Inputs inputs;
+};
+RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row) {
+  const std::vector<std::int64_t> keys = visible_keys_of(p, row[0], row[2]);
+  RowProblem one{.problem = p, .inputs = {}};
+  one.problem.batch = one.problem.query_heads = one.problem.kv_heads = one.problem.query_len = 1;
+  one.problem.key_len = static_cast<std::int64_t>(keys.size());
+  one.problem.mask = Mask::none;
+  one.problem.window = {};
+  one.problem.length_seed = one.problem.padding_seed = 0;
+  one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
+                Tensor<float>(value_shape(one.problem))};
+  std::ranges::copy(inputs[forward::q].row(row[0], row[1], row[2]),
+                    one.inputs[forward::q].values().begin());
+  const std::int64_t head = p.kv_head_of(row[1]);
+  for (std::int64_t j = 0; j < one.problem.key_len; ++j) {
+    const std::int64_t key = keys[static_cast<std::size_t>(j)];
+    std::ranges::copy(inputs[forward::k].row(row[0], head, key),
+                      one.inputs[forward::k].row(0, 0, j).begin());
+    std::ranges::copy(inputs[forward::v].row(row[0], head, key),
+                      one.inputs[forward::v].row(0, 0, j).begin());
+  }
+  return one;
+}
+
+/// The worst of `more`, whose elements lie at `row` of the whole problem.
+void merge(Comparison& worst, Comparison more, const Shape& row) {
+  for (std::size_t axis = 0; axis < 3; ++axis) more.worst.index[axis] = row[axis];
+  if (!(more.worst.ratio <= worst.worst.ratio)) worst.worst = more.worst;
+  worst.elements += more.elements;
+  worst.vacuous += more.vacuous;
+  worst.outside += more.outside;
+}
+
+}  // namespace
+
+std::vector<Shape> sampled_rows(const Problem& p, std::uint64_t seed, std::int64_t count) {
+  std::vector<Shape> rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto draw = [&](std::uint64_t axis, std::int64_t below) {
+      return random_below(seed, draw_stream + axis, static_cast<std::uint64_t>(i), below);
+    };
+    const std::int64_t query = i == 0 ? 0 : i == 1 ? p.query_len - 1 : draw(3, p.query_len);
+    rows.push_back({draw(1, p.batch), draw(2, p.query_heads), query, 0});
+  }
+  return rows;
+}
+
+Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
+                      const Outputs& outputs, const std::vector<Shape>& rows) {
+  Compared result{.outputs = {}, .rows = std::ssize(rows)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Shape& at = rows[i];
+    const RowProblem one = row_problem(p, inputs, at);
+    const Answer answer = exact_answer(one.problem, one.inputs, precision);
+    for (std::size_t k = 0; k < answer.size(); ++k) {
+      const OutputIndex output{k};
+      if (outputs[output].size() == 0) continue;
+      Tensor<float> got(answer[output].value.shape());
+      std::ranges::copy(outputs[output].row(at[0], at[1], at[2]), got.values().begin());
+      merge(result.outputs[output], compare(got, answer[output].value, answer[output].bound), at);
+    }
+    if (i == 1 && !certify_rows(one.problem, one.inputs, answer, 0, 1).holds()) {
+      throw std::logic_error(fmt::format(
+          "the f64 reference differs from the oracle by more than its own error estimate, in {}",
+          to_string(p)));
+    }
+  }
+  return result;
+}
+
+}  // namespace attest
