@@ -185,8 +185,7 @@ void add_errors_command(CLI::App& app, Action& action) {
   command->add_option("--operation", options->operation,
                       "what the problems ask for, else forward unless they say it: forward or "
                       "backward (dQ, dK, dV)");
-  command->add_option("--plugin", options->plugins, "your own kernels: a shared object; repeatable")
-      ->allow_extra_args(false);
+  add_plugin_option(*command, options->plugins, "; without --kernel only these");
   command
       ->add_option("--executor", options->executor,
                    "auto, gpu, simt or cpu; auto takes the GPU where there is one")

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/attention/operation.hpp"
@@ -95,8 +96,7 @@ void add_list_command(CLI::App& app, Action& action) {
   command->add_option("what", *what, "one of them; all when left out")
       ->check(CLI::IsMember({"kernels", "operations", "mutants", "laws", "inputs", "studies"}));
   const auto plugins = std::make_shared<std::vector<std::string>>();
-  command->add_option("--plugin", *plugins, "list the kernels of this shared object instead")
-      ->allow_extra_args(false);
+  add_plugin_option(*command, *plugins, "; they are listed instead");
   command->callback(
       [what, plugins, &action] { action = [what, plugins] { return list(*what, *plugins); }; });
 }

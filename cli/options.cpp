@@ -32,9 +32,11 @@ void require_values(const CLI::App& command, const std::string& name) {
 CLI::Option* add_plugin_option(CLI::App& command, std::vector<std::string>& plugins,
                                const std::string& more) {
   return command
-      .add_option(
-          "--plugin", plugins,
-          "shared object with kernels of your own (include/attest/plugin.h); repeatable" + more)
+      .add_option("--plugin,--python", plugins,
+                  "kernels of your own: a shared object (include/attest/plugin.h), or a function "
+                  "of Python, "
+                  "FILE.py:FUNCTION or MODULE:FUNCTION; repeatable" +
+                      more)
       ->allow_extra_args(false);
 }
 

@@ -17,6 +17,7 @@
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/python_subject.hpp"
 #include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/shrink_failure.hpp"
 #include "verify/judge/verdict.hpp"
@@ -67,6 +68,7 @@ constexpr ShrinkBudget thorough{.calls = 100'000, .seconds = 3600, .seconds_with
 /// Throws InvalidInput where the plugin is not where it was when the file was written.
 void require_plugin(const Counterexample& example, const std::filesystem::path& file) {
   std::error_code error;
+  if (is_python_subject(example.plugin)) return;  // whose file its own loader asks for
   if (std::filesystem::exists(example.plugin, error)) return;
   throw InvalidInput(fmt::format(
       "{}: the kernel '{}' is of the plugin '{}', which is not there; allowed: --plugin "
@@ -157,10 +159,7 @@ void add_replay_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ReplayOptions>();
   command->add_option("FILE", options->path, "counterexamples/<key>.json as attest verify wrote it")
       ->required();
-  command
-      ->add_option("--plugin", options->plugins,
-                   "shared object that holds the kernel, if it is not where the file says")
-      ->allow_extra_args(false);
+  add_plugin_option(*command, options->plugins, "; where they are, if not where the file says");
   command->add_option("--timeout", options->timeout, "time that the case may take")
       ->capture_default_str();
   command->add_option("--memory-limit", options->memory_limit, "resident memory it may take")

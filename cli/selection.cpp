@@ -8,6 +8,7 @@
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/python_subject.hpp"
 
 namespace attest {
 namespace {
@@ -67,11 +68,15 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std
   return selected;
 }
 
-std::vector<std::string> load_plugins(const std::vector<std::string>& paths) {
+const LoadedPlugin& load_kernels_of(const std::string& plugin, bool says_how) {
+  return is_python_subject(plugin) ? load_python_subject(plugin, says_how) : load_plugin(plugin);
+}
+
+std::vector<std::string> load_plugins(const std::vector<std::string>& plugins, bool says_how) {
   std::vector<std::string> kernels;
-  for (const std::string& path : paths) {
-    const LoadedPlugin& plugin = load_plugin(path);
-    kernels.insert(kernels.end(), plugin.kernels.begin(), plugin.kernels.end());
+  for (const std::string& plugin : plugins) {
+    const LoadedPlugin& loaded = load_kernels_of(plugin, says_how);
+    kernels.insert(kernels.end(), loaded.kernels.begin(), loaded.kernels.end());
   }
   return kernels;
 }

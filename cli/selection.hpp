@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/run/kernel.hpp"
+#include "plugin/loader.hpp"
 
 namespace attest {
 
@@ -16,9 +17,13 @@ namespace attest {
                                                             const std::string& executor,
                                                             const Operation* operation = nullptr);
 
-/// Loads plugins and returns the names of their kernels. Throws InvalidInput with one line for
-/// whatever is wrong with one. Called before anything else: see load_plugin.
-std::vector<std::string> load_plugins(const std::vector<std::string>& paths);
+/// Loads a shared object, or a function of Python (plugin/python_subject.hpp). Throws InvalidInput
+/// with one line for whatever is wrong with it.
+const LoadedPlugin& load_kernels_of(const std::string& plugin, bool says_how = true);
+/// Loads plugins and returns the names of their kernels. Called before anything else: see
+/// load_plugin.
+std::vector<std::string> load_plugins(const std::vector<std::string>& plugins,
+                                      bool says_how = true);
 
 /// The glob that selects the plugins' kernels which can run here; a line on stderr names the
 /// others. Throws MachineError with the reason when none can: a CUDA kernel needs a GPU.

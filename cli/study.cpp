@@ -150,10 +150,8 @@ struct StudyRunOptions {
 
 /// Loads plugins; gives their absolute paths, as a study is resumed from any folder.
 std::vector<std::string> loaded_plugins(const std::vector<std::string>& paths) {
-  (void)load_plugins(paths);
   std::vector<std::string> absolute;
-  for (const std::string& path : paths)
-    absolute.push_back(std::filesystem::weakly_canonical(path).string());
+  for (const std::string& path : paths) absolute.push_back(load_kernels_of(path).path);
   return absolute;
 }
 

@@ -31,11 +31,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       .add_option("--kernel", options.kernels, "glob over kernel names, commas separate several")
       ->capture_default_str()
       ->group(which);
-  command
-      .add_option("--plugin", options.plugins,
-                  "shared object with kernels of your own (include/attest/plugin.h); without "
-                  "--kernel only these are verified")
-      ->allow_extra_args(false)
+  add_plugin_option(command, options.plugins, "; without --kernel only these are verified")
       ->group(which);
   command
       .add_option("--executor", options.executor,

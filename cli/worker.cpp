@@ -12,7 +12,7 @@ void add_worker_command(CLI::App& app, Action& action) {
   command->callback([&action] {
     action = [] {
       return static_cast<ExitCode>(run_worker([](const WorkerSetup& setup) {
-        (void)load_plugins(setup.plugins);
+        (void)load_plugins(setup.plugins, false);
         load_captured_inputs(setup.inputs_file);
       }));
     };

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "plugin/loader.hpp"
+
+namespace attest {
+
+/// Is it `FILE.py:FUNCTION` or `MODULE:FUNCTION`?
+[[nodiscard]] bool is_python_subject(std::string_view text);
+
+/// Registers a function of Python as a kernel, which runs in a Python process of this process
+/// (python/attest_kernels/worker.py): what it takes, and how it is called, is found by probes, and
+/// said on stderr where `says_how`. Its tensors are contiguous and lie in shared memory; it is
+/// judged by the bound of a fused kernel of which no more is known. One that was loaded before is
+/// not loaded again. Throws InvalidInput with one line for a function that cannot be used. Not for
+/// several threads.
+const LoadedPlugin& load_python_subject(const std::string& text, bool says_how);
+
+}  // namespace attest

@@ -1,0 +1,114 @@
+"""Assertions accept what is right, and say in a few lines what is not."""
+
+import unittest
+
+import numpy
+
+import attest_kernels
+from attest_kernels import program
+from attest_kernels.testing.functions import attend
+
+
+def drawn(*shape, dtype=numpy.float32, seed=1):
+    return numpy.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+class AssertAttention(unittest.TestCase):
+    def setUp(self):
+        self.q, self.k, self.v = drawn(2, 4, 5, 16), drawn(2, 4, 9, 16, seed=2), drawn(2, 4, 9, 16, seed=3)
+
+    def complaint(self, *arrays, **how):
+        with self.assertRaises(attest_kernels.WrongAttention) as caught:
+            attest_kernels.assert_attention(*arrays, **how)
+        return str(caught.exception)
+
+    def test_right_answers_pass_in_every_layout_format_and_mask(self):
+        for dtype in (numpy.float32, numpy.float16):
+            q, k, v = (array.astype(dtype) for array in (self.q, self.k, self.v))
+            for causal, corner in ((False, ""), ("top_left", "top_left"), ("bottom_right", "bottom_right")):
+                o, lse = attend(q, k, v, bool(causal), None, corner)
+                found = attest_kernels.assert_attention(o, q, k, v, lse=lse, causal=causal)
+                self.assertEqual(found["verdict"], "passed")
+                self.assertEqual([output["elements"] for output in found["outputs"]], [o.size, lse.size])
+                swapped = (array.transpose(0, 2, 1, 3) for array in (o, q, k, v))
+                attest_kernels.assert_attention(*swapped, lse=lse, causal=causal, layout="BNHD")
+        o, lse = attend(self.q[0], self.k[0], self.v[0])
+        attest_kernels.assert_attention(o, self.q[0], self.k[0], self.v[0], lse=lse, layout="HND")
+
+    def test_a_dropped_key_a_wrong_corner_and_a_wrong_scale_are_seen(self):
+        o, lse = attend(self.q, self.k[:, :, :-1], self.v[:, :, :-1])
+        self.assertIn("O is outside its error bound", self.complaint(o, self.q, self.k, self.v))
+        o, lse = attend(self.q, self.k, self.v, True)
+        self.complaint(o, self.q, self.k, self.v, causal="top_left")
+        self.complaint(o, self.q, self.k, self.v, causal="bottom_right", scale=0.26)
+        attest_kernels.assert_attention(o, self.q, self.k, self.v, causal="bottom_right", scale=0.25)
+
+    def test_one_wrong_element_is_named_with_its_bound(self):
+        o, _ = attend(self.q, self.k, self.v)
+        o[1, 2, 3, 4] += 0.25
+        said = self.complaint(o, self.q, self.k, self.v, message="mine")
+        self.assertRegex(said, r"^mine\nO is outside its error bound in 1 of 640 elements\n  worst    O\[1, 2, 3, 4\] .*bound \S+, error / bound")
+        self.assertIn("problem  b2 h4/4 q5 k9 d16 none fp32", said)
+
+    def test_nan_is_wrong_also_where_few_rows_are_drawn(self):
+        o, _ = attend(self.q, self.k, self.v)
+        o[0, 1, 4, 15] = numpy.nan
+        self.assertIn("got nan", self.complaint(o, self.q, self.k, self.v, rows=1))
+
+    def test_windows_and_softcaps_are_part_of_the_question(self):
+        o, _ = attend(self.q, self.k, self.v, True)
+        attest_kernels.assert_attention(o, self.q, self.k, self.v, causal="bottom_right", window=(9, 0))
+        self.complaint(o, self.q, self.k, self.v, causal="bottom_right", window=(3, 0))
+        self.complaint(o, self.q, self.k, self.v, causal="bottom_right", softcap=1.0)
+
+    def test_bad_input_gets_one_line(self):
+        o, _ = attend(self.q, self.k, self.v)
+        for error, line, how in ((ValueError, "causal is True with 5 queries and 9 keys", {"causal": True}),
+                                 (ValueError, "causal is 'left'", {"causal": "left"}),
+                                 (ValueError, "layout is 'BND'", {"layout": "BND"}),
+                                 (ValueError, "q has 4 axes; allowed: 3", {"layout": "HND"}),
+                                 (TypeError, "scale is '1'", {"scale": "1"}),
+                                 (program.ProgramError, "'lse' has shape", {"lse": numpy.zeros((2, 4, 4), numpy.float32)})):
+            with self.assertRaises(error) as caught:
+                attest_kernels.assert_attention(o, self.q, self.k, self.v, **how)
+            self.assertTrue(str(caught.exception).startswith(line) or line in str(caught.exception), caught.exception)
+            self.assertNotIn("\n", str(caught.exception))
+        with self.assertRaisesRegex(TypeError, "^q has dtype float64; allowed: float32, float16, bfloat16$"):
+            attest_kernels.assert_attention(o, self.q.astype(float), self.k, self.v)
+        with self.assertRaisesRegex(TypeError, "^v is a list; allowed: an array"):
+            attest_kernels.assert_attention(o, self.q, self.k, [1.0])
+
+
+class Bounds(unittest.TestCase):
+    def test_hold_what_is_right_and_are_finite(self):
+        q, k, v = drawn(1, 7, 2, 8), drawn(1, 9, 2, 8, seed=2), drawn(1, 9, 2, 8, seed=3)
+        bound = attest_kernels.bound(q, k, v, layout="BNHD")
+        o, lse = attend(*(array.transpose(0, 2, 1, 3) for array in (q, k, v)))
+        self.assertEqual(bound.o.shape, q.shape)
+        self.assertEqual(bound.lse.shape, (1, 2, 7))
+        self.assertTrue((numpy.abs(o.transpose(0, 2, 1, 3) - bound.o) <= bound.o_bound).all())
+        self.assertTrue((numpy.abs(lse - bound.lse) <= bound.lse_bound).all())
+        self.assertLess(bound.o_bound.max(), 1e-3)
+
+
+class AssertGradients(unittest.TestCase):
+    def test_accepts_exact_gradients_and_names_a_wrong_one(self):
+        q, k, v, do = (drawn(1, 2, 6, 8, seed=seed) for seed in range(4))
+        q64, k64, v64, do64 = (array.astype(numpy.float64) for array in (q, k, v, do))
+        scores = q64 @ k64.swapaxes(2, 3) * 8 ** -0.5
+        p = numpy.exp(scores - scores.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        dp = do64 @ v64.swapaxes(2, 3)
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * 8 ** -0.5
+        dq, dk, dv = (array.astype(numpy.float32) for array in (ds @ k64, ds.swapaxes(2, 3) @ q64, p.swapaxes(2, 3) @ do64))
+        attest_kernels.assert_gradients(dq, dk, dv, q, k, v, do)
+        attest_kernels.assert_gradients(None, dk, None, q, k, v, do)
+        dv[0, 1, 5, 2] *= 1.01
+        with self.assertRaisesRegex(attest_kernels.WrongAttention, r"^dV is outside its error bound in 1 of 96 elements\n  worst    dV\[0, 1, 5, 2\]"):
+            attest_kernels.assert_gradients(dq, dk, dv, q, k, v, do)
+        with self.assertRaisesRegex(ValueError, "all None"):
+            attest_kernels.assert_gradients(None, None, None, q, k, v, do)
+
+
+if __name__ == "__main__":
+    unittest.main()

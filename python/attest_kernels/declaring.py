@@ -1,0 +1,52 @@
+"""What a function says of itself: `@kernel(...)` above it. What it does not say is found out by probes (conventions.py) or has a default."""
+
+FORMATS = ("fp32", "fp16", "bf16")
+MASKS = ("none", "causal_top_left", "causal_bottom_right")
+CORNERS = ("top_left", "bottom_right")
+LAYOUTS = ("BHND", "BNHD")
+
+
+def _listed(name, values, allowed):
+    values = (values,) if isinstance(values, str) else tuple(values)
+    for value in values:
+        if value not in allowed:
+            raise ValueError(f"{name} has {value!r}; allowed: {', '.join(allowed)}")
+    return values
+
+
+def _size(name, value):
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
+        raise ValueError(f"{name} is {value!r}; allowed: whole numbers from 1 to 4096")
+    return value
+
+
+def kernel(function=None, *, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
+           key_len_multiple=1, empty_rows=True, deterministic=True, batch_invariant=False, ignores_hidden_nan=False, name=None):
+    """Marks a function as a kernel and says what it takes.
+
+    types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right. head_dims: those that it takes, any if not given. layout:
+    BHND or BNHD, of its arrays. causal: the corner of its causal mask. grouped: fewer heads of K and V. query_len_multiple, key_len_multiple:
+    lengths that it takes. empty_rows: False where a row that sees no key is not its business. deterministic: two calls give the same bits.
+    batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in a key or value that a row does not see stays out of it."""
+    declared = {"query_len_multiple": _size("query_len_multiple", query_len_multiple), "key_len_multiple": _size("key_len_multiple", key_len_multiple),
+                "empty_rows": bool(empty_rows), "deterministic": bool(deterministic), "batch_invariant": bool(batch_invariant),
+                "ignores_hidden_nan": bool(ignores_hidden_nan)}
+    if types is not None:
+        declared["types"] = _listed("types", types, FORMATS)
+    if masks is not None:
+        declared["masks"] = _listed("masks", masks, MASKS)
+    if head_dims is not None:
+        declared["head_dims"] = sorted({_size("head_dims", dim) for dim in head_dims})
+    if layout is not None:
+        declared["layout"] = _listed("layout", layout, LAYOUTS)[0]
+    if causal is not None:
+        declared["causal"] = _listed("causal", causal, CORNERS)[0]
+    if grouped is not None:
+        declared["grouped"] = bool(grouped)
+    if name is not None:
+        declared["name"] = str(name)
+
+    def mark(marked):
+        marked.__attest_kernel__ = declared
+        return marked
+    return mark if function is None else mark(function)

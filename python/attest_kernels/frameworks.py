@@ -1,0 +1,96 @@
+"""The arrays that a function takes: NumPy's, PyTorch's or JAX's, made of memory that another process shares with this one."""
+
+import importlib
+import sys
+
+import numpy
+
+NUMPY_TYPES = {"fp32": numpy.float32, "fp16": numpy.float16}
+
+
+class NumPy:
+    types = ("fp32", "fp16")
+    words = f"NumPy {numpy.__version__}"
+
+    def view(self, memory, format_name, shape, at):
+        count = int(numpy.prod(shape))
+        return numpy.frombuffer(memory, NUMPY_TYPES[format_name], count, at).reshape(shape)
+
+    def array(self, values, format_name):
+        return values.astype(NUMPY_TYPES[format_name])
+
+    def given(self, array, axes):
+        """What the function sees: contiguous, its axes in this order, where it computes."""
+        return numpy.ascontiguousarray(array.transpose(axes))
+
+    def back(self, array, axes):
+        return numpy.asarray(array).transpose(axes)
+
+    def numbers(self, array):
+        return numpy.asarray(array, dtype=numpy.float64)
+
+    def store(self, place, array):
+        place[...] = array
+
+
+class PyTorch:
+    types = ("fp32", "fp16", "bf16")
+
+    def __init__(self):
+        self.torch = importlib.import_module("torch")
+        self.dtypes = {"fp32": self.torch.float32, "fp16": self.torch.float16, "bf16": self.torch.bfloat16}
+        self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
+        name = self.torch.cuda.get_device_name() if self.device == "cuda" else "the CPU"
+        self.words = f"PyTorch {self.torch.__version__} on {name}"
+
+    def view(self, memory, format_name, shape, at):
+        count = int(numpy.prod(shape))
+        flat = (self.torch.frombuffer(memory, dtype=self.dtypes[format_name], count=count, offset=at) if count
+                else self.torch.empty(0, dtype=self.dtypes[format_name]))
+        return flat.reshape(shape)
+
+    def array(self, values, format_name):
+        return self.torch.from_numpy(numpy.ascontiguousarray(values)).to(self.dtypes[format_name])
+
+    def given(self, array, axes):
+        return array.permute(axes).contiguous().to(self.device)
+
+    def back(self, array, axes):
+        return array.detach().permute(axes)
+
+    def numbers(self, array):
+        return array.detach().to("cpu", self.torch.float64).numpy()
+
+    def store(self, place, array):
+        place.copy_(array)
+
+
+class Jax(NumPy):
+    types = ("fp32", "fp16", "bf16")
+
+    def __init__(self):
+        self.jax = importlib.import_module("jax")
+        bfloat16 = importlib.import_module("ml_dtypes").bfloat16
+        self.dtypes = {**NUMPY_TYPES, "bf16": bfloat16}
+        self.words = f"JAX {self.jax.__version__} on {self.jax.default_backend()}"
+
+    def view(self, memory, format_name, shape, at):
+        return numpy.frombuffer(memory, self.dtypes[format_name], int(numpy.prod(shape)), at).reshape(shape)
+
+    def array(self, values, format_name):
+        return values.astype(self.dtypes[format_name])
+
+    def given(self, array, axes):
+        return self.jax.numpy.asarray(numpy.ascontiguousarray(array.transpose(axes)))
+
+
+def used_by(module):
+    """The framework that a module's functions take arrays of: the first that it has imported of PyTorch (Triton's arrays are its), JAX, NumPy."""
+    packages = {getattr(value, "__name__", "").partition(".")[0] for value in vars(module).values() if isinstance(value, type(sys))}
+    packages |= {(getattr(value, "__module__", "") or "").partition(".")[0] for value in vars(module).values() if callable(value)}
+    packages.add(module.__name__.partition(".")[0])
+    if packages & {"torch", "triton", "flash_attn", "xformers", "flashinfer"}:
+        return PyTorch()
+    if packages & {"jax", "jaxlib"}:
+        return Jax()
+    return NumPy()

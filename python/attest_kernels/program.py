@@ -1,0 +1,39 @@
+"""The program `attest`, which this package carries."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class ProgramError(RuntimeError):
+    """The program could not do what it was asked for: bad input, or trouble of the machine; its own line."""
+
+
+def path():
+    """$ATTEST_PROGRAM, the one in the wheel, or the newest one that was built in this package's clone."""
+    named = os.environ.get("ATTEST_PROGRAM")
+    if named:
+        return named
+    carried = HERE / "bin" / "attest"
+    if carried.exists():
+        return str(carried)
+    built = sorted(HERE.parents[1].glob("build/*/bin/attest"), key=lambda file: file.stat().st_mtime)
+    if built:
+        return str(built[-1])
+    raise ProgramError(f"no program attest in {carried.parent}, nor built beside it; set ATTEST_PROGRAM")
+
+
+def run(arguments, may_end_with=(0,)):
+    """(exit code, what it wrote to stdout). Raises ProgramError with its own line where it ends otherwise."""
+    environment = {"ATTEST_PYTHON": sys.executable, **os.environ}  # functions run in the Python that asks
+    try:
+        done = subprocess.run([path(), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment)
+    except OSError as error:
+        raise ProgramError(f"{path()} cannot be started: {error.strerror}") from error
+    if done.returncode not in may_end_with:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ProgramError(lines[-1].removeprefix("attest: ") if lines else f"{path()} ended with {done.returncode}")
+    return done.returncode, done.stdout

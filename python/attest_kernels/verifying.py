@@ -1,0 +1,80 @@
+"""A function under all laws: the campaign of `attest verify`, and what came of it as Python's objects."""
+
+import dataclasses
+import inspect
+import json
+import pathlib
+import tempfile
+
+from attest_kernels import program
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    law: str       # the one that was broken
+    problem: str   # the smallest one that fails, as reports print it
+    what: str      # what is wrong, in a line
+    replay: str    # the file that `attest-kernels replay` shows the failure again with
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """`verdict`: passed, failed, crashed, timed_out or inconclusive. `text`: what the program printed."""
+    verdict: str
+    cases: int
+    failures: list
+    text: str
+
+    @property
+    def passed(self):
+        return self.verdict == "passed"
+
+    def __bool__(self):
+        return self.passed
+
+
+def place_of(function):
+    """FILE.py:FUNCTION. Raises ValueError for what another process cannot import."""
+    if isinstance(function, str):
+        return function
+    name = getattr(function, "__qualname__", type(function).__name__)
+    module = inspect.getmodule(function)
+    if "<" in name or module is None:
+        raise ValueError(f"'{name}' is no function that another process can import; allowed: one of a file, by its name, or 'FILE.py:FUNCTION'")
+    file = getattr(module, "__file__", None)
+    if module.__name__ != "__main__" and "." not in module.__name__ and file is None:
+        return f"{module.__name__}:{name}"
+    if file is None:
+        raise ValueError(f"'{name}' was typed in and is in no file; allowed: a function of a file")
+    return f"{file}:{name}" if module.__name__ == "__main__" or "site-packages" not in file else f"{module.__name__}:{name}"
+
+
+def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None):
+    """Judges a function by all laws on inputs that are drawn, and shrinks the first that fails.
+
+    `function`: one that another process can import, or "FILE.py:FUNCTION" or "MODULE:FUNCTION"; it takes q, k and v as conventions.py reads them.
+    It runs in processes of its own: one that crashes or hangs is a verdict. `seconds` or `cases` end the campaign, by default 60 cases; which
+    verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a folder of the system for such files.
+    Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
+    folder = pathlib.Path(out) if out is not None else pathlib.Path(tempfile.mkdtemp(prefix="attest"))
+    arguments = ["verify", "--python", place_of(function), "--seed", str(int(seed)), "--out", str(folder)]
+    for name, value in (("--for", None if seconds is None else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs)):
+        if value is not None:
+            arguments += [name, str(value)]
+    _, text = program.run(arguments, may_end_with=(0, 1, 4))
+    record = json.loads((folder / "verify.jsonl").read_text().splitlines()[-1])
+    return Report(record["verdict"], int(next(found["value"] for found in record["measurements"] if found["name"] == "cases")), failures_in(text), text)
+
+
+def failures_in(text):
+    """Of what a campaign prints: a block of lines `  word  what it is` for each failure."""
+    found, block = [], {}
+    for line in text.splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if line.startswith("  ") and word in ("law", "problem", "what", "worst", "replay"):
+            block[word] = rest.strip()
+        if word == "replay":
+            found.append(Failure(block["law"], block["problem"], "; ".join(block[name] for name in ("what", "worst") if name in block),
+                                 block["replay"].rpartition(" replay ")[2]))
+            block = {}
+    return found
