@@ -1,5 +1,5 @@
 """usage: wheel_test.py PROGRAM: from a wheel that is installed into an empty environment to a shrunk counterexample. Nothing is compiled or downloaded;
-NumPy is that of the environment that runs this."""
+NumPy and pytest are those of the environment that runs this."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ class Wheel(unittest.TestCase):
         cls.python = cls.folder / "venv/bin/python"
         cls.run_here(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", cls.python, "install", "--quiet", "--no-index", "--no-deps", cls.wheel)
         packages, = cls.folder.glob("venv/lib/python*/site-packages")
-        (packages / "numpy_of_another.pth").write_text(sysconfig.get_path("purelib"))
+        (packages / "of_another.pth").write_text(sysconfig.get_path("purelib"))
         (cls.folder / "my_kernel.py").write_text(KERNEL)
 
     @classmethod
@@ -73,6 +73,10 @@ class Wheel(unittest.TestCase):
         self.assertTrue(pathlib.Path(where).is_relative_to(self.folder / "venv"), where)
         self.assertEqual(verdict, "failed")
         self.assertRegex(problem, "^b1 h1/1 q1 k41 d1 ")
+
+    def test_pytest_finds_the_plugin_and_shows_what_fails(self):
+        said = self.run_here(self.python, "-m", "pytest", "--attest-kernels", "my_kernel.py:flash", code=1)
+        self.assertRegex(said, r"(?s)failed after \d+ cases, shrunk to\n.*\n  problem  b1 h1/1 q1 k41 d1 .*\n  replay   attest-kernels replay ")
 
     def test_without_a_program_it_says_so(self):
         program = self.python.parent.parent / "nothing"

@@ -24,6 +24,7 @@ class Report:
     cases: int
     failures: list
     text: str
+    shortfalls: list  # sentences: what was refused or not asked, and why nothing is decided
 
     @property
     def passed(self):
@@ -53,17 +54,20 @@ def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None):
     """Judges a function by all laws on inputs that are drawn, and shrinks the first that fails.
 
     `function`: one that another process can import, or "FILE.py:FUNCTION" or "MODULE:FUNCTION"; it takes q, k and v as conventions.py reads them.
-    It runs in processes of its own: one that crashes or hangs is a verdict. `seconds` or `cases` end the campaign, by default 60 cases; which
-    verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a folder of the system for such files.
-    Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
+    It runs in processes of its own: one that crashes or hangs is a verdict. `seconds`, a number or a text such as "5min", or `cases` end the
+    campaign, by default 60 cases; which verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a
+    folder of the system for such files. Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
     folder = pathlib.Path(out) if out is not None else pathlib.Path(tempfile.mkdtemp(prefix="attest"))
     arguments = ["verify", "--python", place_of(function), "--seed", str(int(seed)), "--out", str(folder)]
-    for name, value in (("--for", None if seconds is None else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs)):
+    for name, value in (("--for", seconds if seconds is None or isinstance(seconds, str) else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs)):
         if value is not None:
             arguments += [name, str(value)]
     _, text = program.run(arguments, may_end_with=(0, 1, 4))
     record = json.loads((folder / "verify.jsonl").read_text().splitlines()[-1])
-    return Report(record["verdict"], int(next(found["value"] for found in record["measurements"] if found["name"] == "cases")), failures_in(text), text)
+    cases_done = int(next(found["value"] for found in record["measurements"] if found["name"] == "cases"))
+    name = record["labels"]["kernel"] + ": "
+    return Report(record["verdict"], cases_done, failures_in(text), text,
+                  [line.removeprefix(name) for line in text.splitlines() if line.startswith(name)])
 
 
 def failures_in(text):
