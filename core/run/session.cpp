@@ -216,6 +216,7 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
   try {
     for (std::size_t i = 0; i < problem_.operation->inputs().size(); ++i) {
       const InputIndex index{i};
+      if (!has_tensor(problem_, index)) continue;
       if (const InputIndex holder = holder_of(problem_, index); holder != index) {
         require_part(inputs[holder], inputs[index]);
         arguments_[index] = arguments_[holder];
