@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct LaunchConfiguration {
 
   friend bool operator==(const LaunchConfiguration&, const LaunchConfiguration&) = default;
 };
+
+/// How many blocks of a launch, whose grid is open, run at once on the device that is asked about.
+using ResidentBlocks = std::function<std::int64_t(const LaunchConfiguration&)>;
 
 enum class MemorySpace { shared, global };
 enum class AccessKind { read, write, atomic };

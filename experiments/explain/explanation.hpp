@@ -74,6 +74,10 @@ struct NamedTensors {
 [[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
                                   const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr);
 
+/// A sentence when the device lacks what the kernel takes, or empty. Nothing runs.
+[[nodiscard]] std::string why_not_run(const KernelInfo& kernel, const Problem& problem,
+                                      const Plan& plan, const GpuModel& gpu);
+
 /// The explanation for people, and as a JSON object.
 [[nodiscard]] std::string explanation_text(const Explanation& explanation);
 [[nodiscard]] Json explanation_json(const Explanation& explanation);

@@ -181,8 +181,9 @@ void take_configurations(std::vector<KernelTrace>& traces,
 }  // namespace
 
 ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                             TraceMemo* memo) {
-  const std::vector<LaunchConfiguration> launches = observe_launches(kernel, problem, plan);
+                             TraceMemo* memo, const ResidentBlocks& resident_blocks) {
+  const std::vector<LaunchConfiguration> launches =
+      observe_launches(kernel, problem, plan, resident_blocks);
   const std::int64_t step = step_of(plan), group = packed_heads(problem, plan);
   const std::optional<Family> family = family_of(problem, step, group);
   if (!family)

@@ -29,9 +29,10 @@ void require_support(const KernelInfo& kernel, const Problem& problem, const Pla
 }  // namespace
 
 std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, const Problem& problem,
-                                                  const Plan& plan) {
+                                                  const Plan& plan,
+                                                  const ResidentBlocks& resident_blocks) {
   require_support(kernel, problem, plan);
-  simt::SimtDevice device(simt::TraceOptions{.is_dry = true});
+  simt::SimtDevice device(simt::TraceOptions{.is_dry = true, .resident_blocks = resident_blocks});
   Arguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;

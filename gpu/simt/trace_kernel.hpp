@@ -35,11 +35,12 @@ class TraceMemo {
 };
 
 /// The launches that `kernel`, built for the SIMT executor, makes for a problem with contiguous
-/// tensors. Nothing runs and no tensor is made, so the problem may be of any size. Throws
-/// InvalidInput with the kernel's sentence when it cannot run it.
-[[nodiscard]] std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel,
-                                                                const Problem& problem,
-                                                                const Plan& plan);
+/// tensors on a device that holds `resident_blocks`; empty: on the executor. Nothing runs and no
+/// tensor is made, so the problem may be of any size. Throws InvalidInput with the kernel's
+/// sentence when it cannot run it.
+[[nodiscard]] std::vector<LaunchConfiguration> observe_launches(
+    const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+    const ResidentBlocks& resident_blocks);
 
 /// Runs it on normal random inputs, contiguous, and traces the blocks that `sample` names (empty:
 /// all). Launches of the same kernel are added up. What is wrong with the kernel is not looked for.
@@ -54,8 +55,9 @@ class TraceMemo {
 /// steps do the same work for each tile (full mask) or for each tile up to the diagonal (causal). A
 /// further run checks it; see ProblemCounters::is_exact. Throws as above, and InvalidInput when
 /// both lengths are long and differ, or when some instruction runs at one of the lengths only.
-/// `memo` may be null.
+/// `memo` may be null; `resident_blocks` as above.
 [[nodiscard]] ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem,
-                                           const Plan& plan, TraceMemo* memo = nullptr);
+                                           const Plan& plan, TraceMemo* memo = nullptr,
+                                           const ResidentBlocks& resident_blocks = {});
 
 }  // namespace attest
