@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace {
 
 struct ExplainOptions {
   std::string kernel;
-  std::string problem = "b8 h12 n4096 d64";
+  std::optional<std::string> problem;
   std::string plan;
   std::vector<std::string> plugins;
   std::string device = "h200";
@@ -93,7 +94,7 @@ void add_explain_command(CLI::App& app, Action& action) {
       ->add_option("--problem", options->problem,
                    "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'; without an "
                    "element type, fp32 or one that the kernel has")
-      ->capture_default_str();
+      ->default_str(fmt::format("{}, or what the kernel takes in its place", usual_problem));
   command->add_option(
       "--plan", options->plan,
       "'qt32,kt32'; what is left open is taken from the Plan of the kernel that is most like it; "

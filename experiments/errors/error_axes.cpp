@@ -15,6 +15,7 @@
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/default_plan.hpp"
+#include "core/run/default_problem.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 
@@ -103,6 +104,46 @@ AskedProblem asked_problem(const std::string& text, const Operation& operation) 
                     printable(text)));
   }
   return asked;
+}
+
+/// A problem, and the kernels that are asked about it.
+struct Questions {
+  AskedProblem asked;
+  std::vector<const KernelInfo*> kernels;
+  bool is_default = false;  ///< nobody named the problem
+};
+
+/// Every problem that was named, for all kernels. Where none was: the usual ones, and for kernels
+/// that do not take one what they take in its place.
+std::vector<Questions> questions_of(const ErrorsAxes& axes, const ErrorsDefaults& defaults,
+                                    const std::vector<const KernelInfo*>& kernels) {
+  std::vector<Questions> all;
+  for (const std::string& text : expand_braces("--problem", axes.problems)) {
+    all.push_back({.asked = asked_problem(text, *axes.operation), .kernels = kernels});
+  }
+  if (!all.empty()) return all;
+  for (const std::string& text : defaults.problems) {
+    const AskedProblem usual = asked_problem(text, *axes.operation);
+    for (const KernelInfo* kernel : kernels) {
+      Problem problem = default_problem(*kernel, usual.problem);
+      problem.element_type = usual.problem.element_type;  // each kernel brings its own
+      const auto same = std::ranges::find(
+          all, problem, [](const Questions& questions) { return questions.asked.problem; });
+      if (same != all.end()) {
+        same->kernels.push_back(kernel);
+      } else {
+        all.push_back(
+            {.asked = {.problem = problem, .type = {}}, .kernels = {kernel}, .is_default = true});
+      }
+    }
+  }
+  return all;
+}
+
+/// Does the family that a text of the defaults names have inputs for the problem?
+bool fits(const std::string& text, const Problem& problem) {
+  const InputFamily& family = input_family(text.substr(0, text.find(':')));
+  return !family.unsupported || !family.unsupported(problem);
 }
 
 /// The families that a text means: a glob takes those that fit the problem. A magnitude may follow.
@@ -213,8 +254,8 @@ const ErrorsDefaults& errors_defaults(const Operation& operation) {
     if (one.operation == &operation) return one;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", one.operation->name);
   }
-  throw InvalidInput(fmt::format("--operation {}: its errors are not measured; allowed: {}",
-                                 operation.name, names));
+  throw InvalidInput(
+      fmt::format("operation {}: its errors are not measured; allowed: {}", operation.name, names));
 }
 
 const Operation& operation_of(const std::vector<std::string>& problems) {
@@ -259,16 +300,16 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
       rows.push_back(row);
     }
   };
-  for (const std::string& text :
-       expand_braces("--problem", axes.problems.empty() ? defaults.problems : axes.problems)) {
-    const AskedProblem asked = asked_problem(text, *axes.operation);
+  for (const Questions& questions : questions_of(axes, defaults, kernels)) {
+    const AskedProblem& asked = questions.asked;
     for (const std::string& family : families) {
+      if (questions.is_default && axes.families.empty() && !fits(family, asked.problem)) continue;
       for (const InputSpec& inputs : asked_inputs(family, asked.problem, axes.seed)) {
         for (const std::string& name : axes.key_orders) {
           const KeyOrder order = key_order_from_name(name);
           require_same_answer(asked.problem, order);
           require_same_keys(*axes.operation, axes.truth, order);
-          for (const KernelInfo* kernel : kernels) {
+          for (const KernelInfo* kernel : questions.kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;
               if (axes.truth != Truth::given && type == ElementType::fp32) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/inputs/captured_inputs.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/compare.hpp"
 
@@ -41,6 +42,35 @@ TEST(ErrorAxes, EveryCombinationOfWhatIsVariedIsARow) {
     EXPECT_EQ(row.left_out, "");
     EXPECT_TRUE(row.the_case.plan.key_tile == 8 || row.the_case.plan.key_tile == 16);
   }
+}
+
+TEST(ErrorAxes, EveryKernelHasRowsWhereNothingIsNamed) {
+  add_real_inputs();
+  std::size_t asked = 0;
+  for (const KernelInfo& kernel : all_kernels()) {
+    const auto measures = [&](const ErrorsDefaults& one) {
+      return one.operation == kernel.operation;
+    };
+    const bool is_judged =
+        kernel.role == KernelRole::kernel || kernel.role == KernelRole::negative_control;
+    if (!is_judged || !std::ranges::any_of(all_errors_defaults(), measures)) continue;
+    ++asked;
+    std::vector<ErrorsRow> found;
+    ASSERT_NO_THROW(found = rows({.operation = kernel.operation}, {&kernel})) << kernel.name;
+    for (const ErrorsRow& row : found) EXPECT_EQ(row.left_out, "") << kernel.name;
+  }
+  EXPECT_GE(asked, 35U);
+}
+
+TEST(ErrorAxes, KernelsThatTakeTheUsualProblemAreAskedAboutItBesideOneThatDoesNot) {
+  const KernelInfo& mla = *find_kernel("mla_wgmma", Executor::simt);
+  const std::vector<ErrorsRow> found =
+      rows({.families = {"normal"}}, {&cpu_kernel("o5_deferred"), &mla});
+  for (const ErrorsRow& row : found) {
+    EXPECT_EQ(row.the_case.problem.head_dim, row.kernel == &mla ? 576 : 64);
+  }
+  EXPECT_EQ(found.size(),
+            mla.element_types.size() + cpu_kernel("o5_deferred").element_types.size());
 }
 
 TEST(ErrorAxes, AnElementTypeInTheProblemLeavesOutTheOthers) {

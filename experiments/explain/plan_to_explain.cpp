@@ -11,6 +11,8 @@
 #include "core/attention/common_operation.hpp"
 #include "core/base/error.hpp"
 #include "core/run/default_plan.hpp"
+#include "core/run/default_problem.hpp"
+#include "experiments/explain/explanation.hpp"
 
 namespace attest {
 namespace {
@@ -78,12 +80,24 @@ ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, con
                                    kernel.name, to_string(chosen.plan), to_string(problem),
                                    *reason));
   }
+  if (given == Plan{} && !why_not_run(kernel, problem, chosen.plan, gpu).empty()) {
+    const auto fits = [&](const Plan& plan) {
+      return !why_unsupported(kernel, problem, plan) &&
+             why_not_run(kernel, problem, plan, gpu).empty();
+    };
+    const auto first = std::ranges::find_if(offered, fits);
+    if (first != offered.end()) {
+      return {*first, fmt::format("the kernel's first that fits this device; not {}: '{}'",
+                                  chosen.origin, to_string(chosen.plan))};
+    }
+  }
   return chosen;
 }
 
-Problem problem_to_explain(const KernelInfo& kernel, const std::string& text) {
-  Problem problem = problem_of(*kernel.operation, text);
-  const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
+Problem problem_to_explain(const KernelInfo& kernel, const std::optional<std::string>& text) {
+  if (!text) return default_problem(kernel, problem_from_string(usual_problem));
+  Problem problem = problem_of(*kernel.operation, *text);
+  const bool is_open = !named_element_type(*text) && !kernel.element_types.empty();
   const auto& types = kernel.element_types;
   if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {
     problem.element_type = types.front();
