@@ -233,6 +233,8 @@ void add_errors_command(CLI::App& app, Action& action) {
                    "'qt64,kt64,w4,st2', or fields to change in each kernel's default Plan: "
                    "'kt{32,64}'; may be repeated")
       ->allow_extra_args(false);
+  command->add_option("--layouts", axes.layouts, std::string(layouts_help) + "; may be repeated")
+      ->allow_extra_args(false);
   command
       ->add_option("--key-order", axes.key_orders,
                    "order of the keys: drawn, reversed, rising or falling by mean score; commas "
@@ -268,7 +270,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
       "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
   for (const char* of_kernels : {"--kernel", "--plugin", "--executor", "--problem", "--family",
-                                 "--inputs", "--plan", "--key-order"}) {
+                                 "--inputs", "--plan", "--layouts", "--key-order"}) {
     outputs->excludes(command->get_option(of_kernels));
   }
   command->add_option("--mask", options->mask, "with --outputs; kernels take that of --problem")

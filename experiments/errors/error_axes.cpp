@@ -14,6 +14,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/run/asked_paging.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/default_problem.hpp"
 #include "core/run/registry.hpp"
@@ -280,6 +281,10 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
       "--family", single_names(axes.families.empty() ? defaults.families : axes.families));
   std::vector<std::string> plans = expand_braces("--plan", axes.plans);
   if (plans.empty()) plans.emplace_back();
+  std::vector<Paging> pagings;
+  for (const std::string& text : expand_braces("--layouts", axes.layouts)) {
+    pagings.push_back(asked_paging("--layouts", text));
+  }
   std::vector<ErrorsRow> rows;
   const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
                        KeyOrder order) {
@@ -292,12 +297,16 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                   .truth = axes.truth};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
-    for (const std::string& text : plans) {
-      row.left_out.clear();
-      const auto plan = plan_for(kernel, row.the_case, text, gpu, row.left_out);
-      if (plan) row.left_out.clear();
-      row.the_case.plan = plan.value_or(Plan{});
-      rows.push_back(row);
+    for (const Paging& paging : pagings.empty() ? std::vector{default_paging(kernel)} : pagings) {
+      validate(paging, problem);
+      row.the_case.layouts.paging = paging;
+      for (const std::string& text : plans) {
+        row.left_out.clear();
+        const auto plan = plan_for(kernel, row.the_case, text, gpu, row.left_out);
+        if (plan) row.left_out.clear();
+        row.the_case.plan = plan.value_or(Plan{});
+        rows.push_back(row);
+      }
     }
   };
   for (const Questions& questions : questions_of(axes, defaults, kernels)) {

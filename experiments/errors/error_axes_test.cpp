@@ -73,6 +73,40 @@ TEST(ErrorAxes, KernelsThatTakeTheUsualProblemAreAskedAboutItBesideOneThatDoesNo
             mla.element_types.size() + cpu_kernel("o5_deferred").element_types.size());
 }
 
+TEST(ErrorAxes, EveryLayoutThatIsNamedIsARowWithThePagesInItsRecord) {
+  const ErrorsAxes axes{.problems = {"n16 d8 fp32"},
+                        .families = {"normal"},
+                        .layouts = {"contiguous", "paged{4,8}/csr/shuffled1"},
+                        .sets = 1};
+  std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
+  ASSERT_EQ(found.size(), 3U);
+  Devices devices;
+  std::vector<std::string> layouts;
+  for (ErrorsRow& row : found) {
+    EXPECT_EQ(row.left_out, "");
+    measure(row, devices.of(*row.kernel), 0, {});
+    const Record record = records_of(row, "").at(0);
+    layouts.push_back(record.labels.contains("layouts") ? record.labels.at("layouts") : "");
+  }
+  EXPECT_EQ(layouts,
+            (std::vector<std::string>{"", "paged4/csr/shuffled1", "paged8/csr/shuffled1"}));
+  EXPECT_NE(errors_table(found).find("none paged8/csr/shuffled1, inputs"), std::string::npos);
+}
+
+TEST(ErrorAxes, AKernelThatTakesPagesAloneGetsThemWhereNothingIsNamed) {
+  KernelInfo paged = cpu_kernel("o5_deferred");
+  paged.layout_needs.pages = Pages::always;
+  paged.layout_needs.tables = TableForm::csr;
+  paged.layout_needs.page_sizes = {32, 64};
+  ErrorsAxes axes{.problems = {"n16 d8 fp32"}, .families = {"normal"}};
+  const std::vector<ErrorsRow> found = rows(axes, {&paged});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].left_out, "");
+  EXPECT_EQ(to_string(found[0].the_case.layouts.paging), "paged32/csr");
+  axes.layouts = {"contiguous"};
+  EXPECT_THROW((void)rows(axes, {&paged}), InvalidInput);
+}
+
 TEST(ErrorAxes, AnElementTypeInTheProblemLeavesOutTheOthers) {
   const ErrorsAxes axes{.problems = {"n16 d8 bf16"}, .families = {"normal"}};
   const std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
@@ -96,6 +130,10 @@ TEST(ErrorAxes, WhatCannotBeMeasuredIsRefusedInOneLine) {
             std::string::npos);
   EXPECT_NE(complaint({.families = {"normal:-1"}}).find("allowed: a number above 0"),
             std::string::npos);
+  EXPECT_NE(
+      complaint({.families = {"normal"}, .layouts = {"page16"}})
+          .find("--layouts: paging 'page16': part 'page16' is unknown; allowed: paged16, csr"),
+      std::string::npos);
   EXPECT_NE(complaint({.families = {"nothing*"}}).find("matches no family"), std::string::npos);
   EXPECT_NE(complaint({.problems = {"q0 k8 d8"}}).find("has no rows"), std::string::npos);
   EXPECT_NE(complaint({.families = {"normal"}, .key_orders = {"sideways"}}).find("sideways"),

@@ -52,7 +52,7 @@ ResidentBlocks resident_blocks_on(const GpuModel& gpu) {
 std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Explanation& e) {
   std::vector<ExplainedLaunch> launches;
   for (const LaunchConfiguration& c :
-       observe_launches(kernel, e.problem, e.plan, resident_blocks_on(*e.gpu))) {
+       observe_launches(kernel, e.problem, e.plan, {resident_blocks_on(*e.gpu), e.paging})) {
     const auto same = std::ranges::find(launches, c, &ExplainedLaunch::configuration);
     if (same != launches.end()) {
       ++same->launches;
@@ -168,8 +168,13 @@ NamedTensors tensors_of(const Problem& problem) {
 }
 
 std::string why_not_run(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                        const GpuModel& gpu) {
-  Explanation e{.kernel = &kernel, .problem = problem, .plan = plan, .gpu = &gpu};
+                        const GpuModel& gpu, const Paging& paging) {
+  Explanation e;
+  e.kernel = &kernel;
+  e.problem = problem;
+  e.plan = plan;
+  e.paging = paging;
+  e.gpu = &gpu;
   try {
     if (kernel.executor == Executor::simt) e.launches = explain_launches(kernel, e);
   } catch (const InvalidInput&) {
@@ -183,10 +188,11 @@ bool is_explained(const Operation& operation) {
 }
 
 Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                    const GpuModel& gpu, TraceMemo* memo) {
+                    const GpuModel& gpu, TraceMemo* memo, const Paging& paging) {
   Explanation e{.kernel = &kernel,
                 .problem = problem,
                 .plan = plan,
+                .paging = paging,
                 .gpu = &gpu,
                 .flops_visible = problem.operation->flops(problem),
                 .flops_full = full_flops(problem) * products_over_forward(problem),
@@ -200,8 +206,10 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
       e.launches = explain_launches(kernel, e);
       e.why_not_run = why_not_run(e);
       if (!e.why_not_run.empty()) return e;
-      e.counters = count_kernel(kernel, problem, plan, memo, resident_blocks_on(gpu));
+      e.counters = count_kernel(kernel, problem, plan, memo, {resident_blocks_on(gpu), paging});
     } catch (const InvalidInput& error) {
+      e.why_no_counters = error.what();
+    } catch (const KernelError& error) {
       e.why_no_counters = error.what();
     }
   } else {

@@ -19,6 +19,15 @@ const KernelInfo& simulated(const char* name) {
   return *find_kernel(name, Executor::simt);
 }
 
+/// Do the counters name this memory?
+bool reads(const Explanation& e, std::string_view memory) {
+  if (!e.counters) return false;
+  return std::ranges::any_of(e.counters->kernels, [&](const KernelTrace& trace) {
+    return std::ranges::any_of(access_lines(trace),
+                               [&](const AccessLine& line) { return line.memory == memory; });
+  });
+}
+
 /// With the kernel's first Plan, unless one is named.
 Explanation explained(const char* kernel, const char* problem, const char* plan = nullptr,
                       const char* device = "h200") {
@@ -185,6 +194,30 @@ TEST(PlanToExplain, APlanWhoseBlocksNoMultiprocessorHoldsMakesWayForOneThatFits)
   EXPECT_TRUE(a100.origin.starts_with("the kernel's first that fits this device; not "))
       << a100.origin;
   EXPECT_NE(a100.plan.combine, Combine::cluster) << "clusters take sm_90";
+}
+
+TEST(Explanation, OfPagesIsAboutTheLaunchesAndTheTableThatTheyMake) {
+  const KernelInfo& kernel = simulated("decode_mma");
+  const Problem problem = problem_from_string("b2 h2 q1 k96 d64 fp16");
+  const std::vector<Plan> plans = kernel.plans(problem);
+  const Plan plan = *std::ranges::find(plans, Combine::last_block, &Plan::combine);
+  const GpuModel& gpu = gpu_model_from_name("h200");
+  const auto in = [&](const char* layouts) {
+    return explain(kernel, problem, plan, gpu, nullptr, paging_from_string(layouts));
+  };
+  const Explanation contiguous = explain(kernel, problem, plan, gpu);
+  const Explanation dense = in("paged16/shuffled1"), csr = in("paged16/csr");
+  ASSERT_EQ(dense.launches.size(), 1U);
+  EXPECT_NE(dense.launches[0].configuration.kernel, contiguous.launches.at(0).configuration.kernel);
+  EXPECT_FALSE(reads(contiguous, "page_table"));
+  EXPECT_TRUE(reads(dense, "page_table")) << dense.why_no_counters;
+  EXPECT_TRUE(reads(dense, "key_lengths") && !reads(dense, "page_starts"));
+  EXPECT_TRUE(reads(csr, "page_starts") && reads(csr, "page_table")) << csr.why_no_counters;
+  EXPECT_NE(explanation_text(csr).find("K and V in paged16/csr"), std::string::npos);
+  EXPECT_EQ(explanation_json(csr).at("layouts"), "paged16/csr");
+  EXPECT_THROW(
+      (void)plan_to_explain(simulated("k1_naive"), problem, gpu, {}, paging_from_string("paged16")),
+      InvalidInput);
 }
 
 TEST(Explanation, AKernelThatAsksForAsManyBlocksAsRunAtOnceGetsThoseOfTheDevice) {

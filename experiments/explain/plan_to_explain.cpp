@@ -60,7 +60,7 @@ Plan completed(const std::vector<Plan>& offered, const Plan& given) {
 }  // namespace
 
 ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, const GpuModel& gpu,
-                           const Plan& given) {
+                           const Plan& given, const Paging& paging) {
   std::vector<Plan> offered = kernel.plans(problem);
   if (offered.empty()) {
     // So that the kernel's sentence is about the problem and not about a Plan without tiles.
@@ -75,15 +75,17 @@ ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, con
     require_known_fields(kernel, offered, given);
     chosen.plan = completed(offered, given);
   }
-  if (const auto reason = why_unsupported(kernel, problem, chosen.plan)) {
+  Case c{.kernel = kernel.name, .problem = problem, .plan = chosen.plan};
+  c.layouts.paging = paging;
+  if (const auto reason = why_unsupported(kernel, c)) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
                                    kernel.name, to_string(chosen.plan), to_string(problem),
                                    *reason));
   }
-  if (given == Plan{} && !why_not_run(kernel, problem, chosen.plan, gpu).empty()) {
+  if (given == Plan{} && !why_not_run(kernel, problem, chosen.plan, gpu, paging).empty()) {
     const auto fits = [&](const Plan& plan) {
-      return !why_unsupported(kernel, problem, plan) &&
-             why_not_run(kernel, problem, plan, gpu).empty();
+      c.plan = plan;
+      return !why_unsupported(kernel, c) && why_not_run(kernel, problem, plan, gpu, paging).empty();
     };
     const auto first = std::ranges::find_if(offered, fits);
     if (first != offered.end()) {

@@ -20,7 +20,8 @@ struct ChosenPlan {
 /// InvalidInput for a field that no Plan of the kernel sets, and for a Plan that the kernel cannot
 /// run.
 [[nodiscard]] ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem,
-                                         const GpuModel& gpu, const Plan& given);
+                                         const GpuModel& gpu, const Plan& given,
+                                         const Paging& paging = {});
 
 /// What is explained where nobody names a problem, if the kernel takes it (default_problem).
 inline constexpr const char* usual_problem = "b8 h12 n4096 d64";

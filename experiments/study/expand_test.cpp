@@ -20,8 +20,7 @@ StudySpec study(const std::string& rest) {
 ExpansionContext context() {
   return {
       .gpu = &gpu_model_from_name("h200"),
-      .launches_of = [](const KernelInfo&, const Problem&, const Plan& plan,
-                        const ResidentBlocks&) {
+      .launches_of = [](const KernelInfo&, const Problem&, const Plan& plan, const LaunchSetting&) {
         return std::vector<LaunchConfiguration>{{.kernel = "k",
                                                  .grid = {.x = 10},
                                                  .block = {.x = 128},
@@ -214,9 +213,9 @@ TEST(Expand, A_grid_that_asks_how_many_blocks_run_at_once_is_not_known_without_m
   ExpansionContext asks = context();
   std::int64_t blocks = 0;
   asks.launches_of = [&](const KernelInfo&, const Problem&, const Plan&,
-                         const ResidentBlocks& resident_blocks) {
+                         const LaunchSetting& setting) {
     LaunchConfiguration launch{.kernel = "k", .grid = {}, .block = {.x = 128}};
-    launch.grid.x = blocks = resident_blocks(launch);
+    launch.grid.x = blocks = setting.resident_blocks(launch);
     return std::vector{launch};
   };
   const Expansion e = expand(study(k5 + "constraints: [grid_blocks < 4]\n"), asks);

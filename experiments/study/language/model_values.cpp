@@ -63,8 +63,8 @@ void ModelValues::look_at_launches() {
     return blocks_at_once(gpu, needs);
   };
   try {
-    for (const LaunchConfiguration& c :
-         context_.launches_of(*twin, subject_.problem, subject_.plan, resident_blocks)) {
+    for (const LaunchConfiguration& c : context_.launches_of(
+             *twin, subject_.problem, subject_.plan, {resident_blocks, subject_.layouts.paging})) {
       const CompiledKernel* code = machine_code_of(c.kernel, gpu.compute_capability);
       const std::int64_t fixed = code == nullptr ? 0 : code->static_shared_bytes;
       launches_.push_back(

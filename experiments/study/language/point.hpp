@@ -43,10 +43,9 @@ struct Skipped {
 };
 [[nodiscard]] std::string_view name_of(Skipped::By by);
 
-/// The launches of a kernel of the SIMT executor on a device that holds so many blocks
-/// (observe_launches).
+/// The launches of a kernel of the SIMT executor (observe_launches).
 using LaunchesOf = std::function<std::vector<LaunchConfiguration>(
-    const KernelInfo&, const Problem&, const Plan&, const ResidentBlocks&)>;
+    const KernelInfo&, const Problem&, const Plan&, const LaunchSetting&)>;
 
 /// Where a study is expanded for.
 struct ExpansionContext {
