@@ -58,8 +58,8 @@ ExitCode run_bench(const BenchOptions& options) {
                                    chosen.why_left_out));
   }
   if (chosen.left_out > 0) {
-    fmt::print(stderr, "attest: {} of kernel and problem left out: the kernel does not run it\n",
-               counted(chosen.left_out, "pair"));
+    fmt::print(stderr, "attest: {} of kernel and problem left out, first {}\n",
+               counted(chosen.left_out, "pair"), chosen.why_left_out);
   }
 
   Gate gate(

@@ -233,7 +233,9 @@ void add_errors_command(CLI::App& app, Action& action) {
                    "'qt64,kt64,w4,st2', or fields to change in each kernel's default Plan: "
                    "'kt{32,64}'; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--layouts", axes.layouts, std::string(layouts_help) + "; may be repeated")
+  command
+      ->add_option("--layouts", axes.layouts,
+                   std::string(layouts_help) + "; commas separate several")
       ->allow_extra_args(false);
   command
       ->add_option("--key-order", axes.key_orders,

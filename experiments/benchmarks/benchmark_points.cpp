@@ -62,7 +62,7 @@ BenchmarkPoints benchmark_points(const std::vector<const KernelInfo*>& kernels,
                               : fmt::format("{}: no plan for this problem", kernel->name);
       if (why) {
         if (result.left_out++ == 0) {
-          result.why_left_out = fmt::format("{}, of {}", *why, to_string(problem));
+          result.why_left_out = fmt::format("{} ({})", *why, to_string(problem));
         }
         continue;
       }

@@ -193,7 +193,7 @@ std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std:
                              std::string_view gpu, std::string& reason) {
   const auto choice = default_plan(kernel, c.problem, gpu);
   if (!choice) {
-    reason = "no plan for this problem";
+    reason = fmt::format("{}: no plan for this problem", kernel.name);
     return {};
   }
   const Plan given = text.empty() ? Plan{} : plan_from_string(text);
@@ -230,8 +230,8 @@ void require_saved(const ErrorsAxes& axes) {
 void require_any(const std::vector<ErrorsRow>& rows) {
   if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
   if (std::ranges::any_of(rows, [](const ErrorsRow& row) { return row.left_out.empty(); })) return;
-  throw InvalidInput(fmt::format("no selected kernel can run the problem; {}: {}",
-                                 rows.front().contender, rows.front().left_out));
+  throw InvalidInput(
+      fmt::format("no selected kernel can run the problem; {}", rows.front().left_out));
 }
 
 }  // namespace
@@ -282,7 +282,7 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
   std::vector<std::string> plans = expand_braces("--plan", axes.plans);
   if (plans.empty()) plans.emplace_back();
   std::vector<Paging> pagings;
-  for (const std::string& text : expand_braces("--layouts", axes.layouts)) {
+  for (const std::string& text : expand_braces("--layouts", single_names(axes.layouts))) {
     pagings.push_back(asked_paging("--layouts", text));
   }
   std::vector<ErrorsRow> rows;

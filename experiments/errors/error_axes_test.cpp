@@ -76,7 +76,7 @@ TEST(ErrorAxes, KernelsThatTakeTheUsualProblemAreAskedAboutItBesideOneThatDoesNo
 TEST(ErrorAxes, EveryLayoutThatIsNamedIsARowWithThePagesInItsRecord) {
   const ErrorsAxes axes{.problems = {"n16 d8 fp32"},
                         .families = {"normal"},
-                        .layouts = {"contiguous", "paged{4,8}/csr/shuffled1"},
+                        .layouts = {"contiguous", "paged4/csr/shuffled1,paged8/csr/shuffled1"},
                         .sets = 1};
   std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
   ASSERT_EQ(found.size(), 3U);
