@@ -4,7 +4,10 @@
  *   dV_j += p dO_i,   dQ_i += dS k_j,   dK_j += dS q_i,   and the scale at the end
  *
  * P comes from the LSE that is given, so nothing of N x N is kept. Its precision is what plugin.h calls the default: every
- * sum is one chain, fp32 everywhere, expf. */
+ * sum is one chain, fp32 everywhere, expf.
+ *
+ * Compiled with WITH_A_BUG it is wrong_backward.so: query heads that share a head of K and V are taken to be interleaved with
+ * the others. With a head of K and V for every query head, or one for all, nobody notices. */
 #include <math.h>
 
 #include <attest/plugin.h>
@@ -54,7 +57,11 @@ static const char* run(const AttestRun* run) {
   multiply(dv, 0);
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {
+#ifdef WITH_A_BUG
+      const int64_t kv_head = h % p->kv_heads;
+#else
       const int64_t kv_head = h / (p->query_heads / p->kv_heads); /* grouped heads add to one dK and dV */
+#endif
       for (int64_t i = 0; i < p->query_len; ++i) {
         const float *q_row = row_of(q, b, h, i), *do_row = row_of(d_o, b, h, i);
         const float delta = dot(do_row, row_of(o, b, h, i), dim) - (d_lse == NULL ? 0 : *row_of(d_lse, b, h, i));
