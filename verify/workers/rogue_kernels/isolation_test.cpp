@@ -35,7 +35,7 @@ const KernelInfo* kernel(std::string_view name, Executor executor = Executor::cp
 
 /// Ten times what a correct case here takes under a sanitizer, which keeps freed memory for a
 /// while. Waiting for a core does not count.
-constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 31};
+constexpr WorkerLimits limits{.seconds = 4, .memory_bytes = std::uint64_t{1} << 30};
 
 CampaignOptions isolated_options() {
   CampaignOptions options;
