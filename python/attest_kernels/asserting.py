@@ -120,6 +120,7 @@ def _sentences(report):
 
 
 def _require(report, message):
+    __tracebackhide__ = True  # of pytest: who reads a failure wants his own line above the sentence
     if report["verdict"] == "passed":
         return report
     if report["verdict"] == "vacuous":
@@ -139,6 +140,7 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
     512 of problems that would take longer than half a second. A NaN is seen in whichever row it is.
 
     Returns what was found: {"problem", "verdict", "rows", "outputs": [{"name", "elements", "error_over_bound", ...}]}."""
+    __tracebackhide__ = True
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v), ("o", o))}
     if lse is not None:
         tensors["lse"] = _lse_in_order(lse, "lse", layout)
@@ -153,6 +155,7 @@ def assert_gradients(dq, dk, dv, q, k, v, do, *, o=None, lse=None, dlse=None, ca
                      message=""):
     """The same of gradients of q, k and v, each of which may be None, for the gradient `do` of O and, if given, `dlse` of LSE. `o` and `lse` are
     what the backward pass was given, whose errors are then not its own; without them those of an exact forward pass, rounded once."""
+    __tracebackhide__ = True
     named = (("q", q), ("k", k), ("v", v), ("do", do), ("o", o), ("dq", dq), ("dk", dk), ("dv", dv))
     tensors = {name: _in_order(array, name, layout) for name, array in named if array is not None}
     if not {"dq", "dk", "dv"} & tensors.keys():

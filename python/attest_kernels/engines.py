@@ -95,4 +95,5 @@ def merged(reports, cases):
     # A part may be too small to decide; the whole is what the parts together are.
     if verdict == "inconclusive" and any(report.verdict == "passed" for report in reports):
         verdict = "passed" if sum(report.verdict == "passed" for report in reports) * 2 >= len(reports) else verdict
-    return Report(verdict, cases, [failure for report in reports for failure in report.failures], "\n".join(report.text for report in reports))
+    return Report(verdict, cases, [failure for report in reports for failure in report.failures], "\n".join(report.text for report in reports),
+                  [shortfall for report in reports for shortfall in report.shortfalls])

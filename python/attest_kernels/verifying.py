@@ -24,6 +24,7 @@ class Report:
     cases: int
     failures: list
     text: str
+    shortfalls: list  # sentences: what was refused or not asked, and why nothing is decided
 
     @property
     def passed(self):
@@ -53,8 +54,9 @@ def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None, e
     """Judges a function by all laws on inputs that are drawn, and shrinks the first that fails.
 
     `function`: one that another process can import, or "FILE.py:FUNCTION" or "MODULE:FUNCTION"; it takes q, k and v as conventions.py reads them.
-    It runs in processes of its own: one that crashes or hangs is a verdict. `seconds` or `cases` end the campaign, by default 60 cases; which
-    verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a folder of the system for such files.
+    It runs in processes of its own: one that crashes or hangs is a verdict. `seconds`, a number or a text such as "5min", or `cases` end the
+    campaign, by default 60 cases; which verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a
+    folder of the system for such files.
     `executor`: any concurrent.futures.Executor, of MPI or Dask, say: the campaign is cut into so many `parts`, which need no folder in common
     (engines.py). Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
     folder = pathlib.Path(out) if out is not None else pathlib.Path(tempfile.mkdtemp(prefix="attest"))
@@ -68,7 +70,7 @@ def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None, e
 
 
 def options(*, seconds=None, cases=None, jobs=None):
-    given = (("--for", None if seconds is None else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs))
+    given = (("--for", seconds if seconds is None or isinstance(seconds, str) else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs))
     return [word for name, value in given if value is not None for word in (name, str(value))]
 
 
@@ -77,7 +79,8 @@ def campaign(place, folder, arguments):
     _, text = program.run(["verify", "--python", place, "--out", str(folder), *arguments], may_end_with=(0, 1, 4))
     record = json.loads((folder / "verify.jsonl").read_text().splitlines()[-1])
     cases = next(found["value"] for found in record["measurements"] if found["name"] == "cases")
-    return Report(record["verdict"], int(cases), failures_in(text), text)
+    name = record["labels"]["kernel"] + ": "
+    return Report(record["verdict"], int(cases), failures_in(text), text, [line.removeprefix(name) for line in text.splitlines() if line.startswith(name)])
 
 
 def failures_in(text):

@@ -6,8 +6,6 @@ function (describe()); then a request is a line of JSON on stdin, its answer a l
 {"bytes": n, "type": "fp16", "mask": "causal_bottom_right", "scale": x, "q": {"at": first byte, "shape": [...]}, "k": ..., "v": ..., "o": ..., "lse": ...}
     contiguous tensors in the shared memory, whose size is now n; o and lse are written. It ends with its parent."""
 
-import importlib
-import importlib.util
 import itertools
 import json
 import math
@@ -27,21 +25,13 @@ import numpy
 if not __package__:
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from attest_kernels import conventions, frameworks
+from attest_kernels import conventions, frameworks, loading
 
 
 def loaded(text):
     """The function of FILE.py:FUNCTION or MODULE:FUNCTION, and its module."""
     where, _, name = text.rpartition(":")
-    if where.endswith(".py"):
-        file = pathlib.Path(where)
-        sys.path.insert(0, str(file.parent))  # what it imports may stand beside it
-        spec = importlib.util.spec_from_file_location(file.stem, file)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[file.stem] = module
-        spec.loader.exec_module(module)
-    else:
-        module = importlib.import_module(where)
+    module = loading.module(where)
     found = module
     for part in name.split("."):
         found = getattr(found, part, None)
