@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
@@ -76,6 +77,12 @@ std::string as_bad(std::string_view text) {
 
 std::string as_open(std::string_view text) {
   return coloured(33, text);
+}
+
+std::string replay_line(const std::filesystem::path& counterexample) {
+  const char* const command = std::getenv("ATTEST_COMMAND");
+  return fmt::format("  replay   {} replay {}\n",
+                     command == nullptr ? "./attest" : printable(command), counterexample.string());
 }
 
 void catch_interrupts() {

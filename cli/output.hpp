@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,10 @@ class JsonOutput {
 [[nodiscard]] std::string as_good(std::string_view text);
 [[nodiscard]] std::string as_bad(std::string_view text);
 [[nodiscard]] std::string as_open(std::string_view text);
+
+/// `  replay   ./attest replay FILE`. ATTEST_COMMAND is what stands there for the program: a
+/// wheel's is not ./attest.
+[[nodiscard]] std::string replay_line(const std::filesystem::path& counterexample);
 
 /// Trouble of the machine that may wait: a full disk must not take along the results that are not
 /// on it. The first is told at the end.

@@ -194,7 +194,7 @@ ExitCode minimize(VerifyOptions options) {
         describe(smallest, *subject.kernel));
     const std::filesystem::path path = write_counterexample(
         options.out / "counterexamples", smallest, subject.kernel->executor, options.inputs_file);
-    fmt::print("  replay   ./attest replay {}\n", path.string());
+    fmt::print("{}", replay_line(path));
     return ExitCode::verdict_failed;
   } catch (const Interrupted&) {
     return ExitCode::interrupted;

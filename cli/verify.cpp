@@ -199,6 +199,10 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!plugin_kernels.empty() && !options.names_kernels) {
     options.kernels = glob_of_runnable(plugin_kernels);
   }
+  if (!options.junit.empty() && (options.is_large || !options.minimize.empty())) {
+    throw InvalidInput(fmt::format("--junit and {} are both given; allowed: one of them",
+                                   options.is_large ? "--large" : "--minimize"));
+  }
   (void)options.isolation();  // its texts are checked before anything is written
   load_captured_inputs(options.inputs_file);
   if (!options.minimize.empty()) return minimize(options);
@@ -240,6 +244,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     print_known_findings(outcome.results, options, trouble);
     print_failures(outcome.results, options, !planted, trouble);
   }
+  if (is_complete && !options.junit.empty()) write_junit(outcome.results, options, trouble);
   trouble.tell();
   if (!is_complete) {
     fmt::print(stderr,

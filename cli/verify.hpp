@@ -33,6 +33,7 @@ struct VerifyOptions {
   std::string memory_limit = "8GiB";
   std::string minimize;
   std::filesystem::path out = "out";
+  std::string junit;  ///< file; empty: none
   bool prints_json = false;
   bool names_coverage = false;
   bool in_process = false;
@@ -81,10 +82,14 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
 /// Prints, for each kernel, what was refused, fell short of a pass or was never judged; of many
 /// kernels only how many were not judged in all that they claim, unless with `names_coverage`.
 void print_shortfalls(const std::vector<KernelResult>& results, bool names_coverage);
-/// Writes the counterexample and prints how to replay it. `trouble` gets it when it cannot be
-/// written.
-void keep_counterexample(const Failure& failure, Executor executor, const VerifyOptions& options,
-                         Trouble& trouble);
+/// Writes the counterexample; the line that says how to replay it. Empty when it cannot be written,
+/// which `trouble` gets.
+[[nodiscard]] std::string keep_counterexample(const Failure& failure, Executor executor,
+                                              const VerifyOptions& options, Trouble& trouble);
+/// Writes --junit: a suite for each kernel and executor, a case for each layer of laws. Failed is a
+/// failure; crashed and timed out are errors; what is inconclusive or was not asked is skipped.
+void write_junit(const std::vector<KernelResult>& results, const VerifyOptions& options,
+                 Trouble& trouble);
 /// Failures with their evidence, of planted bugs and negative controls or of the others; writes the
 /// counterexamples and prints how to replay them. `trouble` gets what could not be written.
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,

@@ -23,7 +23,7 @@ void print_known(const KnownFinding& finding, const KernelResult& result,
              describe(same.failure, *result.kernel));
   fmt::print("  finding  {}; {} with {}\n  report   {}\n", finding.summary,
              counted(same.cases, "case"), same.library, finding.report);
-  keep_counterexample(same.failure, result.kernel->executor, options, trouble);
+  fmt::print("{}", keep_counterexample(same.failure, result.kernel->executor, options, trouble));
 }
 
 /// A version of which it is not known may have it all the same: then the report is worth a look.

@@ -85,7 +85,7 @@ ExitCode verify_large(const std::vector<const KernelInfo*>& kernels, LargeOption
       path = write_counterexample(out / "counterexamples", *result.failure, result.kernel->executor,
                                   inputs_file);
     });
-    if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
+    if (is_kept) fmt::print("{}", replay_line(path));
   }
   trouble.tell();
   fmt::print("\n{} in {}\nrecords appended to {}\n", counted(cases, "case"),

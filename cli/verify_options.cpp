@@ -169,6 +169,11 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
                 "known findings of libraries fail the campaign as other failures do; without, they "
                 "are shown and counted apart")
       ->group(results);
+  command
+      .add_option(
+          "--junit", options.junit,
+          "file for the verdicts as a CI shows them: a suite a kernel, a case a layer of laws")
+      ->group(results);
   command.add_flag("--json", options.prints_json, "print records instead of the table")
       ->group(results);
 }
@@ -211,9 +216,9 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options) {
 
 VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,
                               const std::vector<std::string>& typed_then) {
-  constexpr std::array<std::string_view, 10> may_change{
-      "--resume",  "--out",          "--for",        "--cases", "--jobs",
-      "--timeout", "--memory-limit", "--in-process", "--json",  "--coverage"};
+  constexpr std::array<std::string_view, 11> may_change{
+      "--resume",       "--out",        "--for",  "--cases",    "--jobs", "--timeout",
+      "--memory-limit", "--in-process", "--json", "--coverage", "--junit"};
   std::vector<std::string> merged;
   const auto name_of_option = [](const std::string& option) {
     return option.substr(0, option.find('='));

@@ -227,14 +227,14 @@ void print_shortfalls(const std::vector<KernelResult>& results, bool names_cover
   if (!lines.empty()) fmt::print("\n{}\n", fmt::join(lines, "\n"));
 }
 
-void keep_counterexample(const Failure& failure, Executor executor, const VerifyOptions& options,
-                         Trouble& trouble) {
+std::string keep_counterexample(const Failure& failure, Executor executor,
+                                const VerifyOptions& options, Trouble& trouble) {
   std::filesystem::path path;
   const bool is_kept = trouble.tries([&] {
     path = write_counterexample(options.out / "counterexamples", failure, executor,
                                 options.inputs_file);
   });
-  if (is_kept) fmt::print("  replay   ./attest replay {}\n", path.string());
+  return is_kept ? replay_line(path) : "";
 }
 
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,
@@ -245,7 +245,8 @@ void print_failures(const std::vector<KernelResult>& results, const VerifyOption
                result.is_shrunk ? "shrunk from" : "not shrunk,",
                origin_of(result.failing_case, options.campaign.regressions),
                describe(*result.failure, *result.kernel));
-    keep_counterexample(*result.failure, result.kernel->executor, options, trouble);
+    fmt::print("{}",
+               keep_counterexample(*result.failure, result.kernel->executor, options, trouble));
   }
 }
 

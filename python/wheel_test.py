@@ -65,7 +65,7 @@ class Wheel(unittest.TestCase):
     def test_command_shrinks_a_wrong_kernel(self):
         said = self.run_here(self.folder / "venv/bin/attest-kernels", "verify", "--python", "my_kernel.py:flash", "--cases", "20", code=1)
         self.assertRegex(said, r"\n  problem +b1 h1/1 q1 k41 d1 ")
-        replay = next(line.split()[-1] for line in said.splitlines() if line.startswith("  replay "))
+        replay = next(line.split()[-1] for line in said.splitlines() if line.startswith("  replay   attest-kernels replay "))
         self.assertIn("reproduced", self.run_here(self.folder / "venv/bin/attest-kernels", "replay", replay, code=1))
 
     def test_function_verify_shrinks_it_too(self):

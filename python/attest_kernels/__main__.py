@@ -9,7 +9,8 @@ from attest_kernels import program
 def main():
     try:
         file = program.path()
-        os.environ.setdefault("ATTEST_PYTHON", sys.executable)
+        for name, value in program.environment().items():
+            os.environ.setdefault(name, value)
         os.execv(file, [file, *sys.argv[1:]])
     except (program.ProgramError, OSError) as error:
         print(f"attest-kernels: {error}", file=sys.stderr)

@@ -26,11 +26,15 @@ def path():
     raise ProgramError(f"no program attest in {carried.parent}, nor built beside it; set ATTEST_PROGRAM")
 
 
+def environment():
+    """Functions run in the Python that asks, and replay lines name this package's command."""
+    return {"ATTEST_PYTHON": sys.executable, "ATTEST_COMMAND": "attest-kernels"}
+
+
 def run(arguments, may_end_with=(0,)):
     """(exit code, what it wrote to stdout). Raises ProgramError with its own line where it ends otherwise."""
-    environment = {"ATTEST_PYTHON": sys.executable, **os.environ}  # functions run in the Python that asks
     try:
-        done = subprocess.run([path(), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run([path(), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**environment(), **os.environ})
     except OSError as error:
         raise ProgramError(f"{path()} cannot be started: {error.strerror}") from error
     if done.returncode not in may_end_with:

@@ -23,7 +23,7 @@ pathlib.Path(given["--out"], "verify.jsonl").write_text(json.dumps(record))
 pathlib.Path("asked").open("a").write(f"{{name}} {{given.get('--for')}} {{given['--seed']}};")
 if verdict == "failed":
     print("  law      within_bound (bound layer)\\n  problem  b1 h1/1\\n  what     O is wrong\\n  worst    O[0]\\n  replay   ./attest replay /x.json")
-print(f"{{name}}: 4 drawn, 3 refused")
+print(f"{{name}}: 4 drawn, 3 refused\\n{{name}}: inconclusive: 1 of 4 cases judged")
 sys.exit({{"failed": 1, "inconclusive": 4}}.get(verdict, 0))
 """
 
@@ -56,7 +56,7 @@ class Plugin(unittest.TestCase):
         self.assertIn("1 failed, 1 passed, 1 skipped", said)
         self.assertIn("failed after 7 cases, shrunk to\n  law      within_bound (bound layer)\n  problem  b1 h1/1\n  what     O is wrong; O[0]\n"
                       "  replay   attest-kernels replay /x.json\n", said)
-        self.assertIn("4 drawn, 3 refused", said)
+        self.assertIn(": inconclusive: 1 of 4 cases judged\n", said)
         self.assertEqual(self.asked(), "passed 30s 5;failed 30s 5;inconclusive 30s 5;")
 
     def test_one_is_chosen_by_its_name_and_others_stand_beside_it(self):
