@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "cli/selection.hpp"
 #include "core/base/counted.hpp"
 #include "core/records/provenance.hpp"
+#include "core/run/asked_paging.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 #include "experiments/benchmarks/run_benchmarks.hpp"
@@ -22,6 +24,7 @@ namespace {
 
 struct BenchOptions : ProblemSelection {
   std::string executor = "auto";
+  std::optional<std::string> layouts;
   std::vector<std::string> flags;
 };
 
@@ -47,13 +50,16 @@ ExitCode run_bench(const BenchOptions& options) {
     return *device;
   };
   const std::string device = device_of(kernels.front()->executor).description();
-  const BenchmarkPoints chosen = benchmark_points(kernels, problems, gpu_name_in(device));
+  const auto paging =
+      options.layouts ? std::optional(asked_paging("--layouts", *options.layouts)) : std::nullopt;
+  const BenchmarkPoints chosen = benchmark_points(kernels, problems, gpu_name_in(device), paging);
   if (chosen.points.empty()) {
-    throw InvalidInput("bench: none of the kernels runs any of the problems");
+    throw InvalidInput(fmt::format("bench: none of the kernels runs any of the problems; {}",
+                                   chosen.why_left_out));
   }
   if (chosen.left_out > 0) {
-    fmt::print(stderr, "attest: {} of kernel and problem left out: the kernel does not run it\n",
-               counted(chosen.left_out, "pair"));
+    fmt::print(stderr, "attest: {} of kernel and problem left out, first {}\n",
+               counted(chosen.left_out, "pair"), chosen.why_left_out);
   }
 
   Gate gate(
@@ -90,6 +96,7 @@ void add_bench_command(CLI::App& app, Action& action) {
           "--executor", options->executor,
           "gpu, cpu, simt (the time of the simulation); auto: gpu, or cpu where there is none")
       ->capture_default_str();
+  command->add_option("--layouts", options->layouts, layouts_help);
   command->allow_extras();
   command->footer(
       "Examples:\n"

@@ -50,7 +50,8 @@ Json to_json(const GivenOutputs& given) {
   return {{"problem", to_string(given.problem)},
           {"verdict", std::string(verdict_of(given))},
           {"outputs", outputs},
-          {"rows", given.rows}};
+          {"rows", given.rows},
+          {"of_rows", given.problem.rows()}};
 }
 
 std::string line_of(const GivenOutputs& given, const GivenOutput& output) {

@@ -15,6 +15,7 @@
 #include "cli/selection.hpp"
 #include "core/base/counted.hpp"
 #include "core/base/error.hpp"
+#include "core/base/glob.hpp"
 #include "core/base/progress.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"
@@ -57,17 +58,31 @@ struct ErrorsOptions {
   }
 };
 
-/// A glob over kernels: those that were named, or all of the plugins that were given.
-std::string kernel_glob(const ErrorsOptions& options) {
+/// A glob over kernels: those that were named, or all of the plugins that were given; empty:
+/// neither.
+std::string named_kernels(const ErrorsOptions& options) {
   const std::vector<std::string> of_plugins = load_plugins(options.plugins);
   if (!options.kernels.empty()) return fmt::format("{}", fmt::join(options.kernels, ","));
-  return of_plugins.empty() ? errors_defaults(*options.axes.operation).kernels
-                            : glob_of_runnable(of_plugins);
+  return of_plugins.empty() ? "" : glob_of_runnable(of_plugins);
 }
 
-const Operation& operation_asked(const ErrorsOptions& options) {
-  const Operation& operation = options.operation.empty() ? operation_of(options.axes.problems)
-                                                         : operation_from_name(options.operation);
+/// What all kernels of a glob compute; forward where they differ.
+const Operation& operation_of_kernels(const std::string& glob) {
+  const Operation* common = nullptr;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (!matches_glob(kernel.name, glob)) continue;
+    if (common != nullptr && common != kernel.operation) return forward_operation;
+    common = kernel.operation;
+  }
+  return common == nullptr ? forward_operation : *common;
+}
+
+const Operation& operation_asked(const ErrorsOptions& options, const std::string& named) {
+  const ErrorsAxes& axes = options.axes;
+  const Operation& operation = !options.operation.empty() ? operation_from_name(options.operation)
+                               : axes.problems.empty() && !named.empty()
+                                   ? operation_of_kernels(named)
+                                   : operation_of(axes.problems);
   if (!options.outputs_file.empty() && &operation != &forward_operation) {
     throw InvalidInput(fmt::format("--outputs holds O and LSE, and {} gives others; allowed: {}",
                                    operation.name, forward_operation.name));
@@ -112,14 +127,15 @@ void require_inputs_of_file(const std::vector<ErrorsRow>& rows, const std::strin
 /// Records each row when it is done, so that an interrupted run keeps what it has.
 std::vector<ErrorsRow> measured_rows(
     ErrorsOptions options, const std::function<void(const ErrorsRow&, const std::string&)>& done) {
-  options.axes.operation = &operation_asked(options);
+  const std::string named = named_kernels(options);
+  options.axes.operation = &operation_asked(options, named);
   if (!options.outputs_file.empty()) {
     std::vector<ErrorsRow> rows =
         errors_of_file(options.outputs_file, mask_from_name(options.mask), options.detail());
     for (const ErrorsRow& row : rows) done(row, "");
     return rows;
   }
-  const std::string glob = kernel_glob(options);
+  const std::string glob = named.empty() ? errors_defaults(*options.axes.operation).kernels : named;
   load_captured_inputs(options.inputs_file);
   for (const KernelInfo& choice : choices_of(*options.axes.operation)) add_kernel(choice);
   options.axes.fixed_families = add_captured_layer_families(options.inputs_file);
@@ -183,7 +199,8 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->default_str(texts_of_defaults([](const ErrorsDefaults& one) { return one.kernels; }));
   command->add_option("--operation", options->operation,
-                      "what the problems ask for, else forward unless they say it: forward or "
+                      "what the problems ask for, else forward unless they say it, or without "
+                      "problems the kernels: forward or "
                       "backward (dQ, dK, dV)");
   add_plugin_option(*command, options->plugins, "; without --kernel only these");
   command
@@ -214,6 +231,10 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->add_option("--plan", axes.plans,
                    "'qt64,kt64,w4,st2', or fields to change in each kernel's default Plan: "
                    "'kt{32,64}'; may be repeated")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--layouts", axes.layouts,
+                   std::string(layouts_help) + "; commas separate several")
       ->allow_extra_args(false);
   command
       ->add_option("--key-order", axes.key_orders,
@@ -250,7 +271,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
       "NAME.WHO.o, NAME.WHO.lse that somebody else computed");
   for (const char* of_kernels : {"--kernel", "--plugin", "--executor", "--problem", "--family",
-                                 "--inputs", "--plan", "--key-order"}) {
+                                 "--inputs", "--plan", "--layouts", "--key-order"}) {
     outputs->excludes(command->get_option(of_kernels));
   }
   command->add_option("--mask", options->mask, "with --outputs; kernels take that of --problem")

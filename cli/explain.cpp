@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "cli/selection.hpp"
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"
+#include "core/run/asked_paging.hpp"
 #include "core/run/registry.hpp"
 #include "experiments/explain/explanation.hpp"
 #include "experiments/explain/largest_tiles.hpp"
@@ -19,8 +21,9 @@ namespace {
 
 struct ExplainOptions {
   std::string kernel;
-  std::string problem = "b8 h12 n4096 d64";
+  std::optional<std::string> problem;
   std::string plan;
+  std::optional<std::string> layouts;
   std::vector<std::string> plugins;
   std::string device = "h200";
   bool json = false;
@@ -50,9 +53,13 @@ ExitCode explain_kernel(const ExplainOptions& options) {
   const KernelInfo& kernel = kernel_named(options.kernel);
   const GpuModel& gpu = gpu_model_from_name(options.device);
   const Problem problem = problem_to_explain(kernel, options.problem);
-  const ChosenPlan chosen = plan_to_explain(kernel, problem, gpu, plan_from_string(options.plan));
+  const Paging paging =
+      options.layouts ? asked_paging("--layouts", *options.layouts) : default_paging(kernel);
+  validate(paging, problem);
+  const ChosenPlan chosen =
+      plan_to_explain(kernel, problem, gpu, plan_from_string(options.plan), paging);
   const SlowNotice notice("attest: counting the accesses of one block after the other");
-  Explanation explanation = explain(kernel, problem, chosen.plan, gpu);
+  Explanation explanation = explain(kernel, problem, chosen.plan, gpu, nullptr, paging);
   if (!explanation.why_not_run.empty()) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' on --device {}: {}", kernel.name,
                                    to_string(chosen.plan), gpu.name, explanation.why_not_run));
@@ -93,11 +100,12 @@ void add_explain_command(CLI::App& app, Action& action) {
       ->add_option("--problem", options->problem,
                    "as reports print it: 'b8 h12/4 n4096 d64 causal_top_left fp32'; without an "
                    "element type, fp32 or one that the kernel has")
-      ->capture_default_str();
+      ->default_str(fmt::format("{}, or what the kernel takes in its place", usual_problem));
   command->add_option(
       "--plan", options->plan,
       "'qt32,kt32'; what is left open is taken from the Plan of the kernel that is most like it; "
       "without --plan: the fastest on this device, if it was tuned, else the first");
+  command->add_option("--layouts", options->layouts, layouts_help);
   command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
       ->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object");

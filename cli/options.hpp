@@ -62,6 +62,11 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
                                         double least = 1);
 /// Memory of a worker process: what the program itself needs must fit.
 inline constexpr double least_worker_bytes = 0x1p26;
+/// What --layouts takes, for help.
+inline constexpr const char* layouts_help =
+    "how K and V lie in memory: contiguous, or in pages as reports print it: 'paged16', "
+    "'paged16/csr/shuffled1'; default: contiguous, and paged16 where the kernel takes pages alone";
+
 /// A part of several: `2/5`, the second of five.
 [[nodiscard]] Shard parse_shard(std::string_view option, const std::string& text);
 

@@ -53,6 +53,7 @@ ExitCode replay(const ReplayOptions& options) {
     print_not_reproduced(subject, verdict);
     return ExitCode::passed;
   }
+  ask_misreadings(*runner, *subject.kernel, *verdict.failure);
   const bool is_same = verdict.failure->kind == subject.example.kind;
   fmt::print("{}\n{}",
              is_same ? std::string("reproduced")

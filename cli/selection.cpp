@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
+#include "core/base/text.hpp"
 #include "core/inputs/captured_inputs.hpp"
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
@@ -19,6 +20,11 @@ bool runs_here(const KernelInfo& kernel, const std::string& executor) {
   const bool has_gpu = why_unavailable(Executor::gpu).empty();
   const bool on_gpu = has_gpu && find_kernel(kernel.name, Executor::gpu) != nullptr;
   return on_gpu == (kernel.executor == Executor::gpu);
+}
+
+/// Is it one of the names that commas separate?
+bool names_it(const std::string& glob, const std::string& name) {
+  return ("," + glob + ",").find("," + name + ",") != std::string::npos;
 }
 
 }  // namespace
@@ -43,6 +49,12 @@ std::vector<const KernelInfo*> select_kernels(const std::string& glob, const std
   };
   for (const KernelInfo& kernel : all_kernels()) {
     if (is_judged(kernel)) names.push_back(kernel.name);
+    if (kernel.role == KernelRole::limit && names_it(glob, kernel.name)) {
+      throw InvalidInput(
+          fmt::format("--kernel '{}': {} gives no answer to judge, it is timed as what the machine "
+                      "allows; allowed: in explain and in studies",
+                      printable(glob), kernel.name));
+    }
   }
   require_matches({"--kernel", "kernel", "attest list kernels"}, glob, names);
   std::vector<const KernelInfo*> selected;

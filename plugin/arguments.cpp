@@ -77,7 +77,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 26> places{{{"operation", nowhere},
+constexpr std::array<Place, 27> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -97,6 +97,7 @@ constexpr std::array<Place, 26> places{{{"operation", nowhere},
                                         {"padding", number<&P::has_padding>},
                                         {"parts", number<&P::parts>},
                                         {"partial_type", format<&P::partial_type>},
+                                        {"dlse", number<&P::has_dlse>},
                                         {"q_code", nowhere},
                                         {"k_code", nowhere},
                                         {"v_code", nowhere},
@@ -109,6 +110,9 @@ constexpr std::array<Place, 26> places{{{"operation", nowhere},
 PluginTensors::PluginTensors(const Arguments& arguments) {
   const Problem& p = arguments.problem;
   for_each_tensor(*p.operation, [&](const TensorSpec& spec, auto index) {
+    if constexpr (std::is_same_v<decltype(index), InputIndex>) {
+      if (!has_tensor(p, index)) return;
+    }
     const auto& given = arguments[index];
     const PageTable& table = arguments.page_table;
     const bool is_paged = spec.rows == Rows::keys && table.page_size > 0;

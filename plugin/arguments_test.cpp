@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/attention/problem_field_test.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
 
@@ -102,6 +103,13 @@ TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
   EXPECT_EQ(names_in(PluginTensors(arguments_of({}))), (Names{"q", "k", "v", "o", "lse"}));
   EXPECT_EQ(names_in(PluginTensors(arguments_of({.operation = &combine_operation}))),
             (Names{"partial_o", "partial_lse", "o", "lse"}));
+  const Names of_gradients{"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"};
+  EXPECT_EQ(names_in(PluginTensors(arguments_of({.operation = &backward_operation}))),
+            of_gradients);
+  const Names with_dlse{"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"};
+  EXPECT_EQ(names_in(PluginTensors(arguments_of(
+                {.operation = &backward_operation, .lse_gradient = LseGradient::given}))),
+            with_dlse);
 }
 
 TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {

@@ -179,19 +179,25 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
     reject(where, "features", fmt::format("{:#x}", bits),
            "no ATTEST_VALUES_IN_KEYS for operation 'backward': dK and dV would be one tensor");
   }
+  if (operation.name != backward_operation.name && (bits & ATTEST_DLSE) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           fmt::format("no ATTEST_DLSE for operation '{}'", operation.name));
+  }
   constexpr std::uint32_t all = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
-                                ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS;
+                                ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS |
+                                ATTEST_DLSE;
   if ((bits & ~all) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
            "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
-           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS");
+           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS, ATTEST_DLSE");
   }
   return {.no_queries = (bits & ATTEST_NO_QUERIES) != 0,
           .value_dim = (bits & ATTEST_VALUE_DIM) != 0,
           .values_in_keys = (bits & ATTEST_VALUES_IN_KEYS) != 0,
           .softcap = (bits & ATTEST_SOFTCAP) != 0,
           .lengths = (bits & ATTEST_LENGTHS) != 0,
-          .padding = (bits & ATTEST_PADDING) != 0};
+          .padding = (bits & ATTEST_PADDING) != 0,
+          .lse_gradient = (bits & ATTEST_DLSE) != 0};
 }
 
 std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::string& where) {

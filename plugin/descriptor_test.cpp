@@ -80,11 +80,12 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   for (const std::int64_t dim : dims) lists += std::to_string(dim) + " ";
   for (const std::string& output : missing_outputs) lists += output;
   claims.push_back(lists);
-  const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding] = features;
+  const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient] =
+      features;
   for (const bool flag :
-       {no_queries, value_dim, values_in_keys, softcap, lengths, padding, is_deterministic,
-        is_batch_invariant, is_query_invariant, reads_lengths, depends_on_alignment,
-        shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
+       {no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
+        is_deterministic, is_batch_invariant, is_query_invariant, reads_lengths,
+        depends_on_alignment, shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
   const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
@@ -192,6 +193,9 @@ TEST(Descriptor, EverySentenceChangesOneClaimAndEveryClaimHasASentence) {
   for (std::size_t i = 0; i < sentences_about_pages.size(); ++i) {
     EXPECT_EQ(say(paged, sentences_about_pages[i]), 1) << "sentence about pages " << i;
   }
+  AttestKernel backward = silent();
+  backward.operation = "backward";
+  EXPECT_EQ(say(backward, [](K& k) { k.features = ATTEST_DLSE; }), 1);
   for (std::size_t claim = 0; claim < usual.size(); ++claim) {
     EXPECT_TRUE(said[claim]) << "claim " << claim;
   }
@@ -325,8 +329,14 @@ TEST(Descriptor, AKernelMayGoBackWithTheMasksAndFeaturesOfAttention) {
   EXPECT_EQ(info.operation, &backward_operation);
   EXPECT_EQ(info.masks, std::vector{Mask::causal_top_left});
   EXPECT_TRUE(info.features.softcap && info.features.lengths && info.features.padding);
+  EXPECT_FALSE(info.features.lse_gradient) << "it did not say so";
   kernel.features = ATTEST_VALUES_IN_KEYS;
   EXPECT_THROW((void)info_of(kernel), InvalidInput);
+  kernel.features = ATTEST_DLSE;
+  EXPECT_TRUE(info_of(kernel).features.lse_gradient);
+  kernel.operation = "forward";
+  EXPECT_THROW((void)info_of(kernel), InvalidInput) << "LSE is an output there";
+  kernel.operation = "backward";
   kernel.features = 0;
   kernel.pages = ATTEST_PAGES_TOO;
   EXPECT_THROW((void)info_of(kernel), InvalidInput);

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -25,6 +24,7 @@
 #include "core/operations/forward.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
+#include "plugin/python_limits.hpp"
 
 namespace attest {
 namespace {
@@ -173,26 +173,6 @@ class PythonSubject {
   std::mutex mutex_;
 };
 
-/// What the function takes beyond what KernelInfo says by itself.
-struct Limits {
-  bool is_grouped = false, takes_any_scale = false, takes_no_keys = false, has_empty_rows = true;
-
-  [[nodiscard]] std::optional<std::string> why_not(const Problem& p) const {
-    if (!is_grouped && p.query_heads != p.kv_heads) {
-      return fmt::format("{} query heads and {} KV heads; as many of both", p.query_heads,
-                         p.kv_heads);
-    }
-    if (!takes_any_scale && p.scale != default_scale(p.head_dim)) {
-      return "it has no parameter for the scale: 1 / sqrt(head_dim)";
-    }
-    if (!takes_no_keys && p.key_len == 0) return "key_len is 0";
-    if (!has_empty_rows && p.mask == Mask::causal_bottom_right && p.query_len > p.key_len) {
-      return "rows that see no key are not its business";
-    }
-    return std::nullopt;
-  }
-};
-
 template <typename Value>
 std::vector<Value> values_of(const Json& names, Value (*from_name)(std::string_view)) {
   std::vector<Value> values;
@@ -202,10 +182,6 @@ std::vector<Value> values_of(const Json& names, Value (*from_name)(std::string_v
 
 KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubject>& subject) {
   const Json& says = subject->description();
-  const Limits takes{.is_grouped = says.at("grouped").get<bool>(),
-                     .takes_any_scale = says.at("any_scale").get<bool>(),
-                     .takes_no_keys = says.at("no_keys").get<bool>(),
-                     .has_empty_rows = says.at("empty_rows").get<bool>()};
   KernelInfo kernel{.name = says.at("name").get<std::string>(),
                     .summary = printable(says.at("summary").get<std::string>(), 120),
                     .source = text,
@@ -225,7 +201,9 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubjec
     return fused_precision(p, usual_products(p));
   };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
-  kernel.unsupported = [takes](const Problem& p, const Plan&) { return takes.why_not(p); };
+  kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {
+    return takes.why_not(p);
+  };
   kernel.launch = [subject, library = says.at("library").get<std::string>()](
                       const ForwardArguments& arguments, Device&) {
     subject->launch(arguments);

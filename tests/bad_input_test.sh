@@ -70,6 +70,8 @@ problem: 'caussal' is unknown; near: causal_top_left, causal_bottom_right | expl
 none or causal_top_left or causal_bottom_right | explain k1_naive --problem 'n8 diagonal'
 on --device a100: it takes instructions of sm_90, and A100 SXM, 80 GB is sm_80 | explain fa3_wgmma --device a100
 on --device t4: it takes instructions of sm_80, and T4 is sm_75 | explain k10_wide_tiles --device t4
+--layouts: paging 'page16': part 'page16' is unknown; allowed: paged16, csr | explain k1_naive --layouts page16
+k1_naive: it takes no K and V in pages | explain k1_naive --layouts paged16
 device 'b200' is unknown | explain k1_naive --device b200
 --fit is '9'; allowed: a size with its unit | explain --fit 9 --head-dim 64
 no element of the exact answer to 'b1 h1/1 q16 k16 d8 none fp32' with inputs normal:1e+40 | errors --kernel o5_deferred --family normal:1e40 --problem 'n16 d8'

@@ -76,6 +76,9 @@ check "and the inputs say so" has exact_saved '"inputs":"normal_exact_saved"'
 "$attest" errors --operation backward --kernel backward_tiled --sets 1 --family gradient_zero --problem 'h1 n33 d16' >zero 2>/dev/null
 check "no gradient, no error" [ "$(grep -cE ' d[QKV] +0 +(0|nan) +0 ' zero)" -eq 9 ]
 check "an operation that is none" refused "operation 'sideways' is unknown; allowed: backward, combine, forward" --operation sideways
+check "a kernel's own operation is asked for" grep -q ' dQ ' <("$attest" errors --kernel backward_tiled --family normal --sets 1 2>/dev/null)
+check "if its errors are measured" refused "operation combine: its errors are not measured; allowed: forward, backward" --kernel combine_parts
+check "a kernel without answers" refused "read_once gives no answer to judge" --kernel read_once
 check "one whose errors are not measured" refused "allowed: forward, backward" --operation combine
 check "outputs in a file are O and LSE" refused "--outputs holds O and LSE" --operation backward --outputs file
 check "inputs of another operation" refused "fills inputs of combine; allowed: families of backward" --operation backward --family partial_normal

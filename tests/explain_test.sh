@@ -106,7 +106,7 @@ check "a Plan field that the kernel does not have" refused "plan field 'key_spli
   explain k1_naive --plan ks2
 check "an unknown Plan field" refused "plan: 'xt3' is unknown" explain k1_naive --plan xt3
 check "a problem that the kernel does not do" refused "fp16" explain k1_naive --problem 'n64 d64 fp16'
-check "a grid that is too large" refused "grid.x is" explain k3_sequence_parallel --problem 'b65536 h65536 n16777216 d64'
+check "a grid that is too large" refused "grid.x is" explain k3_sequence_parallel --problem 'b65536 h65536 n1024 d64'
 check "a problem that is none" refused "'n0x' is unknown" explain k1_naive --problem n0x
 check "nothing asked" refused "allowed: one kernel, or --fit" explain
 check "no head dim" refused "--head-dim is 0" explain --fit 48KiB --head-dim 0

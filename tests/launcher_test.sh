@@ -97,7 +97,7 @@ asked() {  # when
 verfy|'verfy' is no subcommand; near: verify
 zzz|'zzz' is no subcommand; see ./attest --help
 --nope|'--nope' is unknown; allowed: a subcommand first
-help bogus|help: 'bogus' is no topic; allowed: laws, judging, families, precision, plans, kernels, study, plugin, words, exit-codes
+help bogus|help: 'bogus' is no topic; allowed: laws, judging, families, precision, plans, kernels, study, plugin, python, words, exit-codes
 install bogus|'bogus' is no group; allowed: style, fuzz, peers, notebooks
 test --bogus|test: '--bogus' is unknown; allowed: --quick
 test -R|test: '-R' needs a value

@@ -36,6 +36,52 @@ cases=20 verify build/host_backward.so
 check "the backward example passes" is "$status" 0
 check "as a kernel of that operation" has "$out" my_backward
 
+# A kernel that takes pages alone, in every command that takes kernels.
+cases=20 verify build/host_paged.so
+check "the paged example passes" is "$status" 0
+paged() { run "$1" "${@:2}" --plugin build/host_paged.so; }
+one_line() { is "$status" 2 && is "$(wc -l <<<"$err")" 1 && has "$err" "$1"; }
+if ! "$attest" doctor | grep '^build' | grep -q sanitizers; then
+  timed=(bench --executor cpu --problem 'h2 q1 k40 d8 fp32' --benchmark_min_time=0.001)
+  paged "${timed[@]}"
+  check "what takes pages alone is timed in pages" has "$out" "my_paged on cpu/b1 h2/2 q1 k40 d8 none fp32 paged16/manual_time"
+  paged "${timed[@]}" --layouts paged4/csr/shuffled1
+  check "of the form and order that is asked for" has "$out" "fp32 paged4/csr/shuffled1/manual_time"
+  paged "${timed[@]}" --layouts contiguous
+  check "and is refused where there are none" one_line "my_paged: it needs K and V in pages"
+  paged "${timed[@]}" --layouts paged4/joined
+  check "as is one pool of both" one_line "K and V in one pool"
+  paged "${timed[@]}" --layouts page4
+  check "and what are no pages" one_line "--layouts: paging 'page4': part 'page4' is unknown; allowed: paged16"
+fi
+paged errors --problem 'h2 q1 k40 d8' --family normal --sets 1 --layouts 'paged{4,8}/csr,paged4'
+check "its errors are measured in pages" is "$(grep -cE 'none paged(4|8)(/csr)?, inputs normal' <<<"$out")" 3
+paged errors --problem 'h2 q1 k40 d8' --family normal --layouts contiguous
+check "and in nothing else" one_line "can run the problem; my_paged: it needs K and V in pages"
+paged explain my_paged
+check "it is explained in pages" has "$out" "layouts  K and V in paged16"
+paged explain my_paged --layouts contiguous
+check "and in nothing else" one_line "it needs K and V in pages"
+
+# What examples/plugin/README.md says of its wrong kernels: each command, and the lines that it shows.
+readme=$repository/examples/plugin/README.md
+mkdir -p out/plugin
+cp build/wrong_paged.so build/wrong_backward.so out/plugin
+shown_by_readme() {  # name of the shared object
+  local lines=0 line command
+  command=$(sed -n "s|^\$ ./attest \(verify --plugin out/plugin/$1\.so.*\)|\1|p" "$readme")
+  [ -n "$command" ] || { echo "  the README shows no command"; return 1; }
+  run $command
+  is "$status" 1 || return 1
+  while IFS= read -r line; do
+    lines=$((lines + 1))
+    has "$out" "$line" || return 1
+  done < <(awk -v start="$1.so" 'index($0, "$ ./attest verify") { on = index($0, start) > 0; next } /^```/ { on = 0 } on && NF && $1 != "..."' "$readme")
+  [ "$lines" -ge 6 ]
+}
+check "the README shows what is said of wrong_paged.so" shown_by_readme wrong_paged
+check "the README shows what is said of wrong_backward.so" shown_by_readme wrong_backward
+
 run list --plugin build/host_attention.so
 check "list shows its kernels" has "$out" "online softmax over key tiles"
 

@@ -10,7 +10,8 @@ namespace attest {
 
 /// Which roundings a backward kernel performs, for one problem and plan; the bound of its gradients
 /// follows from it (cpu_reference/backward/gradient_bound.hpp). Between the points named here all
-/// is fp32. delta_i is dO_i.O_i, formed from the O that the kernel is given.
+/// is fp32. delta_i is dO_i.O_i - dLSE_i, formed from the O that the kernel is given; dLSE is added
+/// once more than the terms of dO_i.O_i, first or last.
 struct BackwardRoundings {
   Accumulation score{};            ///< Q K^T, chain of head_dim
   Accumulation product{};          ///< dO V^T, chain of the value columns

@@ -10,7 +10,7 @@ namespace attest {
 // part that is added, what a tile of keys gives, is rounded to a multiple of the row's unit first.
 //
 // How large the sum may be follows from what is known before: |dO_i.v_j| <= sum_c |dO_ic| max |v|,
-// so that with `size` = (sum_c |dO_ic| max |v| + |dO_i.O_i|) max |k|, the largest over the keys
+// so that with `size` = (sum_c |dO_ic| max |v| + |delta_i|) max |k|, the largest over the keys
 // that the row sees alone, |sum_j p_ij (dO_i.v_j - delta_i) chi k_jc| <= size sum_j p_ij, a
 // softcap's slope chi being at most 1. The weights sum to 1 where LSE is right. With a unit of
 // 2^-30 times the power of two above the size, integers hold twice the size at least.

@@ -37,6 +37,10 @@ const TensorSpec& Operation::operator[](OutputIndex index) const {
   return outputs()[index.number];
 }
 
+bool has_tensor(const Problem& problem, InputIndex index) {
+  return (*problem.operation)[index].shape(problem)[3] > 0;
+}
+
 InputIndex holder_of(const Problem& problem, InputIndex index) {
   const TensorSpec& tensor = (*problem.operation)[index];
   return tensor.part_of == nullptr ? index : tensor.part_of(problem).value_or(index);

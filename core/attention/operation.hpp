@@ -64,6 +64,10 @@ void for_each_tensor(const Operation& operation, const Visit& visit) {
   for (const TensorSpec& tensor : operation.outputs()) visit(tensor, OutputIndex{number++});
 }
 
+/// Does the problem have the tensor? One without columns is none: it takes no memory, and kernels
+/// get a null pointer.
+[[nodiscard]] bool has_tensor(const Problem& problem, InputIndex index);
+
 /// The input in whose memory an input lies: another one's, of which it is a part, or its own. The
 /// other one comes before it.
 [[nodiscard]] InputIndex holder_of(const Problem& problem, InputIndex index);

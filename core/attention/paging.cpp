@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <optional>
 
+#include "core/attention/element_type.hpp"
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
 #include "core/inputs/random.hpp"
@@ -100,6 +102,20 @@ std::span<const std::string_view> table_form_names() {
 
 std::span<const std::string_view> unused_names() {
   return unused_choices;
+}
+
+float unused_value(Unused unused, ElementType type) {
+  const auto large = static_cast<float>(format_of(type).max_finite);
+  if (type == ElementType::int8) return large;
+  switch (unused) {
+    case Unused::nan:
+      return std::numeric_limits<float>::quiet_NaN();
+    case Unused::infinity:
+      return std::numeric_limits<float>::infinity();
+    case Unused::large:
+      break;
+  }
+  return large;
 }
 
 std::string to_string(const Paging& paging) {

@@ -23,6 +23,9 @@ enum class Unused : int {
 };
 [[nodiscard]] std::span<const std::string_view> table_form_names();
 [[nodiscard]] std::span<const std::string_view> unused_names();
+/// What a slot that no key uses holds. int8 has neither NaN nor infinity: its largest number stands
+/// for them.
+[[nodiscard]] float unused_value(Unused unused, ElementType type);
 
 /// How K and V lie in pages of a pool [pages, kv_heads, page_size, columns], which a table finds.
 /// Changes no answer. The order of heads and slots, gaps and strides are those of the tensors' own

@@ -19,6 +19,13 @@ enum class Values : int {
   in_keys  ///< the first columns of K: multi-head latent attention, whose cache is one vector a key
 };
 
+/// Whether a gradient with respect to LSE goes back besides that with respect to O: of a loss that
+/// LSE enters, or of partial results that are merged by it.
+enum class LseGradient : int {
+  zero,  ///< it is 0, and there is no tensor of it
+  given
+};
+
 struct Operation;                          // core/attention/operation.hpp
 extern const Operation forward_operation;  // core/operations/forward.hpp
 
@@ -55,6 +62,7 @@ struct Problem {
   std::int64_t shared_keys = 0;  ///< the first ones, which are the same in all entries of the batch
   std::int64_t parts = 1;        ///< partial results that combine_operation merges
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
+  LseGradient lse_gradient = LseGradient::zero;  ///< in backward_operation: dLSE
   Codes codes = {};  ///< of Q, K and V in quantised_operation; element_type is then O's format
 
   friend bool operator==(const Problem&, const Problem&) = default;

@@ -21,6 +21,7 @@ struct Features {
   bool softcap = false;
   bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
   bool padding = false;  ///< hidden keys
+  bool lse_gradient = false;  ///< dLSE, of backward kernels
 };
 
 /// What kind of value a field has; the alternatives of FieldValue in their order.
@@ -29,10 +30,10 @@ enum class FieldKind : std::size_t { size, seed, real, choice };
 using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_view>;
 
 /// Where a Problem keeps the field.
-using FieldMember =
-    std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
-                 float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
-                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
+using FieldMember = std::variant<std::int64_t Problem::*, std::int64_t Window::*,
+                                 std::uint64_t Problem::*, float Problem::*, Mask Problem::*,
+                                 ElementType Problem::*, Values Problem::*, LseGradient Problem::*,
+                                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
 
 /// How a field enters the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

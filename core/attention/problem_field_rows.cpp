@@ -6,6 +6,7 @@
 
 #include "core/attention/operation.hpp"
 #include "core/attention/problem_field.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/quantised.hpp"
 
@@ -22,6 +23,10 @@ bool has_window(const Problem& problem) {
 
 bool is_combine(const Problem& problem) {
   return problem.operation == &combine_operation;
+}
+
+bool is_backward(const Problem& problem) {
+  return problem.operation == &backward_operation;
 }
 
 bool is_quantised(const Problem& problem) {
@@ -47,8 +52,9 @@ std::vector<std::string_view> names_of_element_types() {
 }
 
 constexpr std::array<std::string_view, 2> names_of_values{"own", "in_keys"};
+constexpr std::array<std::string_view, 2> names_of_lse_gradients{"zero", "given"};
 
-using FieldRows = std::array<ProblemField, 26>;
+using FieldRows = std::array<ProblemField, 27>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -239,6 +245,17 @@ FieldRows make_rows() {
        .example = "partialsfp16",
        .is_axis = false,
        .belongs_to = is_combine},
+      {.name = "dlse",
+       .summary = "the gradient with respect to LSE, dLSE: zero, or a tensor that is given",
+       .member = &Problem::lse_gradient,
+       .choices = names_of_lse_gradients,
+       .prefix = "dlse_",
+       .example = "dlse_given",
+       .is_axis = false,
+       .belongs_to = is_backward,
+       .feature = FieldFeature{.name = "dlse",
+                               .flag = &Features::lse_gradient,
+                               .refusal = "takes no gradient with respect to LSE"}},
       {.name = "q_code",
        .summary = "codes of Q; none: its format is element_type",
        .member = &Codes::q,

@@ -73,12 +73,12 @@ inline Problem problem_with_other(const ProblemField& field) {
   throw std::logic_error("no other value of the field " + std::string(field.name));
 }
 
-/// The usual problem but for the field, whose feature it uses.
+/// A usual problem that has the field, and uses its feature.
 inline Problem problem_using(const ProblemField& field) {
   std::vector<FieldValue> values = some_values(field);
   if (field.kind() == FieldKind::size) values.emplace_back(std::int64_t{0});
   for (const FieldValue& value : values) {
-    Problem problem = usual_problem();
+    Problem problem = problem_having(field);
     set_value(field, problem, value);
     if (uses_feature(field, problem) && is_valid(problem)) return problem;
   }

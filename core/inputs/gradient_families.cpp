@@ -7,20 +7,24 @@
 namespace attest {
 namespace {
 
-/// Q, K and V N(0, 1), logits of standard deviation `logits`, and dO by place; O and LSE are zeros.
+/// Q, K and V N(0, 1), logits of standard deviation `logits`; dO, and dLSE where it is given, are
+/// gradient(tensor, place); O and LSE are zeros.
 template <typename Gradient>
 Inputs with_gradient(const Problem& problem, const InputSpec& spec, const Gradient& gradient,
                      double logits = 1) {
   Inputs inputs = normals_with_logits(problem, spec.seed, logits);
   inputs[backward::o] = Tensor<float>(output_shape(problem));
   inputs[backward::lse] = Tensor<float>(lse_shape(problem));
-  inputs[backward::d_o] = filled(output_shape(problem), gradient);
+  for (const InputIndex tensor : {backward::d_o, backward::d_lse}) {
+    inputs[tensor] = filled(backward_operation[tensor].shape(problem),
+                            [&](const ElementPlace& at) { return gradient(tensor, at); });
+  }
   return inputs;
 }
 
 auto normal_gradient(const InputSpec& spec, double size = 1) {
-  return [=](const ElementPlace& at) {
-    return size * random_normal(spec.seed, stream_rest + backward::d_o.number, at.index);
+  return [=](InputIndex tensor, const ElementPlace& at) {
+    return size * random_normal(spec.seed, stream_rest + tensor.number, at.index);
   };
 }
 
@@ -44,22 +48,23 @@ double whole_number(const InputSpec& spec, std::uint64_t stream, const ElementPl
 }  // namespace
 
 Inputs gradient_zero(const Problem& problem, const InputSpec& spec) {
-  return with_gradient(problem, spec, [](const ElementPlace&) { return 0.0; });
+  return with_gradient(problem, spec, [](InputIndex, const ElementPlace&) { return 0.0; });
 }
 
 Inputs gradient_one_hot(const Problem& problem, const InputSpec& spec) {
-  return with_gradient(problem, spec, [&](const ElementPlace& at) {
+  return with_gradient(problem, spec, [&](InputIndex tensor, const ElementPlace& at) {
     const std::uint64_t head = number_of_head(problem, at);
+    const std::int64_t columns = backward_operation[tensor].shape(problem)[3];
     const bool is_hot =
         at.n == random_below(spec.seed, stream_choice, 2 * head, problem.query_len) &&
-        at.d == random_below(spec.seed, stream_choice, 2 * head + 1, problem.output_dim());
+        at.d == random_below(spec.seed, stream_choice, 2 * head + 1, columns);
     return is_hot ? spec.magnitude : 0.0;
   });
 }
 
 Inputs gradient_integers(const Problem& problem, const InputSpec& spec) {
-  Inputs inputs = with_gradient(problem, spec, [&](const ElementPlace& at) {
-    return whole_number(spec, stream_rest + backward::d_o.number, at);
+  Inputs inputs = with_gradient(problem, spec, [&](InputIndex tensor, const ElementPlace& at) {
+    return whole_number(spec, stream_rest + tensor.number, at);
   });
   inputs[backward::v] = filled(value_shape(problem), [&](const ElementPlace& at) {
     return whole_number(spec, stream_v, at);

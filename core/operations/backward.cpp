@@ -19,6 +19,13 @@ ElementType always_fp32(const Problem& /*problem*/) {
   return ElementType::fp32;
 }
 
+/// No columns where it is not given.
+Shape lse_gradient_shape(const Problem& problem) {
+  Shape shape = lse_shape(problem);
+  if (problem.lse_gradient == LseGradient::zero) shape[3] = 0;
+  return shape;
+}
+
 double score(const Problem& problem, std::span<const float> q, std::span<const float> k) {
   double dot = 0;
   for (std::size_t c = 0; c < q.size(); ++c) dot += static_cast<double>(q[c]) * k[c];
@@ -72,7 +79,7 @@ double flops(const Problem& problem) {
   return forward_flops(problem) / (2 * (d + dv)) * 2 * (3 * d + 2 * dv);
 }
 
-constexpr std::array<TensorSpec, 9> tensors{
+constexpr std::array<TensorSpec, 10> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
@@ -83,6 +90,11 @@ constexpr std::array<TensorSpec, 9> tensors{
       .format = always_fp32,
       .is_strided = false},
      {.name = "do", .label = "dO", .shape = output_shape, .format = of_problem},
+     {.name = "dlse",
+      .label = "dLSE",
+      .shape = lse_gradient_shape,
+      .format = always_fp32,
+      .is_strided = false},
      {.name = "dq",
       .label = "dQ",
       .role = TensorRole::output,
@@ -105,7 +117,7 @@ constexpr std::array<TensorSpec, 9> tensors{
 
 constinit const Operation backward_operation{
     .name = "backward",
-    .summary = "dQ, dK and dV of attention from Q, K, V, O, LSE and dO",
+    .summary = "dQ, dK and dV of attention from Q, K, V, O, LSE, dO and dLSE",
     .tensors = tensors,
     .extends = &forward_operation,
     .complete = complete,

@@ -5,23 +5,26 @@
 namespace attest {
 
 /// The gradients of attention: dQ, dK and dV from Q, K, V, from O and LSE as a forward pass gave
-/// them, and from dO, the gradient with respect to O. For query row i and each key j that it sees,
+/// them, and from dO, the gradient with respect to O, and dLSE, that with respect to LSE, which is
+/// 0 where it is not given (Problem::lse_gradient). For query row i and each key j that it sees,
 ///   s = scale q_i.k_j, or c tanh(scale q_i.k_j / c) with a softcap c,   chi = 1 - (s / c)^2, or 1,
-///   p = exp(s - LSE_i),   r = dO_i.v_j - dO_i.O_i,   dS = p r chi,
+///   p = exp(s - LSE_i),   r = dO_i.v_j - delta_i,   dS = p r chi,
+///   delta_i = dO_i.O_i - dLSE_i,
 ///   dV_j = sum p dO_i,   dQ_i = scale sum dS k_j,   dK_j = scale sum dS q_i,
 /// the sums of a key over all rows that see it, of all query heads that share its KV head. O and
 /// LSE are taken as they are given: with those of an exact forward pass this is the gradient, with
-/// others it is what a backward pass is to make of them. A row that sees no key has dQ = 0, a key
-/// that no row sees dK = dV = 0.
+/// others it is what a backward pass is to make of them. A row that sees no key has dQ = 0,
+/// whatever its dLSE is, a key that no row sees dK = dV = 0.
 ///
 /// Q, O's gradient and the others have the shapes of the forward pass
-/// (core/operations/forward.hpp); dQ, dK and dV those of Q, K and V. LSE is fp32, natural
-/// logarithm, all else has the problem's element type.
+/// (core/operations/forward.hpp); dQ, dK and dV those of Q, K and V. LSE, a natural
+/// logarithm, and dLSE are fp32 and [batch, query_heads, query_len]; all else has the problem's
+/// element type.
 extern const Operation backward_operation;
 
 /// Its tensors, by number. The first three are those of the forward pass.
 namespace backward {
-inline constexpr InputIndex q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5};
+inline constexpr InputIndex q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6};
 inline constexpr OutputIndex dq{0}, dk{1}, dv{2};
 }  // namespace backward
 

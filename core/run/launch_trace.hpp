@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "core/attention/paging.hpp"
 #include "core/run/device.hpp"
 
 // What an executor that sees every memory access can say about a kernel without a profiler. All
@@ -28,6 +30,15 @@ struct LaunchConfiguration {
   std::int64_t dynamic_shared_bytes = 0;
 
   friend bool operator==(const LaunchConfiguration&, const LaunchConfiguration&) = default;
+};
+
+/// How many blocks of a launch, whose grid is open, run at once on the device that is asked about.
+using ResidentBlocks = std::function<std::int64_t(const LaunchConfiguration&)>;
+
+/// What launches depend on beside kernel, problem and Plan.
+struct LaunchSetting {
+  ResidentBlocks resident_blocks = {};  ///< empty: as many as the executor says
+  Paging paging = {};                   ///< of K and V; nothing else has gaps or another order
 };
 
 enum class MemorySpace { shared, global };

@@ -18,6 +18,7 @@ TEST(Registry, AKernelRefusesTheFeaturesThatItDoesNotOfferByNameAndSentence) {
   for (const ProblemField& field : problem_fields()) {
     if (!field.feature) continue;
     const Problem problem = problem_using(field);
+    kernel.operation = problem.operation;
     kernel.features = {};
     EXPECT_EQ(why_unsupported(kernel, problem, {}), "some " + std::string(field.feature->refusal));
     kernel.features.*field.feature->flag = true;

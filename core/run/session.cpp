@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "core/attention/storage.hpp"
@@ -47,21 +46,6 @@ Paging paging_for(const Case& c, const Inputs& inputs) {
   Paging paging = c.layouts.paging;
   paging.shares_prefix = paging.shares_prefix && have_shared_prefix(c.problem, inputs);
   return paging;
-}
-
-/// int8 has neither NaN nor infinity: its largest number stands for them.
-float unused_value(Unused unused, ElementType type) {
-  const auto large = static_cast<float>(format_of(type).max_finite);
-  if (type == ElementType::int8) return large;
-  switch (unused) {
-    case Unused::nan:
-      return std::numeric_limits<float>::quiet_NaN();
-    case Unused::infinity:
-      return std::numeric_limits<float>::infinity();
-    case Unused::large:
-      break;
-  }
-  return large;
 }
 
 /// V's heads behind K's, or V's slots behind K's.
@@ -216,6 +200,7 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
   try {
     for (std::size_t i = 0; i < problem_.operation->inputs().size(); ++i) {
       const InputIndex index{i};
+      if (!has_tensor(problem_, index)) continue;
       if (const InputIndex holder = holder_of(problem_, index); holder != index) {
         require_part(inputs[holder], inputs[index]);
         arguments_[index] = arguments_[holder];

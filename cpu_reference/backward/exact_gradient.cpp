@@ -22,6 +22,7 @@ SavedRow<double> forward_row(const Inputs& inputs, const Answer& forward, std::i
     row.delta += gradient[c] * o[c];
     row.absolute_delta += std::abs(gradient[c] * o[c]);
   }
+  take_lse_gradient(inputs, b, h, n, row);
   return row;
 }
 

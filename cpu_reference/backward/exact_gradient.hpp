@@ -20,9 +20,9 @@ using SavedRowOf =
 [[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
                                       const BackwardRoundings& how, const SavedRowOf& row_of);
 
-/// The gradient of attention itself, of Q, K, V and dO, and how far from it a backward kernel may
-/// be that is given the O and LSE of a forward kernel: both passes are judged at once, and neither
-/// may take for its own what the other one leaves to it.
+/// The gradient of attention itself, of Q, K, V, dO and dLSE, and how far from it a backward kernel
+/// may be that is given the O and LSE of a forward kernel: both passes are judged at once, and
+/// neither may take for its own what the other one leaves to it.
 ///
 /// `inputs` holds that O and LSE; `forward` is the forward pass's exact answer with the bounds of
 /// the kernel that they are of. With |LSE_given - LSE| <= e and |dO.(O_given - O)| <= d, which is

@@ -72,8 +72,9 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.lse = stored_in(how.lse_format, arithmetic);
   c.product_relative = accumulation_error(how.product, columns, 1, arithmetic);
   c.product_absolute = columns * lost;
-  c.delta_relative = chain_error(static_cast<double>(how.delta_chain), u);
-  c.delta_absolute = columns * lost;
+  const double of_lse = problem.lse_gradient == LseGradient::given ? 1 : 0;
+  c.delta_relative = chain_error(static_cast<double>(how.delta_chain) + of_lse, u);
+  c.delta_absolute = (columns + of_lse) * lost;
   c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
   c.weight = stored_in(how.weight_format, arithmetic);

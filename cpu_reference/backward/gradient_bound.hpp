@@ -19,7 +19,7 @@ namespace attest {
 ///
 /// Derivation, in the notation of forward/error_bound.hpp: u = 2^-24, g(k) = k u / (1 - k u), kappa
 /// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
-/// |dO v|, Omega_i = sum |dO O|, tau = dS = p r chi. Hats are computed values.
+/// |dO v|, Omega_i = sum |dO O| + |dLSE_i|, tau = dS = p r chi. Hats are computed values.
 ///
 /// 1. Scores: |s_hat - s| <= delta, as there, a softcap included.
 ///
@@ -31,7 +31,8 @@ namespace attest {
 ///
 /// 3. Products: |g_hat - g| <= gamma = kappa(columns of V) G, g = dO_i.v_j.
 ///
-/// 4. |delta_hat_i - delta_i| <= d_i = g(delta_chain) Omega_i, and where delta is rounded to
+/// 4. |delta_hat_i - delta_i| <= d_i = g(delta_chain) Omega_i, with a dLSE, which is one term more,
+///    g(delta_chain + 1) Omega_i, and where delta is rounded to
 ///    delta_format u_D (|delta_i| + d_i) + eta_D more.
 ///
 /// 5. Slope of a softcap, chi = 1 - t^2 with t = tanh(x / c). t^2 has a slope of at most 0.77, so
@@ -109,7 +110,7 @@ struct GradientPair {
   Number s, chi;         ///< capped score, slope
   Number lse;
   Number g, absolute_g;          ///< dO.v, G
-  Number delta, absolute_delta;  ///< dO.O, Omega
+  Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
   Number p, r, tau;
 };
 

@@ -92,8 +92,10 @@ struct GradientEmulation {
     const double error = how.exp.relative_error + how.exp.argument_error * std::abs(exponent);
     const double p = adversary.off_by(std::exp(exponent), error, p_bias);
     const double g = sum(gradient, inputs[backward::v].row(b, kv_head, key), ds_bias);
-    const double delta =
-        bug.drops_delta ? 0 : sum(gradient, inputs[backward::o].row(b, h, n), -ds_bias);
+    double delta = bug.drops_delta ? 0 : sum(gradient, inputs[backward::o].row(b, h, n), -ds_bias);
+    for (const float x : inputs[backward::d_lse].row(b, h, n)) {
+      delta = adversary.rounded(delta - x, -ds_bias);
+    }
     const double r = adversary.rounded(g - stored(delta, how.delta_format, -ds_bias), ds_bias);
     const double stored_p = stored(p, how.weight_format, p_bias);
     const double of_ds = how.dscore_of_rounded_weights ? stored_p : p;
@@ -208,7 +210,9 @@ const std::vector<std::string>& problems() {
   static const std::vector<std::string> all{"b1 h2/1 q9 k12 d8 causal_bottom_right fp32",
                                             "b1 h1/1 q16 k16 d16 none bf16",
                                             "b2 h2/2 q7 k20 d8 none fp16 softcap2",
-                                            "b1 h4/2 q12 k12 d8 window_top_left left4 right1 bf16"};
+                                            "b1 h4/2 q12 k12 d8 window_top_left left4 right1 bf16",
+                                            "b1 h2/1 q9 k12 d8 none fp32 dlse_given",
+                                            "b1 h1/1 q16 k16 d16 none bf16 dlse_given"};
   return all;
 }
 

@@ -53,7 +53,8 @@ bool same(const Outputs& a, const Outputs& b, OutputIndex output) {
 
 TEST(GradientChoices, FlashHasTheBitsOfTheTiledKernel) {
   for (const char* text : {"b2 h2/2 q37 k137 d16 causal_bottom_right bf16",
-                           "b1 h2/2 q19 k70 d8 window_top_left left9 right4 fp16 softcap2"}) {
+                           "b1 h2/2 q19 k70 d8 window_top_left left9 right4 fp16 softcap2",
+                           "b2 h2/2 q9 k11 d8 none bf16 lengths5 dlse_given"}) {
     const Problem problem = backward_problem(text);
     const Inputs inputs = make_inputs(problem, {.family = "normal", .seed = 3});
     const KernelInfo& tiled = *find_kernel("backward_tiled", Executor::cpu);

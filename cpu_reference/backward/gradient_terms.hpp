@@ -12,7 +12,7 @@ namespace attest {
 // What the double references on the CPU and on a device share besides gradient_bound.hpp: single
 // pairs, what they add to the sums, and a single element once its sums are known.
 
-/// What a row's pairs share: LSE, and delta = dO.O with its absolute sum.
+/// What a row's pairs share: LSE, and delta = dO.O - dLSE with its absolute sum.
 template <class Number>
 struct SavedRow {
   Number lse, delta, absolute_delta;

@@ -11,9 +11,7 @@ namespace attest {
 
 /// The problem of a text, of the backward pass.
 inline Problem backward_problem(const std::string& text) {
-  Problem problem = problem_from_string(text);
-  problem.operation = &backward_operation;
-  return problem;
+  return problem_from_string("backward " + text);
 }
 
 /// LSE and delta of an exact forward pass.
@@ -23,6 +21,7 @@ inline SavedRow<Wide> exact_row(const Problem& problem, const Inputs& inputs, st
   SavedRow<Wide> row{forward.lse, 0, 0};
   const auto gradient = inputs[backward::d_o].row(b, h, query);
   for (std::size_t c = 0; c < gradient.size(); ++c) row.delta += forward.o[c] * gradient[c];
+  take_lse_gradient(inputs, b, h, query, row);
   return row;
 }
 

@@ -23,6 +23,16 @@ void add_products(std::span<const float> x, std::span<const float> y, Number& su
   }
 }
 
+/// Takes dLSE, where it is given, from the row's delta.
+template <class Number>
+void take_lse_gradient(const Inputs& inputs, std::int64_t b, std::int64_t h, std::int64_t query,
+                       SavedRow<Number>& row) {
+  for (const float x : inputs[backward::d_lse].row(b, h, query)) {
+    row.delta -= x;
+    row.absolute_delta += std::abs(x);
+  }
+}
+
 /// Of O and LSE as they are given; h a query head.
 template <class Number>
 [[nodiscard]] SavedRow<Number> given_row(const Inputs& inputs, std::int64_t b, std::int64_t h,
@@ -30,6 +40,7 @@ template <class Number>
   SavedRow<Number> row{inputs[backward::lse].at(b, h, query, 0), 0, 0};
   add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::o].row(b, h, query),
                row.delta, row.absolute_delta);
+  take_lse_gradient(inputs, b, h, query, row);
   return row;
 }
 

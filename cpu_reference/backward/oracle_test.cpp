@@ -26,7 +26,8 @@ struct Move {
   Wide by;
 };
 
-/// <dO, O> by the definition of the forward pass, with one element moved.
+/// <dO, O>, and <dLSE, LSE> where it is given, by the definition of the forward pass, with one
+/// element moved.
 Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
   const auto at = [&](InputIndex input, std::int64_t b, std::int64_t h, std::int64_t n,
                       std::int64_t c) {
@@ -54,7 +55,9 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
           weights += exp(s);
           sum += exp(s) * g;
         }
-        if (weights > 0) total += sum / weights;
+        if (weights == 0) continue;
+        total += sum / weights;
+        for (const float x : inputs[backward::d_lse].row(b, h, n)) total += x * log(weights);
       }
     }
   }
@@ -87,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("b1 h1/1 q3 k4 d3 none", "b2 h2/1 q3 k3 d2 causal_top_left dv3 scale0.7",
                     "b1 h2/2 q2 k5 d2 causal_bottom_right softcap0.8",
                     "b1 h1/1 q4 k4 d2 window_bottom_right left1 right0 scale-0.5",
-                    "b2 h2/1 q3 k3 d2 none lengths5 padding9"),
+                    "b2 h2/1 q3 k3 d2 none lengths5 padding9",
+                    "b1 h2/1 q4 k3 d2 causal_bottom_right dlse_given",
+                    "b2 h1/1 q3 k3 d2 none scale0.7 softcap0.8 lengths5 dlse_given"),
     [](const auto& suite) { return "case" + std::to_string(suite.index); });
 
 TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {
@@ -135,6 +140,24 @@ TEST(GradientOracle, OfOneKeyGivesDOToVAndNothingToQAndK) {
     EXPECT_LE(abs(Wide(sums.dv[column] - inputs[backward::d_o].at(0, 0, 0, c))), rounding);
     EXPECT_LE(abs(sums.dk[column]), rounding);
     EXPECT_LE(abs(oracle_dq(problem, inputs, 0, 0, 0, row_of(0, 0))[column]), rounding);
+  }
+}
+
+TEST(GradientOracle, OfOneKeyAnLseGradientGoesToQAndKWholeAndNotToV) {
+  const Problem problem = backward_problem("b1 h1/1 q1 k1 d3 none dlse_given");
+  const Inputs inputs = gradient_inputs(problem);
+  const auto row = exact_row(problem, inputs, 0, 0, 0);
+  const auto sums = oracle_of_key<Wide>(problem, inputs, 0, 0, 0, [&](auto, auto) { return row; });
+  const auto dq = oracle_dq(problem, inputs, 0, 0, 0, row);
+  const Wide factor = Wide(problem.scale) * inputs[backward::d_lse].at(0, 0, 0, 0);
+  const Wide rounding = pow(Wide(2), -240);
+  EXPECT_NE(factor, 0);
+  for (std::int64_t c = 0; c < 3; ++c) {
+    const auto column = static_cast<std::size_t>(c);
+    const Wide q = inputs[backward::q].at(0, 0, 0, c), k = inputs[backward::k].at(0, 0, 0, c);
+    EXPECT_LE(abs(Wide(dq[column] - factor * k)), rounding);
+    EXPECT_LE(abs(Wide(sums.dk[column] - factor * q)), rounding);
+    EXPECT_LE(abs(Wide(sums.dv[column] - inputs[backward::d_o].at(0, 0, 0, c))), rounding);
   }
 }
 

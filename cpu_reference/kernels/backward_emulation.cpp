@@ -117,8 +117,8 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
   HeadTensor dq(rows.queries(), q.columns);
   const float scale = how.scales_dscore ? 1 : a.problem.scale;
   for (std::int64_t n = 0; n < rows.queries(); ++n) {
-    const SavedFloats row{stored(how.lse_format, rows.lse(h, n)),
-                          stored(how.delta_format, dot(gradient.row(n), o.row(n)))};
+    const float delta = dot(gradient.row(n), o.row(n)) - rows.lse_gradient(h, n);
+    const SavedFloats row{stored(how.lse_format, rows.lse(h, n)), stored(how.delta_format, delta)};
     const KeyRange range = rows.keys_of(n);
     std::optional<RowInUnits> in_units;
     if (how.sums_dq_in_units) {

@@ -75,9 +75,10 @@ class BackwardRows {
     return read(a_.v, a_.v_strides, keys_, kv_head, a_.problem.output_dim());
   }
   [[nodiscard]] float lse(std::int64_t h, std::int64_t query) const {
-    const Problem& p = a_.problem;
-    const std::int64_t total = a_.query_starts == nullptr ? p.query_len : a_.query_starts[p.batch];
-    return a_.lse[(queries_.at * p.query_heads + h) * total + queries_.first + query];
+    return a_.lse[place_of_lse(h, query)];
+  }
+  [[nodiscard]] float lse_gradient(std::int64_t h, std::int64_t query) const {
+    return a_.d_lse == nullptr ? 0 : a_.d_lse[place_of_lse(h, query)];
   }
 
   void write_dq(std::int64_t h, const HeadTensor& dq) const {
@@ -91,6 +92,12 @@ class BackwardRows {
   }
 
  private:
+  /// Of LSE, and of dLSE, which lies alike.
+  [[nodiscard]] std::int64_t place_of_lse(std::int64_t h, std::int64_t query) const {
+    const Problem& p = a_.problem;
+    const std::int64_t total = a_.query_starts == nullptr ? p.query_len : a_.query_starts[p.batch];
+    return (queries_.at * p.query_heads + h) * total + queries_.first + query;
+  }
   /// Byte at which row n of a head begins.
   [[nodiscard]] std::ptrdiff_t place(const Strides& strides, const EntryRows& rows, std::int64_t h,
                                      std::int64_t n) const {

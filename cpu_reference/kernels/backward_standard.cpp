@@ -43,7 +43,9 @@ void add_head(const BackwardArguments& a, const BackwardRows& rows, std::int64_t
     std::ranges::copy(dots(gradient.row(n), keys.v_columns, all), ds.row(n).begin());
   }
   std::vector<float> delta;
-  for (std::int64_t n = 0; n < rows.queries(); ++n) delta.push_back(dot(gradient.row(n), o.row(n)));
+  for (std::int64_t n = 0; n < rows.queries(); ++n) {
+    delta.push_back(dot(gradient.row(n), o.row(n)) - rows.lse_gradient(h, n));
+  }
   for_each_pair([&](std::int64_t n, std::int64_t j) {
     float& score = p.row(n)[static_cast<std::size_t>(j)];
     float& product = ds.row(n)[static_cast<std::size_t>(j)];
@@ -97,8 +99,12 @@ KernelInfo kernel() {
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {
-      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
+  info.features = {.no_queries = true,
+                   .value_dim = true,
+                   .softcap = true,
+                   .lengths = true,
+                   .padding = true,
+                   .lse_gradient = true};
   info.precision = precision;
   info.plans = no_plan_choice;
   info.launch = launch;

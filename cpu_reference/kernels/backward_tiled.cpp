@@ -26,7 +26,7 @@ struct QueryHead {
       : number(h), q(rows.q(h)), gradient(rows.gradient(h)), dq(rows.queries(), q.columns) {
     const HeadTensor o = rows.o(h);
     for (std::int64_t n = 0; n < rows.queries(); ++n) {
-      delta.push_back(dot(gradient.row(n), o.row(n)));
+      delta.push_back(dot(gradient.row(n), o.row(n)) - rows.lse_gradient(h, n));
     }
   }
 };
@@ -135,8 +135,12 @@ KernelInfo kernel() {
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {
-      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
+  info.features = {.no_queries = true,
+                   .value_dim = true,
+                   .softcap = true,
+                   .lengths = true,
+                   .padding = true,
+                   .lse_gradient = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

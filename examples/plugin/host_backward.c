@@ -1,10 +1,13 @@
 /* A backward pass of one's own on the host: dQ, dK and dV from O, LSE and dO, fp32, one query row at a time.
  *
- *   delta_i = dO_i . O_i;   p = exp(s - LSE_i),   dS = p (dO_i . v_j - delta_i);
+ *   delta_i = dO_i . O_i - dLSE_i;   p = exp(s - LSE_i),   dS = p (dO_i . v_j - delta_i);
  *   dV_j += p dO_i,   dQ_i += dS k_j,   dK_j += dS q_i,   and the scale at the end
  *
  * P comes from the LSE that is given, so nothing of N x N is kept. Its precision is what plugin.h calls the default: every
- * sum is one chain, fp32 everywhere, expf. */
+ * sum is one chain, fp32 everywhere, expf.
+ *
+ * Compiled with WITH_A_BUG it is wrong_backward.so: query heads that share a head of K and V are taken to be interleaved with
+ * the others. With a head of K and V for every query head, or one for all, nobody notices. */
 #include <math.h>
 
 #include <attest/plugin.h>
@@ -46,6 +49,7 @@ static const char* run(const AttestRun* run) {
   const AttestProblem* p = run->problem;
   const AttestTensor *q = attest_tensor(run, "q"), *k = attest_tensor(run, "k"), *v = attest_tensor(run, "v");
   const AttestTensor *o = attest_tensor(run, "o"), *lse = attest_tensor(run, "lse"), *d_o = attest_tensor(run, "do");
+  const AttestTensor *d_lse = attest_tensor(run, "dlse"); /* NULL: 0 */
   const AttestTensor *dq = attest_tensor(run, "dq"), *dk = attest_tensor(run, "dk"), *dv = attest_tensor(run, "dv");
   const int64_t dim = p->head_dim;
   multiply(dq, 0);
@@ -53,10 +57,14 @@ static const char* run(const AttestRun* run) {
   multiply(dv, 0);
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {
+#ifdef WITH_A_BUG
+      const int64_t kv_head = h % p->kv_heads;
+#else
       const int64_t kv_head = h / (p->query_heads / p->kv_heads); /* grouped heads add to one dK and dV */
+#endif
       for (int64_t i = 0; i < p->query_len; ++i) {
         const float *q_row = row_of(q, b, h, i), *do_row = row_of(d_o, b, h, i);
-        const float delta = dot(do_row, row_of(o, b, h, i), dim);
+        const float delta = dot(do_row, row_of(o, b, h, i), dim) - (d_lse == NULL ? 0 : *row_of(d_lse, b, h, i));
         const int64_t visible = visible_keys(p, i); /* a hidden key is not touched: 0 times its NaN would be NaN */
         for (int64_t j = 0; j < visible; ++j) {
           const float *k_row = row_of(k, b, kv_head, j), *v_row = row_of(v, b, kv_head, j);
@@ -85,6 +93,7 @@ static const AttestKernel kernel = {
     .element_types = types,
     .element_type_count = 1,
     .masks = ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT,
+    .features = ATTEST_DLSE,
     .plans = plans,
     .plan_count = 1,
     .run = run,

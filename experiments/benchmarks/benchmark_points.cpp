@@ -6,15 +6,31 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/run/asked_paging.hpp"
 #include "core/run/default_plan.hpp"
 
 namespace attest {
 
+namespace {
+
+/// What is timed knows pages as studies do: no pool has room for both K and V, and nothing is
+/// asked of what no key uses.
+void require_timed(const Paging& paging) {
+  if (!paging.joins_kv && paging.unused == Unused::nan) return;
+  throw InvalidInput(
+      fmt::format("--layouts '{}': K and V in one pool, and what lies where no key does, are not "
+                  "timed; allowed: page size, csr, shared, shuffled, spare, columns",
+                  to_string(paging)));
+}
+
+}  // namespace
+
 std::string BenchmarkPoint::name() const {
   return fmt::format(
-      "{}{}/{}{}{}", kernel->name,
+      "{}{}/{}{}{}{}", kernel->name,
       kernel->executor == Executor::gpu ? "" : fmt::format(" on {}", name_of(kernel->executor)),
-      to_string(problem), plan == Plan{} ? "" : "/", plan == Plan{} ? "" : to_string(plan));
+      to_string(problem), paging.is_used() ? " " + to_string(paging) : "",
+      plan == Plan{} ? "" : "/", plan == Plan{} ? "" : to_string(plan));
 }
 
 std::string BenchmarkPoint::label() const {
@@ -30,17 +46,27 @@ std::string BenchmarkPoint::label() const {
 }
 
 BenchmarkPoints benchmark_points(const std::vector<const KernelInfo*>& kernels,
-                                 const std::vector<Problem>& problems, std::string_view gpu) {
+                                 const std::vector<Problem>& problems, std::string_view gpu,
+                                 const std::optional<Paging>& paging) {
+  if (paging) require_timed(*paging);
   BenchmarkPoints result;
   for (const Problem& problem : problems) {
     for (const KernelInfo* const kernel : kernels) {
       if (kernel->role != KernelRole::kernel) continue;
       const auto choice = default_plan(*kernel, problem, gpu);
-      if (!choice || why_unsupported(*kernel, problem, choice->plan)) {
-        ++result.left_out;
+      Case c{.kernel = kernel->name, .problem = problem};
+      c.layouts.paging = paging.value_or(default_paging(*kernel));
+      validate(c.layouts.paging, problem);
+      if (choice) c.plan = choice->plan;
+      const auto why = choice ? why_unsupported(*kernel, c)
+                              : fmt::format("{}: no plan for this problem", kernel->name);
+      if (why) {
+        if (result.left_out++ == 0) {
+          result.why_left_out = fmt::format("{} ({})", *why, to_string(problem));
+        }
         continue;
       }
-      result.points.push_back({kernel, problem, choice->plan});
+      result.points.push_back({kernel, problem, c.plan, c.layouts.paging});
     }
   }
   return result;
@@ -59,18 +85,20 @@ std::optional<std::string> why_not_benchmarked(const Provenance& build) {
 
 TimedProblem& BenchmarkRunner::timed(const BenchmarkPoint& point) {
   const bool is_here = timed_ != nullptr && timed_on_ == point.kernel->executor &&
-                       timed_->problem() == point.problem;
+                       timed_->problem() == point.problem && timed_->paging() == point.paging;
   if (!is_here) {
     timed_ = nullptr;  // before the next one needs the memory
-    timed_ = std::make_unique<TimedProblem>(point.problem, InputSpec{},
-                                            devices_(point.kernel->executor));
+    timed_ =
+        std::make_unique<TimedProblem>(point.problem, InputSpec{}, devices_(point.kernel->executor),
+                                       TimedProblem::Options{.paging = point.paging});
     timed_on_ = point.kernel->executor;
   }
   return *timed_;
 }
 
 std::optional<std::string> BenchmarkRunner::why_wrong(const BenchmarkPoint& point) {
-  if (auto why = gate_.why_wrong({point.kernel, point.problem, point.plan})) return why;
+  if (auto why = gate_.why_wrong({point.kernel, point.problem, point.plan, point.paging}))
+    return why;
   ResidentProblem& resident = timed(point).resident();
   resident.put_values(0);
   return resident.sample(*point.kernel, point.plan).why_wrong();

@@ -21,6 +21,7 @@ struct BenchmarkPoint {
   const KernelInfo* kernel = nullptr;
   Problem problem{};
   Plan plan{};
+  Paging paging{};  ///< of K and V
 
   /// `fa2_mma/b1 h2/2 q256 k256 d64 none bf16/qt128,kt64`; kernels that do not run on a GPU with
   /// their executor.
@@ -31,14 +32,18 @@ struct BenchmarkPoint {
 
 struct BenchmarkPoints {
   std::vector<BenchmarkPoint> points;
-  std::size_t left_out = 0;  ///< pairs that a kernel does not run
+  std::size_t left_out = 0;    ///< pairs that a kernel does not run
+  std::string why_left_out{};  ///< of the first of them
 };
 
-/// Every kernel on every problem that it runs, with the Plan tuned for `gpu` where there is one.
+/// Every kernel on every problem that it runs, with the Plan tuned for `gpu` where there is one, K
+/// and V in these pages; nothing: as default_paging() says. Throws InvalidInput for pages that a
+/// problem cannot have, or that are not timed.
 /// Kernels that are wrong by design are no kernels here.
 [[nodiscard]] BenchmarkPoints benchmark_points(const std::vector<const KernelInfo*>& kernels,
                                                const std::vector<Problem>& problems,
-                                               std::string_view gpu);
+                                               std::string_view gpu,
+                                               const std::optional<Paging>& paging = {});
 
 /// Why this build may not time anything: it is not optimised, or a sanitizer watches.
 [[nodiscard]] std::optional<std::string> why_not_benchmarked(const Provenance& build);

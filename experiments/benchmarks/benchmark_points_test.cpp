@@ -54,6 +54,46 @@ TEST(BenchmarkPoints, are_the_kernels_on_the_problems_that_they_run_and_the_rest
   EXPECT_FALSE(chosen.points[0].label().empty());
 }
 
+TEST(BenchmarkPoints,
+     of_a_kernel_that_takes_pages_alone_lie_in_pages_or_are_left_out_with_the_reason) {
+  KernelInfo paged = *find_kernel("paged_attention", Executor::simt);
+  paged.layout_needs.pages = Pages::always;
+  const std::vector<Problem> problems{problem_from_string("b1 h2 q1 k40 d64 none fp32")};
+  const BenchmarkPoints in_pages = benchmark_points({&paged}, problems, "");
+  ASSERT_EQ(in_pages.points.size(), 1U);
+  EXPECT_EQ(to_string(in_pages.points[0].paging), "paged16");
+  EXPECT_NE(in_pages.points[0].name().find("fp32 paged16"), std::string::npos);
+  const BenchmarkPoints contiguous = benchmark_points({&paged}, problems, "", Paging{});
+  EXPECT_TRUE(contiguous.points.empty());
+  EXPECT_NE(contiguous.why_left_out.find("it needs K and V in pages"), std::string::npos)
+      << contiguous.why_left_out;
+  for (const char* text : {"paged16/joined", "paged16/large"}) {
+    EXPECT_THROW((void)benchmark_points({&paged}, problems, "", paging_from_string(text)),
+                 InvalidInput);
+  }
+}
+
+TEST(BenchmarkRunner, times_the_layouts_of_a_point_and_not_those_of_the_one_before) {
+  OnExecutor here;
+  const KernelInfo& kernel = *find_kernel("paged_attention", Executor::simt);
+  std::vector<std::int64_t> page_sizes;
+  KernelInfo watched = kernel;
+  watched.launch = [&](const ForwardArguments& a, Device& device) {
+    page_sizes.push_back(a.page_table.page_size);
+    kernel.launch(a, device);
+  };
+  BenchmarkPoint point{&watched, problem_from_string("b1 h1 q1 k33 d64 none fp32")};
+  point.plan = kernel.plans(point.problem).front();
+  std::string why;
+  for (const char* text : {"paged16/csr", "paged8/shuffled1"}) {
+    point.paging = paging_from_string(text);
+    page_sizes.clear();
+    ASSERT_TRUE(here.runner.prepare(point, why)) << why;
+    EXPECT_EQ(page_sizes.back(), point.paging.page_size);
+    EXPECT_TRUE(here.runner.keeps_its_answers(point, why)) << why;
+  }
+}
+
 TEST(WhyNotBenchmarked, only_a_release_build_without_sanitizers_times) {
   EXPECT_EQ(why_not_benchmarked({.build_type = "Release"}), std::nullopt);
   EXPECT_EQ(why_not_benchmarked({.build_type = "Debug"}),

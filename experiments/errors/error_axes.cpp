@@ -14,7 +14,9 @@
 #include "core/inputs/input_family.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/run/asked_paging.hpp"
 #include "core/run/default_plan.hpp"
+#include "core/run/default_problem.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/tuning_key.hpp"
 
@@ -105,6 +107,46 @@ AskedProblem asked_problem(const std::string& text, const Operation& operation) 
   return asked;
 }
 
+/// A problem, and the kernels that are asked about it.
+struct Questions {
+  AskedProblem asked;
+  std::vector<const KernelInfo*> kernels;
+  bool is_default = false;  ///< nobody named the problem
+};
+
+/// Every problem that was named, for all kernels. Where none was: the usual ones, and for kernels
+/// that do not take one what they take in its place.
+std::vector<Questions> questions_of(const ErrorsAxes& axes, const ErrorsDefaults& defaults,
+                                    const std::vector<const KernelInfo*>& kernels) {
+  std::vector<Questions> all;
+  for (const std::string& text : expand_braces("--problem", axes.problems)) {
+    all.push_back({.asked = asked_problem(text, *axes.operation), .kernels = kernels});
+  }
+  if (!all.empty()) return all;
+  for (const std::string& text : defaults.problems) {
+    const AskedProblem usual = asked_problem(text, *axes.operation);
+    for (const KernelInfo* kernel : kernels) {
+      Problem problem = default_problem(*kernel, usual.problem);
+      problem.element_type = usual.problem.element_type;  // each kernel brings its own
+      const auto same = std::ranges::find(
+          all, problem, [](const Questions& questions) { return questions.asked.problem; });
+      if (same != all.end()) {
+        same->kernels.push_back(kernel);
+      } else {
+        all.push_back(
+            {.asked = {.problem = problem, .type = {}}, .kernels = {kernel}, .is_default = true});
+      }
+    }
+  }
+  return all;
+}
+
+/// Does the family that a text of the defaults names have inputs for the problem?
+bool fits(const std::string& text, const Problem& problem) {
+  const InputFamily& family = input_family(text.substr(0, text.find(':')));
+  return !family.unsupported || !family.unsupported(problem);
+}
+
 /// The families that a text means: a glob takes those that fit the problem. A magnitude may follow.
 std::vector<InputSpec> asked_inputs(const std::string& text, const Problem& problem,
                                     std::uint64_t seed) {
@@ -151,7 +193,7 @@ std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std:
                              std::string_view gpu, std::string& reason) {
   const auto choice = default_plan(kernel, c.problem, gpu);
   if (!choice) {
-    reason = "no plan for this problem";
+    reason = fmt::format("{}: no plan for this problem", kernel.name);
     return {};
   }
   const Plan given = text.empty() ? Plan{} : plan_from_string(text);
@@ -188,8 +230,8 @@ void require_saved(const ErrorsAxes& axes) {
 void require_any(const std::vector<ErrorsRow>& rows) {
   if (rows.empty()) throw InvalidInput("--problem: no selected kernel takes its element type");
   if (std::ranges::any_of(rows, [](const ErrorsRow& row) { return row.left_out.empty(); })) return;
-  throw InvalidInput(fmt::format("no selected kernel can run the problem; {}: {}",
-                                 rows.front().contender, rows.front().left_out));
+  throw InvalidInput(
+      fmt::format("no selected kernel can run the problem; {}", rows.front().left_out));
 }
 
 }  // namespace
@@ -213,8 +255,8 @@ const ErrorsDefaults& errors_defaults(const Operation& operation) {
     if (one.operation == &operation) return one;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", one.operation->name);
   }
-  throw InvalidInput(fmt::format("--operation {}: its errors are not measured; allowed: {}",
-                                 operation.name, names));
+  throw InvalidInput(
+      fmt::format("operation {}: its errors are not measured; allowed: {}", operation.name, names));
 }
 
 const Operation& operation_of(const std::vector<std::string>& problems) {
@@ -239,6 +281,10 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
       "--family", single_names(axes.families.empty() ? defaults.families : axes.families));
   std::vector<std::string> plans = expand_braces("--plan", axes.plans);
   if (plans.empty()) plans.emplace_back();
+  std::vector<Paging> pagings;
+  for (const std::string& text : expand_braces("--layouts", single_names(axes.layouts))) {
+    pagings.push_back(asked_paging("--layouts", text));
+  }
   std::vector<ErrorsRow> rows;
   const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
                        KeyOrder order) {
@@ -251,24 +297,28 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                   .truth = axes.truth};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
-    for (const std::string& text : plans) {
-      row.left_out.clear();
-      const auto plan = plan_for(kernel, row.the_case, text, gpu, row.left_out);
-      if (plan) row.left_out.clear();
-      row.the_case.plan = plan.value_or(Plan{});
-      rows.push_back(row);
+    for (const Paging& paging : pagings.empty() ? std::vector{default_paging(kernel)} : pagings) {
+      validate(paging, problem);
+      row.the_case.layouts.paging = paging;
+      for (const std::string& text : plans) {
+        row.left_out.clear();
+        const auto plan = plan_for(kernel, row.the_case, text, gpu, row.left_out);
+        if (plan) row.left_out.clear();
+        row.the_case.plan = plan.value_or(Plan{});
+        rows.push_back(row);
+      }
     }
   };
-  for (const std::string& text :
-       expand_braces("--problem", axes.problems.empty() ? defaults.problems : axes.problems)) {
-    const AskedProblem asked = asked_problem(text, *axes.operation);
+  for (const Questions& questions : questions_of(axes, defaults, kernels)) {
+    const AskedProblem& asked = questions.asked;
     for (const std::string& family : families) {
+      if (questions.is_default && axes.families.empty() && !fits(family, asked.problem)) continue;
       for (const InputSpec& inputs : asked_inputs(family, asked.problem, axes.seed)) {
         for (const std::string& name : axes.key_orders) {
           const KeyOrder order = key_order_from_name(name);
           require_same_answer(asked.problem, order);
           require_same_keys(*axes.operation, axes.truth, order);
-          for (const KernelInfo* kernel : kernels) {
+          for (const KernelInfo* kernel : questions.kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;
               if (axes.truth != Truth::given && type == ElementType::fp32) continue;

@@ -31,6 +31,7 @@ struct ErrorsAxes {
   std::vector<std::string> problems{};
   std::vector<std::string> families{};  ///< NAME or NAME:MAGNITUDE
   std::vector<std::string> plans{};     ///< empty: each kernel's default
+  std::vector<std::string> layouts{};   ///< asked_paging(); empty: each kernel's default_paging()
   std::vector<std::string> key_orders{"drawn"};
   Truth truth = Truth::given;  ///< otherwise of 16-bit kernels alone
   std::int64_t sets = 4;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/inputs/captured_inputs.hpp"
 #include "core/run/registry.hpp"
 #include "verify/judge/compare.hpp"
 
@@ -43,6 +44,69 @@ TEST(ErrorAxes, EveryCombinationOfWhatIsVariedIsARow) {
   }
 }
 
+TEST(ErrorAxes, EveryKernelHasRowsWhereNothingIsNamed) {
+  add_real_inputs();
+  std::size_t asked = 0;
+  for (const KernelInfo& kernel : all_kernels()) {
+    const auto measures = [&](const ErrorsDefaults& one) {
+      return one.operation == kernel.operation;
+    };
+    const bool is_judged =
+        kernel.role == KernelRole::kernel || kernel.role == KernelRole::negative_control;
+    if (!is_judged || !std::ranges::any_of(all_errors_defaults(), measures)) continue;
+    ++asked;
+    std::vector<ErrorsRow> found;
+    ASSERT_NO_THROW(found = rows({.operation = kernel.operation}, {&kernel})) << kernel.name;
+    for (const ErrorsRow& row : found) EXPECT_EQ(row.left_out, "") << kernel.name;
+  }
+  EXPECT_GE(asked, 35U);
+}
+
+TEST(ErrorAxes, KernelsThatTakeTheUsualProblemAreAskedAboutItBesideOneThatDoesNot) {
+  const KernelInfo& mla = *find_kernel("mla_wgmma", Executor::simt);
+  const std::vector<ErrorsRow> found =
+      rows({.families = {"normal"}}, {&cpu_kernel("o5_deferred"), &mla});
+  for (const ErrorsRow& row : found) {
+    EXPECT_EQ(row.the_case.problem.head_dim, row.kernel == &mla ? 576 : 64);
+  }
+  EXPECT_EQ(found.size(),
+            mla.element_types.size() + cpu_kernel("o5_deferred").element_types.size());
+}
+
+TEST(ErrorAxes, EveryLayoutThatIsNamedIsARowWithThePagesInItsRecord) {
+  const ErrorsAxes axes{.problems = {"n16 d8 fp32"},
+                        .families = {"normal"},
+                        .layouts = {"contiguous", "paged4/csr/shuffled1,paged8/csr/shuffled1"},
+                        .sets = 1};
+  std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
+  ASSERT_EQ(found.size(), 3U);
+  Devices devices;
+  std::vector<std::string> layouts;
+  for (ErrorsRow& row : found) {
+    EXPECT_EQ(row.left_out, "");
+    measure(row, devices.of(*row.kernel), 0, {});
+    const Record record = records_of(row, "").at(0);
+    layouts.push_back(record.labels.contains("layouts") ? record.labels.at("layouts") : "");
+  }
+  EXPECT_EQ(layouts,
+            (std::vector<std::string>{"", "paged4/csr/shuffled1", "paged8/csr/shuffled1"}));
+  EXPECT_NE(errors_table(found).find("none paged8/csr/shuffled1, inputs"), std::string::npos);
+}
+
+TEST(ErrorAxes, AKernelThatTakesPagesAloneGetsThemWhereNothingIsNamed) {
+  KernelInfo paged = cpu_kernel("o5_deferred");
+  paged.layout_needs.pages = Pages::always;
+  paged.layout_needs.tables = TableForm::csr;
+  paged.layout_needs.page_sizes = {32, 64};
+  ErrorsAxes axes{.problems = {"n16 d8 fp32"}, .families = {"normal"}};
+  const std::vector<ErrorsRow> found = rows(axes, {&paged});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].left_out, "");
+  EXPECT_EQ(to_string(found[0].the_case.layouts.paging), "paged32/csr");
+  axes.layouts = {"contiguous"};
+  EXPECT_THROW((void)rows(axes, {&paged}), InvalidInput);
+}
+
 TEST(ErrorAxes, AnElementTypeInTheProblemLeavesOutTheOthers) {
   const ErrorsAxes axes{.problems = {"n16 d8 bf16"}, .families = {"normal"}};
   const std::vector<ErrorsRow> found = rows(axes, {&cpu_kernel("o5_deferred")});
@@ -66,6 +130,10 @@ TEST(ErrorAxes, WhatCannotBeMeasuredIsRefusedInOneLine) {
             std::string::npos);
   EXPECT_NE(complaint({.families = {"normal:-1"}}).find("allowed: a number above 0"),
             std::string::npos);
+  EXPECT_NE(
+      complaint({.families = {"normal"}, .layouts = {"page16"}})
+          .find("--layouts: paging 'page16': part 'page16' is unknown; allowed: paged16, csr"),
+      std::string::npos);
   EXPECT_NE(complaint({.families = {"nothing*"}}).find("matches no family"), std::string::npos);
   EXPECT_NE(complaint({.problems = {"q0 k8 d8"}}).find("has no rows"), std::string::npos);
   EXPECT_NE(complaint({.families = {"normal"}, .key_orders = {"sideways"}}).find("sideways"),

@@ -37,6 +37,9 @@ Record record_about(const ErrorsRow& row, std::string_view tensor) {
                    {"key_order", std::string(name_of(row.key_order))},
                    {"element_type", std::string(format_of(row.the_case.problem.element_type).name)},
                    {"tensor", std::string(tensor)}};
+  if (row.the_case.layouts.paging.is_used()) {
+    record.labels["layouts"] = to_string(row.the_case.layouts.paging);
+  }
   if (!row.made_by.empty()) record.labels["outputs_made_by"] = row.made_by;
   record.measurements = {
       {"sets", static_cast<double>(row.sets), "1"},
@@ -93,7 +96,9 @@ void append_heading(std::string& to, const ErrorsRow& row, std::size_t width) {
   text.erase(text.rfind(" fp32"), 5);
   const std::string order =
       row.key_order == KeyOrder::drawn ? "" : fmt::format(", keys {}", name_of(row.key_order));
-  append(to, "\n{}, inputs {}{}, {}\n", text, inputs_of(row), order, counted(row.sets, "data set"));
+  const Paging& paging = row.the_case.layouts.paging;
+  append(to, "\n{}{}, inputs {}{}, {}\n", text, paging.is_used() ? " " + to_string(paging) : "",
+         inputs_of(row), order, counted(row.sets, "data set"));
   append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}\n", "", width, "", "",
          "", "", "relative", "largest", "error", "/ bound", "");
   append(to, "{:<{}} {:<4} {:<4} {:<3} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}  {}\n", "kernel", width,
@@ -149,6 +154,7 @@ bool has_several_plans(const std::vector<ErrorsRow>& rows) {
     if (rows[i].contender == rows[i - 1].contender && rows[i].kernel != nullptr &&
         rows[i].the_case.problem == rows[i - 1].the_case.problem &&
         rows[i].the_case.inputs == rows[i - 1].the_case.inputs &&
+        rows[i].the_case.layouts == rows[i - 1].the_case.layouts &&
         rows[i].key_order == rows[i - 1].key_order) {
       return true;
     }
@@ -191,7 +197,7 @@ std::string errors_table(const std::vector<ErrorsRow>& rows) {
     Problem problem = a.the_case.problem;
     problem.element_type = b.the_case.problem.element_type;
     return problem == b.the_case.problem && a.the_case.inputs == b.the_case.inputs &&
-           a.key_order == b.key_order;
+           a.the_case.layouts == b.the_case.layouts && a.key_order == b.key_order;
   };
   const bool shows_plan = has_several_plans(rows);
   std::size_t width = 6;

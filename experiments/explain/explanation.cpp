@@ -26,34 +26,41 @@ Dataflow dataflow_of(const KernelInfo& kernel, const Plan& plan) {
   }
 }
 
-std::int64_t output_tiles(const Explanation& e) {
-  const Tiling tiling{.query_tile = std::max<std::int64_t>(1, e.plan.query_tile)};
-  return e.problem.batch * e.problem.query_heads * query_tiles(e.problem, tiling);
+const CompiledKernel* machine_code_of(const LaunchConfiguration& launch) {
+  static const std::vector<CompiledKernel> compiled = compiled_kernels();
+  const auto found = std::ranges::find(compiled, launch.kernel, &CompiledKernel::name);
+  return found == compiled.end() ? nullptr : &*found;
+}
+
+/// What a block of the launch takes; registers where the machine code of it is in the program.
+BlockNeeds needs_of(const LaunchConfiguration& launch) {
+  BlockNeeds needs{.threads = launch.block.count(), .shared_bytes = launch.dynamic_shared_bytes};
+  if (const CompiledKernel* const code = machine_code_of(launch)) {
+    needs.registers_per_thread = code->registers;
+    needs.shared_bytes += code->static_shared_bytes;
+  }
+  return needs;
+}
+
+/// How many blocks run at once, for kernels that ask: on the GPU that is explained, not on the
+/// executor that explains.
+ResidentBlocks resident_blocks_on(const GpuModel& gpu) {
+  return
+      [&gpu](const LaunchConfiguration& launch) { return blocks_at_once(gpu, needs_of(launch)); };
 }
 
 std::vector<ExplainedLaunch> explain_launches(const KernelInfo& kernel, const Explanation& e) {
-  static const std::vector<CompiledKernel> compiled = compiled_kernels();
   std::vector<ExplainedLaunch> launches;
-  for (const LaunchConfiguration& c : observe_launches(kernel, e.problem, e.plan)) {
+  for (const LaunchConfiguration& c :
+       observe_launches(kernel, e.problem, e.plan, {resident_blocks_on(*e.gpu), e.paging})) {
     const auto same = std::ranges::find(launches, c, &ExplainedLaunch::configuration);
     if (same != launches.end()) {
       ++same->launches;
       continue;
     }
-    ExplainedLaunch launch{.configuration = c};
-    const auto found = std::ranges::find(compiled, c.kernel, &CompiledKernel::name);
-    BlockNeeds needs{.threads = c.block.count(), .shared_bytes = c.dynamic_shared_bytes};
-    if (found != compiled.end()) {
-      launch.compiled = *found;
-      needs.registers_per_thread = found->registers;
-      needs.shared_bytes += found->static_shared_bytes;
-    }
-    launch.occupancy = occupancy_of(*e.gpu, needs, c.grid.count());
-    if (e.plan.scheduling == Scheduling::persistent && c.grid.count() > 1) {
-      // The kernel asked the executor how many blocks run at once; the device has its own answer.
-      launch.occupancy = occupancy_of(*e.gpu, needs, output_tiles(e));
-      launch.configuration.grid = {.x = launch.occupancy.resident_blocks};
-    }
+    ExplainedLaunch launch{.configuration = c,
+                           .occupancy = occupancy_of(*e.gpu, needs_of(c), c.grid.count())};
+    if (const CompiledKernel* const code = machine_code_of(c)) launch.compiled = *code;
     launches.push_back(std::move(launch));
   }
   return launches;
@@ -65,6 +72,11 @@ std::string why_not_run(const Explanation& e) {
   const int has = e.gpu->compute_capability;
   if (has < least || has > most) {
     return fmt::format("it takes instructions of sm_{}, and {} is sm_{}", least, e.gpu->title, has);
+  }
+  constexpr int first_with_clusters = 90;
+  if (e.plan.combine == Combine::cluster && has < first_with_clusters) {
+    return fmt::format("it launches clusters of blocks, which take sm_{}, and {} is sm_{}",
+                       first_with_clusters, e.gpu->title, has);
   }
   for (const ExplainedLaunch& launch : e.launches) {
     if (launch.occupancy.blocks > 0) continue;
@@ -155,15 +167,32 @@ NamedTensors tensors_of(const Problem& problem) {
   return all;
 }
 
+std::string why_not_run(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+                        const GpuModel& gpu, const Paging& paging) {
+  Explanation e;
+  e.kernel = &kernel;
+  e.problem = problem;
+  e.plan = plan;
+  e.paging = paging;
+  e.gpu = &gpu;
+  try {
+    if (kernel.executor == Executor::simt) e.launches = explain_launches(kernel, e);
+  } catch (const InvalidInput&) {
+    // Its launches are not known, and so not what they lack.
+  }
+  return why_not_run(e);
+}
+
 bool is_explained(const Operation& operation) {
   return &operation == &forward_operation || operation.extends == &forward_operation;
 }
 
 Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                    const GpuModel& gpu, TraceMemo* memo) {
+                    const GpuModel& gpu, TraceMemo* memo, const Paging& paging) {
   Explanation e{.kernel = &kernel,
                 .problem = problem,
                 .plan = plan,
+                .paging = paging,
                 .gpu = &gpu,
                 .flops_visible = problem.operation->flops(problem),
                 .flops_full = full_flops(problem) * products_over_forward(problem),
@@ -177,8 +206,10 @@ Explanation explain(const KernelInfo& kernel, const Problem& problem, const Plan
       e.launches = explain_launches(kernel, e);
       e.why_not_run = why_not_run(e);
       if (!e.why_not_run.empty()) return e;
-      e.counters = count_kernel(kernel, problem, plan, memo);
+      e.counters = count_kernel(kernel, problem, plan, memo, {resident_blocks_on(gpu), paging});
     } catch (const InvalidInput& error) {
+      e.why_no_counters = error.what();
+    } catch (const KernelError& error) {
       e.why_no_counters = error.what();
     }
   } else {

@@ -34,6 +34,7 @@ struct Explanation {
   Problem problem;
   Plan plan;
   std::string plan_origin{};  ///< empty: it was given
+  Paging paging{};            ///< of K and V
   const GpuModel* gpu = nullptr;
   std::string why_not_run{};  ///< on that device, whatever is known else; empty: it runs
 
@@ -69,10 +70,17 @@ struct NamedTensors {
 [[nodiscard]] bool is_explained(const Operation& operation);
 
 /// `kernel` must support problem and plan. Of a kernel that does not run on the device there are
-/// no counters, traffic or times. `memo` keeps what several explanations share; may be
-/// null.
+/// no counters, traffic or times. Pages change launches and what the executor counts; traffic is
+/// that of the keys, wherever they lie, without tables. `memo` keeps what several explanations
+/// share; may be null.
 [[nodiscard]] Explanation explain(const KernelInfo& kernel, const Problem& problem,
-                                  const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr);
+                                  const Plan& plan, const GpuModel& gpu, TraceMemo* memo = nullptr,
+                                  const Paging& paging = {});
+
+/// A sentence when the device lacks what the kernel takes, or empty. Nothing runs.
+[[nodiscard]] std::string why_not_run(const KernelInfo& kernel, const Problem& problem,
+                                      const Plan& plan, const GpuModel& gpu,
+                                      const Paging& paging = {});
 
 /// The explanation for people, and as a JSON object.
 [[nodiscard]] std::string explanation_text(const Explanation& explanation);

@@ -152,6 +152,7 @@ Json explanation_json(const Explanation& e) {
             {"plan_origin", e.plan_origin.empty() ? "given" : e.plan_origin},
             {"device", device_json(*e.gpu, e.problem.element_type)},
             {"work", work_json(e)}};
+  if (e.paging.is_used()) json["layouts"] = to_string(e.paging);
   Json& traffic = json["traffic"];
   traffic["compulsory"] = compulsory_json(e);
   if (e.l2) traffic["l2_model"] = l2_json(*e.l2, e.flops_visible);

@@ -19,6 +19,15 @@ const KernelInfo& simulated(const char* name) {
   return *find_kernel(name, Executor::simt);
 }
 
+/// Do the counters name this memory?
+bool reads(const Explanation& e, std::string_view memory) {
+  if (!e.counters) return false;
+  return std::ranges::any_of(e.counters->kernels, [&](const KernelTrace& trace) {
+    return std::ranges::any_of(access_lines(trace),
+                               [&](const AccessLine& line) { return line.memory == memory; });
+  });
+}
+
 /// With the kernel's first Plan, unless one is named.
 Explanation explained(const char* kernel, const char* problem, const char* plan = nullptr,
                       const char* device = "h200") {
@@ -145,6 +154,89 @@ TEST(PlanToExplain, TakesAProblemOfTheKernelsOperation) {
   EXPECT_THROW((void)problem_to_explain(kernel, "n64 d64 backward"), InvalidInput);
   EXPECT_THROW((void)problem_to_explain(simulated("bwd_simple"), "forward n64 d64"), InvalidInput);
   EXPECT_EQ(problem_to_explain(simulated("bwd_simple"), "n64 d64").operation->name, "backward");
+}
+
+bool has_instructions(const GpuModel& gpu, const KernelInfo& kernel) {
+  return gpu.compute_capability >= kernel.compute_capabilities.least &&
+         gpu.compute_capability <= kernel.compute_capabilities.most;
+}
+
+TEST(PlanToExplain, EveryKernelIsExplainedWhereNothingIsNamedUnlessNoPlanOfItRunsOnTheDevice) {
+  std::size_t asked = 0;
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role == KernelRole::mutant || !is_explained(*kernel.operation)) continue;
+    const Problem problem = problem_to_explain(kernel, {});
+    for (const GpuModel& gpu : all_gpu_models()) {
+      ++asked;
+      ChosenPlan chosen;
+      ASSERT_NO_THROW(chosen = plan_to_explain(kernel, problem, gpu, {})) << kernel.name;
+      const std::string why = why_not_run(kernel, problem, chosen.plan, gpu);
+      if (why.empty()) continue;
+      EXPECT_NE(gpu.name, has_instructions(gpu, kernel) ? "h200" : "")
+          << kernel.name << ": " << why;
+      for (const Plan& plan : kernel.plans(problem)) {
+        EXPECT_NE(why_not_run(kernel, problem, plan, gpu), "") << kernel.name << " on " << gpu.name;
+      }
+    }
+  }
+  EXPECT_GE(asked, 35 * all_gpu_models().size());
+}
+
+TEST(PlanToExplain, APlanWhoseBlocksNoMultiprocessorHoldsMakesWayForOneThatFits) {
+  const KernelInfo& kernel = simulated("decode_mma");
+  const Problem problem = problem_from_string("b8 h32/8 q1 k8192 d128 none bf16");
+  const auto on = [&](const char* device) {
+    return plan_to_explain(kernel, problem, gpu_model_from_name(device), {});
+  };
+  const ChosenPlan h200 = on("h200"), a100 = on("a100");
+  EXPECT_NE(why_not_run(kernel, problem, h200.plan, gpu_model_from_name("a100")), "");
+  EXPECT_EQ(why_not_run(kernel, problem, a100.plan, gpu_model_from_name("a100")), "");
+  EXPECT_TRUE(a100.origin.starts_with("the kernel's first that fits this device; not "))
+      << a100.origin;
+  EXPECT_NE(a100.plan.combine, Combine::cluster) << "clusters take sm_90";
+}
+
+TEST(Explanation, OfPagesIsAboutTheLaunchesAndTheTableThatTheyMake) {
+  const KernelInfo& kernel = simulated("decode_mma");
+  const Problem problem = problem_from_string("b2 h2 q1 k96 d64 fp16");
+  const std::vector<Plan> plans = kernel.plans(problem);
+  const Plan plan = *std::ranges::find(plans, Combine::last_block, &Plan::combine);
+  const GpuModel& gpu = gpu_model_from_name("h200");
+  const auto in = [&](const char* layouts) {
+    return explain(kernel, problem, plan, gpu, nullptr, paging_from_string(layouts));
+  };
+  const Explanation contiguous = explain(kernel, problem, plan, gpu);
+  const Explanation dense = in("paged16/shuffled1"), csr = in("paged16/csr");
+  ASSERT_EQ(dense.launches.size(), 1U);
+  EXPECT_NE(dense.launches[0].configuration.kernel, contiguous.launches.at(0).configuration.kernel);
+  EXPECT_FALSE(reads(contiguous, "page_table"));
+  EXPECT_TRUE(reads(dense, "page_table")) << dense.why_no_counters;
+  EXPECT_TRUE(reads(dense, "key_lengths") && !reads(dense, "page_starts"));
+  EXPECT_TRUE(reads(csr, "page_starts") && reads(csr, "page_table")) << csr.why_no_counters;
+  EXPECT_NE(explanation_text(csr).find("K and V in paged16/csr"), std::string::npos);
+  EXPECT_EQ(explanation_json(csr).at("layouts"), "paged16/csr");
+  EXPECT_THROW(
+      (void)plan_to_explain(simulated("k1_naive"), problem, gpu, {}, paging_from_string("paged16")),
+      InvalidInput);
+}
+
+TEST(Explanation, AKernelThatAsksForAsManyBlocksAsRunAtOnceGetsThoseOfTheDevice) {
+  for (const char* kernel : {"read_once", "decode_mma", "mla_wgmma"}) {
+    const bool is_mla = std::string_view(kernel) == "mla_wgmma";
+    const Problem problem =
+        problem_from_string(is_mla ? "b137 h16/1 q1 k4096 d576 bf16 dv512 values_in_keys"
+                                   : "b64 h32/8 q1 k4096 d128 bf16");
+    for (const GpuModel& gpu : all_gpu_models()) {
+      const Plan plan = plan_to_explain(simulated(kernel), problem, gpu, {}).plan;
+      const Explanation e = explain(simulated(kernel), problem, plan, gpu);
+      if (!e.why_not_run.empty()) continue;
+      ASSERT_FALSE(e.launches.empty()) << kernel;
+      const ExplainedLaunch& first = e.launches.front();
+      EXPECT_EQ(first.configuration.grid.count(), first.occupancy.blocks * gpu.sms)
+          << kernel << ' ' << gpu.name;
+      EXPECT_EQ(first.occupancy.idle_sms, 0) << kernel << ' ' << gpu.name;
+    }
+  }
 }
 
 TEST(LaunchCounts, OfAKernelOnTheExecutorAreThoseOfItsExplanation) {

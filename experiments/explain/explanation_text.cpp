@@ -37,6 +37,7 @@ void print_head(std::string& to, const Explanation& e) {
   append(to, "problem  {}\n", to_string(e.problem));
   append(to, "plan     {}{}\n", to_string(e.plan),
          e.plan_origin.empty() ? "" : fmt::format(" ({})", e.plan_origin));
+  if (e.paging.is_used()) append(to, "layouts  K and V in {}\n", to_string(e.paging));
   append(
       to,
       "device   {}: {} SMs, {} TFLOP/s in {}, memory {:.4g} GB/s, L2 {}, ridge {:.3g} FLOP/byte\n"

@@ -11,6 +11,8 @@
 #include "core/attention/common_operation.hpp"
 #include "core/base/error.hpp"
 #include "core/run/default_plan.hpp"
+#include "core/run/default_problem.hpp"
+#include "experiments/explain/explanation.hpp"
 
 namespace attest {
 namespace {
@@ -58,7 +60,7 @@ Plan completed(const std::vector<Plan>& offered, const Plan& given) {
 }  // namespace
 
 ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, const GpuModel& gpu,
-                           const Plan& given) {
+                           const Plan& given, const Paging& paging) {
   std::vector<Plan> offered = kernel.plans(problem);
   if (offered.empty()) {
     // So that the kernel's sentence is about the problem and not about a Plan without tiles.
@@ -73,17 +75,31 @@ ChosenPlan plan_to_explain(const KernelInfo& kernel, const Problem& problem, con
     require_known_fields(kernel, offered, given);
     chosen.plan = completed(offered, given);
   }
-  if (const auto reason = why_unsupported(kernel, problem, chosen.plan)) {
+  Case c{.kernel = kernel.name, .problem = problem, .plan = chosen.plan};
+  c.layouts.paging = paging;
+  if (const auto reason = why_unsupported(kernel, c)) {
     throw InvalidInput(fmt::format("kernel {} cannot run plan '{}' of problem '{}': {}",
                                    kernel.name, to_string(chosen.plan), to_string(problem),
                                    *reason));
   }
+  if (given == Plan{} && !why_not_run(kernel, problem, chosen.plan, gpu, paging).empty()) {
+    const auto fits = [&](const Plan& plan) {
+      c.plan = plan;
+      return !why_unsupported(kernel, c) && why_not_run(kernel, problem, plan, gpu, paging).empty();
+    };
+    const auto first = std::ranges::find_if(offered, fits);
+    if (first != offered.end()) {
+      return {*first, fmt::format("the kernel's first that fits this device; not {}: '{}'",
+                                  chosen.origin, to_string(chosen.plan))};
+    }
+  }
   return chosen;
 }
 
-Problem problem_to_explain(const KernelInfo& kernel, const std::string& text) {
-  Problem problem = problem_of(*kernel.operation, text);
-  const bool is_open = !named_element_type(text) && !kernel.element_types.empty();
+Problem problem_to_explain(const KernelInfo& kernel, const std::optional<std::string>& text) {
+  if (!text) return default_problem(kernel, problem_from_string(usual_problem));
+  Problem problem = problem_of(*kernel.operation, *text);
+  const bool is_open = !named_element_type(*text) && !kernel.element_types.empty();
   const auto& types = kernel.element_types;
   if (is_open && std::ranges::find(types, problem.element_type) == types.end()) {
     problem.element_type = types.front();

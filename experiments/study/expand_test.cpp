@@ -20,7 +20,7 @@ StudySpec study(const std::string& rest) {
 ExpansionContext context() {
   return {
       .gpu = &gpu_model_from_name("h200"),
-      .launches_of = [](const KernelInfo&, const Problem&, const Plan& plan) {
+      .launches_of = [](const KernelInfo&, const Problem&, const Plan& plan, const LaunchSetting&) {
         return std::vector<LaunchConfiguration>{{.kernel = "k",
                                                  .grid = {.x = 10},
                                                  .block = {.x = 128},
@@ -207,6 +207,25 @@ TEST(Expand, A_constraint_on_what_is_not_known_drops_the_point_and_says_so) {
   EXPECT_EQ(reasons_of(e).count("constraint: not: threads < 1000; nothing is known of threads: "
                                 "k5_padded_tiles does not run on the SIMT executor"),
             1U);
+}
+
+TEST(Expand, A_grid_that_asks_how_many_blocks_run_at_once_is_not_known_without_machine_code) {
+  ExpansionContext asks = context();
+  std::int64_t blocks = 0;
+  asks.launches_of = [&](const KernelInfo&, const Problem&, const Plan&,
+                         const LaunchSetting& setting) {
+    LaunchConfiguration launch{.kernel = "k", .grid = {}, .block = {.x = 128}};
+    launch.grid.x = blocks = setting.resident_blocks(launch);
+    return std::vector{launch};
+  };
+  const Expansion e = expand(study(k5 + "constraints: [grid_blocks < 4]\n"), asks);
+  EXPECT_EQ(blocks, 132 * 16) << "of an H200, which is asked about";
+  EXPECT_TRUE(e.points.empty());
+  EXPECT_EQ(
+      reasons_of(e).count("constraint: not: grid_blocks < 4; nothing is known of grid_blocks: "
+                          "blocks are as many as the device holds; no machine code of it is "
+                          "in this program"),
+      1U);
 }
 
 TEST(Expand, Baselines_have_the_points_problem_and_inputs_and_a_plan_of_their_own) {

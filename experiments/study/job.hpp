@@ -25,8 +25,7 @@ struct StudyPart {
 
 /// What the program gives to the studies that it runs.
 struct StudyProgram {
-  std::function<std::vector<LaunchConfiguration>(const KernelInfo&, const Problem&, const Plan&)>
-      launches_of{};  ///< see ExpansionContext
+  LaunchesOf launches_of{};  ///< see ExpansionContext
   /// Counts of what is not timed, on a GPU of that model.
   std::function<LaunchModel(const GpuModel&)> model_of{};
   std::function<bool()> is_interrupted{};

@@ -29,7 +29,7 @@ StudySpec spec_of(const ShippedStudy& study) {
 
 ExpansionContext without_gpu() {
   ExpansionContext context{.gpu = &gpu_model_from_name("h200")};
-  context.launches_of = [](const KernelInfo&, const Problem&, const Plan&) {
+  context.launches_of = [](const KernelInfo&, const Problem&, const Plan&, const LaunchSetting&) {
     return std::vector<LaunchConfiguration>{{.kernel = "k", .grid = {}, .block = {.x = 128}}};
   };
   return context;

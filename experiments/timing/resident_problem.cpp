@@ -144,6 +144,10 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
     for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
       const TensorSpec& tensor = operation[InputIndex{i}];
       storages_.push_back(storage_of(tensor, problem, paging));
+      if (!has_tensor(problem, {i})) {
+        inputs_.push_back({});
+        continue;
+      }
       if (const InputIndex holder = holder_of(problem, {i}); holder != InputIndex{i}) {
         inputs_.push_back({});  // filled and given back with the other one
         arguments_.inputs[i] = arguments_.inputs[holder.number];

@@ -46,6 +46,7 @@ class TimedProblem {
 
   [[nodiscard]] ResidentProblem& resident() { return resident_; }
   [[nodiscard]] const Problem& problem() const { return resident_.problem(); }
+  [[nodiscard]] const Paging& paging() const { return options_.paging; }
 
  private:
   const Options options_;

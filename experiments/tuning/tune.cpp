@@ -161,7 +161,12 @@ std::vector<const KernelInfo*> tunable(const std::vector<const KernelInfo*>& ker
     if (kernel->executor != Executor::gpu || kernel->role != KernelRole::kernel) continue;
     if (kernel->unavailable && !kernel->unavailable().empty()) continue;
     const std::vector<Plan> plans = kernel->plans(problem);
-    if (plans.size() < 2 || why_unsupported(*kernel, problem, plans.front())) continue;
+    // As a whole case: what takes pages alone must not be given none.
+    if (plans.size() < 2 ||
+        why_unsupported(*kernel,
+                        {.kernel = kernel->name, .problem = problem, .plan = plans.front()})) {
+      continue;
+    }
     chosen.push_back(kernel);
   }
   return chosen;

@@ -11,7 +11,7 @@
 namespace attest {
 
 /// What the pairs of a query row share, formed once a row and not once a key tile: LSE in units of
-/// log2, and delta, dO.O. In the workspace, row (entry, head, query) at its place in [batch,
+/// log2, and delta, dO.O - dLSE. In the workspace, row (entry, head, query) at its place in [batch,
 /// query_heads, query_len]; rows past an entry's end are not written, and must not be read.
 struct RowTerms {
   float *lse2, *delta;
@@ -28,8 +28,10 @@ struct RowTerms {
 
 inline constexpr int delta_warps = 4;
 
-/// A warp a row: a lane sums every 32nd column of dO O, then the lanes meet. A row that sees no key
-/// has LSE -inf; it gets +inf, so that whatever its scores are, 2^(s - LSE) is 0.
+/// A warp a row: a lane sums every 32nd column of dO O, then the lanes meet, and dLSE is taken from
+/// their sum. A row that sees no key
+/// has LSE -inf; it gets +inf, so that whatever its scores are, 2^(s - LSE) is 0, and a delta of 0,
+/// whatever its dLSE is.
 template <Executor home, typename T>
 __global__ void backward_delta(BackwardArguments a) {
   const Problem& problem = a.problem;
@@ -53,10 +55,12 @@ __global__ void backward_delta(BackwardArguments a) {
     sum += __shfl_xor_sync(0xffffffffU, sum, distance);
   }
   if (lane != 0) return;
-  const float lse = entry.lse(a, head)[row];
+  const std::int64_t at = entry.first_lse(problem, head) + row;
+  const float lse = a.lse[at];
   const bool is_empty = lse == -INFINITY;
   const RowTerms terms(a, entry_index, head);
   terms.lse2[row] = is_empty ? INFINITY : lse * std::numbers::log2e_v<float>;
+  if (a.d_lse != nullptr) sum -= a.d_lse[at];
   terms.delta[row] = is_empty ? 0.0F : sum;
 }
 

@@ -37,9 +37,9 @@ class BackwardEntry {
   __device__ RowView<T> key_view(Data* tensor, const Strides& strides, std::int64_t head) const {
     return {static_cast<T*>(tensor) + strides.offset(at_, head, first_key_), strides.row, keys};
   }
-  /// LSE of the rows of a head.
-  __device__ const float* lse(const BackwardArguments& a, std::int64_t head) const {
-    return a.lse + (at_ * a.problem.query_heads + head) * lse_rows_ + first_row_;
+  /// LSE of row 0 of a head, and dLSE, lie so far from their first number.
+  __device__ std::int64_t first_lse(const Problem& problem, std::int64_t head) const {
+    return (at_ * problem.query_heads + head) * lse_rows_ + first_row_;
   }
 
   /// Does the row see the key? False for rows and keys that do not exist.

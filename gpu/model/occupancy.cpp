@@ -65,4 +65,8 @@ Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs, std::int64_
   return o;
 }
 
+std::int64_t blocks_at_once(const GpuModel& gpu, const BlockNeeds& needs) {
+  return std::max<std::int64_t>(1, occupancy_of(gpu, needs, unlimited).resident_blocks);
+}
+
 }  // namespace attest

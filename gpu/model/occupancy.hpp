@@ -37,4 +37,8 @@ struct Occupancy {
 [[nodiscard]] Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs,
                                      std::int64_t grid_blocks);
 
+/// Blocks that the whole GPU holds at a time, as a kernel is told that asks for so many: at least
+/// 1, since of a block that does not fit the launch itself says what it lacks.
+[[nodiscard]] std::int64_t blocks_at_once(const GpuModel& gpu, const BlockNeeds& needs);
+
 }  // namespace attest

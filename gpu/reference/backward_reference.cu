@@ -47,6 +47,7 @@ class GradientSolver {
         !is_finite(backward::q) || !is_finite(backward::k) || !is_finite(backward::d_o);
     a_.q = upload(backward::q), a_.k = upload(backward::k), a_.v = upload(backward::v);
     a_.o = upload(backward::o), a_.lse = upload(backward::lse), a_.d_o = upload(backward::d_o);
+    if (has_tensor(p_, backward::d_lse)) a_.d_lse = upload(backward::d_lse);
     a_.delta = memory.allocate<double>(p_.rows());
     a_.absolute_delta = memory.allocate<double>(p_.rows());
     a_.pitch = std::max<std::int64_t>(p_.key_len, 1);

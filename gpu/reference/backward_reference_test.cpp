@@ -54,7 +54,9 @@ std::vector<Problem> gradient_problems() {
        {"b2 h4/2 q70 k131 d9 window_bottom_right bf16 left40 right2 dv66 softcap3 padding9",
         "b5 h3/1 q131 k131 d16 causal_top_left fp16 lengths5 dv4",
         "b4 h2/2 q66 k130 d5 window_top_left lengths6 padding4 left0 right70 softcap0.5",
-        "b1 h1/1 q200 k70 d3 window_top_left left2 right1", "b8 h1/1 q65 k66 d2 none padding7"}) {
+        "b1 h1/1 q200 k70 d3 window_top_left left2 right1", "b8 h1/1 q65 k66 d2 none padding7",
+        "b2 h2/1 q65 k66 d5 causal_bottom_right dlse_given",
+        "b4 h2/1 q66 k65 d5 none softcap2 lengths6 dlse_given"}) {
     problems.push_back(backward_problem(text));
   }
   return problems;

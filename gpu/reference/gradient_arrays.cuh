@@ -30,10 +30,10 @@ struct SumArrays {
 struct GradientArrays {
   Problem problem;
   GradientConstants kernel, own;
-  const float *q, *k, *v, *o, *lse, *d_o;
-  double *delta, *absolute_delta;  ///< [rows]
-  TermArrays dscores, weights;     ///< scratch
-  std::int64_t pitch;              ///< key_len, at least 1
+  const float *q, *k, *v, *o, *lse, *d_o, *d_lse;  ///< d_lse: null where dLSE is 0
+  double *delta, *absolute_delta;                  ///< [rows]
+  TermArrays dscores, weights;                     ///< scratch
+  std::int64_t pitch;                              ///< key_len, at least 1
 };
 
 __device__ std::int64_t row_of(const Problem& p, const Chunk& c) {

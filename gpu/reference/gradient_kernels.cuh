@@ -26,6 +26,10 @@ __global__ void form_deltas(GradientArrays a) {
     sum += product;
     absolute += fabs(product);
   }
+  if (a.d_lse != nullptr) {
+    sum -= static_cast<double>(a.d_lse[row]);
+    absolute += fabs(static_cast<double>(a.d_lse[row]));
+  }
   a.delta[row] = sum;
   a.absolute_delta[row] = absolute;
 }

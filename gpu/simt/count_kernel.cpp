@@ -45,6 +45,7 @@ std::optional<Family> family_of(const Problem& problem, std::int64_t step, std::
     p.query_heads = group;
     if (grows_queries) p.query_len = steps * step + rest;
     if (grows_keys) p.key_len = steps * step + rest;
+    p.shared_keys = std::min(p.shared_keys, p.key_len);
     return p;
   };
   return family;
@@ -181,8 +182,9 @@ void take_configurations(std::vector<KernelTrace>& traces,
 }  // namespace
 
 ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                             TraceMemo* memo) {
-  const std::vector<LaunchConfiguration> launches = observe_launches(kernel, problem, plan);
+                             TraceMemo* memo, const LaunchSetting& setting) {
+  const std::vector<LaunchConfiguration> launches =
+      observe_launches(kernel, problem, plan, setting);
   const std::int64_t step = step_of(plan), group = packed_heads(problem, plan);
   const std::optional<Family> family = family_of(problem, step, group);
   if (!family)
@@ -191,9 +193,10 @@ ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem, c
         problem.query_len, problem.key_len, short_len));
   const auto trace = [&](std::int64_t steps) {
     const Problem sample = family->problem(steps);
-    const auto run = [&] { return trace_kernel(kernel, sample, plan); };
+    const auto run = [&] { return trace_kernel(kernel, sample, plan, {}, setting.paging); };
     if (memo == nullptr) return run();
-    return memo->get(fmt::format("{} | {} | {}", kernel.name, to_string(sample), to_string(plan)),
+    return memo->get(fmt::format("{} | {} | {} | {}", kernel.name, to_string(sample),
+                                 to_string(plan), to_string(setting.paging)),
                      run);
   };
 

@@ -156,7 +156,7 @@ TEST(CountKernel, saysWhatItCannotCount) {
                InvalidInput);
   EXPECT_THROW((void)count_kernel(kernel, problem_from_string("b1 h1 n64 d999"), plan),
                InvalidInput);
-  EXPECT_THROW((void)observe_launches(kernel, problem_from_string("b1 h1 n64 d64"), Plan{}),
+  EXPECT_THROW((void)observe_launches(kernel, problem_from_string("b1 h1 n64 d64"), Plan{}, {}),
                InvalidInput);
 }
 

@@ -35,7 +35,7 @@ Plan plan_of(std::string_view name) {
 
 LaunchConfiguration only_launch(std::string_view name) {
   const auto launches =
-      observe_launches(kernel(name), problem_from_string(ledger_shape), plan_of(name));
+      observe_launches(kernel(name), problem_from_string(ledger_shape), plan_of(name), {});
   EXPECT_EQ(launches.size(), 1U) << name;
   return launches.front();
 }

@@ -29,6 +29,11 @@ struct KernelCall {
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
               Device& device, bool is_dependent);
 
+/// How many blocks of a kernel run at once. Few, so that drawn problems have fewer tiles, as many,
+/// and many more; on a device that traces launches for another one, what TraceOptions say.
+[[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
+                                              std::size_t shared_bytes, Device& device);
+
 }  // namespace simt
 
 // A kernel's types are the same in both homes, so without a name of their own these templates would
@@ -60,12 +65,12 @@ void launch_dependent(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t s
   launch<true>(kernel, grid, block, shared_bytes, device, arguments...);
 }
 
-/// How many blocks of `kernel` a persistent launch starts: few, so that drawn problems have fewer
-/// tiles, as many, and many more.
+/// How many blocks of `kernel` a persistent launch starts.
 template <typename... P>
-std::int64_t resident_blocks(void (*)(P...), dim3 /*block*/, std::size_t /*shared_bytes*/,
-                             Device& /*device*/) {
-  return 3;
+std::int64_t resident_blocks(void (*kernel)(P...), dim3 block, std::size_t shared_bytes,
+                             Device& device) {
+  return simt::resident_blocks_of(reinterpret_cast<const void*>(kernel), block, shared_bytes,
+                                  device);
 }
 
 /// The block's dynamic shared memory; 256-byte aligned and filled with NaN when the block starts.

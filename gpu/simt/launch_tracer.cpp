@@ -21,6 +21,16 @@ bool holds(const ShadowedMemory& memory, std::uintptr_t address) {
 
 }  // namespace
 
+std::optional<std::int64_t> LaunchTracer::resident_blocks(const void* kernel, dim3 block,
+                                                          std::size_t shared_bytes) const {
+  if (!options_.resident_blocks) return std::nullopt;
+  return options_.resident_blocks(
+      {.kernel = function_name(kernel),
+       .grid = {},
+       .block = extent(block),
+       .dynamic_shared_bytes = static_cast<std::int64_t>(shared_bytes)});
+}
+
 void LaunchTracer::begin_launch(const void* kernel, dim3 grid, dim3 block,
                                 std::size_t shared_bytes) {
   const LaunchConfiguration launch{function_name(kernel), extent(grid), extent(block),

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,6 +24,7 @@ struct TraceOptions {
   /// Launches are noted and nothing runs: their arguments may be null.
   bool is_dry = false;
   BlockSample sample = {};
+  ResidentBlocks resident_blocks = {};
 };
 
 /// What an SimtDevice does instead of checking accesses: it counts them. One OS thread.
@@ -34,6 +36,10 @@ class LaunchTracer {
   [[nodiscard]] bool takes(std::uint64_t block) const {
     return !options_.sample || options_.sample(block);
   }
+
+  /// What the options say; nothing: they say nothing.
+  [[nodiscard]] std::optional<std::int64_t> resident_blocks(const void* kernel, dim3 block,
+                                                            std::size_t shared_bytes) const;
 
   /// `kernel` is its address. Every launch is noted, whether it runs or not.
   void begin_launch(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);

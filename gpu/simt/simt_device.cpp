@@ -220,6 +220,14 @@ void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_
   simt_of(device).run_grid(call, grid, block, shared_bytes, is_dependent);
 }
 
+std::int64_t resident_blocks_of(const void* kernel, dim3 block, std::size_t shared_bytes,
+                                Device& device) {
+  constexpr std::int64_t few = 3;
+  const LaunchTracer* const tracer = simt_of(device).tracer();
+  return tracer == nullptr ? few
+                           : tracer->resident_blocks(kernel, block, shared_bytes).value_or(few);
+}
+
 void run_clusters(const KernelCall& call, unsigned cluster, dim3 grid, dim3 block,
                   std::size_t shared_bytes, Device& device) {
   simt_of(device).run_clusters(call, cluster, grid, block, shared_bytes);

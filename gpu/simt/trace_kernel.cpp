@@ -5,50 +5,68 @@
 #include <exception>
 
 #include "core/attention/operation.hpp"
+#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/records/case.hpp"
 #include "core/run/arguments.hpp"
+#include "core/run/index_arrays.hpp"
 #include "core/run/session.hpp"
 #include "gpu/simt/simt_device.hpp"
 
 namespace attest {
 namespace {
 
-void require_support(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
-  validate(problem);
+Case case_of(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
+             const Paging& paging) {
+  Case c{.kernel = kernel.name, .problem = problem, .plan = plan};
+  c.layouts.paging = paging;
+  return c;
+}
+
+void require_support(const KernelInfo& kernel, const Case& c) {
+  validate(c.problem);
   if (kernel.executor != Executor::simt)
     throw InvalidInput(
         fmt::format("{} is built for executor {}; launches are traced on executor simt",
                     kernel.name, name_of(kernel.executor)));
-  if (const auto reason = why_unsupported(kernel, problem, plan))
-    throw InvalidInput(fmt::format("{} cannot run {} with {}: {}", kernel.name, to_string(problem),
-                                   to_string(plan), *reason));
+  if (const auto reason = why_unsupported(kernel, c))
+    throw InvalidInput(fmt::format("{} cannot run {} with {}: {}", kernel.name,
+                                   to_string(c.problem), to_string(c.plan), *reason));
 }
 
 }  // namespace
 
 std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel, const Problem& problem,
-                                                  const Plan& plan) {
-  require_support(kernel, problem, plan);
-  simt::SimtDevice device(simt::TraceOptions{.is_dry = true});
+                                                  const Plan& plan, const LaunchSetting& setting) {
+  const Paging& paging = setting.paging;
+  require_support(kernel, case_of(kernel, problem, plan, paging));
+  simt::SimtDevice device(
+      simt::TraceOptions{.is_dry = true, .resident_blocks = setting.resident_blocks});
   Arguments arguments;
   arguments.problem = problem;
   arguments.plan = plan;
   for_each_tensor(*problem.operation, [&](const TensorSpec& tensor, auto index) {
-    arguments[index].strides = strides_of(tensor.shape(problem), {});
+    if (!paging.is_used() || tensor.rows != Rows::keys) {
+      arguments[index].strides = strides_of(tensor.shape(problem), {});
+      return;
+    }
+    const Shape pool = stored_shape(tensor, problem, paging);
+    arguments[index].strides =
+        paging.joins_kv ? joined_pool(pool, {}).strides : strides_of(pool, {});
   });
+  IndexArrays indices;
+  if (paging.is_used()) indices.upload(problem, paging, device, arguments);
   kernel.launch(arguments, device);
+  indices.release(device);
   return device.tracer()->launches();
 }
 
 std::vector<KernelTrace> trace_kernel(const KernelInfo& kernel, const Problem& problem,
-                                      const Plan& plan, const simt::BlockSample& sample) {
-  require_support(kernel, problem, plan);
-  Case c;
-  c.kernel = kernel.name;
-  c.problem = problem;
-  c.plan = plan;
+                                      const Plan& plan, const simt::BlockSample& sample,
+                                      const Paging& paging) {
+  const Case c = case_of(kernel, problem, plan, paging);
+  require_support(kernel, c);
   simt::SimtDevice device(simt::TraceOptions{.sample = sample});
   Session session(kernel, c, make_inputs(problem, c.inputs), device);
   session.launch();

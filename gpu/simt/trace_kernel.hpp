@@ -35,18 +35,20 @@ class TraceMemo {
 };
 
 /// The launches that `kernel`, built for the SIMT executor, makes for a problem with contiguous
-/// tensors. Nothing runs and no tensor is made, so the problem may be of any size. Throws
+/// tensors or pages. Nothing runs and no tensor is made, so the problem may be of any size. Throws
 /// InvalidInput with the kernel's sentence when it cannot run it.
 [[nodiscard]] std::vector<LaunchConfiguration> observe_launches(const KernelInfo& kernel,
                                                                 const Problem& problem,
-                                                                const Plan& plan);
+                                                                const Plan& plan,
+                                                                const LaunchSetting& setting);
 
-/// Runs it on normal random inputs, contiguous, and traces the blocks that `sample` names (empty:
-/// all). Launches of the same kernel are added up. What is wrong with the kernel is not looked for.
-/// Throws as above.
+/// Runs it on normal random inputs, contiguous or in pages, and traces the blocks that `sample`
+/// names (empty: all). Launches of the same kernel are added up. What is wrong with the kernel is
+/// not looked for. Throws as above.
 [[nodiscard]] std::vector<KernelTrace> trace_kernel(const KernelInfo& kernel,
                                                     const Problem& problem, const Plan& plan,
-                                                    const simt::BlockSample& sample = {});
+                                                    const simt::BlockSample& sample = {},
+                                                    const Paging& paging = {});
 
 /// Counts of the whole problem from runs of one head at a few short lengths, in seconds at any
 /// length. Assumes that heads count alike and that every count is a polynomial of degree 2 in the
@@ -54,8 +56,9 @@ class TraceMemo {
 /// steps do the same work for each tile (full mask) or for each tile up to the diagonal (causal). A
 /// further run checks it; see ProblemCounters::is_exact. Throws as above, and InvalidInput when
 /// both lengths are long and differ, or when some instruction runs at one of the lengths only.
-/// `memo` may be null.
+/// `memo` may be null; `setting` as above.
 [[nodiscard]] ProblemCounters count_kernel(const KernelInfo& kernel, const Problem& problem,
-                                           const Plan& plan, TraceMemo* memo = nullptr);
+                                           const Plan& plan, TraceMemo* memo = nullptr,
+                                           const LaunchSetting& setting = {});
 
 }  // namespace attest

@@ -19,10 +19,11 @@
  * A part with LSE_p = -infinity weighs nothing, whatever its O_p holds; where all are, O = 0 and LSE = -infinity.
  *
  * Or ("backward") it goes back from dO to Q, K and V, with O and LSE as a forward pass left them and as they are given:
- *   p_ij = exp(s_ij - LSE_i),    dS_ij = p_ij (dO_i . v_j - dO_i . O_i),    times 1 - (s_ij / softcap)^2 with a softcap,
+ *   p_ij = exp(s_ij - LSE_i),    dS_ij = p_ij (dO_i . v_j - dO_i . O_i + dLSE_i),    times 1 - (s_ij / softcap)^2 with a softcap,
  *   dV_j = sum_i p_ij dO_i,    dQ_i = scale sum_j dS_ij k_j,    dK_j = scale sum_i dS_ij q_i,
  * the sums of a key over all rows that see it, of all query heads that share its head. A row that sees no key gets dQ = 0, a
- * key that no row sees dK = dV = 0.
+ * key that no row sees dK = dV = 0. dLSE, the gradient with respect to LSE, is 0 but for kernels that say ATTEST_DLSE, which get it
+ * as a tensor in some calls.
  *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Inputs may only be read: in host memory their pages are read-only.
@@ -100,6 +101,7 @@ ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
 #define ATTEST_VALUE_DIM 8u   /* V and O with fewer or more columns than Q and K */
 #define ATTEST_NO_QUERIES 16u /* query_len 0 */
 #define ATTEST_VALUES_IN_KEYS 32u /* V is the first value_dim columns of K, and lies there */
+#define ATTEST_DLSE 64u       /* backward: a tensor dlse; a call without one has a dLSE of 0 */
 
 /* Where a kernel's pointers point. */
 #define ATTEST_HOST 0u
@@ -129,7 +131,7 @@ typedef struct AttestProblem {
   int64_t shared_keys;       /* first keys of every entry, and their values, that are the same in all */
   int64_t page_size;         /* keys of a page where k and v are ATTEST_PAGED; else 0 */
   uint32_t values_in_keys;   /* 1: v is the first value_dim columns of k, with k's address and strides */
-  uint32_t unused;           /* 0 */
+  uint32_t has_dlse;         /* 1: there is a tensor dlse */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u
@@ -154,7 +156,8 @@ typedef struct AttestProblem {
  *   last_page_lengths [1, 1, batch, 1]                       int32, with page_starts: keys in an entry's last page, 0 without one
  *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
  *                                                            its rows count from the entry's first key
- * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, and as outputs dq, dk and dv with those of q, k and v
+ * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, with ATTEST_DLSE in some calls dlse (dLSE) with that of
+ * lse, and as outputs dq, dk and dv with those of q, k and v
  * "combine" has o and lse, and instead of the others
  *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
  *   partial_lse  the same with 1 column                              fp32
@@ -171,7 +174,7 @@ typedef struct AttestProblem {
  * and in inputs of kernels that say takes_broadcast.
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
  * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o, do, dq, dk, dv and partial_o
- * have all kinds of strides and gaps, each its own; the other tensors (lse, partial_lse and indices) are contiguous. */
+ * have all kinds of strides and gaps, each its own; the other tensors (lse, dlse, partial_lse and indices) are contiguous. */
 typedef struct AttestTensor {
   uint32_t size; /* sizeof(AttestTensor) as Attest knows it */
   uint32_t role; /* ATTEST_INPUT, ... */

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import json
 import math
 import os
 import pathlib
@@ -92,6 +93,62 @@ class Axes(unittest.TestCase):
         self.assertEqual(list(error_report.grid_axes(error_report.tables_of(measured)[0])), ["Length", "Head dim", "Size of the logits", "Causal row"])
 
 
+class Gradients(unittest.TestCase):
+    """Records of a backward pass have pictures and sentences of their own, each tensor apart."""
+
+    def setUp(self):
+        family = records.committed("xeon-2core/errors_backward_family.jsonl")
+        self.one = [record for record in family if record.labels["contender"] == "backward_tiled" and record.labels["inputs"] == "normal"]
+        self.measured = {f"inputs {name}": [record for record in family if record.labels["contender"] == "backward_tiled" and record.labels["inputs"] == name]
+                         for name in ("normal", "outliers", "sink:8")}
+        self.measured["length"] = [record for record in records.committed("xeon-2core/errors_backward_length.jsonl") if record.labels["contender"] == "backward_tiled"]
+
+    def charts(self):
+        drawn = []
+        with mock.patch.object(error_report.Page, "chart", lambda _, chart, caption: drawn.append((chart.to_dict(), caption))):
+            error_report.page(self.measured, {}, "mine")
+        return drawn
+
+    def test_every_picture_has_a_panel_of_each_gradient_and_none_is_of_O(self):
+        drawn = self.charts()
+        titles = [[panel.get("title") for panel in spec.get("vconcat", [])] for spec, _ in drawn]
+        for of_all in ("{}", "relative RMSE of {}", "largest error of {} / bound"):
+            self.assertIn([of_all.format(tensor) for tensor in ("dQ", "dK", "dV")], titles)
+        self.assertNotRegex(json.dumps(drawn), r"\bO\b|\bLSE\b")
+
+    def test_a_panel_holds_the_rows_of_one_tensor(self):
+        heat = next(spec for spec, _ in self.charts() if [panel.get("title") for panel in spec.get("vconcat", [])][:1] == ["relative RMSE of dQ"])
+        shown = [heat["datasets"][panel["layer"][0]["data"]["name"] if "data" in panel["layer"][0] else panel["data"]["name"]] for panel in heat["vconcat"]]
+        kinds = {(record.labels["element_type"], record.labels["inputs"]) for axis, found in self.measured.items() if axis != "length" for record in found}
+        self.assertEqual([len(rows) for rows in shown], [len(kinds)] * 3)
+        self.assertEqual(len({rows[0]["relative_l2"] for rows in shown}), 3)
+
+    def test_a_grid_of_measures_is_of_one_gradient(self):
+        self.assertEqual({tensor for _, tensor, _ in errors.measures_of("dK").values()}, {"dK"})
+        self.assertNotRegex(" ".join(title for title, _, _ in errors.measures_of("dK").values()), r"\bO\b|LSE")
+        self.assertEqual(errors.measures_of("O"), errors.MEASURES)
+
+    def test_the_answer_speaks_of_each_of_them(self):
+        said = error_report.answer(self.measured)
+        self.assertEqual(len(said), 3)  # fp32, fp16 and bf16
+        figure = r"[-0-9.e]+"
+        for sentence in said:
+            self.assertRegex(sentence, rf"RMSE is {figure} of dQ, {figure} of dK and {figure} of dV, {figure}, {figure} and {figure} times what")
+            self.assertRegex(sentence, rf"mean error is {figure}, {figure} and {figure} standard errors")
+            self.assertRegex(sentence, "largest error anywhere, in d[QKV], is")
+        self.assertNotIn("WRONG", " ".join(said))
+
+    def test_one_wrong_gradient_is_not_hidden_by_the_others(self):
+        bad = [changed(record, error_over_bound_max=2.0) if record.labels["tensor"] == "dK" else record for record in self.one]
+        self.assertIn(": IT IS WRONG: on normal an element of dK is off by 2 times", error_report.answer({"inputs normal": bad})[0])
+
+    def test_kernels_of_ours_beside_a_gradient_are_of_the_same_one(self):
+        rows = errors.frame(self.one)
+        mine = rows[(rows.tensor == "dV") & (rows.element_type == "fp16")].assign(precision="mine")
+        both, compared = error_report.beside_ours(mine)
+        self.assertEqual((compared, set(both.tensor)), (3, {"dV"}))
+
+
 class Maps(unittest.TestCase):
     def test_the_cells_of_a_map_cover_every_row_and_column_once(self):
         for record in records.committed("xeon-2core/errors_map.jsonl"):
@@ -170,6 +227,22 @@ class Measured(unittest.TestCase):
         self.assertEqual(len(found), len(measured_errors.axes(measured_errors.PROBLEM)) - 1)
         for call in (self.folder / "calls").read_text().splitlines():
             self.assertTrue(call.startswith("errors --kernel mine --plugin mine.so "), call)
+
+    def test_kernels_of_the_backward_pass_are_asked_about_gradients(self):
+        path = self.folder / "gradients_alone"
+        path.write_text(self.program().read_text().replace("case \"$*\" in", "case \"$*\" in\n  *backward*) ;;\n  *) echo \"attest: no kernel of forward\" >&2; exit 2 ;;\nesac\ncase \"$*\" in"))
+        path.chmod(0o755)
+        found, left_out = measured_errors.measure(path, ["mine"], self.folder / "out")
+        self.assertEqual(list(left_out), ["row"])
+        self.assertIn("inputs gradient_mean_kv:3", found)
+        self.assertNotIn("inputs ties:1", found)
+        calls = (self.folder / "calls").read_text().splitlines()
+        self.assertIn("--problem h2 n{32,64,128,256,512} d64 backward --family normal", " ".join(calls))
+        self.assertEqual(measured_errors.problems("n64 backward"), ["n64 backward"])
+        self.assertEqual(measured_errors.problems("n64"), ["n64", "n64 backward"])
+        path.write_text("#!/bin/sh\necho \"attest: refused $*\" >&2; exit 2\n")
+        with self.assertRaisesRegex(BadInput, f"refused .* {measured_errors.PROBLEM} --family normal$"):
+            measured_errors.measure(path, ["mine"], self.folder / "out")
 
     def test_a_program_that_fails_is_an_error_and_not_left_out(self):
         with self.assertRaisesRegex(BadInput, "ended with 3 on row"):

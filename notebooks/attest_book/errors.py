@@ -201,15 +201,24 @@ MEASURES = {"rmse": ("RMSE of O", "O", True), "max_abs_error": ("largest error o
 WIDTH, HEIGHT = 205, 112
 
 
-def measures_grid(axes):
-    """Every measure of an error along every axis: a grid of small pictures, a row a measure, a column an axis. `axes`: {title: (column, rows of frame()}. One legend for all, below."""
+def measures_of(tensor):
+    """MEASURES, or those of a gradient."""
+    if tensor == "O":
+        return MEASURES
+    return {measure: (title.replace(" of O", f" of {tensor}"), tensor, is_log) for measure, (title, of, is_log) in MEASURES.items() if of == "O"}
+
+
+def measures_grid(axes, result="O"):
+    """Every measure of an error along every axis: a grid of small pictures, a row a measure, a column an axis. `axes`: {title: (column, rows of frame()}. One legend for all, below.
+    `result`: O, with LSE beside it, or a gradient."""
+    measures = measures_of(result)
     names = in_order({name for _, table in axes.values() for name in table.precision})
     colour = altair.Color("precision:N", title=None, sort=names, scale=altair.Scale(domain=names, range=colours_of(names)),
                           legend=altair.Legend(orient="bottom", columns=4))
     rows = []
-    for i, (measure, (title, tensor, is_log)) in enumerate(MEASURES.items()):
+    for i, (measure, (title, tensor, is_log)) in enumerate(measures.items()):
         panels = [measure_panel(axis, name, table[table.tensor == tensor], measure.removeprefix("lse_"), is_log, colour,
-                        title if j == 0 else "", is_first=i == 0, is_last=i == len(MEASURES) - 1)
+                        title if j == 0 else "", is_first=i == 0, is_last=i == len(measures) - 1)
                   for j, (name, (axis, table)) in enumerate(axes.items())]
         rows.append(altair.hconcat(*panels, spacing=12).resolve_scale(y="shared"))
     return altair.vconcat(*rows, spacing=8).resolve_scale(color="shared")

@@ -1,4 +1,5 @@
-"""Runs `attest errors` for a report: every kernel along kinds of inputs, length, head dim, size of the logits, order of the keys and rows under a causal mask."""
+"""Runs `attest errors` for a report: every kernel along kinds of inputs, length, head dim, size of the logits, order of the keys and rows under a causal mask.
+Of kernels of the backward pass it is the errors of dQ, dK and dV."""
 
 import pathlib
 import re
@@ -9,7 +10,10 @@ from attest_book import records
 from attest_book.records import BadInput
 
 PROBLEM = "h2 n512 d64"
+GRADIENT = "backward"  # a word of a problem that asks for gradients
+GRADIENT_PROBLEM = f"h2 n256 d64 {GRADIENT}"
 FAMILIES = ("normal", "outliers", "sink:8", "ties:1", "all_negative:200", "real")
+GRADIENT_FAMILIES = ("normal", "outliers", "sink:8", "gradient_mean_kv:3", "gradient_along_o", "gradient_inexact_saved", "real")
 MAPPED = ("outliers", "real")  # where the error sits tells something; on the others all columns are alike
 MAGNITUDES = "normal:{0.25,1,4,16,64}"
 ORDERS = ("drawn", "falling", "rising", "reversed")  # of the keys, of inputs whose first key holds most of the weight
@@ -40,7 +44,7 @@ def head_dims(problem):
 def axes(problem):
     """{axis: arguments of attest errors}. The families are asked for one by one: not every problem suits all of them."""
     asked = {f"inputs {family}": ["--problem", problem, "--family", family, *(["--map"] if family in MAPPED else [])]
-             for family in FAMILIES}
+             for family in (GRADIENT_FAMILIES if GRADIENT in problem.split() else FAMILIES)}
     asked["length"] = ["--problem", lengths(problem), "--family", "normal"]
     asked["head_dim"] = ["--problem", head_dims(problem), "--family", "normal"]
     asked["key_order"] = ["--problem", problem, "--family", "sink:8", *(part for order in ORDERS for part in ("--key-order", order))]
@@ -49,9 +53,27 @@ def axes(problem):
     return asked
 
 
+def problems(asked):
+    """What is tried, one after the other: a problem that does not say what it asks for is one of attention, and of its gradients to kernels that have no other answer."""
+    if GRADIENT in asked.split():
+        return [asked]
+    return [asked, GRADIENT_PROBLEM if asked == PROBLEM else f"{asked} {GRADIENT}"]
+
+
 def measure(program, kernels, folder, problem=PROBLEM, plugins=(), executor="auto"):
     """({axis: records}, {axis: why there are none}). Records of an earlier run in `folder` are replaced. BadInput with the program's
     own sentence when nothing could be measured, or when it failed."""
+    reasons = []
+    for tried in problems(problem):
+        found, left_out = measure_axes(program, kernels, folder, tried, plugins, executor)
+        if found:
+            return found, left_out
+        reasons += left_out.values()
+    raise BadInput(reasons[0])
+
+
+def measure_axes(program, kernels, folder, problem, plugins, executor):
+    """As `measure`; nothing found where nothing could be measured."""
     chosen = [part for kernel in kernels for part in ("--kernel", kernel)] + [part for plugin in plugins for part in ("--plugin", str(plugin))]
     shutil.rmtree(folder, ignore_errors=True)
     found, left_out = {}, {}
@@ -67,6 +89,4 @@ def measure(program, kernels, folder, problem=PROBLEM, plugins=(), executor="aut
         if run.returncode != BAD_INPUT:
             raise BadInput(f"attest errors ended with {run.returncode} on {axis}: {reason}")
         left_out[axis] = reason
-    if not found:
-        raise BadInput(next(iter(left_out.values())))
     return found, left_out

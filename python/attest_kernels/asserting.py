@@ -44,13 +44,13 @@ def _in_order(array, name, layout):
     return host
 
 
-def _lse_in_order(array, layout):
+def _lse_in_order(array, name, layout):
     from attest_kernels import arrays
-    host = arrays.on_host(array, "lse")
+    host = arrays.on_host(array, name)
     if "B" not in layout:
         host.values = host.values[None]
     if host.values.ndim != 3:
-        raise ValueError(f"lse has {host.values.ndim} axes; allowed: batch, heads and tokens, in this order")
+        raise ValueError(f"{name} has {host.values.ndim} axes; allowed: batch, heads and tokens, in this order")
     return host
 
 
@@ -114,6 +114,8 @@ def _sentences(report):
                      f"  worst    {output['label']}[{at}] (batch, head, token, column): got {float(output['got']):.8g}, "
                      f"want {float(output['want']):.8g}, bound {float(output['bound']):.2g}, error / bound {float(output['error_over_bound']):.3g}")
     lines.append(f"  problem  {report['problem']}")
+    if report["rows"] < report["of_rows"]:
+        lines.append(f"  rows     {report['rows']:,} of {report['of_rows']:,} were drawn; rows= compares more, seed= others")
     return lines
 
 
@@ -141,7 +143,7 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
     __tracebackhide__ = True
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v), ("o", o))}
     if lse is not None:
-        tensors["lse"] = _lse_in_order(lse, layout)
+        tensors["lse"] = _lse_in_order(lse, "lse", layout)
     (batch, heads, queries, dim), keys = tensors["q"].values.shape, tensors["k"].values.shape[2]
     if rows is None and batch * heads * queries * keys * dim > LARGE_WORK:
         rows = ROWS_AT_ONCE
@@ -149,16 +151,18 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
     return _require(_ask(tensors, _question((queries, keys), causal, window, scale, softcap), more), message)
 
 
-def assert_gradients(dq, dk, dv, q, k, v, do, *, o=None, lse=None, causal=False, window=None, scale=None, softcap=None, layout="BHND", message=""):
-    """The same of gradients of q, k and v, each of which may be None, for the gradient `do` of O. `o` and `lse` are what the backward pass was
-    given, whose errors are then not its own; without them those of an exact forward pass, rounded once."""
+def assert_gradients(dq, dk, dv, q, k, v, do, *, o=None, lse=None, dlse=None, causal=False, window=None, scale=None, softcap=None, layout="BHND",
+                     message=""):
+    """The same of gradients of q, k and v, each of which may be None, for the gradient `do` of O and, if given, `dlse` of LSE. `o` and `lse` are
+    what the backward pass was given, whose errors are then not its own; without them those of an exact forward pass, rounded once."""
     __tracebackhide__ = True
     named = (("q", q), ("k", k), ("v", v), ("do", do), ("o", o), ("dq", dq), ("dk", dk), ("dv", dv))
     tensors = {name: _in_order(array, name, layout) for name, array in named if array is not None}
     if not {"dq", "dk", "dv"} & tensors.keys():
         raise ValueError("dq, dk and dv are all None; allowed: at least one")
-    if lse is not None:
-        tensors["lse"] = _lse_in_order(lse, layout)
+    for name, array in (("lse", lse), ("dlse", dlse)):
+        if array is not None:
+            tensors[name] = _lse_in_order(array, name, layout)
     lengths = tensors["q"].values.shape[2], tensors["k"].values.shape[2]
     return _require(_ask(tensors, _question(lengths, causal, window, scale, softcap)), message)
 

@@ -10,6 +10,8 @@ import math
 
 import numpy
 
+from attest_kernels import known
+
 ROLES = {"q": "q", "query": "q", "k": "k", "key": "k", "v": "v", "value": "v",
          "o": "o", "out": "o", "output": "o", "lse": "lse", "softmax_lse": "lse",
          "scale": "scale", "softmax_scale": "scale", "sm_scale": "scale", "causal": "causal", "is_causal": "causal",
@@ -17,21 +19,6 @@ ROLES = {"q": "q", "query": "q", "k": "k", "key": "k", "v": "v", "value": "v",
 LAYOUTS = {"BHND": (0, 1, 2, 3), "BNHD": (0, 2, 1, 3)}  # of an array in [B, H, N, D] the order of its axes; its own inverse
 PROBES = ((2, 3, 5, 7, 16), (2, 3, 33, 65, 64), (1, 2, 64, 128, 32), (2, 4, 128, 256, 64))  # B, H, queries, keys, D
 NEAR = 0.05  # of the largest number: what two conventions differ by is far more
-
-
-@dataclasses.dataclass(frozen=True)
-class Known:
-    """A function of a library, whose signature does not say enough."""
-    package: str
-    name: str
-    parameters: tuple
-    layout: str
-    corner: str
-
-
-KNOWN = (Known("torch", "scaled_dot_product_attention", ("q", "k", "v", "causal", "scale", "grouped"), "BHND", "top_left"),
-         Known("jax", "dot_product_attention", ("q", "k", "v", "causal", "scale"), "BNHD", "top_left"),
-         Known("flash_attn", "flash_attn_func", ("q", "k", "v", "causal", "scale", "return_lse"), "BNHD", "bottom_right"))
 
 
 class NoConvention(TypeError):
@@ -75,7 +62,7 @@ class Convention:
     def words(self, probes):
         """What was assumed, in a line."""
         shown = ", ".join(self.names.get(role, role) for role in self.positional)
-        more = [self.names[role] for role in ("causal", "scale", "return_lse") if role in self.names]
+        more = [self.names[role] for role in ("causal", "scale", "return_lse", "grouped") if role in self.names]
         corner = f"; causal {self.corner.replace('_', ' ')}" if "causal" in self.names else ""
         base = {math.e: "natural", 2.0: "in base 2"}[self.lse_base]
         return (f"{self.function.__name__}({', '.join([f'{shown} [{chr(44).join(self.layout)}]', *more])}){corner}; LSE {base} if any; "
@@ -84,13 +71,11 @@ class Convention:
 
 def by_signature(function):
     """A Convention with the function's own names. Raises NoConvention."""
-    package, name = (getattr(function, "__module__", "") or "").partition(".")[0], getattr(function, "__name__", "function")
-    for known in KNOWN:
-        if known.name == name and (package in (known.package, known.package + "lib", "torch") or package == ""):
-            own = _own_names(function)
-            names = {role: own.get(role, {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"}.get(role, role))
-                     for role in known.parameters if role not in "qkv"}
-            return Convention(function, names, ("q", "k", "v"), known.layout, known.corner, is_known=True)
+    name = getattr(function, "__name__", "function")
+    row = known.row_of(function)
+    if row is not None:
+        called = function if row.translated is None else row.translated(function)
+        return Convention(called, row.parameters, ("q", "k", "v"), row.layout, row.corner, is_known=True)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
@@ -112,13 +97,6 @@ def by_signature(function):
     if len(positional) < 3:
         raise NoConvention(f"{name} has {len(positional)} parameters for q, k and v; allowed: three")
     return Convention(function, names, tuple(positional))
-
-
-def _own_names(function):
-    try:
-        return {ROLES[name]: name for name in inspect.signature(function).parameters if name in ROLES}
-    except (TypeError, ValueError):
-        return {}
 
 
 def exact(q, k, v, causal, scale):
@@ -145,6 +123,16 @@ def distance(got, want):
     where = numpy.isfinite(want)
     error = numpy.abs(got[where] - want[where]).max(initial=0)
     return math.inf if not error == error else float(error / max(numpy.abs(want[where]).max(initial=0), 1e-30))
+
+
+def probes(declared):
+    """Sizes of probes that a function's declaration allows; their lengths are rounded up, and all sizes still differ."""
+    multiples = declared.get("query_len_multiple", 1), declared.get("key_len_multiple", 1)
+    dims = declared.get("head_dims")
+    for batch, heads, *lengths, dim in PROBES:
+        queries, keys = (-(-length // multiple) * multiple for length, multiple in zip(lengths, multiples))
+        keys += multiples[1] if keys == queries else 0
+        yield batch, heads, queries, keys, dim if not dims else min(dims, key=lambda one: abs(one - dim))  # noqa: B023
 
 
 def candidates(convention, declared):

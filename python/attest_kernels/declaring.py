@@ -21,16 +21,17 @@ def _size(name, value):
 
 
 def kernel(function=None, *, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
-           key_len_multiple=1, empty_rows=True, deterministic=True, batch_invariant=False, ignores_hidden_nan=False, name=None):
+           key_len_multiple=1, empty_rows=True, positive_scale=False, deterministic=True, batch_invariant=False, ignores_hidden_nan=False, name=None):
     """Marks a function as a kernel and says what it takes.
 
     types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right. head_dims: those that it takes, any if not given. layout:
     BHND or BNHD, of its arrays. causal: the corner of its causal mask. grouped: fewer heads of K and V. query_len_multiple, key_len_multiple:
-    lengths that it takes. empty_rows: False where a row that sees no key is not its business. deterministic: two calls give the same bits.
-    batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in a key or value that a row does not see stays out of it."""
+    lengths that it takes. empty_rows: False where a row that sees no key is not its business. positive_scale: True where a scale of 0, below 0 or
+    subnormal is not. deterministic: two calls give the same bits. batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in
+    a key or value that a row does not see stays out of it."""
     declared = {"query_len_multiple": _size("query_len_multiple", query_len_multiple), "key_len_multiple": _size("key_len_multiple", key_len_multiple),
-                "empty_rows": bool(empty_rows), "deterministic": bool(deterministic), "batch_invariant": bool(batch_invariant),
-                "ignores_hidden_nan": bool(ignores_hidden_nan)}
+                "empty_rows": bool(empty_rows), "positive_scale": bool(positive_scale), "deterministic": bool(deterministic),
+                "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan)}
     if types is not None:
         declared["types"] = _listed("types", types, FORMATS)
     if masks is not None:

@@ -50,24 +50,37 @@ def place_of(function):
     return f"{file}:{name}" if module.__name__ == "__main__" or "site-packages" not in file else f"{module.__name__}:{name}"
 
 
-def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None):
+def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None, executor=None, parts=16):
     """Judges a function by all laws on inputs that are drawn, and shrinks the first that fails.
 
     `function`: one that another process can import, or "FILE.py:FUNCTION" or "MODULE:FUNCTION"; it takes q, k and v as conventions.py reads them.
     It runs in processes of its own: one that crashes or hangs is a verdict. `seconds`, a number or a text such as "5min", or `cases` end the
     campaign, by default 60 cases; which verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a
-    folder of the system for such files. Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
+    folder of the system for such files.
+    `executor`: any concurrent.futures.Executor, of MPI or Dask, say: the campaign is cut into so many `parts`, which need no folder in common
+    (engines.py). Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
     folder = pathlib.Path(out) if out is not None else pathlib.Path(tempfile.mkdtemp(prefix="attest"))
-    arguments = ["verify", "--python", place_of(function), "--seed", str(int(seed)), "--out", str(folder)]
-    for name, value in (("--for", seconds if seconds is None or isinstance(seconds, str) else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs)):
-        if value is not None:
-            arguments += [name, str(value)]
-    _, text = program.run(arguments, may_end_with=(0, 1, 4))
+    place = place_of(function)
+    if executor is not None:
+        from attest_kernels import engines
+        if seconds is not None:
+            raise ValueError(f"seconds is {seconds!r} with an executor; allowed: cases, which are shared out")
+        return engines.run(executor, place, folder, cases=60 if cases is None else cases, seed=seed, jobs=jobs, parts=parts)
+    return campaign(place, folder, [*options(seconds=seconds, cases=cases, jobs=jobs), "--seed", str(int(seed))])
+
+
+def options(*, seconds=None, cases=None, jobs=None):
+    given = (("--for", seconds if seconds is None or isinstance(seconds, str) else f"{float(seconds):g}s"), ("--cases", cases), ("--jobs", jobs))
+    return [word for name, value in given if value is not None for word in (name, str(value))]
+
+
+def campaign(place, folder, arguments):
+    """The Report of `attest verify` of a place's function, whose files lie in the folder."""
+    _, text = program.run(["verify", "--python", place, "--out", str(folder), *arguments], may_end_with=(0, 1, 4))
     record = json.loads((folder / "verify.jsonl").read_text().splitlines()[-1])
-    cases_done = int(next(found["value"] for found in record["measurements"] if found["name"] == "cases"))
+    cases = next(found["value"] for found in record["measurements"] if found["name"] == "cases")
     name = record["labels"]["kernel"] + ": "
-    return Report(record["verdict"], cases_done, failures_in(text), text,
-                  [line.removeprefix(name) for line in text.splitlines() if line.startswith(name)])
+    return Report(record["verdict"], int(cases), failures_in(text), text, [line.removeprefix(name) for line in text.splitlines() if line.startswith(name)])
 
 
 def failures_in(text):

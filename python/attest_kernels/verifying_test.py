@@ -43,6 +43,10 @@ class Conventions(unittest.TestCase):
         self.assertFalse(tiles["any_scale"] or tiles["gives_lse"] or tiles["no_keys"])
         self.assertEqual(tiles["masks"], ["none"])
 
+    def test_a_wrong_answer_is_no_reason_to_ask_for_other_lengths(self):
+        zeros = described("zeros_past_the_keys")
+        self.assertEqual((zeros["query_len_multiple"], zeros["key_len_multiple"]), (1, 1))
+
     def test_what_nobody_can_call_gets_one_line(self):
         for name, line in (("with_blocks", "with_blocks asks for 'block_size', which nobody knows"), ("nobody", "no function 'nobody'; allowed: "),
                            ("wrong_shape", "it returned shape [2, 3, 5, 1]; allowed: [2, 3, 5, 16]")):

@@ -27,6 +27,10 @@ if not __package__:
 
 from attest_kernels import conventions, frameworks, loading
 
+# A tile of 64 by 64 takes Triton's interpreter some milliseconds; a launch of these sizes less than a second.
+INTERPRETER = "triton.runtime.interpreter"
+MOST_INTERPRETED = {"heads": 16, "length": 512, "scores": 2**17, "because": "Triton's interpreter is slow"}
+
 
 def loaded(text):
     """The function of FILE.py:FUNCTION or MODULE:FUNCTION, and its module."""
@@ -79,49 +83,59 @@ class Subject:
     def describe(self):
         """What the judge has to know, found by probes unless declared. Raises TypeError with one line."""
         declared, tried = self.declared, []
-        best = None
+        best = taken = None  # the nearest answer; the first sizes that it answers: being wrong there is judged, and no reason to ask for others
         types = declared.get("types") or self.framework.types
-        for sizes, format_name in itertools.product(conventions.PROBES, types):
+        for sizes, format_name in itertools.product(dict.fromkeys(conventions.probes(declared)), types):
             for convention in conventions.candidates(self.convention, declared):
                 error, lses, why = self.probe(convention, format_name, sizes)
                 if why:
                     tried.append(why)
-                elif best is None or error < best[0]:
+                    continue
+                taken = taken or sizes
+                if best is None or error < best[0]:
                     best = error, convention, sizes, format_name, lses
-            if best is not None and best[0] < conventions.NEAR:
+            if best is not None and (best[0] < conventions.NEAR or sizes != taken):
                 break
         if best is None:
             raise TypeError(f"it answers no probe: {tried[0]}")
         error, convention, sizes, format_name, (lse, want_lse) = best
         convention, gives_lse = conventions.with_lse(convention, lse, want_lse)
         self.convention = convention = self.with_corner(convention, format_name, sizes)
-        answers = lambda **how: self.probe(convention, how.pop("type", format_name), how.pop("sizes", sizes), **how)[2] == ""  # noqa: E731
-        batch, heads, queries, keys, dim = sizes
-        any_length = sizes[2] % 16 != 0
+        answers = lambda **how: self.probe(convention, how.pop("type", format_name), how.pop("sizes", taken), **how)[2] == ""  # noqa: E731
+        batch, heads, queries, keys, dim = taken
+        any_length = queries % 16 != 0
+        multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries
+                     for name in ("query_len_multiple", "key_len_multiple")}
         corner = f"causal_{convention.corner}"
         has_causal = "causal" in convention.names
         described = {
             "name": declared.get("name", self.function.__name__),
-            "summary": (self.function.__doc__ or "").strip().partition("\n")[0][:120] or f"a function of {self.module.__name__}",
+            "summary": self.summary(),
             "types": [each for each in types if each == format_name or answers(type=each)],
             "masks": list(declared.get("masks") or (["none", corner] if has_causal and answers(causal=convention.corner) else ["none"])),
-            "head_dims": declared.get("head_dims") or self.head_dims(answers, sizes),
-            "query_len_multiple": declared.get("query_len_multiple", 1) if any_length else max(declared.get("query_len_multiple", 1), sizes[2]),
-            "key_len_multiple": declared.get("key_len_multiple", 1) if any_length else max(declared.get("key_len_multiple", 1), sizes[2]),
+            "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
+            **multiples,
             "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
             "any_scale": "scale" in convention.names,
             "gives_lse": gives_lse,
             "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
             "empty_rows": declared.get("empty_rows", True),
+            "positive_scale": declared.get("positive_scale", False),
             "deterministic": declared.get("deterministic", True),
             "batch_invariant": declared.get("batch_invariant", False),
             "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
+            "most": MOST_INTERPRETED if INTERPRETER in sys.modules else None,
             "library": self.framework.words,
         }
         words = convention.words(self.probes)
         if error >= conventions.NEAR:
             words += f"; none came near exact attention: this one is off by {error:.2g} of the largest number"
         return {**described, "convention": words}
+
+    def summary(self):
+        """The first line of its documentation, unless that repeats its signature."""
+        first = (self.function.__doc__ or "").strip().partition("\n")[0][:120]
+        return first if first and not first.startswith(f"{self.function.__name__}(") else f"a function of {self.module.__name__}"
 
     def with_corner(self, convention, format_name, sizes):
         """The convention with the corner of its causal mask that a probe is nearer to."""

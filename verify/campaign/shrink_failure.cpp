@@ -24,6 +24,14 @@ CaseTask task_of(const KernelInfo& kernel, const Failure& failure) {
           .laws = {.glob = failure.law == error_law ? "*" : failure.law, .every_law = true}};
 }
 
+void ask_misreadings(CaseRunner& runner, const KernelInfo& kernel, Failure& failure) {
+  if (failure.kind != Verdict::failed || !failure.the_case.layouts.paging.is_used()) return;
+  CaseTask task = task_of(kernel, failure);
+  task.laws.asks_misreadings = true;
+  const CaseVerdict again = runner.run(kernel, task).verdict;
+  if (is_same(again.failure, failure)) failure.misreadings = again.failure->misreadings;
+}
+
 Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failure& failure,
                        const ShrinkBudget& budget, const std::function<void(int)>& on_try) {
   const bool gives_no_answer = failure.kind != Verdict::failed;
@@ -61,6 +69,7 @@ Failure shrink_failure(CaseRunner& runner, const KernelInfo& kernel, const Failu
         fmt::format("ended after {:.0f} s and {} cases; attest verify --minimize goes on",
                     spent.count(), tried);
   }
+  ask_misreadings(runner, kernel, result);
   return result;
 }
 

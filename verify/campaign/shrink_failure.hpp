@@ -28,6 +28,10 @@ struct ShrinkBudget {
                                      const Failure& failure, const ShrinkBudget& budget,
                                      const std::function<void(int)>& on_try = {});
 
+/// Fills in Failure::misreadings, by a run of its own: it launches the kernel on another case, and
+/// what becomes of that is no part of the failure.
+void ask_misreadings(CaseRunner& runner, const KernelInfo& kernel, Failure& failure);
+
 /// The task that repeats a failure.
 [[nodiscard]] CaseTask task_of(const KernelInfo& kernel, const Failure& failure);
 

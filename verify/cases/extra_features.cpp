@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/operations/backward.hpp"
 #include "verify/cases/feature_list.hpp"
 
 namespace attest {
@@ -107,6 +108,21 @@ void add_values_in_keys(std::vector<Feature>& list) {
   });
 }
 
+void add_lse_gradients(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel of gradients that takes dLSE");
+  const auto add_of_gradients = [&](std::string name, Predicate holds) {
+    add(std::move(name), {}, [holds](const Case& c) {
+      return c.problem.lse_gradient == LseGradient::given && holds(c);
+    });
+    list.back().operations = {&backward_operation};
+  };
+  add_of_gradients("dLSE is given", [](const Case&) { return true; });
+  add_of_gradients("dLSE of rows that see no key", [](const Case& c) { return empty_rows(c) > 0; });
+  add_of_gradients("dLSE of packed entries",
+                   [](const Case& c) { return c.problem.length_seed != 0; });
+  add_of_gradients("dLSE and a softcap", [](const Case& c) { return c.problem.softcap > 0; });
+}
+
 /// Does an entry of a batch with lengths satisfy the predicate?
 template <typename Holds>
 bool any_entry(const Problem& p, const Holds& holds) {
@@ -202,6 +218,7 @@ void add_extra_features(std::vector<Feature>& list) {
   add_softcap(list);
   add_value_dims(list);
   add_values_in_keys(list);
+  add_lse_gradients(list);
   add_lengths_of_entries(list);
   add_padding(list);
   Adder(list, "a kernel that accepts 0 queries")(

@@ -106,6 +106,11 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
   }
 }
 
+LseGradient draw_lse_gradient(const KernelInfo& kernel) {
+  const bool is_given = kernel.features.lse_gradient && one_of(3);
+  return is_given ? LseGradient::given : LseGradient::zero;
+}
+
 float draw_softcap(double magnitude) {
   const auto size = static_cast<float>(std::clamp(magnitude, 1.0, 1e6));
   return *gen::weightedElement<float>(

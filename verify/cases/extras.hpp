@@ -25,6 +25,10 @@ struct Extras : Features {
 void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int64_t key_tile,
                        std::int64_t max_head_dim, Problem& problem);
 
+/// Does a case of the kernel have a dLSE? Draws nothing for a kernel that takes none. Drawn after
+/// all else, so that a kernel that comes to take it draws the cases that it drew before.
+[[nodiscard]] LseGradient draw_lse_gradient(const KernelInfo& kernel);
+
 /// From far below the logits, where all scores are nearly equal, to far above them, where nothing
 /// is capped; 30 and 50 are what models use. `magnitude` is about the size of the logits.
 [[nodiscard]] float draw_softcap(double magnitude);

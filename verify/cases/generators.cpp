@@ -365,6 +365,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
   const Layouts layouts = draw_layouts(kernel, c->plan, c->problem, may_be_far);
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
+  c->problem.lse_gradient = draw_lse_gradient(kernel);
   return *c;
 }
 

@@ -128,14 +128,39 @@ TEST(Generators, AKernelThatOffersEveryShapeGetsAllOfThem) {
   }
   for (const Feature& feature : all_features()) {
     if (!feature.needs.starts_with("a kernel")) continue;
-    const std::set<std::string> of_others{"a kernel with plans that name no tile",
-                                          "a kernel that takes pages",
-                                          "a kernel with key_split_rule"};
+    const std::set<std::string> of_others{
+        "a kernel with plans that name no tile", "a kernel that takes pages",
+        "a kernel of gradients that takes dLSE", "a kernel with key_split_rule"};
     if (of_others.contains(feature.needs)) continue;
     EXPECT_GT(reached[feature.name], 0) << feature.name;
   }
   EXPECT_GT(2 * dense, cases.size());
   EXPECT_LT(3 * dense, 2 * cases.size());
+}
+
+TEST(Generators, AKernelThatTakesDLseDrawsItInAThirdOfTheCasesThatItWouldDrawWithout) {
+  const KernelInfo& takes = *find_kernel("backward_tiled", Executor::cpu);
+  KernelInfo takes_none = takes;
+  takes_none.features.lse_gradient = false;
+  const std::vector<Case> with = draws(takes, 300), without = draws(takes_none, 300);
+  ASSERT_EQ(with.size(), without.size());
+  Coverage reached;
+  int given = 0;
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    EXPECT_EQ(without[i].problem.lse_gradient, LseGradient::zero);
+    given += with[i].problem.lse_gradient == LseGradient::given ? 1 : 0;
+    for (const std::string& name : features_of(takes, with[i])) ++reached[name];
+    Case c = with[i];
+    c.problem.lse_gradient = LseGradient::zero;
+    EXPECT_EQ(c, without[i]);
+  }
+  EXPECT_GT(given, 60);
+  EXPECT_LT(given, 140);
+  for (const Feature& feature : all_features()) {
+    if (feature.needs == "a kernel of gradients that takes dLSE") {
+      EXPECT_GT(reached[feature.name], 0) << feature.name;
+    }
+  }
 }
 
 TEST(Generators, EverySimplerCaseIsSupportedAndAnother) {

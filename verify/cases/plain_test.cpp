@@ -27,6 +27,11 @@ Case case_for(const Problem& problem) {
   return c;
 }
 
+/// Has attention, which the kernel computes, a feature for the field?
+bool has_feature(const ProblemField& field) {
+  return field.feature && (field.belongs_to == nullptr || field.belongs_to(usual_problem()));
+}
+
 bool leads_to(const Case& c, const Problem& problem) {
   return std::ranges::any_of(simpler_cases(with_every_feature(), c),
                              [&](const Case& simpler) { return simpler.problem == problem; });
@@ -35,7 +40,7 @@ bool leads_to(const Case& c, const Problem& problem) {
 TEST(PlainProblem, HasNoFeatureAndNoWindow) {
   Problem problem = problem_from_string("h2 n5 window_top_left left1");
   for (const ProblemField& field : problem_fields()) {
-    if (!field.feature) continue;
+    if (!has_feature(field)) continue;
     EXPECT_TRUE(with_every_feature().features.*field.feature->flag) << field.name;
     set_value(field, problem, value_of(field, problem_using(field)));
     EXPECT_TRUE(facts_of({.problem = problem}).contains(std::string(field.feature->name)));
@@ -53,10 +58,10 @@ TEST(PlainProblem, OfAKernelThatHasOnlyWindowsKeepsItsWindow) {
 TEST(Shrinking, TakesAwayAllFeaturesAtOnceAndEachAlone) {
   Problem all = usual_problem();
   for (const ProblemField& field : problem_fields()) {
-    if (field.feature) set_value(field, all, value_of(field, problem_using(field)));
+    if (has_feature(field)) set_value(field, all, value_of(field, problem_using(field)));
   }
   for (const ProblemField& field : problem_fields()) {
-    if (!field.feature) continue;
+    if (!has_feature(field)) continue;
     Problem without = all;
     take_feature_away(field, without);
     EXPECT_TRUE(leads_to(case_for(all), without)) << field.name;

@@ -74,11 +74,14 @@ class FrameworkHead {
     return row;
   }
 
-  /// The gradient with respect to the row's scores before the softcap, by that of O.
+  /// The gradient with respect to the row's scores before the softcap, by those of O and LSE; the
+  /// latter is empty where it is 0.
   [[nodiscard]] std::vector<Real> score_gradient(const AttendedRow<Real>& row,
-                                                 std::span<const float> d_o) const {
+                                                 std::span<const float> d_o,
+                                                 std::span<const float> d_lse) const {
     std::vector<Real> ds(row.weights.size(), Real{0});
     Real mean = 0;
+    for (const float x : d_lse) mean -= static_cast<Real>(x);
     for (std::size_t i = 0; i < ds.size(); ++i) {
       const auto v = inputs_[forward::v].row(b_, p_.kv_head_of(h_), key_of(row, i));
       for (std::size_t c = 0; c < d_o.size(); ++c) {
@@ -208,7 +211,8 @@ KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
   for (std::int64_t n = 0; n < p.query_len; ++n) {
     const AttendedRow<Real> row = head.row(n);
     const auto d_o = inputs[backward::d_o].row(b, h, n);
-    const std::vector<Real> ds = head.score_gradient(row, d_o);
+    const std::vector<Real> ds =
+        head.score_gradient(row, d_o, inputs[backward::d_lse].row(b, h, n));
     std::vector<Real> of_query(dim, Real{0});
     for (std::size_t i = 0; i < ds.size(); ++i) {
       const std::int64_t j = head.key_of(row, i);

@@ -63,6 +63,7 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
                                  q.shape[2], k.shape[2], q.shape[3], format_of(q.type).name);
   if (v.shape[3] != q.shape[3]) text += fmt::format(" v{}", v.shape[3]);
   if (is_backward) text += fmt::format(" {}", backward_operation.name);
+  if (is_backward && file.find("dlse") != nullptr) text += " dlse_given";
   return problem_from_string(text + " " + question);
 }
 
@@ -92,6 +93,7 @@ Inputs inputs_of(const Safetensors& file, const Problem& problem) {
   bool is_whole = true;
   for (std::size_t i = 0; i < problem.operation->inputs().size(); ++i) {
     const TensorSpec& spec = problem.operation->inputs()[i];
+    if (!has_tensor(problem, InputIndex{i})) continue;
     const SafetensorsEntry* const entry = file.find(spec.name);
     if (entry == nullptr && (spec.name == "o" || spec.name == "lse")) {
       is_whole = false;

@@ -68,12 +68,16 @@ Tensor<float>& of(Named& tensors, std::string_view name) {
   throw std::logic_error("no such tensor");
 }
 
-const std::string question = "causal_bottom_right scale0.3";
-const Problem problem = problem_from_string("b2 h4/2 q5 k9 d8 fp32 " + question);
+constexpr const char* question = "causal_bottom_right scale0.3";
+
+/// Asked with the question.
+Problem asked(const std::string& sizes = "b2 h4/2 q5 k9 d8 fp32") {
+  return problem_from_string(sizes + ' ' + question);
+}
 
 TEST(GivenOutputs, ExactOnesAreWithinAndAreJudgedInEveryElement) {
-  const GivenOutputs given = judge_given_outputs(file_of(answered(problem)), question);
-  EXPECT_EQ(given.problem, problem);
+  const GivenOutputs given = judge_given_outputs(file_of(answered(asked())), question);
+  EXPECT_EQ(given.problem, asked());
   EXPECT_TRUE(given.are_within());
   EXPECT_TRUE(given.are_decided());
   ASSERT_EQ(given.outputs.size(), 2U);
@@ -82,7 +86,7 @@ TEST(GivenOutputs, ExactOnesAreWithinAndAreJudgedInEveryElement) {
 }
 
 TEST(GivenOutputs, AnotherQuestionHasAnotherAnswer) {
-  const Safetensors file = file_of(answered(problem));
+  const Safetensors file = file_of(answered(asked()));
   for (const char* const other : {"", "causal_top_left scale0.3", "causal_bottom_right scale0.31",
                                   "causal_bottom_right scale0.3 softcap2"}) {
     EXPECT_FALSE(judge_given_outputs(file, other).are_within()) << other;
@@ -90,7 +94,7 @@ TEST(GivenOutputs, AnotherQuestionHasAnotherAnswer) {
 }
 
 TEST(GivenOutputs, TheWorstElementIsFoundWhereItIs) {
-  Named tensors = answered(problem);
+  Named tensors = answered(asked());
   of(tensors, "o").at(1, 3, 2, 7) += 0.25F;
   const GivenOutputs given = judge_given_outputs(file_of(tensors), question);
   EXPECT_FALSE(given.are_within());
@@ -115,7 +119,7 @@ TEST(GivenOutputs, ANaNIsSeenInWhicheverRowItIsThoughFewRowsAreDrawn) {
 }
 
 TEST(GivenOutputs, DrawnRowsAreJudgedAsTheyAreAmongAll) {
-  Named tensors = answered(problem);
+  Named tensors = answered(asked());
   for (float& value : of(tensors, "o").values()) value += 1.0F;
   const GivenOutputs all = judge_given_outputs(file_of(tensors), question);
   const GivenOutputs some = judge_given_outputs(file_of(tensors), question, 7, 1);
@@ -125,15 +129,14 @@ TEST(GivenOutputs, DrawnRowsAreJudgedAsTheyAreAmongAll) {
 }
 
 TEST(GivenOutputs, RowsWithoutKeysAreZeroAndTheirLseIsMinusInfinity) {
-  const Problem short_keys = problem_from_string("q9 k5 d8 fp32 " + question);
-  Named tensors = answered(short_keys);
+  Named tensors = answered(asked("q9 k5 d8 fp32"));
   EXPECT_TRUE(judge_given_outputs(file_of(tensors), question).are_within());
   of(tensors, "o").at(0, 0, 0, 0) = 1e-30F;
   EXPECT_FALSE(judge_given_outputs(file_of(tensors), question).are_within());
 }
 
 TEST(GivenOutputs, BadFilesGetOneLine) {
-  const Named right = answered(problem);
+  const Named right = answered(asked());
   const auto complaint = [&](const std::string& name, const Shape& shape) {
     Named tensors = right;
     of(tensors, name) = Tensor<float>(shape);

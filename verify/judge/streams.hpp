@@ -48,7 +48,8 @@ enum JudgeStream : std::uint64_t {
   stream_other_values,
   stream_entry_gap,
   stream_broadcast,
-  stream_units,  ///< and one more for each further input
+  stream_units,                             ///< and one more for each further input
+  stream_lse_gradient = stream_units + 16,  ///< as stream_units: more than any operation has inputs
 };
 
 }  // namespace attest

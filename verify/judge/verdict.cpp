@@ -10,6 +10,7 @@
 #include "core/inputs/random.hpp"
 #include "core/run/out_of_device_memory.hpp"
 #include "core/run/registry.hpp"
+#include "verify/judge/page_diagnosis.hpp"
 #include "verify/judge/streams.hpp"
 
 namespace attest {
@@ -101,6 +102,9 @@ CaseVerdict verify_case(Run& run, const LawSelection& laws) {
   CaseVerdict verdict;
   try {
     judge(run, laws, verdict);
+    if (laws.asks_misreadings && verdict.failure) {
+      verdict.failure->misreadings = misreadings_of(run);
+    }
   } catch (const KernelError& error) {
     refuse(verdict, error, run.the_case());
   } catch (const OutOfDeviceMemory& error) {
@@ -131,6 +135,12 @@ std::string describe(const Failure& failure, const KernelInfo& kernel) {
       text += fmt::format(", {:.3g} times the bound", worst.ratio);
     }
     text += '\n';
+  }
+  if (c.layouts.paging.is_used()) {
+    text += fmt::format("  pages    {}\n", page_form(c.layouts.paging));
+  }
+  if (!failure.misreadings.empty()) {
+    text += fmt::format("  as if    {}\n", fmt::join(failure.misreadings, ", or "));
   }
   if (!failure.repetition.empty()) text += fmt::format("  repeat   {}\n", failure.repetition);
   if (!failure.shrinking.empty()) text += fmt::format("  shrunk   {}\n", failure.shrinking);

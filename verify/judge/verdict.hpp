@@ -38,6 +38,8 @@ struct Failure {
   /// tried.
   std::string repetition{};
   std::string shrinking{};  ///< a sentence if the limit of time ended it before the smallest case
+  /// What may have been read where (misreadings_of), if it was asked for.
+  std::vector<std::string> misreadings{};
 };
 
 /// Error over bound of the worst element with a finite bound, by name of the output.
@@ -73,6 +75,7 @@ struct LawSelection {
   /// Each case checks all laws that need no further launch, and one drawn from those that do; true:
   /// all of them.
   bool every_law = false;
+  bool asks_misreadings = false;  ///< of a case that fails: Failure::misreadings
 };
 
 /// Makes it the verdict on a kernel that says that it failed, whatever it was asked: law error_law.

@@ -31,8 +31,14 @@ Case gradient_case() {
           .inputs = {.seed = 11}};
 }
 
-Verdict verdict_of_gradients(const std::string& law, const GradientSabotage& sabotage) {
-  const Case c = gradient_case();
+Case case_with_lse_gradient() {
+  Case c = gradient_case();
+  c.problem.lse_gradient = LseGradient::given;
+  return c;
+}
+
+Verdict verdict_of_gradients(const std::string& law, const GradientSabotage& sabotage,
+                             const Case& c = gradient_case()) {
   const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
   KernelInfo kernel = *correct;
   kernel.launch = [&](const Arguments& a, Device& device) {
@@ -45,9 +51,11 @@ Verdict verdict_of_gradients(const std::string& law, const GradientSabotage& sab
 }
 
 /// The law holds for the kernel as it is and fails for the spoilt one.
-void expect_gradients_caught(const std::string& law, const GradientSabotage& sabotage) {
-  EXPECT_EQ(verdict_of_gradients(law, [](const BackwardArguments&) {}), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of_gradients(law, sabotage), Verdict::failed) << law;
+void expect_gradients_caught(const std::string& law, const GradientSabotage& sabotage,
+                             const Case& c = gradient_case()) {
+  const auto nothing = [](const BackwardArguments&) {};
+  EXPECT_EQ(verdict_of_gradients(law, nothing, c), Verdict::passed) << law;
+  EXPECT_EQ(verdict_of_gradients(law, sabotage, c), Verdict::failed) << law;
 }
 
 std::int64_t elements_of(const Shape& shape) {
@@ -119,6 +127,48 @@ TEST(BackwardLaws, AWeightThatGoesToTheWrongKeyIsCaughtByPeakedRows) {
   expect_gradients_caught("peaked_rows_copy_gradients", [](const BackwardArguments& a) {
     values_of(a.dq, query_shape(a.problem))[60] += 1e-30F;
   });
+}
+
+TEST(BackwardLaws, ADLseThatIsNotReadOrOfTheWrongSignIsCaughtByWhatItWeighs) {
+  for (const float sign : {0.0F, -1.0F}) {
+    expect_gradients_caught(
+        "lse_gradient_weighs_keys",
+        [&](const BackwardArguments& a) {
+          for (float& x : values_of(a.dq, query_shape(a.problem))) x *= sign;
+        },
+        case_with_lse_gradient());
+  }
+  const auto into_dv = [](const BackwardArguments& a) {
+    values_of(a.dv, value_shape(a.problem))[5] += 1e-3F * std::abs(a.d_lse[35]) + 1e-30F;
+  };
+  expect_gradients_caught("lse_gradient_weighs_keys", into_dv, case_with_lse_gradient());
+}
+
+TEST(BackwardLaws, APathOfItsOwnWithoutADLseThatGivesOtherBitsIsCaught) {
+  const auto one_ulp_where_absent = [](const BackwardArguments& a) {
+    if (a.d_lse == nullptr) values_of(a.dq, query_shape(a.problem))[60] *= 1 + 0x1p-23F;
+  };
+  expect_gradients_caught("absent_lse_gradient_is_zero", one_ulp_where_absent,
+                          case_with_lse_gradient());
+}
+
+TEST(BackwardLaws, EveryLawHoldsForACorrectKernelThatIsGivenADLse) {
+  for (const char* const name : {"backward_standard", "backward_tiled"}) {
+    const KernelInfo& kernel = *find_kernel(name, Executor::cpu);
+    for (const char* const family : {"normal", "gradient_scaled", "gradient_along_o"}) {
+      for (const ElementType type : kernel.element_types) {
+        Case c = case_with_lse_gradient();
+        c.kernel = name;
+        c.problem.element_type = type;
+        c.plan = kernel.plans(c.problem).front();
+        c.inputs.family = family;
+        HostMemoryDevice device;
+        attest::Run run(kernel, c, device);
+        EXPECT_EQ(verify_case(run, {.every_law = true}).verdict, Verdict::passed)
+            << name << ' ' << family << ' ' << to_string(c.problem);
+      }
+    }
+  }
 }
 
 TEST(BackwardLaws, ASumThatWentRoundTheIntegersIsCaughtAndNaNIsNot) {

@@ -15,7 +15,7 @@ float unit(std::uint64_t seed, std::uint64_t stream, std::uint64_t i) {
 }
 
 /// All keys of a head have one value, of -1, 0 and 1, which is O of every row, and dO is of -1, 0
-/// and 1: dO.v and delta are one whole number, without a rounding.
+/// and 1, dLSE 0: dO.v and delta are one whole number, without a rounding.
 Inputs with_equal_values(Run& run) {
   const Problem& p = run.problem();
   const std::uint64_t seed = run.the_case().inputs.seed;
@@ -40,6 +40,7 @@ Inputs with_equal_values(Run& run) {
   fill(backward::o, true);
   std::uint64_t i = 0;
   for (float& x : inputs[backward::d_o].values()) x = unit(seed, stream_leveled_gradient, i++);
+  std::ranges::fill(inputs[backward::d_lse].values(), 0.0F);
   return inputs;
 }
 
@@ -67,8 +68,8 @@ Check check_zeros(Run& run) {
 const LawRegistration registration{
     {.name = "equal_values_leave_no_dscore",
      .statement =
-         "where all values of a head are O, of whole numbers, dO.v is delta: dQ and dK are "
-         "0, whatever Q, K and LSE are",
+         "where all values of a head are O, of whole numbers, and dLSE is 0, dO.v is delta: dQ and "
+         "dK are 0, whatever Q, K and LSE are",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .applies = {},

@@ -23,6 +23,7 @@ std::optional<ForwardPass> drawn_forward_pass(const Run& run) {
   Case c;
   c.problem = run.problem();
   c.problem.operation = &forward_operation;
+  c.problem.lse_gradient = LseGradient::zero;  // goes back, and not forward
   std::vector<ForwardPass> all;
   for (const KernelInfo& kernel : all_kernels()) {
     const bool is_candidate = kernel.operation == &forward_operation &&

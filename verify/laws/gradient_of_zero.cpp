@@ -10,7 +10,9 @@ namespace law_gradient_of_zero {
 
 Check check_zero(Run& run) {
   Inputs inputs = run.inputs();
-  std::ranges::fill(inputs[backward::d_o].values(), 0.0F);
+  for (const InputIndex gradient : {backward::d_o, backward::d_lse}) {
+    std::ranges::fill(inputs[gradient].values(), 0.0F);
+  }
   const Launch launch = run.launch(run.the_case(), inputs);
   for (std::size_t i = 0; i < launch.outputs.size(); ++i) {
     const OutputIndex output{i};
@@ -24,7 +26,7 @@ Check check_zero(Run& run) {
     }
     const Check check = check_of(std::string(backward_operation[output].label),
                                  compare(launch.outputs[output], zeros, allowed),
-                                 "dO is 0, and this gradient is not");
+                                 "dO and dLSE are 0, and this gradient is not");
     if (check.status == Check::Status::failed) return check;
   }
   return Check::passed();
@@ -33,8 +35,8 @@ Check check_zero(Run& run) {
 const LawRegistration registration{
     {.name = "gradient_of_zero",
      .statement =
-         "where dO is 0, dQ, dK and dV are 0: nothing of an earlier launch is left in a sum, "
-         "and no infinity meets a 0",
+         "where dO and dLSE are 0, dQ, dK and dV are 0: nothing of an earlier launch is left in a "
+         "sum, and no infinity meets a 0",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .applies = {},

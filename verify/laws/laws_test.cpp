@@ -361,6 +361,8 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "values_do_not_enter_dv",
                                          "unit_weights_sum_exactly",
                                          "equal_values_leave_no_dscore",
+                                         "lse_gradient_weighs_keys",
+                                         "absent_lse_gradient_is_zero",
                                          "peaked_rows_copy_gradients",
                                          "groups_equal_copied_heads",
                                          "dq_gain",

@@ -109,6 +109,7 @@ PeakedRows peaked_rows(Run& run) {
   }
   std::uint64_t i = 0;
   for (float& x : made.inputs[backward::d_o].values()) x = unit(seed, stream_peak_gradient, i++);
+  std::ranges::fill(made.inputs[backward::d_lse].values(), 0.0F);
   std::uint64_t row = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -186,7 +187,7 @@ const LawRegistration registration{
     {.name = "peaked_rows_copy_gradients",
      .statement = "where all scores of a row but those that equal its LSE lie 256 below, weights "
                   "are 0 or 1: dV is the sum of dO over the rows that weigh a key, to the last "
-                  "bit, and with O equal to their values dQ and dK are 0",
+                  "bit, and with O equal to their values and a dLSE of 0 dQ and dK are 0",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .needs_own_values = true,

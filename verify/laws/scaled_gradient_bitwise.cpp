@@ -11,16 +11,20 @@ namespace law_scaled_gradient_bitwise {
 
 Inputs times(const Inputs& from, float factor) {
   Inputs inputs = from;
-  for (float& x : inputs[backward::d_o].values()) x *= factor;
+  for (const InputIndex gradient : {backward::d_o, backward::d_lse}) {
+    for (float& x : inputs[gradient].values()) x *= factor;
+  }
   return inputs;
 }
 
-/// The factor that leaves dO finite, and dS with it where fp16 holds it: 2 to 64, or 1.
+/// The factor that leaves dO and dLSE finite, and dS with it where fp16 holds it: 2 to 64, or 1.
 float factor_for(Run& run) {
   const double limit = format_of(run.problem().element_type).max_finite / 4;
   float largest = 0;
-  for (const float x : run.inputs()[backward::d_o].values()) {
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  for (const InputIndex gradient : {backward::d_o, backward::d_lse}) {
+    for (const float x : run.inputs()[gradient].values()) {
+      if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+    }
   }
   auto factor = static_cast<float>(
       std::ldexp(1.0, 1 + static_cast<int>(random_below(run.the_case().inputs.seed,
@@ -44,7 +48,9 @@ Agreement agreement(Run& run, const Inputs& larger, double factor) {
 
 const LawRegistration registration{
     {.name = "scaled_gradient_bitwise",
-     .statement = "dO times 2^k gives dQ, dK and dV times 2^k bit for bit: the map is linear in dO",
+     .statement =
+         "dO and dLSE times 2^k give dQ, dK and dV times 2^k bit for bit: the map is linear "
+         "in both",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .applies = {},
@@ -61,7 +67,7 @@ const LawRegistration registration{
        const double limit = format_of(run.problem().element_type).max_finite / 4;
        return check_agree(
            run.kernel(), launch.outputs, expected, agreement(run, larger, factor),
-           "dO was multiplied by a power of two, and a gradient was not",
+           "dO and dLSE were multiplied by a power of two, and a gradient was not",
            [&](OutputIndex output, std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t d) {
              const float size = std::max(std::abs(expected[output].at(b, h, n, d)),
                                          std::abs(launch.outputs[output].at(b, h, n, d)));

@@ -18,7 +18,8 @@ void fill_with_units(Tensor<float>& tensor, std::uint64_t seed, std::uint64_t st
 /// Q = 0 and LSE = 0, so that each visible pair has the weight exp(0 - 0) = 1.
 Inputs with_unit_weights(Run& run) {
   Inputs inputs = run.inputs();
-  for (const InputIndex index : {backward::k, backward::v, backward::o, backward::d_o}) {
+  for (const InputIndex index :
+       {backward::k, backward::v, backward::o, backward::d_o, backward::d_lse}) {
     fill_with_units(inputs[index], run.the_case().inputs.seed, stream_units + index.number);
   }
   for (float& x : inputs[backward::q].values()) x = 0;

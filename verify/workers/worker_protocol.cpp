@@ -37,11 +37,17 @@ Enum enum_from(const Json& json, int count) {
 Json laws_json(const LawSelection& laws) {
   Json layers = Json::array();
   for (const Layer layer : laws.layers) layers.push_back(enum_json(layer));
-  return {{"glob", laws.glob}, {"layers", layers}, {"every_law", laws.every_law}};
+  return {{"glob", laws.glob},
+          {"layers", layers},
+          {"every_law", laws.every_law},
+          {"asks_misreadings", laws.asks_misreadings}};
 }
 
 LawSelection laws_from(const Json& json) {
-  LawSelection laws{.glob = json.at("glob"), .layers = {}, .every_law = json.at("every_law")};
+  LawSelection laws{.glob = json.at("glob"),
+                    .layers = {},
+                    .every_law = json.at("every_law"),
+                    .asks_misreadings = json.at("asks_misreadings")};
   for (const Json& layer : json.at("layers")) laws.layers.insert(enum_from<Layer>(layer, 3));
   return laws;
 }
@@ -102,6 +108,7 @@ Json failure_json(const Failure& failure) {
           {"kind", enum_json(failure.kind)},
           {"repetition", failure.repetition},
           {"shrinking", failure.shrinking},
+          {"misreadings", failure.misreadings},
           {"case", case_json(failure.the_case)},
           {"check", check_json(failure.check)}};
 }
@@ -112,7 +119,8 @@ Failure failure_from_json(const Json& json) {
           .check = check_from(json.at("check")),
           .kind = enum_from<Verdict>(json.at("kind"), 6),
           .repetition = json.at("repetition"),
-          .shrinking = json.at("shrinking")};
+          .shrinking = json.at("shrinking"),
+          .misreadings = json.at("misreadings").get<std::vector<std::string>>()};
 }
 
 std::string encode(const WorkerSetup& setup) {

@@ -29,7 +29,8 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
                                          .ratio = std::numeric_limits<double>::infinity()},
                                         "outside"),
               .kind = Verdict::failed,
-              .repetition = "not repeated"};
+              .repetition = "not repeated",
+              .misreadings = {"V read without the table", "K read so"}};
   answer.certificate = {.rows = 1, .worst_ratio = 0.5};
   answer.judgement =
       Judgement{.rejected = {true, false, false, false, false, false, true, false}, .laws = {"b"}};
@@ -44,6 +45,7 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
   EXPECT_TRUE(std::isnan(read.verdict.failure->check.worst.got));
   EXPECT_EQ(read.verdict.failure->check.worst.want, answer.verdict.failure->check.worst.want);
   EXPECT_EQ(read.verdict.failure->repetition, "not repeated");
+  EXPECT_EQ(read.verdict.failure->misreadings, answer.verdict.failure->misreadings);
   EXPECT_EQ(read.verdict.declined, answer.verdict.declined);
   ASSERT_TRUE(read.judgement.has_value());
   EXPECT_EQ(read.judgement->rejected, answer.judgement->rejected);
@@ -52,17 +54,19 @@ TEST(WorkerProtocol, AnAnswerArrivesAsItWasSentEvenWithNaNAndInfinities) {
 }
 
 TEST(WorkerProtocol, ATaskAndASetupArriveAsTheyWereSent) {
-  const CaseTask task{.executor = Executor::simt,
-                      .the_case = {.kernel = "k", .plan = {.key_tile = 8}},
-                      .laws = {.glob = "x*", .layers = {Layer::bound}, .every_law = true},
-                      .judges = Judges::peers,
-                      .certify = ~0ULL};
+  const CaseTask task{
+      .executor = Executor::simt,
+      .the_case = {.kernel = "k", .plan = {.key_tile = 8}},
+      .laws = {.glob = "x*", .layers = {Layer::bound}, .every_law = true, .asks_misreadings = true},
+      .judges = Judges::peers,
+      .certify = ~0ULL};
   const CaseTask read = task_from_line(encode(task));
   EXPECT_EQ(read.executor, task.executor);
   EXPECT_EQ(read.the_case, task.the_case);
   EXPECT_EQ(read.laws.glob, task.laws.glob);
   EXPECT_EQ(read.laws.layers, task.laws.layers);
   EXPECT_EQ(read.laws.every_law, task.laws.every_law);
+  EXPECT_EQ(read.laws.asks_misreadings, task.laws.asks_misreadings);
   EXPECT_EQ(read.judges, task.judges);
   EXPECT_EQ(read.certify, task.certify);
   const WorkerSetup setup =

@@ -52,10 +52,20 @@ void ModelValues::look_at_launches() {
     why_no_launches_ = fmt::format("{} does not run on the SIMT executor", kernel_.name);
     return;
   }
+  const GpuModel& gpu = *context_.gpu;
+  const ResidentBlocks resident_blocks = [&](const LaunchConfiguration& c) {
+    asks_for_blocks_ = true;
+    BlockNeeds needs{.threads = c.block.count(), .shared_bytes = c.dynamic_shared_bytes};
+    if (const CompiledKernel* code = machine_code_of(c.kernel, gpu.compute_capability)) {
+      needs.registers_per_thread = code->registers;
+      needs.shared_bytes += code->static_shared_bytes;
+    }
+    return blocks_at_once(gpu, needs);
+  };
   try {
-    for (const LaunchConfiguration& c :
-         context_.launches_of(*twin, subject_.problem, subject_.plan)) {
-      const CompiledKernel* code = machine_code_of(c.kernel, context_.gpu->compute_capability);
+    for (const LaunchConfiguration& c : context_.launches_of(
+             *twin, subject_.problem, subject_.plan, {resident_blocks, subject_.layouts.paging})) {
+      const CompiledKernel* code = machine_code_of(c.kernel, gpu.compute_capability);
       const std::int64_t fixed = code == nullptr ? 0 : code->static_shared_bytes;
       launches_.push_back(
           {.configuration = c,
@@ -94,15 +104,14 @@ Value ModelValues::value(std::string_view name) {
   if (name == "shared_bytes") return launch.shared_bytes;
   if (name == "threads") return Value::number(static_cast<double>(threads));
   const std::int64_t blocks = launch.configuration.grid.count();
-  const bool is_persistent = subject_.plan.scheduling == Scheduling::persistent;
-  if (is_persistent && (name == "grid_blocks" || name == "waves")) {
+  // Without machine code registers do not limit: an upper bound is no value.
+  const bool has_code = launch.registers.kind != Value::Kind::missing;
+  if (name == "grid_blocks" && asks_for_blocks_ && !has_code) {
     return Value::missing(
-        fmt::format("{}: persistent blocks are as many as the device holds", name));
+        fmt::format("{}: blocks are as many as the device holds; {}", name, launch.registers.text));
   }
   if (name == "grid_blocks") return Value::number(static_cast<double>(blocks));
-  // Without machine code registers do not limit: an upper bound is no value.
-  if (launch.registers.kind == Value::Kind::missing)
-    return Value::missing(fmt::format("{}: {}", name, launch.registers.text));
+  if (!has_code) return Value::missing(fmt::format("{}: {}", name, launch.registers.text));
   const Occupancy occupancy =
       occupancy_of(*context_.gpu,
                    {.threads = threads,

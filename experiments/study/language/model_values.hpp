@@ -34,6 +34,7 @@ class ModelValues {
   const Case& subject_;
   const ExpansionContext& context_;
   bool has_looked_ = false;
+  bool asks_for_blocks_ = false;  ///< the grid is as large as the device holds blocks
   std::vector<Launch> launches_;
   std::string why_no_launches_;
 };

@@ -43,15 +43,17 @@ struct Skipped {
 };
 [[nodiscard]] std::string_view name_of(Skipped::By by);
 
+/// The launches of a kernel of the SIMT executor (observe_launches).
+using LaunchesOf = std::function<std::vector<LaunchConfiguration>(
+    const KernelInfo&, const Problem&, const Plan&, const LaunchSetting&)>;
+
 /// Where a study is expanded for.
 struct ExpansionContext {
   const GpuModel* gpu = nullptr;  ///< its limits, and its rows in the table of tuned Plans
   std::string gpu_name{};         ///< as the driver says it; empty: gpu->driver_name
   bool has_gpu = false;           ///< auto is the GPU; otherwise the SIMT executor
-  /// Launches of a kernel of the SIMT executor (observe_launches). Empty: shared_bytes and its like
-  /// are not known.
-  std::function<std::vector<LaunchConfiguration>(const KernelInfo&, const Problem&, const Plan&)>
-      launches_of{};
+  /// Empty: shared_bytes and its like are not known.
+  LaunchesOf launches_of{};
 };
 
 struct Expansion {

@@ -18,7 +18,7 @@
 //              wants its left operand
 // Legend
 //   Br, Bc query_tile, key_tile; D head_dim rounded up to a size that is compiled, the columns
-//   between being zeros, as are rows past the end; LSE2 = LSE log2(e); delta = dO.O
+//   between being zeros, as are rows past the end; LSE2 = LSE log2(e); delta = dO.O - dLSE
 // Grouped heads
 //   the block of a key tile goes over all query heads that share it: their sum never leaves it.
 // Masking

@@ -51,6 +51,12 @@ def only_multiples_of_64(q, k, v):
     return attend(q, k, v)[0]
 
 
+def zeros_past_the_keys(q, k, v):
+    """Keys are read in tiles of 32; past the end they are zeros, and count."""
+    padding = ((0, 0), (0, 0), (0, -k.shape[2] % 32), (0, 0))
+    return attend(q, numpy.pad(k, padding), numpy.pad(v, padding))[0]
+
+
 def crashes(q, k, v):
     if q.shape[2] > 30:
         os.kill(os.getpid(), 11)

@@ -29,7 +29,7 @@ void sleep_forever() {
 
 /// In huge pages where there are some: a fault for each small one takes most of the time.
 void eat_memory() {
-  constexpr std::size_t bite = std::size_t{1} << 24;
+  constexpr std::size_t bite = std::size_t{1} << 26;
   while (true) {
     void* const eaten =
         mmap(nullptr, bite, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

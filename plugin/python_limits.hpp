@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "core/attention/problem.hpp"
+#include "core/base/json.hpp"
+
+namespace attest {
+
+/// What the function takes beyond what KernelInfo says by itself.
+struct PythonLimits {
+  bool is_grouped = false, takes_any_scale = false, takes_no_keys = false, has_empty_rows = true;
+  bool needs_positive_scale = false;
+  /// Heads and scores of all entries together, queries or keys, where more would take too long.
+  std::int64_t most_heads = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most_length = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most_scores = std::numeric_limits<std::int64_t>::max();
+  std::string why_not_more{};
+
+  /// A sentence, or nothing.
+  [[nodiscard]] std::optional<std::string> why_not(const Problem& problem) const;
+};
+
+/// Of what python/attest_kernels/worker.py says of a function.
+[[nodiscard]] PythonLimits python_limits(const Json& says);
+
+}  // namespace attest

@@ -1,0 +1,51 @@
+"""Functions of libraries whose signatures do not say enough: how their arrays lie, which corner their causal mask has, what must be translated."""
+
+import dataclasses
+import importlib
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """`parameters`: roles besides q, k and v that it has, each with its own name. `translated`: makes of the library's function one that takes
+    q, k, v and the roles by their own names; None: it is called as it is."""
+    package: str
+    name: str
+    layout: str
+    corner: str
+    parameters: dict
+    translated: typing.Callable | None = None
+
+
+def _memory_efficient_attention(function):
+    """A causal mask is an object; heads are as many."""
+    def memory_efficient_attention(q, k, v, causal, scale):
+        bias = importlib.import_module("xformers.ops.fmha.attn_bias").LowerTriangularFromBottomRightMask() if causal else None
+        return function(q, k, v, attn_bias=bias, scale=scale)
+    return memory_efficient_attention
+
+
+def _single_prefill(function):
+    """One request a call, [N, H, D]."""
+    def single_prefill_with_kv_cache(q, k, v, causal, scale):
+        torch = importlib.import_module("torch")
+        made = [function(*request, causal=causal, sm_scale=scale, return_lse=True) for request in zip(q, k, v)]
+        return tuple(torch.stack(parts) for parts in zip(*made))
+    return single_prefill_with_kv_cache
+
+
+_THEIR_NAMES = {"causal": "causal", "scale": "scale"}
+KNOWN = (
+    Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"}),
+    Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}),
+    Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
+    Known("xformers", "memory_efficient_attention", "BNHD", "bottom_right", _THEIR_NAMES, _memory_efficient_attention),
+    Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill),
+)
+
+
+def row_of(function):
+    """What is known of it, or None. Builtins have no module; PyTorch's say so or nothing."""
+    package, name = (getattr(function, "__module__", None) or "torch").partition(".")[0], getattr(function, "__name__", "")
+    return next((known for known in KNOWN if (known.package, known.name) == (package, name)), None)

@@ -1,0 +1,96 @@
+"""Functions of libraries are called as they want to be. NumPy stands in for the libraries, with their signatures."""
+
+import math
+import sys
+import types
+import unittest
+from unittest import mock
+
+import numpy
+
+from attest_kernels import conventions, frameworks
+from attest_kernels.testing.functions import attend
+
+
+def swapped(*arrays):
+    return [array.swapaxes(-3, -2) for array in arrays]
+
+
+class LowerTriangularFromBottomRightMask:
+    pass
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if not enable_gqa and query.shape[1] != key.shape[1]:
+        raise RuntimeError("as many heads")
+    group = query.shape[1] // key.shape[1]
+    return attend(query, key.repeat(group, 1), value.repeat(group, 1), is_causal, scale, "top_left")[0]
+
+
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False):
+    return swapped(attend(*swapped(query, key, value), is_causal, scale, "top_left")[0])[0]
+
+
+def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, return_attn_probs=False):
+    o, lse = attend(*swapped(q, k, v), causal, softmax_scale)
+    return (swapped(o)[0], lse, None) if return_attn_probs else swapped(o)[0]
+
+
+def memory_efficient_attention(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None):
+    causal = isinstance(attn_bias, LowerTriangularFromBottomRightMask)
+    return swapped(attend(*swapped(query, key, value), causal, scale)[0])[0]
+
+
+def single_prefill_with_kv_cache(q, k, v, *, causal=False, kv_layout="NHD", sm_scale=None, return_lse=False):
+    o, lse = attend(*swapped(q, k, v), causal, sm_scale)
+    return (swapped(o)[0], lse.T / numpy.float32(math.log(2))) if return_lse else swapped(o)[0]
+
+
+MODULES = {"torch": types.SimpleNamespace(stack=numpy.stack),
+           "xformers.ops.fmha.attn_bias": types.SimpleNamespace(LowerTriangularFromBottomRightMask=LowerTriangularFromBottomRightMask)}
+
+
+class Known(unittest.TestCase):
+    def check(self, function, module, corner, heads=(3, 3), lse=None):
+        """`lse`: the base of what it returns; None: it returns none."""
+        function.__module__ = module
+        convention = conventions.by_signature(function)
+        self.assertEqual((convention.is_known, convention.corner), (True, corner))
+        draw = numpy.random.default_rng(1)
+        q, k, v = (draw.standard_normal((2, count, tokens, 16)).astype(numpy.float32)
+                   for count, tokens in ((heads[0], 5), (heads[1], 7), (heads[1], 7)))
+        lses = 0
+        for causal in (False, True):
+            for candidate in conventions.candidates(convention, {}):
+                with mock.patch.dict(sys.modules, MODULES):
+                    o, found = candidate.call(frameworks.NumPy(), q, k, v, None, None, causal, 0.3)
+                want, want_lse = conventions.exact(q, k, v, corner if causal else None, 0.3)
+                self.assertLess(conventions.distance(o, want), 1e-5)
+                if found is not None:
+                    self.assertLess(conventions.distance(found * math.log(lse), want_lse), 1e-5)
+                    lses += 1
+        self.assertEqual(lses, 0 if lse is None else 2, "in one order of its axes, without a mask and with one")
+
+    def test_pytorch(self):
+        self.check(scaled_dot_product_attention, "torch._C._nn", "top_left")
+        self.check(scaled_dot_product_attention, "torch._C._nn", "top_left", heads=(4, 2))
+
+    def test_jax(self):
+        self.check(dot_product_attention, "jax._src.nn.functions", "top_left")
+
+    def test_flash_attention(self):
+        self.check(flash_attn_func, "flash_attn.flash_attn_interface", "bottom_right", lse=math.e)
+
+    def test_xformers(self):
+        self.check(memory_efficient_attention, "xformers.ops.fmha", "bottom_right")
+
+    def test_flashinfer_takes_one_request_a_call(self):
+        self.check(single_prefill_with_kv_cache, "flashinfer.prefill", "bottom_right", lse=2.0)
+
+    def test_a_function_of_the_same_name_elsewhere_is_probed(self):
+        scaled_dot_product_attention.__module__ = "mine"
+        self.assertFalse(conventions.by_signature(scaled_dot_product_attention).is_known)
+
+
+if __name__ == "__main__":
+    unittest.main()
