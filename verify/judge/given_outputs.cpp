@@ -93,7 +93,10 @@ Inputs inputs_of(const Safetensors& file, const Problem& problem) {
   bool is_whole = true;
   for (std::size_t i = 0; i < problem.operation->inputs().size(); ++i) {
     const TensorSpec& spec = problem.operation->inputs()[i];
-    if (!has_tensor(problem, InputIndex{i})) continue;
+    if (!has_tensor(problem, InputIndex{i})) {
+      inputs[InputIndex{i}] = Tensor<float>(spec.shape(problem));
+      continue;
+    }
     const SafetensorsEntry* const entry = file.find(spec.name);
     if (entry == nullptr && (spec.name == "o" || spec.name == "lse")) {
       is_whole = false;

@@ -27,7 +27,7 @@ Safetensors file_of(const Named& tensors) {
   std::string data;
   for (const auto& [name, tensor] : tensors) {
     std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
-    if (name == "lse") shape.pop_back();
+    if (name == "lse" || name == "dlse") shape.pop_back();
     const auto raw = std::as_bytes(std::span(tensor.values()));
     header[name] = {{"dtype", "F32"},
                     {"shape", shape},
@@ -42,6 +42,14 @@ Safetensors file_of(const Named& tensors) {
   return Safetensors::from_bytes({first, first + bytes.size()}, "outputs");
 }
 
+Tensor<float> rounded(const Tensor<double>& exact) {
+  Tensor<float> tensor(exact.shape());
+  for (std::size_t e = 0; e < exact.values().size(); ++e) {
+    tensor.values()[e] = static_cast<float>(exact.values()[e]);
+  }
+  return tensor;
+}
+
 /// Inputs and the exact outputs, rounded once.
 Named answered(const Problem& problem) {
   const Inputs inputs = make_inputs(problem, {.family = "normal", .seed = 3});
@@ -51,12 +59,8 @@ Named answered(const Problem& problem) {
     all.emplace_back((*problem.operation)[InputIndex{i}].name, inputs[InputIndex{i}]);
   }
   for (std::size_t i = 0; i < answer.size(); ++i) {
-    const Tensor<double>& exact = answer[OutputIndex{i}].value;
-    Tensor<float> rounded(exact.shape());
-    for (std::size_t e = 0; e < exact.values().size(); ++e) {
-      rounded.values()[e] = static_cast<float>(exact.values()[e]);
-    }
-    all.emplace_back((*problem.operation)[OutputIndex{i}].name, std::move(rounded));
+    all.emplace_back((*problem.operation)[OutputIndex{i}].name,
+                     rounded(answer[OutputIndex{i}].value));
   }
   return all;
 }
@@ -133,6 +137,32 @@ TEST(GivenOutputs, RowsWithoutKeysAreZeroAndTheirLseIsMinusInfinity) {
   EXPECT_TRUE(judge_given_outputs(file_of(tensors), question).are_within());
   of(tensors, "o").at(0, 0, 0, 0) = 1e-30F;
   EXPECT_FALSE(judge_given_outputs(file_of(tensors), question).are_within());
+}
+
+/// Of a problem of gradients, with O and LSE as a forward pass saved them.
+TEST(GivenOutputs, GradientsAreThoseOfWhatTheForwardPassSavedAndOfDlseWhereThereIsOne) {
+  for (const char* const more : {"", " dlse_given"}) {
+    const Problem backward =
+        problem_from_string("b2 h4/2 q5 k9 d8 fp32 backward" + std::string(more));
+    const Inputs inputs = make_inputs(backward, {.family = "normal", .seed = 3});
+    const Answer answer =
+        reference_of(backward_operation).exact(backward, inputs, BackwardRoundings{});
+    Named tensors;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!has_tensor(backward, InputIndex{i})) continue;
+      tensors.emplace_back(backward_operation[InputIndex{i}].name, inputs[InputIndex{i}]);
+    }
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      tensors.emplace_back(backward_operation[OutputIndex{i}].name,
+                           rounded(answer[OutputIndex{i}].value));
+    }
+    const GivenOutputs right = judge_given_outputs(file_of(tensors), "");
+    EXPECT_EQ(right.problem, backward);
+    EXPECT_EQ(right.outputs.size(), 3U);
+    EXPECT_TRUE(right.are_within()) << more;
+    of(tensors, "dv").at(1, 1, 8, 7) += 0.5F;
+    EXPECT_FALSE(judge_given_outputs(file_of(tensors), "").are_within());
+  }
 }
 
 TEST(GivenOutputs, BadFilesGetOneLine) {
