@@ -9,10 +9,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/python_worker.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/peer_call.hpp"
-#include "core/base/python_worker.hpp"
 #include "gpu/peers/shared_memory.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/device_info.hpp"
