@@ -14,7 +14,7 @@ class Known:
     layout: str
     corner: str
     parameters: dict
-    translated: typing.Callable | None = None
+    translated: typing.Optional[typing.Callable] = None  # Python 3.9 knows no | of types
 
 
 def _memory_efficient_attention(function):

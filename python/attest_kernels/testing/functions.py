@@ -58,13 +58,13 @@ def zeros_past_the_keys(q, k, v):
 
 
 def crashes(q, k, v):
-    if q.shape[2] > 30:
+    if q.shape[2] == 1:  # as the first case of every campaign: nothing is left to shrink, each step of which starts Python
         os.kill(os.getpid(), 11)
     return attend(q, k, v)[0]
 
 
 def exits(q, k, v):
-    if q.shape[2] > 30:
+    if q.shape[2] == 1:
         sys.exit(3)
     return attend(q, k, v)[0]
 
