@@ -25,11 +25,7 @@ import numpy
 if not __package__:
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from attest_kernels import conventions, frameworks, loading
-
-# A tile of 64 by 64 takes Triton's interpreter some milliseconds; a launch of these sizes less than a second.
-INTERPRETER = "triton.runtime.interpreter"
-MOST_INTERPRETED = {"heads": 16, "length": 512, "scores": 2**17, "because": "Triton's interpreter is slow"}
+from attest_kernels import conventions, frameworks, interpreter, loading
 
 
 def loaded(text):
@@ -84,7 +80,7 @@ class Subject:
         """What the judge has to know, found by probes unless declared. Raises TypeError with one line."""
         declared, tried = self.declared, []
         best = taken = None  # the nearest answer; the first sizes that it answers: being wrong there is judged, and no reason to ask for others
-        types = declared.get("types") or self.framework.types
+        types = interpreter.types(declared.get("types") or self.framework.types)
         for sizes, format_name in itertools.product(dict.fromkeys(conventions.probes(declared)), types):
             for convention in conventions.candidates(self.convention, declared):
                 error, lses, why = self.probe(convention, format_name, sizes)
@@ -111,7 +107,7 @@ class Subject:
         described = {
             "name": declared.get("name", self.function.__name__),
             "summary": self.summary(),
-            "types": [each for each in types if each == format_name or answers(type=each)],
+            "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
             "masks": list(declared.get("masks") or (["none", corner] if has_causal and answers(causal=convention.corner) else ["none"])),
             "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
             **multiples,
@@ -124,8 +120,8 @@ class Subject:
             "deterministic": declared.get("deterministic", True),
             "batch_invariant": declared.get("batch_invariant", False),
             "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
-            "most": MOST_INTERPRETED if INTERPRETER in sys.modules else None,
-            "library": self.framework.words,
+            "most": interpreter.most(),
+            "library": self.framework.words + interpreter.words(),
         }
         words = convention.words(self.probes)
         if error >= conventions.NEAR:
@@ -201,8 +197,7 @@ def main(parent, text, shared):
         channel.flush()
 
     die_with(int(parent))
-    if not os.path.exists("/dev/nvidiactl"):
-        os.environ.setdefault("TRITON_INTERPRET", "1")  # without a GPU Triton's own interpreter runs its kernels
+    interpreter.choose()
     try:
         subject = Subject(text)
         memory = Memory(shared)
