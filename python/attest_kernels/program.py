@@ -37,7 +37,8 @@ def run(arguments, may_end_with=(0,)):
         done = subprocess.run([path(), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**environment(), **os.environ})
     except OSError as error:
         raise ProgramError(f"{path()} cannot be started: {error.strerror}") from error
-    if done.returncode not in may_end_with:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    has_broken = bool(lines) and lines[-1].startswith("attest: internal error")  # with the code of a failed verdict
+    if done.returncode not in may_end_with or has_broken:
         raise ProgramError(lines[-1].removeprefix("attest: ") if lines else f"{path()} ended with {done.returncode}")
     return done.returncode, done.stdout
