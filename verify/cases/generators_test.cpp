@@ -236,6 +236,23 @@ TEST(Generators, ShrinkingEndsAtTheSmallestCaseThatStillFails) {
   EXPECT_GT(shrunk, 10);
 }
 
+TEST(Generators, AShrunkCaseHasNoSimplerOneThatFailsNorWasAnyTriedTwice) {
+  std::set<std::string> tried;
+  const auto fails = [&](const Case& c) {
+    EXPECT_TRUE(tried.insert(to_json(c)).second) << to_json(c);
+    return c.problem.key_len >= 7;
+  };
+  for (const Case& c : draws(20)) {
+    if (c.problem.key_len < 7) continue;
+    tried.clear();
+    const Case smallest = shrink(k3(), c, fails, 2000);
+    EXPECT_EQ(smallest.schedule_seed, 0U) << "which reports do not print";
+    for (const Case& simpler : simpler_cases(k3(), smallest)) {
+      EXPECT_LT(simpler.problem.key_len, 7) << to_string(simpler);
+    }
+  }
+}
+
 TEST(Generators, ShrinkingStopsAfterItsBudget) {
   int calls = 0;
   const auto fails = [&](const Case&) { return ++calls, true; };

@@ -261,7 +261,7 @@ Case shrink(const KernelInfo& kernel, const Case& c, const std::function<bool(co
     is_smaller = false;
     std::vector<Case> candidates = simpler_cases(kernel, smallest);
     for (std::size_t i = 0; i < candidates.size();) {
-      const bool is_new = tried.insert(to_string(candidates[i])).second;
+      const bool is_new = tried.insert(to_json(candidates[i])).second;
       if (is_new && max_calls-- <= 0) return smallest;
       if (!is_new || !fails(candidates[i])) {
         ++i;
