@@ -58,7 +58,8 @@ Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs, std::int64_
   }
   o.share = static_cast<double>(o.blocks * warps) / static_cast<double>(gpu.warps_per_sm);
   o.resident_blocks = std::min(o.blocks * gpu.sms, grid_blocks);
-  const std::int64_t of_grid = (grid_blocks + gpu.sms - 1) / gpu.sms;  // of the SM that has most
+  // Of the SM that has most.
+  const std::int64_t of_grid = grid_blocks / gpu.sms + (grid_blocks % gpu.sms > 0 ? 1 : 0);
   o.share_of_grid = static_cast<double>(std::min(o.blocks, of_grid) * warps) /
                     static_cast<double>(gpu.warps_per_sm);
   o.idle_sms = std::max<std::int64_t>(0, gpu.sms - grid_blocks);
