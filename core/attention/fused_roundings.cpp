@@ -13,6 +13,11 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t to) {
   return std::max<std::int64_t>(1, (count + to - 1) / to) * to;
 }
 
+/// More than any split of the keys has.
+std::int64_t parts_of(const Problem& problem) {
+  return rounded_up(problem.key_len, terms_of_a_step) / terms_of_a_step;
+}
+
 }  // namespace
 
 Accumulation usual_products(const Problem& problem) {
@@ -22,7 +27,7 @@ Accumulation usual_products(const Problem& problem) {
 PrecisionPlan fused_precision(const Problem& problem, const Accumulation& products) {
   ExpMethod exp = ex2_approx();
   exp.argument_error += 0x1p-24;  // a rescale by 2^fl(fl(m - m') c) rounds twice
-  const std::int64_t parts = rounded_up(problem.key_len, terms_of_a_step) / terms_of_a_step;
+  const std::int64_t parts = parts_of(problem);
   return {.score = products,
           .value = products,
           .scale_after_dot = false,
@@ -36,6 +41,11 @@ PrecisionPlan fused_precision(const Problem& problem, const Accumulation& produc
           .log_error = 0x1p-20,
           .lse = LseForm::log2,
           .merge = Merge::lse_pairs};
+}
+
+bool has_unknown_order(const PrecisionPlan& plan, const Problem& problem) {
+  return plan.splits > 1 && plan.splits == parts_of(problem) && plan.merge == Merge::lse_pairs &&
+         plan.normaliser_chain == problem.key_len;
 }
 
 BackwardRoundings fused_backward_roundings(const Problem& p, const Accumulation& products) {

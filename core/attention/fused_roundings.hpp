@@ -30,6 +30,10 @@ namespace attest {
 ///   LSE           m may be kept in units of log2
 [[nodiscard]] PrecisionPlan fused_precision(const Problem& problem, const Accumulation& products);
 
+/// Is it one of fused_precision() over several parts? Then the keys' order in its sums is unknown,
+/// which its bound allows for and a model of usual errors cannot.
+[[nodiscard]] bool has_unknown_order(const PrecisionPlan& plan, const Problem& problem);
+
 /// Roundings of a backward kernel that forms P again from the given LSE, sums in fp32 and rounds P
 /// and dS to the inputs' format. As fused_precision() of the forward pass; besides:
 ///   weights   fl(scale log2 e) times the dot product less fl(LSE log2 e), of which neither

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/fused_roundings.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/law.hpp"
 #include "verify/judge/statistics.hpp"
@@ -42,11 +43,16 @@ constexpr Row rows[] = {
      "the errors of LSE have one sign"},
 };
 
-/// The model has no rounding of the partial outputs that splits leave behind.
+/// The model has no rounding of the partial outputs that splits leave behind. Values that alternate
+/// have large partial sums where every second key is summed apart, as vector units do: with fp32
+/// weights that is most of the error.
 bool is_modelled(Run& run, std::string_view tensor) {
   if (tensor == "LSE") return run.kernel().gives(forward::lse);
   const PrecisionPlan plan =
       run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
+  if (plan.weight_format == ElementType::fp32 && has_unknown_order(plan, run.problem())) {
+    return false;
+  }
   return plan.splits <= 1 || plan.partial_format == ElementType::fp32;
 }
 

@@ -51,6 +51,15 @@ def only_multiples_of_64(q, k, v):
     return attend(q, k, v)[0]
 
 
+def in_lanes(q, k, v):
+    """Right: as vector units do, it sums every 16th key apart."""
+    scores = q.astype(numpy.float32) @ k.astype(numpy.float32).swapaxes(-1, -2) * numpy.float32(q.shape[-1] ** -0.5)
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True, initial=-1e30))
+    o = sum(weights[..., lane::16] @ v[:, :, lane::16].astype(numpy.float32) for lane in range(16))
+    total = weights.sum(-1, keepdims=True)
+    return (o / numpy.where(total > 0, total, 1)).astype(q.dtype)
+
+
 def zeros_past_the_keys(q, k, v):
     """Keys are read in tiles of 32; past the end they are zeros, and count."""
     padding = ((0, 0), (0, 0), (0, -k.shape[2] % 32), (0, 0))
