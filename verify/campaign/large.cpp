@@ -43,15 +43,6 @@ Comparison as_comparison(const WorstOutput& worst) {
           .vacuous = worst.vacuous};
 }
 
-IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got, const Answer& answer) {
-  IndexedList<Comparison, OutputIndex> compared;
-  for (std::size_t i = 0; i < answer.size(); ++i) {
-    const OutputIndex output{i};
-    compared[output] = compare(got[output], answer[output].value, answer[output].bound);
-  }
-  return compared;
-}
-
 Compared compare_all(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
                      const Outputs& outputs, std::uint64_t seed, std::int64_t rows_asked) {
   if (reference_work(p) <= small_work) {

@@ -166,11 +166,7 @@ GivenOutputs judge_given_outputs(const Safetensors& file, const std::string& que
     if (!reference_of(operation).certify(problem, inputs, given.answer, seed, 1).holds()) {
       throw std::logic_error("the f64 reference errs more than it says");
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const OutputAnswer& exact = given.answer[OutputIndex{i}];
-      if (outputs[OutputIndex{i}].size() == 0) continue;
-      compared.outputs[OutputIndex{i}] = compare(outputs[OutputIndex{i}], exact.value, exact.bound);
-    }
+    compared.outputs = compare_each(outputs, given.answer);
   } else {
     std::vector<Shape> some = sampled_rows(problem, seed, rows);
     std::ranges::copy(rows_with_nan(outputs), std::back_inserter(some));

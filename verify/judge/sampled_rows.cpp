@@ -65,6 +65,18 @@ std::vector<Shape> sampled_rows(const Problem& p, std::uint64_t seed, std::int64
   return rows;
 }
 
+IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got, const Answer& answer) {
+  IndexedList<Comparison, OutputIndex> compared;
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const OutputIndex output{i};
+    Comparison& here = compared[output];
+    if (got[output].size() > 0) {
+      here = compare(got[output], answer[output].value, answer[output].bound);
+    }
+  }
+  return compared;
+}
+
 Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPlan& precision,
                       const Outputs& outputs, const std::vector<Shape>& rows) {
   Compared result{.outputs = {}, .rows = std::ssize(rows)};

@@ -6,6 +6,7 @@
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
+#include "cpu_reference/answer.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -14,6 +15,10 @@ namespace attest {
 /// two are at the ends of their queries, where masks and tails go wrong. Of a problem with rows.
 [[nodiscard]] std::vector<Shape> sampled_rows(const Problem& problem, std::uint64_t seed,
                                               std::int64_t count);
+
+/// Every output with its answer; one that is empty is left out.
+[[nodiscard]] IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got,
+                                                                const Answer& answer);
 
 /// Of whole tensors, or of some rows of them.
 struct Compared {
