@@ -107,13 +107,14 @@ def exact(q, k, v, causal, scale):
     scores = q @ k.swapaxes(2, 3) * scale
     if causal:
         queries, keys = q.shape[2], k.shape[2]
-        shift = keys - queries if causal == "bottom_right" else 0
-        scores = numpy.where(numpy.tri(queries, keys, shift, dtype=bool), scores, -numpy.inf)
+        diagonal = keys - queries if causal == "bottom_right" else 0
+        scores = numpy.where(numpy.tri(queries, keys, diagonal, dtype=bool), scores, -numpy.inf)
     with numpy.errstate(divide="ignore", invalid="ignore"):
         largest = scores.max(-1, keepdims=True, initial=-numpy.inf)
-        weights = numpy.exp(scores - numpy.where(numpy.isfinite(largest), largest, 0))
+        shift = numpy.where(numpy.isfinite(largest), largest, 0)
+        weights = numpy.exp(scores - shift)
         total = weights.sum(-1, keepdims=True)
-        return numpy.where(total > 0, weights @ v / numpy.where(total > 0, total, 1), 0), (numpy.where(numpy.isfinite(largest), largest, 0) + numpy.log(total))[..., 0]
+        return numpy.where(total > 0, weights @ v / numpy.where(total > 0, total, 1), 0), (shift + numpy.log(total))[..., 0]
 
 
 def distance(got, want):
@@ -150,7 +151,3 @@ def with_lse(convention, lse, want):
         if distance(lse * math.log(base), want) < NEAR:
             return dataclasses.replace(convention, lse_base=base), True
     return convention, "lse" in convention.positional or "return_lse" in convention.names
-
-
-def replaced(convention, **changes):
-    return dataclasses.replace(convention, **changes)

@@ -6,6 +6,7 @@ function (describe()); then a request is a line of JSON on stdin, its answer a l
 {"bytes": n, "type": "fp16", "mask": "causal_bottom_right", "scale": x, "q": {"at": first byte, "shape": [...]}, "k": ..., "v": ..., "o": ..., "lse": ...}
     contiguous tensors in the shared memory, whose size is now n; o and lse are written. It ends with its parent."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -137,7 +138,7 @@ class Subject:
         """The convention with the corner of its causal mask that a probe is nearer to."""
         if "causal" not in convention.names or "causal" in self.declared or self.convention.is_known:
             return convention
-        both = [conventions.replaced(convention, corner=corner) for corner in ("bottom_right", "top_left")]
+        both = [dataclasses.replace(convention, corner=corner) for corner in ("bottom_right", "top_left")]
         return min(both, key=lambda one: self.probe(one, format_name, sizes, causal=one.corner)[0])
 
     @staticmethod
