@@ -57,7 +57,9 @@ class Wheel(unittest.TestCase):
 
     def test_is_for_every_python_3_and_holds_program_and_worker(self):
         self.assertRegex(self.wheel.name, r"^attest_kernels-[0-9.]+-py3-none-manylinux_2_34_x86_64\.whl$")
-        self.assertLess(self.wheel.stat().st_size, 20 * MEBIBYTE)
+        # Package indices take files up to 100 MiB.
+        has_code_for_a_gpu = ".nv_fatbin " in self.run_here("readelf", "--sections", "--wide", PROGRAM)
+        self.assertLess(self.wheel.stat().st_size, (100 if has_code_for_a_gpu else 20) * MEBIBYTE)
         names = set(zipfile.ZipFile(self.wheel).namelist())
         self.assertLessEqual({"attest_kernels/bin/attest", "attest_kernels/worker.py", "attest_kernels/__init__.py"}, names)
         self.assertEqual([name for name in names if name.endswith("_test.py") or "testing" in name], [])
