@@ -111,15 +111,19 @@ std::span<const PlanField> plan_fields() {
   return fields;
 }
 
+std::string text_of(const PlanField& field, std::int64_t value) {
+  return field.is_choice() ? std::string(field.values[static_cast<std::size_t>(value - 1)])
+                           : std::to_string(value);
+}
+
 std::string to_string(const Plan& plan) {
   std::string text;
   for (const PlanField& field : fields) {
     const std::int64_t value = plan.*field.member;
     if (value == 0) continue;
     if (!text.empty()) text += ' ';
-    text += field.is_choice() ? fmt::format("{}={}", field.name,
-                                            field.values[static_cast<std::size_t>(value - 1)])
-                              : fmt::format("{}{}", field.short_name, value);
+    text += field.is_choice() ? fmt::format("{}=", field.name) : std::string(field.short_name);
+    text += text_of(field, value);
   }
   return text.empty() ? "-" : text;
 }

@@ -172,6 +172,8 @@ struct PlanField {
   [[nodiscard]] constexpr bool is_choice() const { return !values.empty(); }
 };
 [[nodiscard]] std::span<const PlanField> plan_fields();
+/// A value that is set: of a choice its name, of a size its digits.
+[[nodiscard]] std::string text_of(const PlanField& field, std::int64_t value);
 
 /// `qt32 kt16 grid_order=q_slowest`, or `-` when no field is set.
 [[nodiscard]] std::string to_string(const Plan& plan);

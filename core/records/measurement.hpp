@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace attest {
 
@@ -10,5 +13,12 @@ struct Measurement {
   double value = 0;  ///< may be NaN or infinite
   std::string unit{};
 };
+
+/// The measurement of that name, nullptr if there is none.
+[[nodiscard]] inline const Measurement* find_measurement(
+    const std::vector<Measurement>& measurements, std::string_view name) {
+  const auto found = std::ranges::find(measurements, name, &Measurement::name);
+  return found == measurements.end() ? nullptr : &*found;
+}
 
 }  // namespace attest

@@ -17,7 +17,7 @@ namespace attest {
 /// guards: query_starts, key_starts, key_mask and those of the page table.
 class IndexArrays {
  public:
-  /// Of a number in an array of lengths: half of an entry's keys, or one key of its last page.
+  /// The shortened length: half of an entry's keys; in CSR form, one key of its last page.
   static std::int32_t shorter_length(TableForm form, std::int32_t length) {
     return form == TableForm::dense ? length / 2 : std::min<std::int32_t>(length, 1);
   }

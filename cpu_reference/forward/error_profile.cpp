@@ -82,12 +82,12 @@ const std::vector<UlpShare>& ulp_shares() {
 }
 
 bool ErrorProfile::has(std::string_view name) const {
-  return std::ranges::find(measurements, name, &Measurement::name) != measurements.end();
+  return find_measurement(measurements, name) != nullptr;
 }
 
 double ErrorProfile::value(std::string_view name) const {
-  const auto found = std::ranges::find(measurements, name, &Measurement::name);
-  if (found == measurements.end())
+  const Measurement* found = find_measurement(measurements, name);
+  if (found == nullptr)
     throw std::logic_error("error profile: no measurement " + std::string(name));
   return found->value;
 }

@@ -3,86 +3,66 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "experiments/claims/functions.hpp"
-#include "experiments/study/language/expression.hpp"
+#include "experiments/study/language/evaluate.hpp"
 
 namespace attest {
 namespace {
 
-/// What is left of an expression when every name has one value and nothing has a unit.
-class Evaluator {
+/// The names and functions of one formula, and where it is wrong.
+class FormulaRow {
  public:
-  Evaluator(std::string_view text, const FormulaScope& scope) : text_(text), scope_(scope) {}
+  FormulaRow(std::string_view text, const FormulaScope& scope) : text_(text), scope_(scope) {}
 
-  [[nodiscard]] double of(const Expression& e) const {
-    switch (e.kind) {
-      case Expression::Kind::number:
-        if (e.number.dimension != Dimension::number) fail(e, "a number without a unit is wanted");
-        return e.number.value;
-      case Expression::Kind::text:
-        fail(e, "a text can only be given to a function");
-      case Expression::Kind::name: {
-        const auto value = scope_.values.find(e.word);
-        if (value == scope_.values.end()) fail(e, fmt::format("'{}' has no value", e.word));
-        return value->second;
-      }
-      case Expression::Kind::unary: {
-        const double value = of(e.operands[0]);
-        return e.word == "not" ? static_cast<double>(value == 0) : -value;
-      }
-      case Expression::Kind::binary:
-        return binary(e.word, of(e.operands[0]), of(e.operands[1]));
-      case Expression::Kind::call:
-        break;
+  [[noreturn]] void fail(std::string_view what) const {
+    throw InvalidInput(fmt::format("formula '{}': {}", text_, what));
+  }
+
+  void require_no_units(const Expression& e) const {
+    if (e.kind == Expression::Kind::number && e.number.dimension != Dimension::number) {
+      fail(fmt::format("a number without a unit is wanted at character {}", e.at + 1));
     }
-    return call(e);
+    for (const Expression& operand : e.operands) require_no_units(operand);
   }
 
- private:
-  [[noreturn]] void fail(const Expression& e, std::string_view what) const {
-    throw InvalidInput(fmt::format("formula '{}': {} at character {}", text_, what, e.at + 1));
+  [[nodiscard]] Value value_of(std::string_view name) const {
+    const auto value = scope_.values.find(name);
+    if (value == scope_.values.end()) fail(fmt::format("'{}' has no value", name));
+    return Value::number(value->second);
   }
 
-  /// A NaN on either side makes every comparison false, != too.
-  static double binary(std::string_view op, double left, double right) {
-    if (op == "+") return left + right;
-    if (op == "-") return left - right;
-    if (op == "*") return left * right;
-    if (op == "/") return left / right;
-    if (op == "^") return std::pow(left, right);
-    if (op == "and") return static_cast<double>(left != 0 && right != 0);
-    if (op == "or") return static_cast<double>(left != 0 || right != 0);
-    if (op == "<=") return static_cast<double>(left <= right);
-    if (op == ">=") return static_cast<double>(left >= right);
-    if (op == "==") return static_cast<double>(left == right);
-    if (op == "!=") return static_cast<double>(left < right || left > right);
-    return static_cast<double>(op == "<" ? left < right : left > right);
-  }
-
-  [[nodiscard]] double call(const Expression& e) const {
+  [[nodiscard]] Value call(const Expression& e, const std::vector<Value>& given) const {
     const auto function = scope_.functions.find(e.word);
     if (function == scope_.functions.end()) {
-      fail(e, fmt::format("there is no function '{}'", e.word));
+      fail(fmt::format("there is no function '{}' at character {}", e.word, e.at + 1));
     }
-    if (!e.where.empty()) fail(e, "functions of formulas take no condition");
+    if (!e.where.empty()) fail("functions of formulas take no condition");
     std::vector<FormulaValue> arguments;
-    for (const Expression& operand : e.operands) {
-      if (operand.kind == Expression::Kind::text) {
-        arguments.emplace_back(operand.word);
+    for (const Value& value : given) {
+      if (value.kind == Value::Kind::text) {
+        arguments.emplace_back(value.text);
       } else {
-        arguments.emplace_back(of(operand));
+        arguments.emplace_back(number_of(value));
       }
     }
     try {
-      return function->second(arguments);
+      return Value::number(function->second(arguments));
     } catch (const InvalidInput& error) {
       throw InvalidInput(fmt::format("{}(): {}", e.word, error.what()));
     }
   }
 
+  [[nodiscard]] double number_of(const Value& value) const {
+    if (value.kind == Value::Kind::text) fail("a text can only be given to a function");
+    return value.kind == Value::Kind::missing ? std::numeric_limits<double>::quiet_NaN()
+                                              : value.mid;
+  }
+
+ private:
   std::string_view text_;
   const FormulaScope& scope_;
 };
@@ -96,7 +76,7 @@ Evaluation evaluated(const LedgerRow& row, FormulaScope scope) {
     evaluation.ours = filled(row.ours, scope);
     evaluation.because = filled(row.because, scope);
     if (!row.holds.empty()) {
-      const bool holds = evaluate_formula(row.holds, scope) != 0;
+      const bool holds = evaluate_formula(row.holds, scope) == 1;
       evaluation.found = holds ? Standing::reproduced : Standing::refuted;
     }
   } catch (const NoRecords& missing) {
@@ -140,7 +120,13 @@ double evaluate_formula(std::string_view formula, const FormulaScope& scope) {
     throw InvalidInput(fmt::format("formula '{}': {} at character {}", formula,
                                    parsed.error.sentence, parsed.error.at + 1));
   }
-  return Evaluator(formula, scope).of(*parsed.expression);
+  const FormulaRow names(formula, scope);
+  names.require_no_units(*parsed.expression);
+  const Row row{
+      .value = [&](std::string_view name) { return names.value_of(name); },
+      .function = [&](const Expression& call,
+                      const std::vector<Value>& arguments) { return names.call(call, arguments); }};
+  return names.number_of(evaluate(*parsed.expression, row));
 }
 
 std::string filled(std::string_view text, const FormulaScope& scope) {

@@ -33,8 +33,9 @@ void require_arguments(std::span<const FormulaValue> arguments, std::size_t leas
 
 /// The value of a formula: an expression as studies have them
 /// (experiments/study/language/expression.hpp), without units and conditions; texts are given to
-/// functions only. Comparisons, `and`, `or` and `not` give 1 or 0; a comparison with NaN gives 0,
-/// != too. Throws InvalidInput with the formula and where it is wrong; what functions throw passes.
+/// functions only. Comparisons, `and`, `or` and `not` give 1 or 0, NaN where nothing is known: a
+/// comparison with NaN, a quotient by 0. Throws InvalidInput with the formula and where it is
+/// wrong; what functions throw passes.
 [[nodiscard]] double evaluate_formula(std::string_view formula, const FormulaScope& scope);
 
 /// min, max, abs, sqrt, log2, exp; and how a figure agrees with a printed one:

@@ -60,8 +60,8 @@ bool agrees(const std::vector<Term>& terms, const Record& record) {
 }
 
 double measured(const Record& record, const std::string& name) {
-  const auto found = std::ranges::find(record.measurements, name, &Measurement::name);
-  if (found == record.measurements.end()) {
+  const Measurement* found = find_measurement(record.measurements, name);
+  if (found == nullptr) {
     throw InvalidInput(fmt::format("a record has no measurement '{}'", name));
   }
   return found->value;

@@ -38,8 +38,8 @@ Explanation explained(const char* kernel, const char* problem, const char* plan 
 }
 
 double measured(const std::vector<Measurement>& measurements, std::string_view name) {
-  const auto found = std::ranges::find(measurements, name, &Measurement::name);
-  return found == measurements.end() ? -1 : found->value;
+  const Measurement* found = find_measurement(measurements, name);
+  return found == nullptr ? -1 : found->value;
 }
 
 TEST(Explanation, CountsTheWorkOfVisiblePairs) {

@@ -13,17 +13,12 @@
 namespace attest {
 namespace {
 
-const Measurement* find_measurement(const Record& record, std::string_view name) {
-  const auto found = std::ranges::find(record.measurements, name, &Measurement::name);
-  return found == record.measurements.end() ? nullptr : &*found;
-}
-
 /// With the interval NAME_low to NAME_high where the record has one.
 Value measured(const Record& record, std::string_view name) {
-  const Measurement* middle = find_measurement(record, name);
+  const Measurement* middle = find_measurement(record.measurements, name);
   if (middle == nullptr) return Value::missing(std::string(name));
-  const Measurement* low = find_measurement(record, fmt::format("{}_low", name));
-  const Measurement* high = find_measurement(record, fmt::format("{}_high", name));
+  const Measurement* low = find_measurement(record.measurements, fmt::format("{}_low", name));
+  const Measurement* high = find_measurement(record.measurements, fmt::format("{}_high", name));
   double from = low == nullptr ? middle->value : low->value;
   double to = high == nullptr ? middle->value : high->value;
   if ((name == "rate" || name == "bandwidth") && low == nullptr) {

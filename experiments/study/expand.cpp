@@ -10,8 +10,8 @@
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "experiments/study/grid.hpp"
+#include "experiments/study/language/axis.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
-#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/model_values.hpp"
 #include "experiments/study/language/point.hpp"
 
@@ -20,30 +20,20 @@ namespace {
 
 constexpr std::size_t most_points = 20'000;
 
-std::int64_t value_of(const PlanField& field, const std::string& text) {
-  const auto name = std::ranges::find(field.values, text);
-  return name == field.values.end() ? std::stoll(text) : name - field.values.begin() + 1;
-}
-
-std::string text_of(const PlanField& field, std::int64_t value) {
-  return field.is_choice() ? std::string(field.values[static_cast<std::size_t>(value - 1)])
-                           : std::to_string(value);
-}
-
 /// How K and V lie, and as axes.
 struct WantedPaging {
   Paging paging;
-  Combination axes;
+  AxisValues axes;
 };
 
 /// Each paging once: what is not in pages has no table.
 std::vector<WantedPaging> wanted_pagings(const Grid& grid) {
   std::vector<WantedPaging> wanted;
-  for (Combination& axes : combinations_of(grid)) {
-    Paging paging;
-    for (const auto& [name, text] : axes) {
-      set_value(*find_layout_axis(std::string_view(name).substr(name.find('.') + 1)), paging, text);
-    }
+  for (const Combination& combination : combinations_of(grid)) {
+    AxisValues axes = values_of(combination);
+    Case c;
+    for (const auto& [name, value] : axes) find_axis(name)->set(c, value);
+    Paging paging = c.layouts.paging;
     if (!paging.is_used()) {
       paging = {};
       std::erase_if(axes, [](const auto& axis) { return axis.first != "layout.page_size"; });
@@ -58,7 +48,7 @@ std::vector<WantedPaging> wanted_pagings(const Grid& grid) {
 /// Fields that are wanted, and as axes.
 struct WantedPlan {
   Plan plan;
-  Combination axes;
+  AxisValues axes;
 };
 
 std::string tensors_of(const Point& point) {
@@ -102,10 +92,10 @@ class Expander {
   /// Throws InvalidInput for a family that no kernel's operation has.
   void require_families(const std::set<const Operation*>& operations) const {
     if (operations.empty()) return;
-    for (const Axis& axis : spec_.inputs) {
-      if (axis.name != "inputs.family") continue;
-      for (const std::string& name : axis.values) {
-        const InputFamily& family = input_family(name);
+    for (const VariedAxis& axis : spec_.inputs) {
+      if (axis.axis->name != "family") continue;
+      for (const WrittenValue& name : axis.values) {
+        const InputFamily& family = input_family(std::get<std::string>(name));
         const bool is_served = std::ranges::any_of(
             operations, [&](const Operation* operation) { return family.serves(*operation); });
         if (!is_served) {
@@ -128,20 +118,22 @@ class Expander {
     if (is_new) at->second = problems_of(spec_.problem, operation);
     return at->second;
   }
-  void skip(Skipped::By by, std::string what, std::string reason, Combination axes) {
+  void skip(Skipped::By by, std::string what, std::string reason, AxisValues axes) {
     expansion_.skipped.push_back({by, std::move(what), std::move(reason), std::move(axes)});
     require_room();
   }
   void require_room(const Grid& plan_axes = {}) const {
     double points = static_cast<double>(expansion_.points.size() + expansion_.skipped.size());
     double combinations = 1;
-    for (const Axis& axis : plan_axes) combinations *= static_cast<double>(axis.values.size());
+    for (const VariedAxis& axis : plan_axes) {
+      combinations *= static_cast<double>(axis.values.size());
+    }
     if (points + combinations <= static_cast<double>(most_points) + 1) return;
     throw InvalidInput(fmt::format("study {} has more than {} points", spec_.name, most_points));
   }
 
   void expand(const std::string& name, const ChosenKernel& chosen, const ProblemPoint& at) {
-    Combination axes = at.axes;
+    AxisValues axes = at.axes;
     axes["kernel"] = name;
     if (!at.why_not.empty()) return skip(Skipped::By::constraint, name, at.why_not, axes);
     const std::string what = fmt::format("{} {}", name, to_string(at.problem));
@@ -151,7 +143,7 @@ class Expander {
     const PlanChoice choice(kernel, problem, gpu_name_);
     std::set<std::string> seen;
     for (const WantedPlan& wanted : wanted_plans(choice)) {
-      Combination plan_axes = axes;
+      AxisValues plan_axes = axes;
       plan_axes.insert(wanted.axes.begin(), wanted.axes.end());
       const auto picked = choice.pick(wanted.plan);
       if (const auto* reason = std::get_if<std::string>(&picked)) {
@@ -177,54 +169,56 @@ class Expander {
       return wanted;
     }
     for (Grid grid : spec_.plan) {
-      for (Axis& axis : grid) write_out(axis, choice);
-      std::erase_if(grid, [](const Axis& axis) { return axis.values.empty(); });
+      for (VariedAxis& axis : grid) write_out(axis, choice);
+      std::erase_if(grid, [](const VariedAxis& axis) { return axis.values.empty(); });
       require_room(grid);
-      for (const Combination& axes : combinations_of(grid)) {
-        WantedPlan& one = wanted.emplace_back();
-        one.axes = axes;
-        for (const PlanField& field : plan_fields()) {
-          const auto value = axes.find(fmt::format("plan.{}", field.name));
-          if (value != axes.end()) one.plan.*field.member = value_of(field, value->second);
-        }
+      for (const Combination& combination : combinations_of(grid)) {
+        const AxisValues axes = values_of(combination);
+        Case c;
+        for (const auto& [name, value] : axes) find_axis(name)->set(c, value);
+        wanted.push_back({c.plan, axes});
       }
     }
     return wanted;
   }
 
   /// `all`: what the kernel offers; nothing where it has no such choice.
-  static void write_out(Axis& axis, const PlanChoice& choice) {
-    if (axis.values != std::vector<std::string>{"all"}) return;
-    axis.values.clear();
-    for (const PlanField& field : plan_fields()) {
-      if (axis.name != fmt::format("plan.{}", field.name)) continue;
-      for (const std::int64_t value : choice.values_of(field))
-        axis.values.push_back(text_of(field, value));
+  static void write_out(VariedAxis& axis, const PlanChoice& choice) {
+    if (!axis.is_every_value) return;
+    const PlanField& field = *axis.axis->plan_field;
+    for (const std::int64_t value : choice.values_of(field)) {
+      Case c;
+      c.plan.*field.member = value;
+      axis.values.push_back(written(*axis.axis->get(c)));
     }
   }
 
-  static Combination axes_of(const Plan& plan, const PlanChoice& choice) {
-    Combination axes;
-    for (const PlanField& field : plan_fields()) {
-      const std::int64_t value = plan.*field.member;
-      if (value != 0 && choice.values_of(field).size() > 1)
-        axes[fmt::format("plan.{}", field.name)] = text_of(field, value);
+  static AxisValues axes_of(const Plan& plan, const PlanChoice& choice) {
+    AxisValues axes;
+    Case c;
+    c.plan = plan;
+    for (const Axis* axis : keys_of(Axis::Group::plan)) {
+      const PlanField& field = *axis->plan_field;
+      if (plan.*field.member != 0 && choice.values_of(field).size() > 1) {
+        axes[axis->full_name()] = *axis->get(c);
+      }
     }
     return axes;
   }
 
   void add_points(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                  const Combination& axes) {
+                  const AxisValues& axes) {
     for (const WantedPaging& layout : wanted_pagings(spec_.layout)) {
-      Combination all_axes = axes;
+      AxisValues all_axes = axes;
       all_axes.insert(layout.axes.begin(), layout.axes.end());
       add_points(kernel, problem, plan, layout.paging, all_axes);
     }
   }
 
   void add_points(const KernelInfo& kernel, const Problem& problem, const Plan& plan,
-                  const Paging& paging, const Combination& axes) {
-    for (const Combination& inputs : combinations_of(spec_.inputs)) {
+                  const Paging& paging, const AxisValues& axes) {
+    for (const Combination& combination : combinations_of(spec_.inputs)) {
+      const AxisValues inputs = values_of(combination);
       for (const std::uint64_t seed : spec_.seeds) {
         Point point{.kernel = &kernel, .axes = axes};
         point.subject.kernel = kernel.name;
@@ -232,13 +226,9 @@ class Expander {
         point.subject.plan = plan;
         point.subject.layouts.paging = paging;
         point.subject.inputs.seed = seed;
-        const auto family = inputs.find("inputs.family"),
-                   magnitude = inputs.find("inputs.magnitude");
-        if (family != inputs.end()) point.subject.inputs.family = family->second;
-        if (magnitude != inputs.end())
-          point.subject.inputs.magnitude = std::stod(magnitude->second);
+        for (const auto& [name, value] : inputs) find_axis(name)->set(point.subject, value);
         point.axes.insert(inputs.begin(), inputs.end());
-        if (spec_.seeds.size() > 1) point.axes["inputs.seed"] = std::to_string(seed);
+        if (spec_.seeds.size() > 1) point.axes["inputs.seed"] = static_cast<double>(seed);
         add(std::move(point));
       }
     }
@@ -284,11 +274,11 @@ class Expander {
 
   /// What has one value in the whole study is no axis of it.
   void keep_what_varies() {
-    std::map<std::string, std::set<std::string>> values;
-    const auto note = [&](const Combination& axes) {
+    std::map<std::string, std::set<AxisValue>> values;
+    const auto note = [&](const AxisValues& axes) {
       for (const auto& [name, value] : axes) values[name].insert(value);
     };
-    const auto shorten = [&](Combination& axes) {
+    const auto shorten = [&](AxisValues& axes) {
       std::erase_if(axes, [&](const auto& axis) { return values[axis.first].size() == 1; });
     };
     for (const Point& point : expansion_.points) note(point.axes);

@@ -97,7 +97,7 @@ TEST(Expand, Only_what_varies_is_an_axis) {
   const Expansion e =
       expansion(k5 + "problem: {length: [64, 128], heads: 2, batch: 256 / length}\n");
   ASSERT_EQ(e.points.size(), 2U);
-  const std::map<std::string, std::string> axes{{"problem.length", "128"}, {"problem.batch", "2"}};
+  const AxisValues axes{{"problem.length", 128.0}, {"problem.batch", 2.0}};
   EXPECT_EQ(e.points[1].axes, axes);
   EXPECT_EQ(to_string(e.points[1].subject.problem), "b2 h2/2 q128 k128 d64 none fp32");
 }
@@ -140,8 +140,8 @@ TEST(Expand, Pages_are_points_of_their_own_for_what_takes_them) {
                                                 "decode_mma paged16/csr", "fa2_mma "}));
   EXPECT_EQ(ids.size(), 4U);
   EXPECT_EQ(e.skipped.size(), 2U);
-  EXPECT_EQ(e.points[1].axes.at("layout.page_size"), "16");
-  EXPECT_EQ(e.points[1].axes.at("layout.page_table"), "dense");
+  EXPECT_EQ(e.points[1].axes.at("layout.page_size"), AxisValue(16.0));
+  EXPECT_EQ(e.points[1].axes.at("layout.page_table"), AxisValue("dense"));
 }
 
 TEST(Expand, Values_in_pages_are_drawn_from_the_family_whose_values_have_no_places) {
@@ -170,7 +170,7 @@ TEST(Expand, One_key_split_is_none) {
       "plan: {key_splits: [1, 2]}\n");
   ASSERT_EQ(e.points.size(), 2U);
   EXPECT_EQ(e.points[0].subject.plan.key_splits, 0);
-  EXPECT_EQ(e.points[0].axes.at("plan.key_splits"), "1");
+  EXPECT_EQ(e.points[0].axes.at("plan.key_splits"), AxisValue(1.0));
   EXPECT_EQ(e.points[1].subject.plan.key_splits, 2);
 }
 
@@ -256,7 +256,7 @@ TEST(Expand, A_random_sample_has_its_size_and_depends_on_its_seed_alone) {
         grid + "sampling: {method: random, points: 10, seed: " + std::to_string(seed) + "}\n");
     EXPECT_EQ(e.skipped.size(), 30U);
     EXPECT_EQ(reasons_of(e).count("sampling: not drawn: 10 of 40 are"), 30U);
-    for (const Point& point : e.points) drawn.push_back(point.axes.at("problem.length"));
+    for (const Point& point : e.points) drawn.push_back(text_of(point.axes.at("problem.length")));
     return drawn;
   };
   EXPECT_EQ(lengths(1).size(), 10U);

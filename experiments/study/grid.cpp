@@ -4,70 +4,59 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/run/default_plan.hpp"
 #include "experiments/study/language/evaluate.hpp"
-#include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {
 namespace {
 
-constexpr std::string_view prefix = "problem.";
-
-std::string_view field_name(const std::string& axis) {
-  return std::string_view(axis).substr(prefix.size());
-}
-
-/// The text of a value that is computed from other axes; the text itself where it is a number.
-std::string computed(const std::string& axis, const std::string& text, const Combination& axes) {
-  if (quantity_from(text)) return text;
-  const ParsedExpression parsed = parse_expression(text);
+/// The value; one that is computed from the others.
+AxisValue computed(const Axis& axis, const WrittenValue& written, const Combination& axes) {
+  if (const auto value = stated(written)) return *value;
+  const auto& condition = std::get<Condition>(written);
   const Row row{.value = [&](std::string_view name) {
-    const auto found = axes.find(fmt::format("{}{}", prefix, name));
-    const auto number = found == axes.end() ? std::nullopt : quantity_from(found->second);
-    return number ? Value::number(number->value) : Value::missing(std::string(name));
+    const auto found = axes.find(find_axis(Axis::Group::problem, name));
+    const auto* number = found == axes.end() ? nullptr : std::get_if<double>(&found->second);
+    return number != nullptr ? Value::number(*number) : Value::missing(std::string(name));
   }};
-  const Value value = evaluate(parsed.expression.value(), row);
+  const Value value = evaluate(*condition.expression, row);
   if (value.kind != Value::Kind::number) {
-    throw InvalidInput(fmt::format("{} = {}: {}", axis, text, to_string(value)));
+    throw InvalidInput(
+        fmt::format("{} = {}: {}", axis.full_name(), condition.text, to_string(value)));
   }
-  return fmt::format("{:.15g}", value.mid);
+  return value.mid;
 }
 
-void set_axis(Problem& problem, const ProblemAxis& axis, const std::string& text) {
-  if (axis.is_choice()) return set_value(*axis.field, problem, text);
-  const double value = quantity_from(text).value().value;
-  const bool is_whole = !axis.is_whole() || value == std::floor(value);
-  if (!(value >= axis.low && value <= axis.high) || !is_whole) {
-    throw InvalidInput(fmt::format("problem.{} is {}; allowed: {}number from {} to {}", axis.name,
-                                   text, is_whole ? "a " : "a whole ", format_number(axis.low),
-                                   format_number(axis.high)));
-  }
-  set_number(axis, problem, value);
+void require_in_range(const Axis& axis, const AxisValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || axis.is_in_range(*number)) return;
+  throw InvalidInput(
+      fmt::format("{} is {}; allowed: {}", axis.full_name(), text_of(value), axis.range()));
 }
 
-Problem problem_from(Combination& axes, const Operation& operation) {
-  for (auto& [name, text] : axes) {
-    if (!find_problem_axis(field_name(name))->is_choice()) text = computed(name, text, axes);
+/// The problem of values; those of axes that the problem has not are taken from them.
+Problem problem_from(AxisValues& axes, const Operation& operation) {
+  Case c{.problem = {.operation = &operation}};
+  for (const Axis* axis : keys_of(Axis::Group::problem)) {
+    const auto found = axes.find(axis->full_name());
+    if (found == axes.end()) continue;
+    require_in_range(*axis, found->second);
+    axis->set(c, found->second);
   }
-  Problem problem{.operation = &operation};
+  Problem& problem = c.problem;
   const auto is_given = [&](std::string_view name) {
-    return axes.contains(fmt::format("{}{}", prefix, name));
+    return axes.contains(fmt::format("problem.{}", name));
   };
-  for (const ProblemAxis& axis : problem_axes()) {
-    const auto found = axes.find(fmt::format("{}{}", prefix, axis.name));
-    if (found != axes.end()) set_axis(problem, axis, found->second);
-  }
   follow_given(problem, [&](const ProblemField& field) { return is_given(field.axis_name()); });
   // A window is for the masks among the values that have one.
   for (const ProblemField& field : problem_fields()) {
     if (field.belongs_to == nullptr || field.belongs_to(problem)) continue;
     set_default(field, problem);
-    axes.erase(fmt::format("{}{}", prefix, field.axis_name()));
+    axes.erase(fmt::format("problem.{}", field.axis_name()));
   }
   if (!is_given("length") && !is_given("query_len") && is_given("key_len"))
     problem.query_len = problem.key_len;
@@ -90,21 +79,16 @@ int fields_apart(const Plan& a, const Plan& b) {
   return count;
 }
 
-std::string value_name(const PlanField& field, std::int64_t value) {
-  return field.is_choice() ? std::string(field.values[static_cast<std::size_t>(value - 1)])
-                           : std::to_string(value);
-}
-
 }  // namespace
 
 std::vector<Combination> combinations_of(const Grid& grid) {
   std::vector<Combination> combinations{{}};
-  for (const Axis& axis : grid) {
+  for (const VariedAxis& axis : grid) {
     std::vector<Combination> longer;
     for (const Combination& combination : combinations) {
-      for (const std::string& value : axis.values) {
+      for (const WrittenValue& value : axis.values) {
         longer.push_back(combination);
-        longer.back()[axis.name] = value;
+        longer.back()[axis.axis] = value;
       }
     }
     combinations = std::move(longer);
@@ -112,18 +96,26 @@ std::vector<Combination> combinations_of(const Grid& grid) {
   return combinations;
 }
 
+AxisValues values_of(const Combination& combination) {
+  AxisValues values;
+  for (const auto& [axis, value] : combination) {
+    values[axis->full_name()] = computed(*axis, value, combination);
+  }
+  return values;
+}
+
 std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids, const Operation& operation) {
   std::vector<ProblemPoint> problems;
-  std::set<Combination> seen;  // alternatives may meet
+  std::set<AxisValues> seen;  // alternatives may meet
   for (const Grid& grid : grids) {
-    for (Combination& axes : combinations_of(grid)) {
+    for (const Combination& combination : combinations_of(grid)) {
       ProblemPoint point;
       try {
-        point.problem = problem_from(axes, operation);
+        point.axes = values_of(combination);
+        point.problem = problem_from(point.axes, operation);
       } catch (const InvalidInput& error) {
         point.why_not = error.what();
       }
-      point.axes = std::move(axes);
       if (seen.insert(point.axes).second) problems.push_back(std::move(point));
     }
   }
@@ -174,9 +166,9 @@ std::string PlanChoice::why_none(const Plan& wanted) const {
     if (value == 0 || std::ranges::find(values, value) != values.end()) continue;
     if (values.empty()) return fmt::format("{} has no choice of {}", kernel_.name, field.name);
     std::vector<std::string> names;
-    for (const std::int64_t v : values) names.push_back(value_name(field, v));
+    for (const std::int64_t v : values) names.push_back(text_of(field, v));
     return fmt::format("{} offers {} {}, not {}", kernel_.name, field.name, fmt::join(names, ", "),
-                       value_name(field, value));
+                       text_of(field, value));
   }
   return fmt::format("{} offers no Plan with {}", kernel_.name, to_string(wanted));
 }

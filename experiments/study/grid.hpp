@@ -13,15 +13,17 @@
 #include "experiments/study/language/parse_study.hpp"
 
 namespace attest {
-/// One value for each axis of a grid.
-using Combination = std::map<std::string, std::string>;
+/// One value for each axis of a grid, as the file says it.
+using Combination = std::map<const Axis*, WrittenValue>;
 /// All of them, the last axis fastest. One empty one for a grid without axes.
 [[nodiscard]] std::vector<Combination> combinations_of(const Grid& grid);
+/// Its values, those of computed axes with them.
+[[nodiscard]] AxisValues values_of(const Combination& combination);
 
 /// A problem of a study, or why the values make none.
 struct ProblemPoint {
   Problem problem{};
-  Combination axes{};  ///< with the values of computed fields
+  AxisValues axes{};
   std::string why_not{};
 };
 /// The problems of all grids, of one operation: axes that it has not are dropped.

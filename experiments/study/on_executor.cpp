@@ -30,9 +30,8 @@ void add_errors(const Stacked& rows, ElementType type, const std::string& prefix
                 const std::vector<ErrorMetric>& metrics, std::vector<Measurement>& errors) {
   const ErrorProfile profile = error_profile(rows.want, rows.got, type, &rows.bound);
   for (const ErrorMetric& metric : metrics) {
-    const auto found =
-        std::ranges::find(profile.measurements, metric.of_profile, &Measurement::name);
-    if (found == profile.measurements.end()) continue;
+    const Measurement* found = find_measurement(profile.measurements, metric.of_profile);
+    if (found == nullptr) continue;
     errors.push_back({metric.with_prefix(prefix), found->value, found->unit});
   }
 }

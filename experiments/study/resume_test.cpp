@@ -97,7 +97,7 @@ TEST_F(AStudy, RecordsWhatIsSkippedOnceWithItsSentence) {
   expansion.skipped = {{.by = Skipped::By::constraint,
                         .what = "fast of n9",
                         .reason = "needs too much",
-                        .axes = {{"plan.stages", "3"}}}};
+                        .axes = {{"plan.stages", 3.0}}}};
   add(fast, "n33 d8");
   EXPECT_EQ(run().skipped, 1U);
   (void)run();

@@ -284,9 +284,7 @@ TEST_F(AStudy, MeasuresWhicheverErrorsOfRowsAreAskedFor) {
   EXPECT_LE(value(record_of("fast"), "error.over_bound_max"), 1);
   for (const ErrorMetric& metric : error_metrics()) {
     const Record record = record_of("fast");
-    EXPECT_NE(std::ranges::find(record.measurements, metric.name, &Measurement::name),
-              record.measurements.end())
-        << metric.name;
+    EXPECT_NE(find_measurement(record.measurements, metric.name), nullptr) << metric.name;
   }
 }
 

@@ -193,8 +193,8 @@ struct AStudy : testing::Test {
     return {};
   }
   static double value(const Record& record, const std::string& name) {
-    const auto found = std::ranges::find(record.measurements, name, &Measurement::name);
-    return found == record.measurements.end() ? -1 : found->value;
+    const Measurement* found = find_measurement(record.measurements, name);
+    return found == nullptr ? -1 : found->value;
   }
 
   TemporaryFolder root;

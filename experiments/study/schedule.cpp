@@ -33,8 +33,8 @@ std::string side_by_side_key(const Point& point) {
 }
 
 /// Axes that a baseline has too: those of the problem, the layout and the inputs.
-std::map<std::string, std::string> shared_axes(const Point& point) {
-  std::map<std::string, std::string> axes;
+AxisValues shared_axes(const Point& point) {
+  AxisValues axes;
   for (const auto& [name, value] : point.axes) {
     if (!name.starts_with("plan.") && name != "kernel") axes.emplace(name, value);
   }

@@ -19,7 +19,7 @@ struct Contender {
   Case subject{};
   std::string id{};        ///< point_id
   std::string baseline{};  ///< its name; empty: a point
-  std::map<std::string, std::string> axes{};
+  AxisValues axes{};
   bool is_wanted = true;  ///< false: timed for the ratios only, its own record is elsewhere
 
   [[nodiscard]] bool is_point() const { return baseline.empty(); }

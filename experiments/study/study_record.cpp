@@ -96,7 +96,7 @@ Record record_of(const StudySpec& spec, const Contender& contender, const Proven
                            {"problem", to_string(contender.subject.problem)},
                            {"cache", spec.cache == CacheState::cold ? "cold" : "hot"}},
                 .provenance = provenance};
-  for (const auto& [name, value] : contender.axes) record.labels["axis." + name] = value;
+  for (const auto& [name, value] : contender.axes) record.labels["axis." + name] = text_of(value);
   if (spec.in_graph) record.labels["launch"] = "graph";
   if (!spec.baselines.empty()) record.labels["baseline"] = spec.baselines.front().name;
   if (!contender.is_point()) record.labels["name"] = contender.baseline;
@@ -122,7 +122,7 @@ Record over_budget_record(const StudySpec& spec, const Contender& contender,
 
 std::string id_of(const Skipped& skipped) {
   std::string text = skipped.what + "|" + skipped.reason;
-  for (const auto& [name, value] : skipped.axes) text += "|" + name + "=" + value;
+  for (const auto& [name, value] : skipped.axes) text += "|" + name + "=" + text_of(value);
   return fmt::format("{:016x}", fnv1a(text));
 }
 
@@ -136,7 +136,7 @@ Record skipped_record(const StudySpec& spec, const Skipped& skipped, const Prove
                            {"reason", skipped.reason},
                            {"skipped_by", std::string(name_of(skipped.by))}},
                 .provenance = provenance};
-  for (const auto& [name, value] : skipped.axes) record.labels["axis." + name] = value;
+  for (const auto& [name, value] : skipped.axes) record.labels["axis." + name] = text_of(value);
   return record;
 }
 

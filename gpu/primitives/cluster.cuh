@@ -11,7 +11,7 @@ namespace attest {
 /// Thread block clusters [PTX ISA, sm_90]: blocks that launch_clusters() starts together, side by
 /// side in x, and that read and write each other's shared memory. A block's shared memory is there
 /// from the moment at which all blocks have begun, which a barrier of the cluster says, until the
-/// block ends: who reads another's arrives once more when it has read, and nobody ends before.
+/// block ends: a block that read a peer's memory must arrive again before that peer may exit.
 /// Both are checked on the executor.
 class Cluster {
  public:

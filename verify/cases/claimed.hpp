@@ -27,8 +27,8 @@ struct Claim {
 /// Plans. Probes are made from `example`, a case that it has run.
 [[nodiscard]] std::vector<Claim> claims_of(const KernelInfo& kernel, const Case& example);
 
-/// The facts, of what the kernel claims, that are not among `shown`. `takes` is asked of the probes
-/// of a claim, none of which anything known in this process speaks against.
+/// Claimed facts that are not in `shown`. `takes` decides on the probes of a claim that this process
+/// does not reject.
 [[nodiscard]] std::vector<std::string> claims_not_shown(
     const KernelInfo& kernel, const Case& example, const std::set<std::string>& shown,
     const std::function<bool(const Case&)>& takes);

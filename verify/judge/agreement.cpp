@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/inputs/random.hpp"
-
 namespace attest {
 namespace {
 
@@ -12,18 +10,6 @@ Tensor<double> sum(const Tensor<double>& a, const Tensor<double>& b) {
   Tensor<double> total = a;
   for (std::size_t i = 0; i < total.values().size(); ++i) total.values()[i] += b.values()[i];
   return total;
-}
-
-/// The first rows of every head of entry b, as a tensor of `shape`.
-template <typename T>
-Tensor<T> rows_of(const Tensor<T>& from, std::int64_t b, const Shape& shape) {
-  Tensor<T> to(shape);
-  for (std::int64_t h = 0; h < shape[1]; ++h) {
-    for (std::int64_t n = 0; n < shape[2]; ++n) {
-      std::ranges::copy(from.row(b, h, n), to.row(0, h, n).begin());
-    }
-  }
-  return to;
 }
 
 /// The elements of one output that are compared.
@@ -50,16 +36,6 @@ Check check_tensor(std::string_view label, OutputIndex output, const Tensor<floa
     }
   }
   return check_of(std::string(label), comparison, failure);
-}
-
-/// Entry b of a batch's outputs, in the shapes of a problem of its own.
-Outputs of_entry(const Outputs& outputs, const Problem& alone, std::int64_t b) {
-  Outputs mine;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const OutputIndex output{i};
-    mine[output] = rows_of(outputs[output], b, (*alone.operation)[output].shape(alone));
-  }
-  return mine;
 }
 
 }  // namespace
@@ -126,12 +102,6 @@ Check check_agree(const KernelInfo& kernel, const Outputs& got, const Outputs& w
   return result;
 }
 
-Check check_variation(Run& run, const Case& variation, const Differences& differences,
-                      std::string_view failure) {
-  return check_agree(run.kernel(), run.launch(variation, run.inputs()).outputs, run.base().outputs,
-                     agreement_of(run, differences), failure);
-}
-
 Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
                    const Answer& answer, std::string_view failure) {
   if (!kernel.gives(output)) return Check::passed();
@@ -151,69 +121,6 @@ Check check_answer(const KernelInfo& kernel, const Outputs& got, const Answer& a
 bool may_scale_heads(const KernelInfo& kernel, const Parts& parts) {
   const bool is_ours_on_a_gpu = kernel.executor != Executor::cpu && kernel.plugin.empty();
   return parts.scaled_to > 0 && !is_ours_on_a_gpu;
-}
-
-std::optional<std::int64_t> drawn_entry(const Run& run, std::uint64_t stream,
-                                        const std::function<bool(std::int64_t b)>& is_eligible) {
-  std::vector<std::int64_t> entries;
-  for (std::int64_t b = 0; b < run.problem().batch; ++b) {
-    if (is_eligible(b)) entries.push_back(b);
-  }
-  if (entries.empty()) return std::nullopt;
-  return entries[static_cast<std::size_t>(random_below(run.the_case().inputs.seed, stream, 0,
-                                                       static_cast<std::int64_t>(entries.size())))];
-}
-
-DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
-                       const std::vector<std::int64_t>& keys) {
-  DenseEntry entry{.the_case = c, .inputs = {}};
-  Problem& p = entry.the_case.problem;
-  p.batch = 1;
-  p.query_len = c.problem.query_len_of(b);
-  p.key_len = static_cast<std::int64_t>(keys.size());
-  p.length_seed = p.padding_seed = 0;
-  entry.the_case.layouts = {};
-  entry.the_case.layouts.paging = c.layouts.paging;
-  const auto specs = p.operation->inputs();
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const InputIndex input{i};
-    const Shape shape = specs[i].shape(p);
-    if (specs[i].rows != Rows::keys) {  // scales of rows and blocks: of the first keys
-      entry.inputs[input] = rows_of(inputs[input], b, shape);
-      continue;
-    }
-    entry.inputs[input] = Tensor<float>(shape);
-    for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t n = 0; n < shape[2]; ++n) {
-        std::ranges::copy(inputs[input].row(b, h, keys[static_cast<std::size_t>(n)]),
-                          entry.inputs[input].row(0, h, n).begin());
-      }
-    }
-  }
-  return entry;
-}
-
-Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
-                        std::string_view failure) {
-  const Problem& p = entry.the_case.problem;
-  const Launch dense = run.launch(entry.the_case, entry.inputs);
-  const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
-  Answer of_mine;
-  for (std::size_t i = 0; i < run.base().outputs.size(); ++i) {
-    const OutputIndex output{i};
-    of_mine[output].bound = rows_of(run.answer()[output].bound, b, (*p.operation)[output].shape(p));
-  }
-  return check_agree(run.kernel(), of_entry(run.base().outputs, p, b), dense.outputs,
-                     within_bounds(of_mine, answer), failure);
-}
-
-Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b, const Outputs& outputs,
-                        std::string_view failure) {
-  const Problem& p = entry.the_case.problem;
-  const Launch dense = run.launch(entry.the_case, entry.inputs);
-  const Answer answer = run.answer_to(p, entry.the_case.plan, entry.inputs);
-  return check_agree(run.kernel(), of_entry(outputs, p, b), dense.outputs,
-                     within_bounds(answer, answer), failure);
 }
 
 }  // namespace attest

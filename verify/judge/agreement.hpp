@@ -53,11 +53,6 @@ using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t 
                                 const Agreement& agreement, std::string_view failure,
                                 const IsCompared& is_compared = {});
 
-/// Launches a variation that owes the answer of the case from the same inputs, and compares it with
-/// the base launch.
-[[nodiscard]] Check check_variation(Run& run, const Case& variation, const Differences& differences,
-                                    std::string_view failure);
-
 /// One output against the exact answer; passed where the kernel does not give it.
 [[nodiscard]] Check check_output(const KernelInfo& kernel, OutputIndex output, const Outputs& got,
                                  const Answer& answer, std::string_view failure);
@@ -70,26 +65,5 @@ using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t 
 /// (Parts::scaled_to), hidden ones included, so that such a number costs the others digits.
 /// Whatever of ours runs on a GPU scales rows apart.
 [[nodiscard]] bool may_scale_heads(const KernelInfo& kernel, const Parts& parts);
-
-/// One of the entries for which is_eligible(b) holds, drawn by the case's seed and the law's own
-/// `stream`; nothing when there is none.
-[[nodiscard]] std::optional<std::int64_t> drawn_entry(
-    const Run& run, std::uint64_t stream, const std::function<bool(std::int64_t b)>& is_eligible);
-
-/// One entry of a batch as a dense problem of its own.
-struct DenseEntry {
-  Case the_case;
-  Inputs inputs;
-};
-/// Entry b with `keys` of its keys, ascending, under the case's plan. Mask, softcap and
-/// pages stay, layouts become contiguous, lengths and padding are gone.
-[[nodiscard]] DenseEntry dense_entry(const Case& c, const Inputs& inputs, std::int64_t b,
-                                     const std::vector<std::int64_t>& keys);
-/// Launches it and compares with entry b of the base launch.
-[[nodiscard]] Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
-                                      std::string_view failure);
-/// The same with what another launch gave, whose entry b owed the answer of `entry`.
-[[nodiscard]] Check check_dense_entry(Run& run, const DenseEntry& entry, std::int64_t b,
-                                      const Outputs& outputs, std::string_view failure);
 
 }  // namespace attest

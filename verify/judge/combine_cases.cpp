@@ -25,12 +25,11 @@ bool can_have_parts(const Run& run, std::int64_t parts) {
   return run.problem().rows() > 0 && !why_unsupported(run.kernel(), with_parts(run, parts));
 }
 
-Inputs with_selected_parts(Run& run, const std::vector<std::int64_t>& parts,
+Inputs with_selected_parts(Problem problem, const Inputs& from,
+                           const std::vector<std::int64_t>& parts,
                            const std::function<float(float)>& change) {
-  Problem problem = run.problem();
   const std::int64_t queries = problem.query_len;
   problem.parts = static_cast<std::int64_t>(parts.size());
-  const Inputs& from = run.inputs();
   Inputs to{Tensor<float>(combine_operation[combine::partial_o].shape(problem)),
             Tensor<float>(combine_operation[combine::partial_lse].shape(problem))};
   for (std::int64_t b = 0; b < problem.batch; ++b) {

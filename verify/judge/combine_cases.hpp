@@ -17,8 +17,9 @@ namespace attest {
 /// Does the kernel take that?
 [[nodiscard]] bool can_have_parts(const Run& run, std::int64_t parts);
 
-/// Inputs whose part i is part parts[i] of the case's, O_p changed by `change`.
-[[nodiscard]] Inputs with_selected_parts(Run& run, const std::vector<std::int64_t>& parts,
+/// Inputs whose part i is part parts[i] of `from`, inputs of `problem`, O_p changed by `change`.
+[[nodiscard]] Inputs with_selected_parts(Problem problem, const Inputs& from,
+                                         const std::vector<std::int64_t>& parts,
                                          const std::function<float(float)>& change);
 /// Fills one part of all rows.
 void fill_part(const Problem& problem, Inputs& inputs, std::int64_t part, float lse, float o);

@@ -24,7 +24,8 @@ const LawRegistration registration{
                                                                        stream_copied_part, 0, 4);
            const Case c = with_parts(run, copies);
            const Inputs inputs = with_selected_parts(
-               run, std::vector<std::int64_t>(static_cast<std::size_t>(copies), 0),
+               run.problem(), run.inputs(),
+               std::vector<std::int64_t>(static_cast<std::size_t>(copies), 0),
                [](float x) { return static_cast<float>(round_to(ElementType::bf16, x)); });
            const Launch launch = run.launch(c, inputs);
            return check_gives_first_part(run, c, inputs, launch.outputs,

@@ -7,8 +7,8 @@
 #include "core/operations/forward.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "verify/cases/planting.hpp"
-#include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
+#include "verify/judge/variation.hpp"
 
 namespace attest {
 namespace law_infinite_keys_have_exact_weights {
@@ -81,11 +81,12 @@ Check check_without(Run& run, const Launch& launch, const Shape& at,
                     const std::vector<std::int64_t>& keys) {
   const auto [b, h, n, unused] = at;
   const InPhase phase(run.clock(), Phase::reference);
-  DenseEntry entry = dense_entry(run.the_case(), run.inputs(), b, keys);
-  Problem& without = entry.the_case.problem;
+  const OtherCall entry = entry_alone(run.the_case(), b, keys).call;
+  const Inputs inputs = entry.inputs(run.inputs());
+  Problem without = entry.the_case.problem;
   without.mask = Mask::none;  // these are the keys that it left
   without.window = {};
-  const OracleRow<Quad> row = oracle_row<Quad>(without, entry.inputs, 0, h, n);
+  const OracleRow<Quad> row = oracle_row<Quad>(without, inputs, 0, h, n);
   const PrecisionPlan precision =
       run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
   Problem with_gaps = run.problem();
@@ -93,7 +94,7 @@ Check check_without(Run& run, const Launch& launch, const Shape& at,
   const BoundConstants c = bound_constants(
       precision, with_gaps, static_cast<std::int64_t>(keys.size()), magnitudes_of(run.inputs()));
   const OracleBound<Quad> bound =
-      oracle_bound(without, entry.inputs, 0, h, row, c, precision.scale_folded_into_q);
+      oracle_bound(without, inputs, 0, h, row, c, precision.scale_folded_into_q);
   // plugin.h asks no more of kernels from outside: with finite inputs no score is -infinity, so a
   // kernel may do without a guard for tiles that have no other.
   const bool nan_will_do = !run.kernel().plugin.empty();

@@ -317,6 +317,7 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "scaled_values_bitwise",
                                          "duplicated_request_bitwise",
                                          "batch_mates_irrelevant",
+                                         "batch_mates_replaced",
                                          "earlier_launch_irrelevant",
                                          "scale_not_cached",
                                          "equal_scores_exact_mean",

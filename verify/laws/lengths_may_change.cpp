@@ -3,8 +3,8 @@
 #include "core/operations/forward.hpp"
 #include "core/operations/quantised.hpp"
 #include "core/run/index_arrays.hpp"
-#include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
+#include "verify/judge/variation.hpp"
 
 namespace attest {
 namespace law_lengths_may_change {
@@ -21,14 +21,27 @@ std::int64_t shorter_length(const Run& run, std::int64_t entry) {
 
 /// The entry that is compared with a problem of its own.
 std::optional<std::int64_t> entry_of(const Run& run) {
-  return drawn_entry(run, stream_changed_lengths,
-                     [&](std::int64_t b) { return run.problem().query_len_of(b) > 0; });
+  return LawDraws(run.the_case(), stream_changed_lengths).entry([&](std::int64_t b) {
+    return run.problem().query_len_of(b) > 0;
+  });
 }
 
-DenseEntry shorter_entry(Run& run, std::int64_t b) {
+Variation shorter_entry(Run& run, std::int64_t b) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(shorter_length(run, b)));
   std::iota(keys.begin(), keys.end(), 0);
-  return dense_entry(run.the_case(), run.inputs(), b, keys);
+  return entry_alone(run.the_case(), b, std::move(keys));
+}
+
+/// Entry b of the launch between, against a launch of its own.
+Check check_shorter(Run& run, std::int64_t b, const Outputs& shorter) {
+  const Variation entry = shorter_entry(run, b);
+  const Case& c = entry.call.the_case;
+  const Inputs inputs = entry.call.inputs(run.inputs());
+  const Launch alone = run.launch(c, inputs);
+  const Answer answer = run.answer_to(c.problem, c.plan, inputs);
+  return check_agree(run.kernel(), owed(entry, shorter), alone.outputs,
+                     within_bounds(answer, answer),
+                     "an entry that became shorter differs from the same entry alone");
 }
 
 const LawRegistration registration{
@@ -46,7 +59,7 @@ const LawRegistration registration{
              return false;
            }
            const auto b = entry_of(run);
-           return !b || !why_unsupported(run.kernel(), shorter_entry(run, *b).the_case);
+           return !b || !why_unsupported(run.kernel(), shorter_entry(run, *b).call.the_case);
          },
      .check =
          [](Run& run) {
@@ -56,10 +69,7 @@ const LawRegistration registration{
                            "after a launch with other lengths the case has another answer");
            const auto b = entry_of(run);
            if (again.status != Check::Status::passed || !b) return again;
-           const DenseEntry entry = shorter_entry(run, *b);
-           return check_dense_entry(
-               run, entry, *b, launches.shorter,
-               "an entry that became shorter differs from the same entry alone");
+           return check_shorter(run, *b, launches.shorter);
          }}};
 
 }  // namespace law_lengths_may_change

@@ -13,7 +13,8 @@ const LawRegistration registration{
      .check =
          [](Run& run) {
            const Case c = with_parts(run, 1);
-           const Inputs inputs = with_selected_parts(run, {0}, [](float x) { return x; });
+           const Inputs inputs =
+               with_selected_parts(run.problem(), run.inputs(), {0}, [](float x) { return x; });
            const Launch launch = run.launch(c, inputs);
            const Check o = check_gives_first_part(run, c, inputs, launch.outputs,
                                                   "one part merges to another O");

@@ -186,10 +186,10 @@ TEST(ShapeLaws, ARequestThatReadsItsNeighboursIsCaughtWhereLengthsTieItToItsPlac
       drawn.inputs.seed = seed;
       // The last row of the first head follows the first row of all.
       const Verdict verdict =
-          verdict_of("batch_mates_irrelevant", drawn, [](const ForwardArguments& a) {
+          verdict_of("batch_mates_replaced", drawn, [](const ForwardArguments& a) {
             nudged_last_row(0.0F * static_cast<const float*>(a.q)[0])(a);
           });
-      EXPECT_EQ(verdict_of("batch_mates_irrelevant", drawn, [](const ForwardArguments&) {}),
+      EXPECT_EQ(verdict_of("batch_mates_replaced", drawn, [](const ForwardArguments&) {}),
                 Verdict::passed);
       caught += verdict == Verdict::failed ? 1 : 0;
     }

@@ -87,6 +87,11 @@ class Evaluator {
     if (rows_ != nullptr) {
       if (auto over_points = aggregate(e, *rows_, tolerance_)) return *std::move(over_points);
     }
+    if (row_ != nullptr && row_->function) {
+      std::vector<Value> arguments;
+      for (const Expression& operand : e.operands) arguments.push_back(value_of(operand));
+      return row_->function(e, arguments);
+    }
     const Value x = value_of(e.operands.at(0));
     return x.kind == Value::Kind::missing ? x : function_of(e.word, x);
   }

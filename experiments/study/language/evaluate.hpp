@@ -37,6 +37,8 @@ struct Value {
 struct Row {
   std::function<Value(std::string_view)> value;
   std::map<std::string, std::string> axes{};  ///< by which ratio() pairs rows
+  /// Values of calls, in the place of the functions that studies have; empty: those.
+  std::function<Value(const Expression& call, const std::vector<Value>& arguments)> function{};
 };
 
 /// `expression` was checked with Scope::values. Sides of a comparison that are nearer than

@@ -69,20 +69,21 @@ class StudyReader {
     const YamlNode* node = value_of_key(root_, name);
     if (node == nullptr) return;
     const SpecKey& key = *std::ranges::find(study_keys(), name, &SpecKey::name);
-    const auto is_well_formed = [&](const YamlNode& value) {
-      std::vector<StudyError> complaints;
+    const auto is_well_formed = [&](const YamlNode& value, std::vector<StudyError>& complaints) {
+      const std::size_t before = complaints.size();
       check_shape(value, key, complaints);
-      return complaints.empty();
+      return complaints.size() == before;
     };
-    if (is_well_formed(*node)) return read(*node);
+    if (is_well_formed(*node, errors_)) return read(*node);
     if (node->kind != YamlNode::Kind::list) return;
+    std::vector<StudyError> known;
     YamlNode good = *node;
     std::erase_if(good.items, [&](const YamlNode& item) {
       YamlNode alone = *node;
       alone.items.assign(1, item);
-      return !is_well_formed(alone);
+      return !is_well_formed(alone, known);
     });
-    if (is_well_formed(good)) read(good);
+    if (is_well_formed(good, known)) read(good);
   }
 
   void read_texts() {
@@ -126,13 +127,19 @@ class StudyReader {
   void read_grids() {
     spec_.problem = {Grid{}};
     spec_.plan = {Grid{}};
-    with("problem", [&](const YamlNode& node) { spec_.problem = read_problem(node, errors_); });
+    const auto grids = [&](Axis::Group group, const YamlNode& node) {
+      return attest::read_grids(group, node, errors_);
+    };
+    with("problem",
+         [&](const YamlNode& node) { spec_.problem = grids(Axis::Group::problem, node); });
     with("plan", [&](const YamlNode& node) {
       spec_.every_plan = node.kind == YamlNode::Kind::scalar;
-      if (!spec_.every_plan) spec_.plan = read_plan(node, errors_);
+      if (!spec_.every_plan) spec_.plan = grids(Axis::Group::plan, node);
     });
-    with("layout", [&](const YamlNode& node) { spec_.layout = read_layout(node, errors_); });
-    with("inputs", [&](const YamlNode& node) { spec_.inputs = read_inputs(node, errors_); });
+    with("layout",
+         [&](const YamlNode& node) { spec_.layout = grids(Axis::Group::layout, node).front(); });
+    with("inputs",
+         [&](const YamlNode& node) { spec_.inputs = grids(Axis::Group::inputs, node).front(); });
   }
 
   void read_numbers() {
@@ -182,7 +189,9 @@ class StudyReader {
       double sum = 0;
       for (const Grid& grid : grids) {
         double product = 1;
-        for (const Axis& axis : grid) product *= static_cast<double>(axis.values.size());
+        for (const VariedAxis& axis : grid) {
+          product *= static_cast<double>(axis.is_every_value ? 1 : axis.values.size());
+        }
         sum += product;
       }
       return sum;
@@ -208,6 +217,16 @@ class StudyReader {
 
 }  // namespace
 
+std::optional<AxisValue> stated(const WrittenValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  const auto* name = std::get_if<std::string>(&value);
+  return name != nullptr ? std::optional<AxisValue>(*name) : std::nullopt;
+}
+
+WrittenValue written(const AxisValue& value) {
+  return std::visit([](const auto& stated) { return WrittenValue(stated); }, value);
+}
+
 ParsedStudy parse_study(std::string_view text, std::string_view default_name) {
   ParsedStudy parsed;
   auto tree = parse_yaml(text);
@@ -216,7 +235,7 @@ ParsedStudy parse_study(std::string_view text, std::string_view default_name) {
     return parsed;
   }
   const YamlNode& root = std::get<YamlNode>(tree);
-  check_keys(root, study_keys(), "", parsed.errors);
+  check_names(root, study_keys(), parsed.errors);
   if (root.kind != YamlNode::Kind::map) return parsed;
   StudySpec spec = StudyReader(root, parsed.errors).read(default_name);
   std::ranges::stable_sort(parsed.errors, {}, [](const StudyError& error) {

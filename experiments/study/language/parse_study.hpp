@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/attention/plan.hpp"
 #include "core/run/device.hpp"
+#include "experiments/study/language/axis.hpp"
 
 namespace attest {
 struct Expression;  // expression.hpp
@@ -17,14 +19,29 @@ struct Place {
   int line = 1, column = 1;
 };
 
-/// One thing that is varied, and its values in the order of the file.
-struct Axis {
-  std::string name;                 ///< such as `problem.key_len`, `plan.stages`, `inputs.family`
-  std::vector<std::string> values;  ///< `all` alone: every value that the kernel's Plans have
+/// An expression with the text that it was read from.
+struct Condition {
+  std::string text;
+  std::shared_ptr<const Expression> expression;
   Place place;
 };
+
+/// A value as the file says it: a number, a name, or what is computed from other axes.
+using WrittenValue = std::variant<double, std::string, Condition>;
+
+/// The value where it stands in the file, nothing where it is computed.
+[[nodiscard]] std::optional<AxisValue> stated(const WrittenValue& value);
+[[nodiscard]] WrittenValue written(const AxisValue& value);
+
+/// One thing that is varied, and its values in the order of the file.
+struct VariedAxis {
+  const Axis* axis = nullptr;  ///< never null
+  std::vector<WrittenValue> values{};
+  bool is_every_value = false;  ///< of a Plan: `all`, what the kernel offers
+  Place place{};
+};
 /// All combinations of their values.
-using Grid = std::vector<Axis>;
+using Grid = std::vector<VariedAxis>;
 
 /// What every point is timed against, in the same rounds.
 struct Baseline {
@@ -32,13 +49,6 @@ struct Baseline {
   std::string kernel;
   Plan plan;                  ///< fields that are given; others as those of a point
   bool may_be_absent = true;  ///< a peer: not in every build, not on every machine
-  Place place;
-};
-
-/// An expression with the text that it was read from.
-struct Condition {
-  std::string text;
-  std::shared_ptr<const Expression> expression;
   Place place;
 };
 
@@ -75,14 +85,14 @@ struct StudySpec {
   std::string question;
   std::vector<std::string> claims;
   std::vector<std::string> kernels;  ///< globs, each matches something
-  /// Alternatives: the points are those of the first, then of the second, ... Never empty. Axes are
-  /// named `problem.FIELD`; a value may be an expression over other fields, `16384 / length`.
+  /// Alternatives: the points are those of the first, then of the second, ... Never empty. A
+  /// number may be computed from other axes: `16384 / length`.
   std::vector<Grid> problem;
-  /// Alternatives as well, axes `plan.FIELD`. One empty grid: the default Plan.
+  /// Alternatives as well. One empty grid: the default Plan.
   std::vector<Grid> plan;
-  bool every_plan = false;           ///< `plan: all`
-  Grid layout;                       ///< layout.FIELD, see layout_axes()
-  Grid inputs;                       ///< inputs.family, inputs.magnitude
+  bool every_plan = false;  ///< `plan: all`
+  Grid layout;
+  Grid inputs;
   std::optional<Executor> executor;  ///< nothing: auto, the GPU where there is one
   std::vector<std::string> metrics;
   std::vector<std::string> counters;  ///< groups, or names that CUPTI knows

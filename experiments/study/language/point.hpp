@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -24,9 +23,8 @@ struct Point {
   };
   const KernelInfo* kernel = nullptr;  ///< on the executor where it runs
   Case subject{};                      ///< kernel, problem, plan, inputs with their seed
-  std::map<std::string, std::string>
-      axes{};                      ///< what varies in the study: `problem.length` is `512`
-  std::vector<Rival> baselines{};  ///< those that can run here
+  AxisValues axes{};                   ///< what varies in the study: `problem.length` is 512
+  std::vector<Rival> baselines{};      ///< those that can run here
 };
 
 /// 16 hexadecimal digits of kernel, executor, problem, Plan, paging, inputs and seed: the same for
@@ -39,7 +37,7 @@ struct Skipped {
   By by = By::kernel;
   std::string what;    ///< kernel, problem and Plan, or `baseline NAME` and the point
   std::string reason;  ///< one sentence, the same for points that are skipped for the same reason
-  std::map<std::string, std::string> axes{};
+  AxisValues axes{};
 };
 [[nodiscard]] std::string_view name_of(Skipped::By by);
 

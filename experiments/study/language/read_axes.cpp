@@ -6,12 +6,8 @@
 #include <charconv>
 #include <utility>
 
-#include "core/attention/plan.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
-#include "core/inputs/input_family.hpp"
-#include "experiments/study/language/layout_axis.hpp"
-#include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 #include "experiments/study/language/study_names.hpp"
 
@@ -28,11 +24,6 @@ std::optional<double> number_of(std::string_view text) {
   return value;
 }
 
-/// Fifteen digits: enough for every whole number of a study, and 0.1 stays 0.1.
-std::string text_of_number(double value) {
-  return fmt::format("{:.15g}", value);
-}
-
 /// The nodes of one axis, a range written out.
 std::vector<YamlNode> values_of(const YamlNode& node, const std::string& name,
                                 std::vector<StudyError>& errors) {
@@ -46,39 +37,18 @@ std::vector<YamlNode> values_of(const YamlNode& node, const std::string& name,
   const auto step = number("step"), factor = number("factor");
   std::vector<YamlNode> values;
   if (from > to || (factor && from <= 0)) {
-    errors.push_back({node.place, fmt::format("'{}' goes from {} to {}; allowed: upwards{}", name,
-                                              text_of_number(from), text_of_number(to),
-                                              factor ? " and, with a factor, from above 0" : "")});
+    errors.push_back(
+        {node.place, fmt::format("'{}' goes from {} to {}; allowed: upwards{}", name, text_of(from),
+                                 text_of(to), factor ? " and, with a factor, from above 0" : "")});
     return values;
   }
   for (double value = from; value <= to && values.size() <= most_values;
        value = step ? value + *step : value * *factor) {
     YamlNode scalar{.kind = YamlNode::Kind::scalar, .place = node.place, .text_place = node.place};
-    scalar.text = text_of_number(value);
+    scalar.text = text_of(value);
     values.push_back(std::move(scalar));
   }
   return values;
-}
-
-/// Values in one form; `canonical` returns nothing after adding an error.
-template <typename Canonical>
-Axis read_axis(const YamlNode& key, const YamlNode& node, const std::string& name,
-               const Canonical& canonical, std::vector<StudyError>& errors) {
-  Axis axis{.name = name, .values = {}, .place = key.place};
-  for (const YamlNode& value : values_of(node, name, errors)) {
-    const std::optional<std::string> text = canonical(value);
-    if (!text) continue;
-    if (std::ranges::find(axis.values, *text) != axis.values.end()) {
-      errors.push_back(
-          {value.place, fmt::format("'{}' has the value {} twice", name, printable(*text))});
-    }
-    axis.values.push_back(*text);
-  }
-  if (axis.values.size() > most_values) {
-    errors.push_back({node.place, fmt::format("'{}' has more than {} values", name, most_values)});
-    axis.values.clear();
-  }
-  return axis;
 }
 
 /// Maps of a map or of a list of maps.
@@ -99,9 +69,8 @@ bool is_expression(const YamlNode& value) {
 }
 
 /// A value that is computed may use what is given as numbers, not what is computed itself.
-std::optional<std::string> problem_expression(const YamlNode& value, const YamlNode& map,
-                                              const std::string& field,
-                                              std::vector<StudyError>& errors) {
+std::optional<Condition> computed_value(const YamlNode& value, const YamlNode& map,
+                                        const Axis& axis, std::vector<StudyError>& errors) {
   static const Vocabulary vocabulary = problem_vocabulary();
   const auto read = read_expression(value, vocabulary, Scope::values, false, errors);
   if (!read) return std::nullopt;
@@ -111,20 +80,72 @@ std::optional<std::string> problem_expression(const YamlNode& value, const YamlN
         other != nullptr && other->kind != YamlNode::Kind::map &&
         (other->kind == YamlNode::Kind::list ? std::ranges::any_of(other->items, is_expression)
                                              : is_expression(*other));
-    if (name == field || is_computed) {
-      errors.push_back(
-          {value.place,
-           fmt::format("'problem.{}' is computed from {}, which is computed itself", field, name)});
-      return std::nullopt;
-    }
-    if (other == nullptr) {
-      errors.push_back(
-          {value.place,
-           fmt::format("'problem.{}' is computed from {}, which is not given", field, name)});
-      return std::nullopt;
-    }
+    if (other != nullptr && name != axis.name && !is_computed) continue;
+    const bool is_given = name == axis.name || is_computed;
+    errors.push_back(
+        {value.place, fmt::format("'{}' is computed from {}, which is {}", axis.full_name(), name,
+                                  is_given ? "computed itself" : "not given")});
+    return std::nullopt;
   }
-  return value.text;
+  return read;
+}
+
+/// In one form: `064` is 64, and 2 the second name of a choice. Nothing after adding an error.
+std::optional<WrittenValue> written_value(const YamlNode& value, const YamlNode& map,
+                                          const Axis& axis, std::vector<StudyError>& errors) {
+  const std::optional<double> number = number_of(value.text);
+  if (axis.registered_choices != nullptr) {
+    const std::vector<std::string> names = axis.names();
+    if (std::ranges::find(names, value.text) != names.end()) return value.text;
+    errors.push_back(
+        {value.place, fmt::format("input {} '{}' is unknown; {}", axis.name, printable(value.text),
+                                  near_or_all(value.text, names))});
+    return std::nullopt;
+  }
+  if (axis.is_choice() && number && axis.group == Axis::Group::plan) {
+    return axis.choices[static_cast<std::size_t>(*number) - 1];
+  }
+  if (axis.is_choice()) return value.text;
+  if (number) return *number;
+  const std::optional<Condition> computed = computed_value(value, map, axis, errors);
+  return computed ? std::optional<WrittenValue>(*computed) : std::nullopt;
+}
+
+std::string text_as_written(const WrittenValue& value) {
+  const auto known = stated(value);
+  return known ? text_of(*known) : std::get<Condition>(value).text;
+}
+
+VariedAxis read_axis(const YamlNode& key, const YamlNode& node, const YamlNode& map,
+                     const Axis& axis, std::vector<StudyError>& errors) {
+  const std::string name = axis.full_name();
+  VariedAxis varied{.axis = &axis, .place = key.place};
+  const std::vector<YamlNode> nodes = values_of(node, name, errors);
+  std::vector<std::string> texts;
+  for (const YamlNode& value : nodes) {
+    if (axis.group == Axis::Group::plan && value.text == "all") {
+      varied.is_every_value = true;
+      if (nodes.size() > 1) {
+        errors.push_back(
+            {node.place, fmt::format("'{}' has all and more; all stands alone", name)});
+      }
+      continue;
+    }
+    const std::optional<WrittenValue> written = written_value(value, map, axis, errors);
+    if (!written) continue;
+    std::string text = text_as_written(*written);
+    if (std::ranges::find(texts, text) != texts.end()) {
+      errors.push_back(
+          {value.place, fmt::format("'{}' has the value {} twice", name, printable(text))});
+    }
+    texts.push_back(std::move(text));
+    varied.values.push_back(*written);
+  }
+  if (varied.values.size() > most_values) {
+    errors.push_back({node.place, fmt::format("'{}' has more than {} values", name, most_values)});
+    varied.values.clear();
+  }
+  return varied;
 }
 
 void check_problem(const YamlNode& map, std::vector<StudyError>& errors) {
@@ -172,85 +193,24 @@ std::optional<Condition> read_expression(const YamlNode& node, const Vocabulary&
                    .place = node.text_place};
 }
 
-std::vector<Grid> read_problem(const YamlNode& node, std::vector<StudyError>& errors) {
+std::vector<Grid> read_grids(Axis::Group group, const YamlNode& node,
+                             std::vector<StudyError>& errors) {
   std::vector<Grid> grids;
   for (const YamlNode* map : maps_of(node)) {
-    check_problem(*map, errors);
+    if (group == Axis::Group::problem) check_problem(*map, errors);
     Grid& grid = grids.emplace_back();
     for (std::size_t i = 0; i < map->keys.size(); ++i) {
-      const ProblemAxis& axis = *find_problem_axis(map->keys[i].text);
-      const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
-        if (axis.is_choice()) return value.text;
-        if (const auto number = number_of(value.text)) return text_of_number(*number);
-        return problem_expression(value, *map, std::string(axis.name), errors);
-      };
-      grid.push_back(read_axis(map->keys[i], map->items[i], fmt::format("problem.{}", axis.name),
-                               canonical, errors));
+      const Axis& axis = *find_axis(group, map->keys[i].text);
+      grid.push_back(read_axis(map->keys[i], map->items[i], *map, axis, errors));
     }
-  }
-  return grids;
-}
-
-std::vector<Grid> read_plan(const YamlNode& node, std::vector<StudyError>& errors) {
-  std::vector<Grid> grids;
-  for (const YamlNode* map : maps_of(node)) {
-    Grid& grid = grids.emplace_back();
-    for (std::size_t i = 0; i < map->keys.size(); ++i) {
-      const PlanField& field =
-          *std::ranges::find(plan_fields(), map->keys[i].text, &PlanField::name);
-      const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
-        const auto number = number_of(value.text);
-        if (!number) return value.text;
-        if (!field.is_choice()) return text_of_number(*number);
-        return std::string(field.values[static_cast<std::size_t>(*number) - 1]);
-      };
-      Axis axis = read_axis(map->keys[i], map->items[i], fmt::format("plan.{}", field.name),
-                            canonical, errors);
-      if (axis.values.size() > 1 && std::ranges::find(axis.values, "all") != axis.values.end()) {
-        errors.push_back({map->items[i].place,
-                          fmt::format("'{}' has all and more; all stands alone", axis.name)});
-      }
-      grid.push_back(std::move(axis));
-    }
-  }
-  return grids;
-}
-
-Grid read_layout(const YamlNode& node, std::vector<StudyError>& errors) {
-  Grid grid;
-  for (std::size_t i = 0; i < node.keys.size(); ++i) {
-    const LayoutAxis& axis = *find_layout_axis(node.keys[i].text);
-    const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
-      return axis.is_choice() ? value.text : text_of_number(number_of(value.text).value_or(0));
-    };
-    grid.push_back(read_axis(node.keys[i], node.items[i], fmt::format("layout.{}", axis.name),
-                             canonical, errors));
-  }
-  if (!grid.empty() && value_of_key(node, "page_size") == nullptr) {
-    errors.push_back({node.keys.front().place,
-                      fmt::format("'{}' is given, but no 'layout.page_size'", grid.front().name)});
-  }
-  return grid;
-}
-
-Grid read_inputs(const YamlNode& node, std::vector<StudyError>& errors) {
-  std::vector<std::string> families;
-  for (const InputFamily& family : all_input_families()) families.push_back(family.name);
-  Grid grid;
-  for (std::size_t i = 0; i < node.keys.size(); ++i) {
-    const bool is_family = node.keys[i].text == "family";
-    const auto canonical = [&](const YamlNode& value) -> std::optional<std::string> {
-      if (!is_family) return text_of_number(number_of(value.text).value_or(0));
-      if (std::ranges::find(families, value.text) != families.end()) return value.text;
+    if (group == Axis::Group::layout && !grid.empty() &&
+        value_of_key(*map, "page_size") == nullptr) {
       errors.push_back(
-          {value.place, fmt::format("input family '{}' is unknown; {}", printable(value.text),
-                                    near_or_all(value.text, families))});
-      return std::nullopt;
-    };
-    grid.push_back(
-        read_axis(node.keys[i], node.items[i], "inputs." + node.keys[i].text, canonical, errors));
+          {map->keys.front().place, fmt::format("'{}' is given, but no 'layout.page_size'",
+                                                grid.front().axis->full_name())});
+    }
   }
-  return grid;
+  return grids;
 }
 
 }  // namespace attest

@@ -110,13 +110,36 @@ class ShapeCheck {
     }
   }
 
-  void check_keys(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
-                  const std::string& instead = "") {
-    if (!check_names(node, keys, path, instead)) return;
-    for (std::size_t i = 0; i < node.keys.size(); ++i) {
-      const auto key = std::ranges::find(keys, node.keys[i].text, &SpecKey::name);
-      if (key != keys.end()) check(node.items[i], *key, joined(path, key->name));
+  /// Of a map: known, each once, none missing. False: it is no map.
+  bool check_names(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
+                   const std::string& instead) {
+    if (node.kind != Kind::map) {
+      const std::string what = path.empty() ? "the file" : fmt::format("'{}'", path);
+      fail(node, fmt::format("{} has {}; allowed: {}keys with values: {}", what, name_of(node.kind),
+                             instead, names_of(keys)));
+      return false;
     }
+    std::vector<std::string> names;
+    for (const SpecKey& key : keys) names.push_back(key.name);
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      const YamlNode& got = node.keys[i];
+      if (std::ranges::find(names, got.text) == names.end()) {
+        fail(got, fmt::format("key '{}' is unknown{}; {}", printable(got.text),
+                              path.empty() ? "" : fmt::format(" in '{}'", path),
+                              near_or_all(got.text, names)));
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        if (node.keys[j].text != got.text) continue;
+        fail(got, fmt::format("key '{}' is there twice; the first is in line {}",
+                              printable(got.text), node.keys[j].place.line));
+        break;
+      }
+    }
+    for (const SpecKey& key : keys) {
+      if (!key.is_required || value_of_key(node, key.name) != nullptr) continue;
+      fail(node, fmt::format("key '{}' is missing: {}", joined(path, key.name), key.summary));
+    }
+    return true;
   }
 
  private:
@@ -177,36 +200,13 @@ class ShapeCheck {
     for (const YamlNode& item : node.items) check_item(item);
   }
 
-  /// Of a map: known, each once, none missing. False: it is no map.
-  bool check_names(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
-                   const std::string& instead) {
-    if (node.kind != Kind::map) {
-      const std::string what = path.empty() ? "the file" : fmt::format("'{}'", path);
-      fail(node, fmt::format("{} has {}; allowed: {}keys with values: {}", what, name_of(node.kind),
-                             instead, names_of(keys)));
-      return false;
-    }
-    std::vector<std::string> names;
-    for (const SpecKey& key : keys) names.push_back(key.name);
+  void check_keys(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
+                  const std::string& instead = "") {
+    if (!check_names(node, keys, path, instead)) return;
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
-      const YamlNode& got = node.keys[i];
-      if (std::ranges::find(names, got.text) == names.end()) {
-        fail(got, fmt::format("key '{}' is unknown{}; {}", printable(got.text),
-                              path.empty() ? "" : fmt::format(" in '{}'", path),
-                              near_or_all(got.text, names)));
-      }
-      for (std::size_t j = 0; j < i; ++j) {
-        if (node.keys[j].text != got.text) continue;
-        fail(got, fmt::format("key '{}' is there twice; the first is in line {}",
-                              printable(got.text), node.keys[j].place.line));
-        break;
-      }
+      const auto key = std::ranges::find(keys, node.keys[i].text, &SpecKey::name);
+      if (key != keys.end()) check(node.items[i], *key, joined(path, key->name));
     }
-    for (const SpecKey& key : keys) {
-      if (!key.is_required || value_of_key(node, key.name) != nullptr) continue;
-      fail(node, fmt::format("key '{}' is missing: {}", joined(path, key.name), key.summary));
-    }
-    return true;
   }
 
   void check_axes(const YamlNode& node, const std::vector<SpecKey>& keys, const std::string& path,
@@ -260,9 +260,9 @@ void check_shape(const YamlNode& node, const SpecKey& key, std::vector<StudyErro
   ShapeCheck(errors).check(node, key, key.name);
 }
 
-void check_keys(const YamlNode& root, const std::vector<SpecKey>& keys, std::string_view where,
-                std::vector<StudyError>& errors) {
-  ShapeCheck(errors).check_keys(root, keys, std::string(where));
+void check_names(const YamlNode& root, const std::vector<SpecKey>& keys,
+                 std::vector<StudyError>& errors) {
+  ShapeCheck(errors).check_names(root, keys, "", "");
 }
 
 const YamlNode* value_of_key(const YamlNode& map, std::string_view name) {

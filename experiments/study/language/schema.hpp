@@ -49,9 +49,9 @@ using KeyShape = SpecKey::Shape;
 
 /// Complaints about shapes, unknown, missing and repeated keys and forms of values.
 void check_shape(const YamlNode& node, const SpecKey& key, std::vector<StudyError>& errors);
-/// Checks the keys of a whole file: `root` is its map.
-void check_keys(const YamlNode& root, const std::vector<SpecKey>& keys, std::string_view where,
-                std::vector<StudyError>& errors);
+/// Complaints about the names alone of the keys of a whole file: `root` is its map.
+void check_names(const YamlNode& root, const std::vector<SpecKey>& keys,
+                 std::vector<StudyError>& errors);
 
 /// nullptr when the key is not there; of repeated ones the first.
 [[nodiscard]] const YamlNode* value_of_key(const YamlNode& map, std::string_view name);

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-#include "core/base/quantity.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
-#include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {
 namespace {
@@ -16,18 +14,10 @@ bool is_literal(const Expression& e) {
   return e.kind == Expression::Kind::number || e.kind == Expression::Kind::text;
 }
 
-bool is_value(const std::string& text, const Expression& literal) {
-  if (literal.kind == Expression::Kind::text) return text == literal.word;
-  const auto number = quantity_from(text);
-  return number && number->value == literal.number.value;
-}
-
-/// Of a number of the problem: an expression over others.
-bool is_computed(const std::string& axis, const std::string& value) {
-  constexpr std::string_view prefix = "problem.";
-  if (!axis.starts_with(prefix) || quantity_from(value)) return false;
-  const ProblemAxis* of_problem = find_problem_axis(axis.substr(prefix.size()));
-  return of_problem != nullptr && !of_problem->is_choice();
+bool is_value(const AxisValue& value, const Expression& literal) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (literal.kind == Expression::Kind::text) return text != nullptr && *text == literal.word;
+  return text == nullptr && std::get<double>(value) == literal.number.value;
 }
 
 std::string text_of(const Expression& literal) {
@@ -39,11 +29,11 @@ std::string text_of(const Expression& literal) {
 
 StudyAxes::StudyAxes(const StudySpec& spec, bool is_whole)
     : is_whole_(is_whole), has_every_plan_(spec.every_plan) {
-  std::vector<std::string> kernels, seeds;
+  std::vector<AxisValue> kernels, seeds;
   for (const std::string& glob : spec.kernels) {
-    for (std::string& name : kernels_matching(glob)) kernels.push_back(std::move(name));
+    for (std::string& name : kernels_matching(glob)) kernels.emplace_back(std::move(name));
   }
-  for (const std::uint64_t seed : spec.seeds) seeds.push_back(std::to_string(seed));
+  for (const std::uint64_t seed : spec.seeds) seeds.emplace_back(static_cast<double>(seed));
   if (kernels.empty()) {
     values_["kernel"] = std::nullopt;
   } else {
@@ -58,15 +48,18 @@ StudyAxes::StudyAxes(const StudySpec& spec, bool is_whole)
 
 void StudyAxes::add(const std::vector<Grid>& grids) {
   for (const Grid& grid : grids) {
-    for (const Axis& axis : grid) {
-      auto& values = values_.try_emplace(axis.name, std::vector<std::string>{}).first->second;
+    for (const VariedAxis& varied : grid) {
+      auto& values =
+          values_.try_emplace(varied.axis->full_name(), std::vector<AxisValue>{}).first->second;
       const bool is_everywhere = std::ranges::all_of(grids, [&](const Grid& other) {
-        return std::ranges::find(other, axis.name, &Axis::name) != other.end();
+        return std::ranges::find(other, varied.axis, &VariedAxis::axis) != other.end();
       });
-      if (!is_everywhere || axis.values.empty()) values.reset();
-      for (const std::string& value : axis.values) {
-        if (value == "all" || is_computed(axis.name, value)) values.reset();
-        if (values && std::ranges::find(*values, value) == values->end()) values->push_back(value);
+      if (!is_everywhere || varied.values.empty()) values.reset();
+      for (const WrittenValue& written : varied.values) {
+        const std::optional<AxisValue> value = stated(written);
+        if (!value) values.reset();
+        if (!values) break;
+        if (std::ranges::find(*values, *value) == values->end()) values->push_back(*value);
       }
     }
   }
@@ -94,10 +87,14 @@ void StudyAxes::require_value(const Expression& name, const Expression& value,
   if (name.kind != Expression::Kind::name || !is_literal(value)) return;
   const auto axis = values_.find(name.word);
   if (axis == values_.end() || !axis->second) return;
-  const auto& values = *axis->second;
-  if (std::ranges::any_of(values, [&](const auto& text) { return is_value(text, value); })) return;
+  const std::vector<AxisValue>& values = *axis->second;
+  if (std::ranges::any_of(values, [&](const AxisValue& one) { return is_value(one, value); })) {
+    return;
+  }
+  std::vector<std::string> texts;
+  for (const AxisValue& one : values) texts.push_back(attest::text_of(one));
   found.push_back({value.at, fmt::format("{} is never {} in this study; its values: {}", name.word,
-                                         text_of(value), fmt::join(values, ", "))});
+                                         text_of(value), fmt::join(texts, ", "))});
 }
 
 void StudyAxes::add_complaints(const Expression& e, std::vector<ExpressionError>& found) const {

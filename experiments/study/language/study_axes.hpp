@@ -33,7 +33,7 @@ class StudyAxes {
   bool is_whole_, has_every_plan_;
   /// By name, in the order of the file; nothing: not all are known, as they are computed, are those
   /// of the kernels' Plans, or some grid leaves the field alone.
-  std::map<std::string, std::optional<std::vector<std::string>>, std::less<>> values_;
+  std::map<std::string, std::optional<std::vector<AxisValue>>, std::less<>> values_;
 };
 
 }  // namespace attest

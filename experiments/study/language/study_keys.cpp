@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/attention/plan.hpp"
 #include "core/records/hardware_counters.hpp"
+#include "experiments/study/language/axis.hpp"
 #include "experiments/study/language/error_metrics.hpp"
-#include "experiments/study/language/layout_axis.hpp"
-#include "experiments/study/language/problem_axis.hpp"
 #include "experiments/study/language/schema.hpp"
 
 namespace attest {
@@ -45,45 +43,25 @@ std::vector<std::string> metric_names() {
   return names;
 }
 
-std::vector<SpecKey> problem_keys() {
-  std::vector<SpecKey> keys;
-  for (const ProblemAxis& axis : problem_axes()) {
-    Form form;
-    if (axis.is_choice()) {
-      form = choice_form(choices_of(axis));
-    } else {
-      form.kind = axis.is_whole() ? Form::Kind::whole : Form::Kind::number;
-      form.low = axis.low;
-      form.high = axis.high;
-      form.or_expression = true;
-    }
-    keys.push_back(
-        {.name = std::string(axis.name), .summary = std::string(axis.summary), .form = form});
+/// How a value of the axis is written. Numbers of a problem may be computed; of a Plan a choice may
+/// be given by its number, and every value there is by `all`.
+Form form_of(const Axis& axis) {
+  if (axis.registered_choices != nullptr) {
+    return name_form(fmt::format("the name of a {}; {}", axis.name, axis.summary));
   }
-  return keys;
+  const bool is_of_plan = axis.group == Axis::Group::plan;
+  Form form = axis.is_choice() ? choice_form(axis.choices) : whole_form(axis.low, axis.high);
+  if (!axis.is_choice() && !axis.is_whole) form.kind = Form::Kind::number;
+  form.or_expression = !axis.is_choice() && axis.group == Axis::Group::problem;
+  form.or_number = axis.is_choice() && is_of_plan;
+  if (is_of_plan) form.choices.emplace_back("all");
+  return form;
 }
 
-std::vector<SpecKey> plan_keys() {
+std::vector<SpecKey> axis_keys(Axis::Group group) {
   std::vector<SpecKey> keys;
-  for (const PlanField& field : plan_fields()) {
-    Form form = whole_form(1, 1 << 20);
-    if (field.is_choice()) {
-      form = choice_form({field.values.begin(), field.values.end()});
-      form.or_number = true;
-    }
-    form.choices.emplace_back("all");
-    keys.push_back({.name = std::string(field.name), .form = form});
-  }
-  return keys;
-}
-
-std::vector<SpecKey> layout_keys() {
-  std::vector<SpecKey> keys;
-  for (const LayoutAxis& axis : layout_axes()) {
-    Form form = whole_form(axis.low, axis.high);
-    if (axis.is_choice()) form = choice_form({axis.choices.begin(), axis.choices.end()});
-    keys.push_back(
-        {.name = std::string(axis.name), .summary = std::string(axis.summary), .form = form});
+  for (const Axis* axis : keys_of(group)) {
+    keys.push_back({.name = axis->name, .summary = axis->summary, .form = form_of(*axis)});
   }
   return keys;
 }
@@ -152,7 +130,7 @@ std::vector<SpecKey> all_keys() {
       {.name = "problem",
        .summary = "what is computed: axes, all combinations; a list of them is put together",
        .shape = KeyShape::axes_list,
-       .keys = problem_keys()},
+       .keys = axis_keys(Axis::Group::problem)},
       {.name = "plan",
        .summary =
            "how: axes over fields of the Plan; other fields are those of the default Plan or, "
@@ -160,20 +138,15 @@ std::vector<SpecKey> all_keys() {
            "field: every value that offered Plans have; for the whole: every offered Plan",
        .shape = KeyShape::axes_list,
        .form = plan,
-       .keys = plan_keys()},
+       .keys = axis_keys(Axis::Group::plan)},
       {.name = "layout",
        .summary = "how K and V lie in memory",
        .shape = KeyShape::axes,
-       .keys = layout_keys()},
+       .keys = axis_keys(Axis::Group::layout)},
       {.name = "inputs",
        .summary = "how Q, K and V are filled",
        .shape = KeyShape::axes,
-       .keys = {{.name = "family",
-                 .summary = "see attest list inputs",
-                 .form = name_form("the name of a family; see attest list inputs")},
-                {.name = "magnitude",
-                 .summary = "size of the values",
-                 .form = {.kind = Form::Kind::number, .low = -1e30, .high = 1e30}}}},
+       .keys = axis_keys(Axis::Group::inputs)},
       {.name = "executor",
        .summary =
            "auto: the GPU where there is one, otherwise simt, which counts and does not time",

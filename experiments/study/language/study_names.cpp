@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
-#include "core/inputs/input_family.hpp"
+#include "experiments/study/language/axis.hpp"
 #include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/language/kernel_choice.hpp"
-#include "experiments/study/language/layout_axis.hpp"
 #include "experiments/study/language/model_values.hpp"
-#include "experiments/study/language/problem_axis.hpp"
 
 namespace attest {
 namespace {
@@ -24,10 +22,6 @@ std::vector<std::string> measured_names() {
   return names;
 }
 
-ValueType type_of(const ProblemAxis& axis) {
-  return axis.is_choice() ? text_type(choices_of(axis)) : ValueType{};
-}
-
 }  // namespace
 
 Vocabulary identity_vocabulary() {
@@ -35,54 +29,20 @@ Vocabulary identity_vocabulary() {
   auto& names = vocabulary.names;
   names["kernel"] = text_type(study_kernel_names());
   names["executor"] = text_type({"gpu", "simt", "cpu"});
-  for (const ProblemAxis& axis : problem_axes()) {
-    names[fmt::format("problem.{}", axis.name)] = type_of(axis);
+  for (const Axis& axis : all_axes()) {
+    names[axis.full_name()] = axis.is_choice() ? text_type(axis.names()) : ValueType{};
   }
-  for (const PlanField& field : plan_fields()) {
-    names[fmt::format("plan.{}", field.name)] =
-        field.is_choice() ? text_type({field.values.begin(), field.values.end()}) : ValueType{};
-  }
-  for (const LayoutAxis& axis : layout_axes()) {
-    names[fmt::format("layout.{}", axis.name)] =
-        axis.is_choice() ? text_type({axis.choices.begin(), axis.choices.end()}) : ValueType{};
-  }
-  std::vector<std::string> families;
-  for (const InputFamily& family : all_input_families()) families.push_back(family.name);
-  names["inputs.family"] = text_type(std::move(families));
-  names["inputs.magnitude"] = names["inputs.seed"] = {};
   return vocabulary;
 }
 
 Value identity_value(std::string_view name, Executor executor, const Case& subject) {
   if (name == "kernel") return Value::of_text(subject.kernel);
   if (name == "executor") return Value::of_text(std::string(name_of(executor)));
-  if (name == "inputs.family") return Value::of_text(subject.inputs.family);
-  if (name == "inputs.magnitude") return Value::number(subject.inputs.magnitude);
-  if (name == "inputs.seed") return Value::number(static_cast<double>(subject.inputs.seed));
-  if (name.starts_with("problem.")) {
-    const ProblemAxis* axis = find_problem_axis(name.substr(8));
-    if (axis == nullptr) return Value::missing(std::string(name));
-    std::string text = text_of(*axis, subject.problem);
-    if (axis->is_choice()) return Value::of_text(std::move(text));
-    return text.empty() ? Value::missing(std::string(name))
-                        : Value::number(number_of(*axis, subject.problem));
-  }
-  if (name.starts_with("layout.")) {
-    const LayoutAxis* axis = find_layout_axis(name.substr(7));
-    if (axis == nullptr) return Value::missing(std::string(name));
-    const Paging& paging = subject.layouts.paging;
-    return axis->is_choice() ? Value::of_text(text_of(*axis, paging))
-                             : Value::number(axis->get(paging));
-  }
-  for (const PlanField& field : plan_fields()) {
-    if (name != fmt::format("plan.{}", field.name)) continue;
-    const std::int64_t value = subject.plan.*field.member;
-    if (name == "plan.key_splits" && value == 0) return Value::number(1);
-    if (value == 0) break;
-    if (!field.is_choice()) return Value::number(static_cast<double>(value));
-    return Value::of_text(std::string(field.values[static_cast<std::size_t>(value - 1)]));
-  }
-  return Value::missing(std::string(name));
+  const Axis* axis = find_axis(name);
+  const std::optional<AxisValue> value = axis == nullptr ? std::nullopt : axis->get(subject);
+  if (!value) return Value::missing(std::string(name));
+  const auto* text = std::get_if<std::string>(&*value);
+  return text != nullptr ? Value::of_text(*text) : Value::number(std::get<double>(*value));
 }
 
 Vocabulary constraint_vocabulary() {
@@ -110,8 +70,8 @@ Vocabulary result_vocabulary(const std::vector<Baseline>& baselines) {
 
 Vocabulary problem_vocabulary() {
   Vocabulary vocabulary;
-  for (const ProblemAxis& axis : problem_axes()) {
-    if (!axis.is_choice()) vocabulary.names[std::string(axis.name)] = {};
+  for (const Axis* axis : keys_of(Axis::Group::problem)) {
+    if (!axis->is_choice()) vocabulary.names[axis->name] = {};
   }
   return vocabulary;
 }

@@ -191,7 +191,7 @@ class EntryScan {
     return sum;
   }
 
-  /// Whose `number` is, and which of its own; false: it is nobody's.
+  /// Finds the entry that owns unit `number` and its index there; false if none.
   __device__ bool find(int number, DecodeUnit& unit, int& within) {
     if (are_alike_) {
       if (number >= total_if_alike_) return false;

@@ -326,8 +326,8 @@ class DecodeBlock {
     }
   }
 
-  /// The same of row `n` of all entries. Of an entry that has not got all of the shared keys nobody
-  /// reads it: what it has itself comes later to the same place.
+  /// Writes row `n` once an entry. Entries that lack a shared key ignore theirs: what such an entry
+  /// has of its own comes to the same place later.
   __device__ __forceinline__ void leave_for_entry(const DecodeUnit& unit,
                                                   const DecodePartials<D>& partials, int n,
                                                   int row) const {

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "verify/judge/agreement.hpp"
+#include "verify/judge/streams.hpp"
+
+// A law that compares a case with another call is a row: the row says what the other call is and
+// what it owes; support, launches, comparison and randomness are the judge's.
+namespace attest {
+
+/// A row of a tensor [batch, heads, rows, columns].
+struct RowPlace {
+  std::int64_t b = 0, h = 0, n = 0;
+};
+/// The row of the case's output that a row of the other call's output owes; nothing: the row is not
+/// compared.
+using RowOwed = std::function<std::optional<RowPlace>(OutputIndex, const RowPlace&)>;
+/// The inputs of another call, from those of the case.
+using InputsFrom = std::function<Inputs(const Inputs&)>;
+
+/// Another call of the kernel.
+struct OtherCall {
+  Case the_case;
+  InputsFrom inputs = {};       ///< empty: those of the case
+  SessionOptions options = {};  ///< of the session that it is launched in
+};
+
+/// Another call whose outputs follow from those of the case.
+struct Variation {
+  OtherCall call;
+  RowOwed row_owed = {};  ///< empty: the same row
+  /// The other call's error has a bound of its own; false: that of the row that it owes.
+  bool has_own_bound = false;
+  /// What it is compared with in the case's place.
+  std::optional<OtherCall> reference = {};
+  std::string failure = {};  ///< empty: the law's
+};
+
+/// What a kernel from outside says that it does not take, where a law would ask for it.
+struct Declined {
+  std::string why;
+};
+/// Nothing: the law says nothing of the case.
+using Varied = std::variant<std::monostate, Variation, Declined>;
+
+/// The random choices of one law in one case: pure functions of the case's seed and the law's own
+/// stream, so that asking again draws the same.
+class LawDraws {
+ public:
+  LawDraws(const Case& c, std::optional<JudgeStream> stream) : case_(c), stream_(stream) {}
+  /// In [0, limit); of draw number `index`. The law's row names a stream.
+  [[nodiscard]] std::int64_t below(std::int64_t limit, std::uint64_t index = 0) const;
+  /// One of the entries for which is_eligible(b) holds; nothing when there is none.
+  [[nodiscard]] std::optional<std::int64_t> entry(
+      const std::function<bool(std::int64_t b)>& is_eligible) const;
+
+ private:
+  const Case& case_;
+  std::optional<JudgeStream> stream_;
+};
+
+/// A law that is no more than a variation.
+struct VariationLaw {
+  std::string name;
+  std::string statement;  ///< the law in plain words
+  Layer layer = Layer::exact;
+  std::vector<const Operation*> operations = {};  ///< as in Law
+  bool needs_own_values = false;                  ///< as in Law
+  /// What differs between the two calls: they agree in bits where the kernel claims them for that,
+  /// else within the sum of the two bounds. Nothing: within the bounds.
+  std::optional<Differences> same_bits_but_for = {};
+  std::string failure = {};                ///< one sentence; empty: each Variation has its own
+  std::optional<JudgeStream> stream = {};  ///< of its draws, if it makes any
+  /// The other call in a case. A call that the kernel does not support is not made. It is asked
+  /// twice and gives the same again; inputs are only made for the launch.
+  std::function<Varied(Run&, const LawDraws&)> vary;
+};
+
+/// Registers the rows of a table as laws that launch again.
+struct VariationLaws {
+  explicit VariationLaws(std::vector<VariationLaw> rows);
+};
+
+/// A tensor of `shape` whose rows are rows of `from`: row_of(b, h, n) says which.
+template <typename T, typename RowOf>
+[[nodiscard]] Tensor<T> gathered(const Tensor<T>& from, const Shape& shape, const RowOf& row_of) {
+  Tensor<T> to(shape);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const RowPlace row = row_of(b, h, n);
+        std::ranges::copy(from.row(row.b, row.h, row.n), to.row(b, h, n).begin());
+      }
+    }
+  }
+  return to;
+}
+
+/// The same with as many heads and rows, and `batch` entries of which entry b is entry_of(b).
+template <typename T, typename EntryOf>
+[[nodiscard]] Tensor<T> gathered_entries(const Tensor<T>& from, std::int64_t batch,
+                                         const EntryOf& entry_of) {
+  Shape shape = from.shape();
+  shape[0] = batch;
+  return gathered(from, shape, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+    return RowPlace{entry_of(b), h, n};
+  });
+}
+
+/// What the other call's outputs owe, in their shapes, from the case's; a row that is not compared
+/// holds 0.
+[[nodiscard]] Outputs owed(const Variation& variation, const Outputs& of_case);
+
+/// Entry b alone, with `keys` of its keys, ascending, under the case's Plan: mask, softcap and
+/// pages stay, layouts become contiguous, lengths and padding are gone.
+[[nodiscard]] Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> keys);
+
+}  // namespace attest
