@@ -9,9 +9,11 @@
 #include "cli/output.hpp"
 #include "core/base/error.hpp"
 #include "core/records/record.hpp"
+#include "core/run/ranks.hpp"
 #include "verify/campaign/campaign.hpp"
 #include "verify/campaign/kernel_result.hpp"
 #include "verify/campaign/large.hpp"
+#include "verify/campaign/shared_campaign.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -24,6 +26,8 @@ struct VerifyOptions {
   bool names_kernels = false;
   bool is_large = false;
   bool has_cases = false;  ///< --cases was given
+  bool has_jobs = false;   ///< --jobs was given
+  bool has_shard = false;  ///< --shard was given
   bool is_thorough = false;
   std::string inputs_file;
   std::string time_limit;
@@ -50,8 +54,11 @@ struct VerifyOptions {
 
 void add_verify_options(CLI::App& command, VerifyOptions& options);
 
-/// Sets names_kernels and has_cases, after parsing.
+/// Sets names_kernels and what was given, after parsing.
 void note_typed_options(const CLI::App& command, VerifyOptions& options);
+
+/// Throws InvalidInput where several options say how many cases there are.
+void require_one_number(const VerifyOptions& options);
 
 /// The options that were typed, one string each, so that parse_verify_options reads them again.
 [[nodiscard]] std::vector<std::string> typed_options(const CLI::App& command);
@@ -69,6 +76,18 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options);
 [[nodiscard]] ExitCode verify_large(const std::vector<const KernelInfo*>& kernels,
                                     LargeOptions options, const std::filesystem::path& out,
                                     const std::string& inputs_file);
+
+/// Which of several ranks this process is; nothing without a launcher of some, or with --shard. A
+/// rank takes its GPU, by CUDA_VISIBLE_DEVICES: CUDA looks at it once, so this comes before
+/// anything asks for a GPU. Throws InvalidInput for what ranks cannot share.
+[[nodiscard]] std::optional<Rank> take_rank(VerifyOptions& options);
+/// Does this rank's part of the campaign. The exit code of a rank that is done then, after a line
+/// that says so. Nothing for the one that goes on with `state`, which is what all found: to shrink,
+/// to write, to report.
+[[nodiscard]] std::optional<ExitCode> work_as_rank(const Rank& rank, SharedCampaign& shared,
+                                                   const VerifyOptions& options,
+                                                   const std::vector<const KernelInfo*>& kernels,
+                                                   CampaignState& state);
 
 /// One line a kernel: cases, checks by layer, how much of the bounds was used, and the verdict with
 /// the law and layer that decided. Columns that are 0 everywhere (vacuous, crashed, timed out) are

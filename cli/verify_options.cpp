@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -120,7 +124,8 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   add_seed_option(command, campaign.seed, "seed of the campaign")->group(how_many);
   command
       .add_option("--shard", options.shard,
-                  "i/n: the i-th of n parts of the campaign, which share no case")
+                  "i/n: the i-th of n parts of the campaign, which share no case; 1/1: all of it, "
+                  "even where mpirun, srun or torchrun started several")
       ->capture_default_str()
       ->group(how_many);
   command
@@ -205,12 +210,28 @@ VerifyOptions parse_verify_options(const std::vector<std::string>& typed) {
 void note_typed_options(const CLI::App& command, VerifyOptions& options) {
   options.names_kernels = command.count("--kernel") > 0;
   options.has_cases = command.count("--cases") > 0;
+  options.has_jobs = command.count("--jobs") > 0;
+  options.has_shard = command.count("--shard") > 0;
   if (options.is_thorough) {
     options.campaign.cases_per_kernel = thorough_cases.per_kernel;
     options.campaign.cases_per_simt_kernel = thorough_cases.per_simt_kernel;
   }
   if (options.has_cases) {
     options.campaign.cases_per_simt_kernel = options.campaign.cases_per_kernel;
+  }
+}
+
+void require_one_number(const VerifyOptions& options) {
+  const std::array given{std::pair("--for", !options.time_limit.empty()),
+                         std::pair("--cases", options.has_cases),
+                         std::pair("--thorough", options.is_thorough)};
+  std::vector<std::string_view> names;
+  for (const auto& [name, is_given] : given) {
+    if (is_given) names.emplace_back(name);
+  }
+  if (names.size() > 1) {
+    throw InvalidInput(fmt::format("{} are both given; allowed: one of them",
+                                   fmt::join(std::span(names).first(2), " and ")));
   }
 }
 
