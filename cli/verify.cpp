@@ -180,10 +180,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!plugin_kernels.empty() && !options.names_kernels) {
     options.kernels = glob_of_runnable(plugin_kernels);
   }
-  if (!options.junit.empty() && (options.is_large || !options.minimize.empty())) {
-    throw InvalidInput(fmt::format("--junit and {} are both given; allowed: one of them",
-                                   options.is_large ? "--large" : "--minimize"));
-  }
+  require_a_campaign_for_files(options);
   (void)options.isolation();  // its texts are checked before anything is written
   load_captured_inputs(options.inputs_file);
   if (!options.minimize.empty()) return minimize(options);
@@ -226,16 +223,17 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
       trouble.tries([&] { write_campaign_state(options.out, state); });
     }
   }
+  const Counterexamples kept = keep_counterexamples(outcome.results, options, trouble);
   if (!options.prints_json) {
     constexpr bool planted = true;
-    print_failures(outcome.results, options, planted, trouble);
+    print_failures(outcome.results, options, planted, kept);
     print_table(outcome.results, campaign, is_complete);
     if (is_complete) print_shortfalls(outcome.results, options.names_coverage);
     print_summary(outcome.results, outcome.seconds, options.names_coverage);
-    print_known_findings(outcome.results, options, trouble);
-    print_failures(outcome.results, options, !planted, trouble);
+    print_known_findings(outcome.results, options, kept);
+    print_failures(outcome.results, options, !planted, kept);
   }
-  if (is_complete && !options.junit.empty()) write_junit(outcome.results, options, trouble);
+  if (is_complete) write_for_ci(outcome.results, options, kept, trouble);
   trouble.tell();
   if (!is_complete) {
     fmt::print(stderr,

@@ -179,6 +179,11 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
           "--junit", options.junit,
           "file for the verdicts as a CI shows them: a suite a kernel, a case a layer of laws")
       ->group(results);
+  command
+      .add_option("--sarif", options.sarif,
+                  "file for the failures as code hosts show them beside the code: SARIF 2.1.0, a "
+                  "result a kernel that failed")
+      ->group(results);
   command.add_flag("--json", options.prints_json, "print records instead of the table")
       ->group(results);
 }
@@ -235,11 +240,21 @@ void require_one_number(const VerifyOptions& options) {
   }
 }
 
+void require_a_campaign_for_files(const VerifyOptions& options) {
+  if (!options.is_large && options.minimize.empty()) return;
+  for (const auto& [name, file] :
+       {std::pair("--junit", &options.junit), std::pair("--sarif", &options.sarif)}) {
+    if (file->empty()) continue;
+    throw InvalidInput(fmt::format("{} and {} are both given; allowed: one of them", name,
+                                   options.is_large ? "--large" : "--minimize"));
+  }
+}
+
 VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,
                               const std::vector<std::string>& typed_then) {
-  constexpr std::array<std::string_view, 11> may_change{
-      "--resume",       "--out",        "--for",  "--cases",    "--jobs", "--timeout",
-      "--memory-limit", "--in-process", "--json", "--coverage", "--junit"};
+  constexpr std::array<std::string_view, 12> may_change{
+      "--resume",       "--out",        "--for",  "--cases",    "--jobs",  "--timeout",
+      "--memory-limit", "--in-process", "--json", "--coverage", "--junit", "--sarif"};
   std::vector<std::string> merged;
   const auto name_of_option = [](const std::string& option) {
     return option.substr(0, option.find('='));
