@@ -17,6 +17,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
+#include "cli/study_junit.hpp"
 #include "core/base/counted.hpp"
 #include "core/base/error.hpp"
 #include "core/base/near_names.hpp"
@@ -145,6 +146,7 @@ struct StudyRunOptions {
   std::uint64_t seed = 1;
   std::string device = "h200";
   std::size_t jobs = 0;
+  std::string junit;  ///< file; empty: none
   bool prints_json = false;
 };
 
@@ -173,8 +175,9 @@ StudyPart part_of(const StudyRunOptions& options) {
   return part;
 }
 
-/// Runs the job and says how it went.
-ExitCode run_and_print(const StudyJob& job, const StudyRunOptions& options, JsonOutput& json) {
+/// Runs the job and says how it went, in `suites` too.
+ExitCode run_and_print(const StudyJob& job, const StudyRunOptions& options, JsonOutput& json,
+                       std::vector<JunitSuite>& suites) {
   catch_interrupts();
   const StudyOutcome outcome = run_job(job, options.jobs, program());
   fmt::print("{}", end_text(job, outcome));
@@ -182,7 +185,14 @@ ExitCode run_and_print(const StudyJob& job, const StudyRunOptions& options, Json
     fmt::print(stderr, "attest: {}\n", how);
   }
   for (const Record& record : job.folder.records()) json.print(to_json(record));
+  if (auto suite = junit_suite_of(job, outcome)) suites.push_back(*std::move(suite));
   return exit_code_of(outcome);
+}
+
+void write_junit(const std::vector<JunitSuite>& suites, const StudyRunOptions& options) {
+  if (!options.junit.empty() && !suites.empty()) {
+    write_junit_file(options.junit, "attest study", suites);
+  }
 }
 
 ExitCode run_files(const StudyRunOptions& options) {
@@ -203,6 +213,7 @@ ExitCode run_files(const StudyRunOptions& options) {
   const std::filesystem::path out = options.out.empty() ? "out/studies" : options.out;
   const bool is_folder_of_one = !options.out.empty() && specs.size() == 1;
   ExitCode worst = ExitCode::passed;
+  std::vector<JunitSuite> suites;
   for (StudySpec& spec : specs) {
     const std::filesystem::path folder = is_folder_of_one ? out : out / spec.name;
     const StudyJob job = new_job(std::move(spec), folder, asked, part, program());
@@ -214,9 +225,10 @@ ExitCode run_files(const StudyRunOptions& options) {
       continue;
     }
     job.folder.begin(job.spec.text, job.settings, part.shard);
-    worst = std::max(worst, run_and_print(job, options, json));
+    worst = std::max(worst, run_and_print(job, options, json, suites));
     if (worst == ExitCode::interrupted) break;
   }
+  write_junit(suites, options);
   return worst;
 }
 
@@ -233,7 +245,10 @@ ExitCode resume_study(const StudyRunOptions& options) {
       resumed_job(*std::move(spec), folder, time_budget_of(options), part, program());
   fmt::print("{}", start_text(job));
   std::fflush(stdout);
-  return run_and_print(job, options, json);
+  std::vector<JunitSuite> suites;
+  const ExitCode code = run_and_print(job, options, json, suites);
+  write_junit(suites, options);
+  return code;
 }
 
 void add_common_options(CLI::App& command, StudyRunOptions& options) {
@@ -246,6 +261,9 @@ void add_common_options(CLI::App& command, StudyRunOptions& options) {
       "--json", options.prints_json,
       "at the end print all records of the study, one a line; what else is said goes to "
       "stderr");
+  command.add_option("--junit", options.junit,
+                     "file for the answers as a CI shows them: a suite a study, a case an "
+                     "expectation");
   command.add_option("--jobs", options.jobs, "kernels that are verified at a time; 0: chosen")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

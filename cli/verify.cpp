@@ -115,11 +115,6 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
       shown.total -= result.asked();
     }
   }
-  if (!options.in_process) {
-    campaign.make_runner = [isolation = options.isolation()] {
-      return std::make_unique<IsolatedRunner>(isolation);
-    };
-  }
   const auto start = std::chrono::steady_clock::now();
   const double before = state.seconds;
   const auto seconds_now = [&] {
@@ -128,7 +123,6 @@ Outcome run(const std::vector<const KernelInfo*>& kernels, VerifyOptions& option
   };
   campaign.resume_from = std::move(state.results);
   state.is_finished = false;
-  campaign.is_interrupted = was_interrupted;
   campaign.on_checkpoint = [&](const std::vector<KernelResult>& results) {
     state.results = results;
     state.seconds = seconds_now();
@@ -161,20 +155,6 @@ void write_records(const Outcome& outcome, const VerifyOptions& options, RecordW
   }
 }
 
-void require_one_number(const VerifyOptions& options) {
-  const std::array given{std::pair("--for", !options.time_limit.empty()),
-                         std::pair("--cases", options.has_cases),
-                         std::pair("--thorough", options.is_thorough)};
-  std::vector<std::string_view> names;
-  for (const auto& [name, is_given] : given) {
-    if (is_given) names.emplace_back(name);
-  }
-  if (names.size() > 1) {
-    throw InvalidInput(fmt::format("{} are both given; allowed: one of them",
-                                   fmt::join(std::span(names).first(2), " and ")));
-  }
-}
-
 ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   CampaignState state{.program = this_program(), .arguments = typed};
   if (options.resumes) {
@@ -187,6 +167,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     options = resumed_options(options, typed, state.arguments);
   }
   if (!options.resumes) require_one_number(options);
+  const std::optional<Rank> rank = take_rank(options);
   // Before a plugin can print.
   JsonOutput json(options.prints_json && !options.is_large && options.minimize.empty());
   CampaignOptions& campaign = options.campaign;
@@ -199,10 +180,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   if (!plugin_kernels.empty() && !options.names_kernels) {
     options.kernels = glob_of_runnable(plugin_kernels);
   }
-  if (!options.junit.empty() && (options.is_large || !options.minimize.empty())) {
-    throw InvalidInput(fmt::format("--junit and {} are both given; allowed: one of them",
-                                   options.is_large ? "--large" : "--minimize"));
-  }
+  require_a_campaign_for_files(options);
   (void)options.isolation();  // its texts are checked before anything is written
   load_captured_inputs(options.inputs_file);
   if (!options.minimize.empty()) return minimize(options);
@@ -218,12 +196,22 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
     if (options.has_cases) large.cases_per_kernel = campaign.cases_per_kernel;
     return verify_large(kernels, large, options.out, options.inputs_file);
   }
-  RecordWriter records(options.out / "verify.jsonl");  // held alone: one campaign a folder
-  if (options.resumes) state.results = read_campaign_state(options.out).results;
-
+  if (!options.in_process) campaign.make_runner = isolated_runners(options.isolation());
+  campaign.is_interrupted = was_interrupted;
   catch_interrupts();
+  std::optional<SharedCampaign> shared;  // until the end: who reports holds a claim to that
+  if (rank) {
+    shared.emplace(options.out, kernels, campaign);
+    if (const auto code = work_as_rank(*rank, *shared, options, kernels, state)) return *code;
+  }
+  RecordWriter records(options.out / "verify.jsonl");  // held alone: one campaign a folder
+  if (options.resumes && !rank) {
+    state.results = read_campaign_state(options.out).results;
+    absorb_chunks(options.out, state.results);
+  }
+  if (!options.resumes && !rank) remove_chunks(options.out);
   Trouble trouble;
-  const bool was_finished = options.resumes && has_nothing_left(state, kernels, campaign);
+  const bool was_finished = (options.resumes || rank) && has_nothing_left(state, kernels, campaign);
   const Outcome outcome =
       was_finished ? Outcome{state.results, state.seconds} : run(kernels, options, state, trouble);
   const bool is_complete = !was_interrupted();
@@ -235,16 +223,17 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
       trouble.tries([&] { write_campaign_state(options.out, state); });
     }
   }
+  const Counterexamples kept = keep_counterexamples(outcome.results, options, trouble);
   if (!options.prints_json) {
     constexpr bool planted = true;
-    print_failures(outcome.results, options, planted, trouble);
+    print_failures(outcome.results, options, planted, kept);
     print_table(outcome.results, campaign, is_complete);
     if (is_complete) print_shortfalls(outcome.results, options.names_coverage);
     print_summary(outcome.results, outcome.seconds, options.names_coverage);
-    print_known_findings(outcome.results, options, trouble);
-    print_failures(outcome.results, options, !planted, trouble);
+    print_known_findings(outcome.results, options, kept);
+    print_failures(outcome.results, options, !planted, kept);
   }
-  if (is_complete && !options.junit.empty()) write_junit(outcome.results, options, trouble);
+  if (is_complete) write_for_ci(outcome.results, options, kept, trouble);
   trouble.tell();
   if (!is_complete) {
     fmt::print(stderr,
@@ -284,6 +273,8 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --plugin ./mine.so                your own kernel, see examples/plugin\n"
       "  attest verify --kernel 'mutant/*'               the planted bugs: all must be killed\n"
       "  attest verify --shard 2/5 --out part2           a fifth of the campaign\n"
+      "  mpirun -n 8 attest verify --out shared/folder   one campaign, a GPU a rank; srun, "
+      "torchrun\n"
       "  attest verify --resume --out part2              go on after Ctrl-C, a kill or a power "
       "cut\n"
       "A failure that is a known finding of a library, in a version of which it is known, costs no "

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -120,7 +124,8 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
   add_seed_option(command, campaign.seed, "seed of the campaign")->group(how_many);
   command
       .add_option("--shard", options.shard,
-                  "i/n: the i-th of n parts of the campaign, which share no case")
+                  "i/n: the i-th of n parts of the campaign, which share no case; 1/1: all of it, "
+                  "even where mpirun, srun or torchrun started several")
       ->capture_default_str()
       ->group(how_many);
   command
@@ -174,6 +179,11 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
           "--junit", options.junit,
           "file for the verdicts as a CI shows them: a suite a kernel, a case a layer of laws")
       ->group(results);
+  command
+      .add_option("--sarif", options.sarif,
+                  "file for the failures as code hosts show them beside the code: SARIF 2.1.0, a "
+                  "result a kernel that failed")
+      ->group(results);
   command.add_flag("--json", options.prints_json, "print records instead of the table")
       ->group(results);
 }
@@ -205,6 +215,8 @@ VerifyOptions parse_verify_options(const std::vector<std::string>& typed) {
 void note_typed_options(const CLI::App& command, VerifyOptions& options) {
   options.names_kernels = command.count("--kernel") > 0;
   options.has_cases = command.count("--cases") > 0;
+  options.has_jobs = command.count("--jobs") > 0;
+  options.has_shard = command.count("--shard") > 0;
   if (options.is_thorough) {
     options.campaign.cases_per_kernel = thorough_cases.per_kernel;
     options.campaign.cases_per_simt_kernel = thorough_cases.per_simt_kernel;
@@ -214,11 +226,35 @@ void note_typed_options(const CLI::App& command, VerifyOptions& options) {
   }
 }
 
+void require_one_number(const VerifyOptions& options) {
+  const std::array given{std::pair("--for", !options.time_limit.empty()),
+                         std::pair("--cases", options.has_cases),
+                         std::pair("--thorough", options.is_thorough)};
+  std::vector<std::string_view> names;
+  for (const auto& [name, is_given] : given) {
+    if (is_given) names.emplace_back(name);
+  }
+  if (names.size() > 1) {
+    throw InvalidInput(fmt::format("{} are both given; allowed: one of them",
+                                   fmt::join(std::span(names).first(2), " and ")));
+  }
+}
+
+void require_a_campaign_for_files(const VerifyOptions& options) {
+  if (!options.is_large && options.minimize.empty()) return;
+  for (const auto& [name, file] :
+       {std::pair("--junit", &options.junit), std::pair("--sarif", &options.sarif)}) {
+    if (file->empty()) continue;
+    throw InvalidInput(fmt::format("{} and {} are both given; allowed: one of them", name,
+                                   options.is_large ? "--large" : "--minimize"));
+  }
+}
+
 VerifyOptions resumed_options(const VerifyOptions& now, const std::vector<std::string>& typed,
                               const std::vector<std::string>& typed_then) {
-  constexpr std::array<std::string_view, 11> may_change{
-      "--resume",       "--out",        "--for",  "--cases",    "--jobs", "--timeout",
-      "--memory-limit", "--in-process", "--json", "--coverage", "--junit"};
+  constexpr std::array<std::string_view, 12> may_change{
+      "--resume",       "--out",        "--for",  "--cases",    "--jobs",  "--timeout",
+      "--memory-limit", "--in-process", "--json", "--coverage", "--junit", "--sarif"};
   std::vector<std::string> merged;
   const auto name_of_option = [](const std::string& option) {
     return option.substr(0, option.find('='));

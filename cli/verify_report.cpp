@@ -12,7 +12,6 @@
 #include "cli/verify.hpp"
 #include "core/base/counted.hpp"
 #include "core/base/progress.hpp"
-#include "verify/campaign/counterexample.hpp"
 #include "verify/campaign/kernel_result.hpp"
 
 namespace attest {
@@ -227,26 +226,15 @@ void print_shortfalls(const std::vector<KernelResult>& results, bool names_cover
   if (!lines.empty()) fmt::print("\n{}\n", fmt::join(lines, "\n"));
 }
 
-std::string keep_counterexample(const Failure& failure, Executor executor,
-                                const VerifyOptions& options, Trouble& trouble) {
-  std::filesystem::path path;
-  const bool is_kept = trouble.tries([&] {
-    path = write_counterexample(options.out / "counterexamples", failure, executor,
-                                options.inputs_file);
-  });
-  return is_kept ? replay_line(path) : "";
-}
-
 void print_failures(const std::vector<KernelResult>& results, const VerifyOptions& options,
-                    bool planted, Trouble& trouble) {
+                    bool planted, const Counterexamples& kept) {
   for (const KernelResult& result : results) {
     if (!result.failure || is_planted(result) != planted) continue;
     fmt::print("\n{}, {} {}:\n{}", planted ? as_good("killed as it must be") : as_bad("FAILED"),
                result.is_shrunk ? "shrunk from" : "not shrunk,",
                origin_of(result.failing_case, options.campaign.regressions),
                describe(*result.failure, *result.kernel));
-    fmt::print("{}",
-               keep_counterexample(*result.failure, result.kernel->executor, options, trouble));
+    fmt::print("{}", replay_of(*result.failure, kept));
   }
 }
 

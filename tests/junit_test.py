@@ -1,5 +1,7 @@
 """usage: junit_test.py PROGRAM PLUGINS: `verify --junit` as a CI reads it."""
 
+import ctypes
+import os
 import pathlib
 import subprocess
 import sys
@@ -56,6 +58,18 @@ class Junit(unittest.TestCase):
         self.assertEqual((bound.tag, bound.get("type")), ("failure", "within_bound"))
         self.assertRegex(bound.get("message"), "^within_bound: .*outside its error bound")
         self.assertRegex(bound.text, r"\n  problem  b1 h1/1 .*(.*\n)*  replay   \./attest replay out/counterexamples/.*\.json\n$")
+
+    def test_a_counterexample_is_written_once(self):
+        kept = self.folder / "out/counterexamples"
+        kept.mkdir(parents=True)
+        libc = ctypes.CDLL(None, use_errno=True)
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        self.addCleanup(os.close, watch)
+        created = 0x100  # under a name of its own, and then put in its place
+        self.assertGreaterEqual(libc.inotify_add_watch(watch, str(kept).encode(), created), 0)
+        self.plugin("wrong_answer", "--law", "within_bound")
+        name, = (path.name.encode() for path in kept.iterdir())
+        self.assertEqual(os.read(watch, 1 << 16).count(name + b"."), 1)
 
     def test_a_crash_is_an_error(self):
         endings = [ending for ending in self.plugin("crash_in_run").values() if ending is not None and ending.tag == "error"]

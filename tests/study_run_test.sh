@@ -75,6 +75,15 @@ check "and then stands there whole" same_as_whole cut
 check "a study that is done has nothing left" has cut.log "0 measured"
 check "but its answer" has cut.log "holds "
 
+{ sed 's/length: .*/length: 20/' tiny.yaml; echo '  - that: all(model.shared_passes < 0)'; } >refuted.yaml
+"$attest" study run refuted.yaml --junit refuted.xml >refuted.log 2>&1
+check "an expectation that is refuted fails a study" [ $? -eq 1 ]
+check "a CI gets expectations as test cases" python3 -c 'import xml.etree.ElementTree as xml
+suite, = xml.parse("refuted.xml").getroot()
+cases = [(case.get("name"), case[0].get("message") if len(case) else None) for case in suite.findall("testcase")]
+assert suite.get("name") == "refuted" and suite.get("failures") == "1", suite.attrib
+assert cases == [("every point gives the right answer", None), ("all(model.shared_passes > 0)", None), ("all(model.shared_passes < 0)", "0 of 4 points")], cases'
+
 flock --no-fork cut/records.jsonl sleep 3600 & holder=$!
 while flock --nonblock cut/records.jsonl true; do sleep 0.02; done
 "$attest" study resume cut >two.log 2>two.err

@@ -73,9 +73,7 @@ StudyPart study_part(const std::optional<Shard>& asked, const Environment& envir
   }
   const std::optional<Rank> rank = rank_from(environment);
   if (!rank || rank->count == 1) return {};
-  StudyPart part{
-      .shard = {.index = rank->index, .count = rank->count},
-      .words = fmt::format("rank {} of {} ({})", rank->index + 1, rank->count, rank->launcher)};
+  StudyPart part{.shard = {.index = rank->index, .count = rank->count}, .words = to_string(*rank)};
   const GpuBinding gpu = gpu_of(*rank, environment, gpus_of_machine);
   if (gpu.visible.empty()) return part;
   part.words += fmt::format(", GPU {} of {}", gpu.visible, gpu.gpus);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/study/ranks.hpp"
+#include "core/run/ranks.hpp"
 #include "experiments/study/run.hpp"
 
 namespace attest {

@@ -1,5 +1,6 @@
 """A function is called as it wants to be, judged by all laws, and what it does wrong is shrunk."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -17,7 +18,6 @@ JOBS = 1  # each has a process of Python, which costs more than the cases here
 
 def described(name):
     """What the worker says of a function, or its error."""
-    import json
     import os
     with tempfile.NamedTemporaryFile() as shared:
         worker = subprocess.run([sys.executable, str(FILE.parents[1] / "worker.py"), str(os.getpid()), f"{FILE}:{name}", shared.name],
@@ -74,6 +74,15 @@ class Verify(unittest.TestCase):
             self.assertRegex(failure.problem, r"^b1 h1/1 q1 k41 d1 ")
             code, text = program.run(["replay", failure.replay], may_end_with=(1,))
             self.assertIn("reproduced", text)
+
+    def test_sarif_points_to_the_function(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sarif = pathlib.Path(folder) / "attest.sarif"
+            program.run(["verify", "--python", f"{FILE}:last_key_dropped", "--law", "within_bound", "--cases", "10", "--max-head-dim", "4",
+                         "--no-regressions", "--out", folder, "--sarif", str(sarif)], may_end_with=(1,))
+            place = json.loads(sarif.read_text())["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        self.assertTrue(place["artifactLocation"]["uri"].endswith("attest_kernels/testing/functions.py"), place)
+        self.assertTrue(FILE.read_text().splitlines()[place["region"]["startLine"] - 1].startswith("def last_key_dropped("), place)
 
     def test_what_ends_or_stops_its_process_is_a_verdict(self):
         for function, verdict in ((functions.crashes, "crashed"), (functions.exits, "crashed")):

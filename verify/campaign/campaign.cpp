@@ -50,6 +50,13 @@ class Campaign {
     return std::move(results_);
   }
 
+  KernelResult run_tasks(const Tasks& tasks, CaseRunner& runner) {
+    for (std::int64_t task = tasks.begin; task < tasks.end && !is_over(); ++task) {
+      run_task(0, task, runner);
+    }
+    return std::move(results_.front());
+  }
+
  private:
   [[nodiscard]] int jobs() const { return std::max(1, options_.jobs); }
   [[nodiscard]] std::int64_t corpus_size() const {
@@ -353,6 +360,16 @@ std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& opt
   const Shard& shard = options.shard;
   const std::int64_t cases = cases_of(kernel, options);
   return std::max<std::int64_t>(0, (cases - shard.index + shard.count - 1) / shard.count);
+}
+
+std::optional<std::int64_t> tasks_of(const KernelInfo& kernel, const CampaignOptions& options) {
+  if (options.time_limit) return std::nullopt;
+  return static_cast<std::int64_t>(options.regressions.size()) + cases_of_shard(kernel, options);
+}
+
+KernelResult judge_tasks(const KernelInfo& kernel, const CampaignOptions& options,
+                         const Tasks& tasks, CaseRunner& runner) {
+  return Campaign({&kernel}, options).run_tasks(tasks, runner);
 }
 
 std::vector<KernelResult> run_campaign(const std::vector<const KernelInfo*>& kernels,

@@ -73,6 +73,18 @@ struct CampaignOptions {
 /// Cases of a kernel in the shard of the options.
 [[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
 
+/// Tasks of a kernel in its shard: the corpus, then the cases that are drawn.
+struct Tasks {
+  std::int64_t begin = 0, end = 0;
+};
+/// How many those are; nothing under a time limit, where they do not end.
+[[nodiscard]] std::optional<std::int64_t> tasks_of(const KernelInfo& kernel,
+                                                   const CampaignOptions& options);
+/// Judges some of them in this thread, in their order; what fails is not shrunk, and what follows
+/// it is left out. Throws what run_campaign throws, and what the runner does.
+[[nodiscard]] KernelResult judge_tasks(const KernelInfo& kernel, const CampaignOptions& options,
+                                       const Tasks& tasks, CaseRunner& runner);
+
 /// Draws, runs and judges cases of every kernel in turn, in parallel; shrinks the first failing
 /// case of each. A kernel that failed gets no later cases, but those that other threads had begun
 /// count. Otherwise the outcome does not depend on the number of jobs unless there is a time limit.

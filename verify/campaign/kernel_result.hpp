@@ -23,6 +23,7 @@ struct DoneTasks {
   std::set<std::int64_t> beyond{};  ///< and these
 
   void insert(std::int64_t task);
+  void insert(const DoneTasks& others);
   [[nodiscard]] bool contains(std::int64_t task) const {
     return task < below || beyond.contains(task);
   }
@@ -75,6 +76,8 @@ struct KernelResult {
   /// Adds one judged case; `known`: the finding that its failure is, if it is one.
   void add(const Case& c, const CaseAnswer& answer, std::int64_t index,
            const KnownFinding* known = nullptr);
+  /// Adds what was found of other tasks of the same campaign.
+  void absorb(const KernelResult& other);
   /// Replaces the first failure of a known finding by a smaller one. Where that is another defect
   /// it becomes the kernel's failure.
   void set_shrunk(const KnownFinding& known, const Failure& smallest);

@@ -1,4 +1,4 @@
-#include "experiments/study/ranks.hpp"
+#include "core/run/ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@ struct Launcher {
   const char* name;
   const char* index;
   std::vector<const char*> count, local_index, local_count;
+  const char* mark = nullptr;  ///< is set too, where the other names alone could be anybody's
 };
 
 const std::vector<Launcher>& launchers() {
@@ -32,6 +33,12 @@ const std::vector<Launcher>& launchers() {
       // Of a step, which srun makes. A job's own script has SLURM_PROCID 0 and SLURM_NTASKS too,
       // and runs once: as rank 0 of many it would leave most points out.
       {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS"}, {"SLURM_LOCALID"}, {}},
+      {"torchrun",
+       "RANK",
+       {"WORLD_SIZE"},
+       {"LOCAL_RANK"},
+       {"LOCAL_WORLD_SIZE"},
+       "TORCHELASTIC_RUN_ID"},
   };
   return table;
 }
@@ -67,6 +74,7 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 
 std::optional<Rank> rank_from(const Environment& environment) {
   for (const Launcher& launcher : launchers()) {
+    if (launcher.mark != nullptr && environment(launcher.mark) == nullptr) continue;
     const auto index = number(environment, {launcher.index}, 0);
     const auto count = number(environment, launcher.count, 1);
     if (!index || !count) continue;
@@ -81,6 +89,10 @@ std::optional<Rank> rank_from(const Environment& environment) {
                 .launcher = launcher.name};
   }
   return std::nullopt;
+}
+
+std::string to_string(const Rank& rank) {
+  return fmt::format("rank {} of {} ({})", rank.index + 1, rank.count, rank.launcher);
 }
 
 GpuBinding gpu_of(const Rank& rank, const Environment& environment, std::int64_t gpus_of_machine) {

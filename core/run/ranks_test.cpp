@@ -1,4 +1,4 @@
-#include "experiments/study/ranks.hpp"
+#include "core/run/ranks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,9 +22,13 @@ TEST(Ranks, EveryLauncherSaysWhoWeAre) {
                                     {"OMPI_COMM_WORLD_SIZE", "8"},
                                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}})),
         std::pair("PMI", with({{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "1"}})),
-        std::pair("Slurm", with({{"SLURM_PROCID", "2"},
-                                 {"SLURM_STEP_NUM_TASKS", "8"},
-                                 {"SLURM_LOCALID", "1"}}))}) {
+        std::pair(
+            "Slurm",
+            with({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "1"}})),
+        std::pair("torchrun", with({{"TORCHELASTIC_RUN_ID", "none"},
+                                    {"RANK", "2"},
+                                    {"WORLD_SIZE", "8"},
+                                    {"LOCAL_RANK", "1"}}))}) {
     const auto rank = rank_from(environment);
     ASSERT_TRUE(rank) << name;
     EXPECT_EQ(rank->launcher, name);
@@ -45,6 +49,10 @@ TEST(Ranks, TasksOfAJobAreNotThoseOfItsStep) {
 TEST(Ranks, TheScriptOfAJobWithoutSrunIsNoRank) {
   EXPECT_FALSE(
       rank_from(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "0"}})));
+}
+
+TEST(Ranks, ARankThatOtherProgramsSetIsNotTorchruns) {
+  EXPECT_FALSE(rank_from(with({{"RANK", "2"}, {"WORLD_SIZE", "8"}})));
 }
 
 TEST(Ranks, NumbersThatAreNoneAreNamed) {

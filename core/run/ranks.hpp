@@ -7,13 +7,13 @@
 
 namespace attest {
 
-/// This process among those that a launcher of MPI programs started. The program links no MPI: all
-/// that ranks share is the results folder, and who they are stands in their environment.
+/// This process among those that a launcher of several started. The program links no MPI: all that
+/// ranks share is the results folder, and who they are stands in their environment.
 struct Rank {
   std::int64_t index = 0, count = 1;
   std::int64_t local_index = 0;               ///< among those of this machine
   std::optional<std::int64_t> local_count{};  ///< nothing: the launcher does not say it
-  std::string launcher{};                     ///< `Open MPI`, `PMI`, `Slurm`
+  std::string launcher{};                     ///< `Open MPI`, `PMI`, `Slurm`, `torchrun`
 };
 
 /// A variable's value; nullptr: not set.
@@ -22,6 +22,9 @@ using Environment = std::function<const char*(const char*)>;
 /// Nothing when no launcher started this process. Throws InvalidInput naming the variable whose
 /// value is no number or out of range.
 [[nodiscard]] std::optional<Rank> rank_from(const Environment& environment);
+
+/// `rank 2 of 4 (Slurm)`, counted from 1.
+[[nodiscard]] std::string to_string(const Rank& rank);
 
 /// Which GPU a rank takes, and whether another rank of its machine takes the same.
 struct GpuBinding {
