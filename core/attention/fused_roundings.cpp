@@ -71,4 +71,10 @@ BackwardRoundings fused_backward_roundings(const Problem& p, const Accumulation&
           .flushes_subnormals = true};
 }
 
+GradientRoundings fused_gradient_roundings(const Problem& problem, const Accumulation& products) {
+  return {.forward = fused_precision(problem, products),
+          .backward = fused_backward_roundings(problem, products),
+          .product_format = problem.element_type};
+}
+
 }  // namespace attest

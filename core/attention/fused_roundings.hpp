@@ -2,6 +2,7 @@
 
 #include "core/attention/accumulation.hpp"
 #include "core/attention/backward_roundings.hpp"
+#include "core/attention/gradient_roundings.hpp"
 #include "core/attention/precision_plan.hpp"
 #include "core/attention/problem.hpp"
 
@@ -43,6 +44,11 @@ namespace attest {
 ///   group     dK and dV of each query head are stored in the inputs' format before they are added
 ///   ftz       subnormal sums are flushed, as atomics in fp32 do
 [[nodiscard]] BackwardRoundings fused_backward_roundings(const Problem& problem,
+                                                         const Accumulation& products);
+
+/// Of gradients that a framework derives from a forward pass: both of the above, and dO V^T is a
+/// tensor in the inputs' format.
+[[nodiscard]] GradientRoundings fused_gradient_roundings(const Problem& problem,
                                                          const Accumulation& products);
 
 }  // namespace attest

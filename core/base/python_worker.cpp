@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -20,6 +21,9 @@ namespace {
 
 constexpr int first_file = 3;  // of the child's descriptors
 constexpr std::size_t longest_last_words = 300;
+/// Its channel ends a moment before it does.
+constexpr std::chrono::seconds longest_end{5};
+constexpr std::chrono::milliseconds between_looks{2};
 
 /// A file in memory; fails only where there is no memory.
 OwnedFd memory_file(std::string_view content) {
@@ -101,14 +105,24 @@ void PythonWorker::start(const std::vector<std::string>& arguments, const std::v
 
 Json PythonWorker::ask(const Json& request) {
   if (!is_alive()) throw MachineError(fmt::format("{} is gone", name_));
-  if (!process_.send_line(request.dump())) throw MachineError(bury("it died"));
+  doing_.clear();
+  if (!process_.send_line(request.dump())) throw MachineError(bury(how_it_died()));
   return receive(limits_.answer);
 }
 
 Json PythonWorker::receive(std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::optional<std::string> received;
-  while (!(received = process_.take_line())) {
+  while (true) {
+    const Json answer = parsed(line_before(deadline, limit));
+    if (!answer.contains("doing")) return checked(answer);
+    doing_ = answer["doing"].is_string() ? answer["doing"].get<std::string>() : "";
+  }
+}
+
+std::string PythonWorker::line_before(std::chrono::steady_clock::time_point deadline,
+                                      std::chrono::milliseconds limit) {
+  while (true) {
+    if (std::optional<std::string> line = process_.take_line()) return *line;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     pollfd waiting{.fd = process_.channel(), .events = POLLIN, .revents = 0};
@@ -118,12 +132,18 @@ Json PythonWorker::receive(std::chrono::milliseconds limit) {
       throw MachineError(
           bury(fmt::format("no answer in {:.3g} s", std::chrono::duration<double>(limit).count())));
     }
-    if (!process_.receive()) throw MachineError(bury("it died"));
+    if (!process_.receive()) throw MachineError(bury(how_it_died()));
   }
-  const std::string& line = *received;
+}
+
+Json PythonWorker::parsed(const std::string& line) {
   if (!is_json(line)) throw MachineError(bury(fmt::format("no JSON: {}", line.substr(0, 80))));
   Json answer = parse_json(line);
   if (!answer.is_object()) throw MachineError(bury("an answer that is no object"));
+  return answer;
+}
+
+Json PythonWorker::checked(const Json& answer) {
   if (!answer.contains("error")) return answer;
   const std::string error =
       answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump();
@@ -131,6 +151,16 @@ Json PythonWorker::receive(std::chrono::milliseconds limit) {
   const std::string sentence = fmt::format("{}: {}", name_, error);
   if (answer.value("machine", false)) throw MachineError(sentence);
   throw KernelError(sentence);
+}
+
+std::string PythonWorker::how_it_died() {
+  const auto deadline = std::chrono::steady_clock::now() + longest_end;
+  std::optional<int> status = process_.status();
+  while (!status && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(between_looks);
+    status = process_.status();
+  }
+  return "it " + (status ? how_it_ended(*status) : "closed its end of the channel");
 }
 
 std::string PythonWorker::bury(const std::string& why) {
@@ -147,7 +177,8 @@ std::string PythonWorker::bury(const std::string& why) {
   while (!words.empty() && words.back() == '\n') words.pop_back();
   if (const std::size_t last = words.rfind('\n'); last != std::string::npos)
     words.erase(0, last + 1);
-  return fmt::format("{}: {}{}", name_, why, words.empty() ? "" : fmt::format(" ({})", words));
+  return fmt::format("{}: {}{}{}", name_, why, doing_.empty() ? "" : " while " + doing_,
+                     words.empty() ? "" : fmt::format(" ({})", words));
 }
 
 }  // namespace attest

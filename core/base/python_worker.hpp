@@ -24,8 +24,9 @@ class PythonWorker {
     std::chrono::milliseconds answer{120'000};
   };
   /// Starts scripts[0] with this process's id and the paths of the other scripts as arguments, and
-  /// waits for its first line, which has no `error` if all is well. The scripts are texts, handed
-  /// over in memory. Throws MachineError.
+  /// waits for its first line, which has no `error` if all is well; lines {"doing": words} before
+  /// it say what it is at, for the words about one that dies. The scripts are texts, handed over in
+  /// memory. Throws MachineError.
   PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
   /// The same of a script that is a file: its arguments are this process's id, `arguments`, and the
   /// path there of `file`, a descriptor of this process.
@@ -33,8 +34,8 @@ class PythonWorker {
                const std::vector<std::string>& arguments, int file, Limits limits);
 
   /// Throws KernelError for an answer with `error`; MachineError where it says `fatal` or
-  /// `machine`, where it is no JSON, where none comes in time and where the process died. After
-  /// all but `machine` the worker is gone.
+  /// `machine`, where it is no JSON, where none comes in time and where the process died, with the
+  /// signal or exit code that it died by. After all but `machine` the worker is gone.
   Json ask(const Json& request);
   [[nodiscard]] bool is_alive() const { return process_.is_started(); }
   /// What it said when it was ready.
@@ -45,11 +46,17 @@ class PythonWorker {
   /// `arguments` behind the program's name; `files` are the child's descriptors from 3 on.
   void start(const std::vector<std::string>& arguments, const std::vector<int>& files);
   [[nodiscard]] Json receive(std::chrono::milliseconds limit);
+  [[nodiscard]] std::string line_before(std::chrono::steady_clock::time_point deadline,
+                                        std::chrono::milliseconds limit);
+  [[nodiscard]] Json parsed(const std::string& line);
+  [[nodiscard]] Json checked(const Json& answer);
+  [[nodiscard]] std::string how_it_died();
   /// Ends the process; one line about how, for an error.
   [[nodiscard]] std::string bury(const std::string& why);
 
   std::string name_;
   Limits limits_;
+  std::string doing_;  ///< empty: it did not say
   Json greeting_;
   Subprocess process_;
   OwnedFd errors_;  ///< a file in memory

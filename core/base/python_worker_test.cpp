@@ -105,12 +105,23 @@ TEST(PythonWorker, one_that_dies_leaves_its_last_line) {
   EXPECT_EQ(what_of<MachineError>([&] {
               (void)exits.ask({{"exit", 3}});
             }),
-            "the worker: it died (last words)");
+            "the worker: it called exit(3) (last words)");
   PythonWorker raises = worker(obedient);
   EXPECT_EQ(what_of<MachineError>([&] {
               (void)raises.ask({{"raise", true}});
             }),
-            "the worker: it died (ValueError: nobody caught this)");
+            "the worker: it called exit(1) (ValueError: nobody caught this)");
+}
+
+TEST(PythonWorker, one_that_dies_by_a_signal_says_which_and_what_it_was_at) {
+  EXPECT_EQ(what_of<MachineError>([] {
+              (void)worker(R"(
+import json, os
+print(json.dumps({"doing": "it counted"}), flush=True)
+print(json.dumps({"doing": "it counted on"}), flush=True)
+os.kill(os.getpid(), 11))");
+            }),
+            "the worker: it was killed by SIGSEGV while it counted on");
 }
 
 TEST(PythonWorker, one_that_does_not_answer_in_time_is_killed) {
@@ -136,7 +147,7 @@ TEST(PythonWorker, one_that_cannot_start_says_why) {
     return what_of<MachineError>([&] { (void)worker(script); });
   };
   EXPECT_EQ(start("import a_module_that_nobody_has"),
-            "the worker: it died (ModuleNotFoundError: No module named "
+            "the worker: it called exit(1) (ModuleNotFoundError: No module named "
             "'a_module_that_nobody_has')");
   EXPECT_EQ(start(R"(print('{"error": "no GPU"}', flush=True))"), "the worker: no GPU");
 }

@@ -27,13 +27,10 @@ SavedRow<double> forward_row(const Inputs& inputs, const Answer& forward, std::i
 }
 
 /// e and d: of a kernel's LSE and O, or of the reference's.
-struct SavedErrors {
-  double lse = 0, delta = 0;
-};
-
-SavedErrors errors_of_row(const Inputs& inputs, const Tensor<double>& lse, const Tensor<double>& o,
-                          std::int64_t b, std::int64_t h, std::int64_t n) {
-  SavedErrors errors{lse.at(b, h, n, 0), 0};
+SavedErrors<double> errors_of_row(const Inputs& inputs, const Tensor<double>& lse,
+                                  const Tensor<double>& o, std::int64_t b, std::int64_t h,
+                                  std::int64_t n) {
+  SavedErrors<double> errors{lse.at(b, h, n, 0), 0};
   const auto gradient = inputs[backward::d_o].row(b, h, n);
   for (std::size_t c = 0; c < gradient.size(); ++c) {
     if (gradient[c] != 0) errors.delta += std::abs(gradient[c]) * o.row(b, h, n)[c];
@@ -51,7 +48,8 @@ class Movement {
 
   /// `own`: by how much LSE and delta of the pair may be wrong themselves.
   void add(const Problem& problem, const Inputs& inputs, const Shape& at, std::int64_t key,
-           const GradientPair<double>& pair, const SavedErrors& errors, const SavedErrors& own) {
+           const GradientPair<double>& pair, const SavedErrors<double>& errors,
+           const SavedErrors<double>& own) {
     const auto [b, h, n, unused] = at;
     const double factor = std::exp(errors.lse + own.lse);
     const double of_weight = evaluation_slack * pair.p * (factor - 1);

@@ -19,6 +19,10 @@ using SavedRowOf =
 /// roundings, and the reference's own error.
 [[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
                                       const BackwardRoundings& how, const SavedRowOf& row_of);
+/// The same, of constants that more went into. `inputs` in the order of backward_operation; those
+/// that `row_of` stands for are not looked at.
+[[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
+                                      const GradientConstants& kernel, const SavedRowOf& row_of);
 
 /// The gradient of attention itself, of Q, K, V, dO and dLSE, and how far from it a backward kernel
 /// may be that is given the O and LSE of a forward kernel: both passes are judged at once, and

@@ -72,6 +72,7 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.lse = stored_in(how.lse_format, arithmetic);
   c.product_relative = accumulation_error(how.product, columns, 1, arithmetic);
   c.product_absolute = columns * lost;
+  c.product = {0, 0, std::numeric_limits<double>::infinity()};
   const double of_lse = problem.lse_gradient == LseGradient::given ? 1 : 0;
   c.delta_relative = chain_error(static_cast<double>(how.delta_chain) + of_lse, u);
   c.delta_absolute = (columns + of_lse) * lost;

@@ -80,8 +80,9 @@ struct GradientConstants {
   double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
   StoredRounding lse;                         ///< u_L, eta_L
   double product_relative, product_absolute;  ///< gamma per G, and constant
-  double delta_relative, delta_absolute;      ///< d per Omega, and constant
-  StoredRounding delta;                       ///< u_D, eta_D
+  StoredRounding product;                  ///< of dO V^T as it is stored; no error where it is not
+  double delta_relative, delta_absolute;   ///< d per Omega, and constant
+  StoredRounding delta;                    ///< u_D, eta_D
   double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
   double dscore_chain;                     ///< g(3)
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
@@ -103,6 +104,13 @@ struct GradientConstants {
 /// What the double reference itself rounds; for constants with fp64_arithmetic.
 [[nodiscard]] BackwardRoundings reference_roundings(const Problem& problem);
 
+/// By how much the LSE and the delta that a row's pairs are formed with may be off themselves, of
+/// whoever forms them himself; 0 where they are given.
+template <class Number>
+struct SavedErrors {
+  Number lse, delta;
+};
+
 /// One visible pair of a query row and a key. Number: double or a multiprecision type.
 template <class Number>
 struct GradientPair {
@@ -112,9 +120,11 @@ struct GradientPair {
   Number g, absolute_g;          ///< dO.v, G
   Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
   Number p, r, tau;
+  SavedErrors<Number> of_kernel, of_reference;
 };
 
 /// Steps 6 and 7: errors of P and dS as they enter the sums. Infinite where nothing can be proven.
+/// Errors of a LSE and a delta that are not given add to H and to d.
 template <class Number>
 struct PairErrors {
   Number weight;  ///< C
@@ -123,7 +133,8 @@ struct PairErrors {
 
 template <class Number>
 [[nodiscard]] ATTEST_HOST_DEVICE PairErrors<Number> pair_errors(const GradientConstants& c,
-                                                                const GradientPair<Number>& pair) {
+                                                                const GradientPair<Number>& pair,
+                                                                const SavedErrors<Number>& saved) {
   using std::abs;
   using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
@@ -131,9 +142,10 @@ template <class Number>
   const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
                                          c.score_rounding * abs(pair.x) + c.score_absolute);
   const Number of_lse = stored_error<Number>(c.lse, pair.lse, 0);
-  const Number distance = abs(Number(pair.s - pair.lse)) + of_lse;
-  const Number h = score + exponent_slack * (c.exponent + c.argument * distance + of_lse +
-                                             c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse));
+  const Number distance = abs(Number(pair.s - pair.lse)) + of_lse + saved.lse;
+  const Number h =
+      score + exponent_slack * (c.exponent + c.argument * distance + of_lse + saved.lse +
+                                c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse + saved.lse));
   if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
     return {infinity, infinity};
   }
@@ -144,10 +156,13 @@ template <class Number>
   const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
   if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
   const Number of_delta = stored_error<Number>(
-      c.delta, pair.delta, Number(c.delta_relative * pair.absolute_delta + c.delta_absolute));
-  if (of_delta == infinity) return {weight, infinity};
+      c.delta, pair.delta,
+      Number(c.delta_relative * pair.absolute_delta + c.delta_absolute + saved.delta));
+  const Number of_product = stored_error<Number>(
+      c.product, pair.g, Number(c.product_relative * pair.absolute_g + c.product_absolute));
+  if (of_delta == infinity || of_product == infinity) return {weight, infinity};
   const Number r = abs(pair.r);
-  const Number of_r = c.product_relative * pair.absolute_g + c.product_absolute + of_delta;
+  const Number of_r = of_product + of_delta;
   const Number psi = c.slope_per_score * score + c.slope_absolute;
   const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
                        (1 + c.dscore_chain) +

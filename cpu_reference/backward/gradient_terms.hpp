@@ -16,6 +16,7 @@ namespace attest {
 template <class Number>
 struct SavedRow {
   Number lse, delta, absolute_delta;
+  SavedErrors<Number> of_kernel{}, of_reference{};
 };
 
 /// The pair whose q.k, sum |q k|, dO.v and sum |dO v| stand in x, absolute_x, g and absolute_g, by
@@ -37,6 +38,8 @@ template <class Number>
   pair.lse = row.lse;
   pair.delta = row.delta;
   pair.absolute_delta = row.absolute_delta;
+  pair.of_kernel = row.of_kernel;
+  pair.of_reference = row.of_reference;
   pair.p = exp(Number(pair.s - pair.lse));
   pair.r = pair.g - pair.delta;
   pair.tau = pair.p * pair.r * pair.chi;
@@ -76,7 +79,8 @@ struct PairTerms {
                                                              const GradientPair<double>& pair) {
   PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}};
   if (!has_weight(pair)) return terms;
-  const PairErrors<double> of_kernel = pair_errors(kernel, pair), mine = pair_errors(own, pair);
+  const PairErrors<double> of_kernel = pair_errors(kernel, pair, pair.of_kernel);
+  const PairErrors<double> mine = pair_errors(own, pair, pair.of_reference);
   terms.weight = pair_term(pair.p, of_kernel.weight, mine.weight);
   if (is_given(pair)) terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
   return terms;

@@ -1,23 +1,17 @@
 // The exact answer of backward_operation, in double, and the bound of its kernels.
 #include "cpu_reference/reference.hpp"
 
-#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <limits>
 
-#include "core/base/error_ratio.hpp"
-#include "core/inputs/random.hpp"
+#include "cpu_reference/backward/certificate.hpp"
 #include "cpu_reference/backward/exact_gradient.hpp"
 #include "cpu_reference/backward/oracle.hpp"
 
 namespace attest {
 namespace {
 
-using Quad = boost::multiprecision::number<boost::multiprecision::cpp_bin_float_quad::backend_type,
-                                           boost::multiprecision::et_off>;
-
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t certificate_stream = 0x67726164;  // "grad"
 
 /// Sums of one output, column by column: values, and what step 8 of gradient_bound.hpp adds up, for
 /// the kernel and for the reference itself.
@@ -84,12 +78,17 @@ OutputAnswer answer_of(GradientSums sums, const GradientSumBound& of, const Grad
 
 Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const BackwardRoundings& how,
                         const SavedRowOf& row_of) {
-  const GradientConstants c = gradient_constants(how, problem);
+  return mapped_gradients(problem, inputs, gradient_constants(how, problem), row_of);
+}
+
+Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const GradientConstants& c,
+                        const SavedRowOf& row_of) {
+  const bool sums_in_units = c.dq_parts_in_units > 0;
   const GradientConstants own =
       gradient_constants(reference_roundings(problem), problem, fp64_arithmetic);
   GradientSums dq(query_shape(problem)), dk(key_shape(problem)), dv(value_shape(problem));
   Tensor<double> of_units(lse_shape(problem)), largest_keys, largest_values;
-  if (how.sums_dq_in_units) {
+  if (sums_in_units) {
     largest_keys = largest_of_rows(inputs[backward::k]);
     largest_values = largest_of_rows(inputs[backward::v]);
   }
@@ -106,7 +105,7 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
           dq.add(b, h, n, terms.dscore, inputs[backward::k].row(b, kv_head, key));
           dk.add(b, kv_head, key, terms.dscore, q);
           dv.add(b, kv_head, key, terms.weight, d_o);
-          if (!how.sums_dq_in_units) continue;
+          if (!sums_in_units) continue;
           // Not finite in one column is NaN in all.
           in_units.dscores +=
               is_given(pair) ? std::abs(terms.dscore.size) + terms.dscore.error : infinity;
@@ -115,7 +114,7 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
           in_units.largest_value =
               std::max(in_units.largest_value, largest_values.at(b, kv_head, key, 0));
         }
-        if (!how.sums_dq_in_units) continue;
+        if (!sums_in_units) continue;
         for (const float x : d_o) in_units.gradient += std::abs(x);
         in_units.delta = std::abs(row.delta);
         in_units.delta_error = stored_error<double>(
@@ -126,7 +125,7 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Back
   }
   const auto bounds = gradient_sum_bounds(problem, c, own);
   return {answer_of(std::move(dq), bounds[backward::dq.number], c, own,
-                    how.sums_dq_in_units ? &of_units : nullptr),
+                    sums_in_units ? &of_units : nullptr),
           answer_of(std::move(dk), bounds[backward::dk.number], c, own),
           answer_of(std::move(dv), bounds[backward::dv.number], c, own)};
 }
@@ -140,51 +139,12 @@ Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roun
                           });
 }
 
-/// Compares a row of the answer with the oracle's.
-void compare_row(const OutputAnswer& answer, std::int64_t b, std::int64_t h, std::int64_t n,
-                 const std::vector<Quad>& want, Certificate& certificate) {
-  for (std::size_t c = 0; c < want.size(); ++c) {
-    const auto column = static_cast<std::int64_t>(c);
-    const double got = answer.value.at(b, h, n, column);
-    const double allowed = answer.own_error.at(b, h, n, column);
-    double ratio = 0;
-    if (allowed == infinity) continue;
-    if (!isfinite(want[c]) || std::isnan(got)) {
-      ratio = !isfinite(want[c]) && std::isnan(got) ? 0 : infinity;
-    } else if (Quad(got) != want[c]) {
-      ratio = static_cast<double>(abs(Quad(Quad(got) - want[c]))) / allowed;
-      if (!(ratio <= infinity)) ratio = infinity;
-    }
-    certificate.worst_ratio = std::max(certificate.worst_ratio, ratio);
-  }
-}
-
-/// A row of queries, and a key of its KV head, at a time.
 Certificate certify(const Problem& problem, const Inputs& inputs, const Answer& answer,
                     std::uint64_t seed, int rows) {
-  Certificate certificate;
-  if (problem.rows() == 0) return certificate;
-  for (int i = 0; i < rows; ++i) {
-    const auto draw = [&](std::uint64_t what, std::int64_t count) {
-      return random_below(seed, certificate_stream, 4 * static_cast<std::uint64_t>(i) + what,
-                          count);
-    };
-    const std::int64_t b = draw(0, problem.batch), h = draw(1, problem.query_heads);
-    const std::int64_t n = draw(2, problem.query_len);
-    const auto row_of = [&](std::int64_t head, std::int64_t query) {
-      return given_row<Quad>(inputs, b, head, query);
-    };
-    compare_row(answer[backward::dq], b, h, n, oracle_dq(problem, inputs, b, h, n, row_of(h, n)),
-                certificate);
-    if (problem.key_len > 0) {
-      const std::int64_t key = draw(3, problem.key_len), kv_head = problem.kv_head_of(h);
-      const auto want = oracle_of_key<Quad>(problem, inputs, b, kv_head, key, row_of);
-      compare_row(answer[backward::dk], b, kv_head, key, want.dk, certificate);
-      compare_row(answer[backward::dv], b, kv_head, key, want.dv, certificate);
-    }
-    ++certificate.rows;
-  }
-  return certificate;
+  return certify_gradients(problem, inputs, answer, seed, rows,
+                           [&](std::int64_t b, std::int64_t h, std::int64_t query) {
+                             return given_row<Quad>(inputs, b, h, query);
+                           });
 }
 
 const ReferenceRegistration registration{
