@@ -7,10 +7,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/on_threads.hpp"
 #include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/reference_f64_keys.hpp"
@@ -214,11 +214,12 @@ Answer answer_of(const Problem& problem, const Tensors& inputs, const PrecisionP
       solver.solve(kv, b, h, first, std::min(block_rows, problem.query_len - first));
     }
   };
-  std::vector<std::jthread> helpers;
-  for (std::int64_t t = 1; t < std::min<std::int64_t>(threads, tasks); ++t)
-    helpers.emplace_back(work);
-  work();
-  helpers.clear();  // joins
+  const std::int64_t count = std::min<std::int64_t>(threads, tasks);
+  if (count > 1) {
+    on_threads(static_cast<std::size_t>(count), work);
+  } else {
+    work();
+  }
   return answer;
 }
 

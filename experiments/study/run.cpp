@@ -12,11 +12,11 @@
 
 #include "core/base/counted.hpp"
 #include "core/base/error.hpp"
+#include "core/base/on_threads.hpp"
 #include "experiments/study/answer.hpp"
 #include "experiments/study/gpu_users.hpp"
 #include "experiments/study/on_executor.hpp"
 #include "experiments/study/study_record.hpp"
-#include "experiments/timing/on_threads.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {

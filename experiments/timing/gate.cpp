@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/on_threads.hpp"
 #include "core/run/registry.hpp"
-#include "experiments/timing/on_threads.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {

@@ -4,16 +4,15 @@
 // leave behaviour alone leaves these lines alone (tests/golden/README.md).
 #include <fmt/format.h>
 
-#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "core/base/on_threads.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/generators.hpp"
@@ -110,17 +109,9 @@ int golden(std::uint64_t cases, unsigned jobs) {
     }
   }
   std::vector<std::string> lines(kernels.size() * cases);
-  std::atomic<std::size_t> next = 0;
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned job = 0; job < jobs; ++job) {
-      threads.emplace_back([&] {
-        for (std::size_t i = next++; i < lines.size(); i = next++) {
-          lines[i] = line_of(*kernels[i / cases], i % cases);
-        }
-      });
-    }
-  }
+  on_threads(lines.size(), jobs, [&] {
+    return [&](std::size_t i) { lines[i] = line_of(*kernels[i / cases], i % cases); };
+  });
   for (const std::string& line : lines) fmt::print("{}\n", line);
   return 0;
 }

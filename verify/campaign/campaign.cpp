@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <thread>
 
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
+#include "core/base/on_threads.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/claimed.hpp"
 #include "verify/cases/shrinking.hpp"
@@ -41,11 +41,7 @@ class Campaign {
   }
 
   std::vector<KernelResult> run() {
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < jobs(); ++i) threads.emplace_back([this] { work(); });
-    }
-    if (error_) std::rethrow_exception(error_);
+    on_threads(static_cast<std::size_t>(jobs()), [this] { work(); });
     checkpoint();
     return std::move(results_);
   }
@@ -97,9 +93,8 @@ class Campaign {
     } catch (const Interrupted&) {
       // The case is not done, and will be when the campaign is resumed.
     } catch (...) {
-      const std::scoped_lock lock(mutex_);
-      if (!error_) error_ = std::current_exception();
       stop_ = true;
+      throw;
     }
     ++ended_threads_;
   }
@@ -341,7 +336,6 @@ class Campaign {
   std::atomic<int> finished_threads_ = 0;
   std::atomic<int> ended_threads_ = 0;
   std::atomic<bool> stop_ = false;
-  std::exception_ptr error_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<Clock::time_point> last_checkpoint_ = start_;
 };

@@ -4,17 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <ranges>
 #include <set>
-#include <thread>
 
 #include "core/base/error.hpp"
 #include "core/base/glob.hpp"
+#include "core/base/on_threads.hpp"
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/regressions.hpp"
@@ -253,24 +251,11 @@ class Judge {
   /// Calls work(task, runner of the thread) for every task, on `jobs` threads.
   template <typename Work>
   void parallel(std::size_t tasks, const Work& work) {
-    std::atomic<std::size_t> next = 0;
-    std::exception_ptr error;
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < std::max(1, options_.jobs); ++i) {
-      threads.emplace_back([&] {
-        try {
-          const std::unique_ptr<CaseRunner> runner =
-              options_.make_runner ? options_.make_runner() : std::make_unique<InProcessRunner>();
-          for (std::size_t task = next++; task < tasks; task = next++) work(task, *runner);
-        } catch (...) {
-          const std::scoped_lock lock(mutex_);
-          if (!error) error = std::current_exception();
-          next = tasks;
-        }
-      });
-    }
-    threads.clear();
-    if (error) std::rethrow_exception(error);
+    on_threads(tasks, static_cast<std::size_t>(std::max(1, options_.jobs)), [&] {
+      const std::shared_ptr<CaseRunner> runner =
+          options_.make_runner ? options_.make_runner() : std::make_unique<InProcessRunner>();
+      return [&work, runner](std::size_t task) { work(task, *runner); };
+    });
   }
 
   const KillMatrixOptions& options_;
