@@ -53,6 +53,8 @@ const std::vector<Layer>& layers() {
       {"plugin", {"core", "include"}, {}},
       {"fuzz", {"core", "plugin", "verify", "experiments", "include"}, {}},
       {"include", {}, {}},
+      // As a tree of somebody else: it registers what it adds.
+      {"examples/tutorial", {"core", "cpu_reference", "verify"}, {}},
       {"examples", {"include"}, {}},
       {"cli", everything, {}},
       {"tests", everything, {}},
