@@ -81,6 +81,8 @@ int main(int argc, char** argv) {
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);
+  attest::add_completion_command(app, action);
+  attest::add_man_command(app, action);
   attest::add_worker_command(app, action);
   try {
     require_known_subcommand(app, argc, argv);
