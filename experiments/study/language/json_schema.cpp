@@ -148,7 +148,7 @@ std::string allowed_of(const SpecKey& key) {
 
 /// Appends what people can read and compare: a value to a line where it fits, else a part to a
 /// line.
-void append(std::string& text, const Json& json, std::size_t indent) {
+void append_lines(std::string& text, const Json& json, std::size_t indent) {
   constexpr std::size_t width = 150;
   const std::string line = json.dump();
   if (!json.is_structured() || indent + line.size() <= width) {
@@ -161,7 +161,7 @@ void append(std::string& text, const Json& json, std::size_t indent) {
   for (const auto& [key, value] : json.items()) {
     text += separator + begin + " ";
     if (json.is_object()) text += Json(key).dump() + ": ";
-    append(text, value, indent + 1);
+    append_lines(text, value, indent + 1);
     separator = ",";
   }
   text += begin + (json.is_object() ? '}' : ']');
@@ -179,7 +179,7 @@ std::string study_json_schema() {
     if (key.shape == KeyShape::axes_list) definitions[key.name] = axes_of(key);
   }
   std::string text;
-  append(text, schema, 0);
+  append_lines(text, schema, 0);
   return text + "\n";
 }
 
