@@ -17,7 +17,7 @@
 namespace attest {
 namespace {
 
-using Names = std::vector<std::string>;
+using TensorNames = std::vector<std::string>;
 using Mistake = std::function<void(Arguments&)>;
 
 Case paged_case(const char* paging) {
@@ -47,7 +47,7 @@ Failure failure_of(const Case& c, const Mistake& mistake) {
   return verdict.failure.value_or(Failure{});
 }
 
-Names named(const Case& c, const Mistake& mistake) {
+TensorNames named(const Case& c, const Mistake& mistake) {
   return failure_of(c, mistake).misreadings;
 }
 
@@ -64,10 +64,10 @@ TEST(PageDiagnosis, ATensorThatIsReadWithTheStridesOfAnotherIsNamedWithThem) {
   for (const char* const paging : {"paged4", "paged4/csr/shuffled3/large", "paged8/spare2"}) {
     const Case c = paged_case(paging);
     EXPECT_EQ(named(c, [](Arguments& a) { a[forward::v].strides = a[forward::k].strides; }),
-              Names{"V read with the strides of K"})
+              TensorNames{"V read with the strides of K"})
         << paging;
     EXPECT_EQ(named(c, [](Arguments& a) { a[forward::k].strides = a[forward::v].strides; }),
-              Names{"K read with the strides of V"})
+              TensorNames{"K read with the strides of V"})
         << paging;
   }
 }
@@ -78,9 +78,9 @@ TEST(PageDiagnosis, APoolThatIsTakenForAContiguousOneIsNamed) {
     return strides_of(stored_shape(c.problem, forward::v, c.layouts.paging), {.order = order});
   };
   EXPECT_EQ(named(c, [&](Arguments& a) { a[forward::v].strides = contiguous(DimOrder::bhnd); }),
-            Names{"V read as if its pool were contiguous bhnd"});
+            TensorNames{"V read as if its pool were contiguous bhnd"});
   EXPECT_EQ(named(c, [&](Arguments& a) { a[forward::k].strides = contiguous(DimOrder::bhnd); }),
-            Names{"K read as if its pool were contiguous bhnd"});
+            TensorNames{"K read as if its pool were contiguous bhnd"});
 }
 
 TEST(PageDiagnosis, ATableThatIsReadWrongOrNotAtAllIsNamedForBothTensors) {
@@ -89,12 +89,12 @@ TEST(PageDiagnosis, ATableThatIsReadWrongOrNotAtAllIsNamedForBothTensors) {
     EXPECT_EQ(named(c, with_table([](auto& pages) {
                       std::rotate(pages.begin(), pages.begin() + 1, pages.end());
                     })),
-              Names{"K and V read at the next page"})
+              TensorNames{"K and V read at the next page"})
         << paging;
     EXPECT_EQ(named(c, with_table([](auto& pages) {  // no entry of the cases has unused ones
                       std::iota(pages.begin(), pages.end(), 0);
                     })),
-              Names{"K and V read without the table"})
+              TensorNames{"K and V read without the table"})
         << paging;
   }
 }
@@ -107,17 +107,17 @@ TEST(PageDiagnosis, OfOnePoolForBothTheWrongHalfIsAnOffset) {
                     Strides& strides = a[forward::v].strides;
                     strides.batch /= 2;  // as many heads as V has
                   }),
-            Names{"V read as if its pool were contiguous bhnd"});
+            TensorNames{"V read as if its pool were contiguous bhnd"});
 }
 
 TEST(PageDiagnosis, NothingIsNamedOfARightAnswerOfAnotherBugAndWithoutPages) {
   const Case c = paged_case("paged4/shuffled3");
-  EXPECT_EQ(named(c, [](Arguments&) {}), Names{});
-  EXPECT_EQ(named(c, [](Arguments& a) { a.problem.scale *= 2; }), Names{});
+  EXPECT_EQ(named(c, [](Arguments&) {}), TensorNames{});
+  EXPECT_EQ(named(c, [](Arguments& a) { a.problem.scale *= 2; }), TensorNames{});
   Case contiguous = c;
   contiguous.layouts.paging = {};
   EXPECT_EQ(named(contiguous, [](Arguments& a) { a[forward::v].strides = a[forward::k].strides; }),
-            Names{});
+            TensorNames{});
 }
 
 TEST(PageDiagnosis, AFailureInPagesSaysTheFormOfTheTableAndWhatWasMisread) {
