@@ -84,6 +84,16 @@ const LoadedPlugin& load_kernels_of(const std::string& plugin, bool says_how) {
   return is_python_subject(plugin) ? load_python_subject(plugin, says_how) : load_plugin(plugin);
 }
 
+bool ask_functions_for(const std::string& operation, std::vector<std::string>& plugins) {
+  bool are_all = !plugins.empty();
+  for (std::string& plugin : plugins) {
+    const bool is_function = is_python_subject(plugin);
+    if (is_function) plugin = for_operation(plugin, operation);
+    are_all = are_all && is_function;
+  }
+  return are_all;
+}
+
 std::vector<std::string> load_plugins(const std::vector<std::string>& plugins, bool says_how) {
   std::vector<std::string> kernels;
   for (const std::string& plugin : plugins) {

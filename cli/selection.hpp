@@ -20,6 +20,9 @@ namespace attest {
 /// Loads a shared object, or a function of Python (plugin/python_subject.hpp). Throws InvalidInput
 /// with one line for whatever is wrong with it.
 const LoadedPlugin& load_kernels_of(const std::string& plugin, bool says_how = true);
+/// Functions of Python among the plugins are judged by the operation from here on
+/// (plugin/python_subject.hpp): backward may become gradient_operation. True: all are such.
+bool ask_functions_for(const std::string& operation, std::vector<std::string>& plugins);
 /// Loads plugins and returns the names of their kernels. Called before anything else: see
 /// load_plugin.
 std::vector<std::string> load_plugins(const std::vector<std::string>& plugins,

@@ -195,6 +195,8 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   }
   campaign.generator.lengths = length_weights_from(options.lengths);
   campaign.shard = parse_shard("--shard", options.shard);
+  const bool are_functions = ask_functions_for(options.operation, options.plugins);
+  if (are_functions && !options.names_kernels) options.operation.clear();
   const std::vector<std::string> plugin_kernels = load_plugins(options.plugins);
   if (!plugin_kernels.empty() && !options.names_kernels) {
     options.kernels = glob_of_runnable(plugin_kernels);
@@ -282,6 +284,8 @@ void add_verify_command(CLI::App& app, Action& action) {
       "  attest verify --family real --executor simt     real activations on the SIMT executor\n"
       "  attest verify --inputs my.safetensors --family file\n"
       "  attest verify --plugin ./mine.so                your own kernel, see examples/plugin\n"
+      "  attest verify --python mine.py:flash            a function; --operation backward: its "
+      "gradients\n"
       "  attest verify --kernel 'mutant/*'               the planted bugs: all must be killed\n"
       "  attest verify --shard 2/5 --out part2           a fifth of the campaign\n"
       "  attest verify --resume --out part2              go on after Ctrl-C, a kill or a power "

@@ -21,8 +21,8 @@
 #include "core/base/error.hpp"
 #include "core/base/python_worker.hpp"
 #include "core/base/text.hpp"
-#include "core/operations/forward.hpp"
-#include "core/operations/forward_arguments.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/gradient.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/python_limits.hpp"
 
@@ -31,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char of_operation = '@';
 constexpr std::size_t alignment = 256;
 /// Besides its answer it may compile, and import what is large. Who judges it has limits of his
 /// own.
@@ -92,13 +93,36 @@ class SharedMemory {
 
 /// A tensor of a launch: where it lies here, and in the shared memory.
 struct Place {
-  const char* name;
+  std::string name;
   std::byte* here;
+  ElementType type;
   std::vector<std::int64_t> shape;
   std::size_t bytes;
   bool is_output;
   std::size_t at = 0;
 };
+
+/// The tensors of a launch, those without columns left out: a function's file has no names for
+/// them.
+std::vector<Place> places_of(const Arguments& a) {
+  std::vector<Place> places;
+  for_each_tensor(*a.problem.operation, [&](const TensorSpec& tensor, auto index) {
+    const Shape shape = tensor.shape(a.problem);
+    if (shape[3] == 0) return;
+    const ElementType type = tensor.format(a.problem);
+    std::size_t bytes = format_of(type).size_bytes;
+    for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+    places.push_back({.name = std::string(tensor.name),
+                      .here = static_cast<std::byte*>(
+                          const_cast<void*>(static_cast<const void*>(a[index].data))),
+                      .type = type,
+                      .shape = {shape.begin(), shape.end()},
+                      .bytes = bytes,
+                      .is_output = tensor.role == TensorRole::output});
+    if (!tensor.is_strided) places.back().shape.pop_back();  // a number a row
+  });
+  return places;
+}
 
 class PythonSubject {
  public:
@@ -107,29 +131,30 @@ class PythonSubject {
   [[nodiscard]] const Json& description() const { return worker_->greeting(); }
 
   /// One at a time: the function has one process.
-  void launch(const ForwardArguments& a) {
+  void launch(const Arguments& a) {
     const std::scoped_lock lock(mutex_);
     if (!worker_->is_alive()) start();
-    std::array<Place, 5> places = places_of(a);
+    std::vector<Place> places = places_of(a);
     std::size_t end = 0;
     for (Place& place : places) {
       place.at = end;
       end = (end + place.bytes + alignment) / alignment * alignment;
     }
     memory_.make_room(end);
-    Json request{{"bytes", memory_.size()},
-                 {"type", format_of(a.problem.element_type).name},
-                 {"mask", name_of(a.problem.mask)},
-                 {"scale", a.problem.scale}};
+    Json tensors = Json::object();
     for (const Place& place : places) {
       if (place.here == nullptr) {
         std::memset(memory_.at(place.at), 0, place.bytes);
       } else {
         std::memcpy(memory_.at(place.at), place.here, place.bytes);
       }
-      request[place.name] = {{"at", place.at}, {"shape", place.shape}};
+      tensors[place.name] = {
+          {"type", format_of(place.type).name}, {"at", place.at}, {"shape", place.shape}};
     }
-    (void)worker_->ask(request);
+    (void)worker_->ask({{"bytes", memory_.size()},
+                        {"mask", name_of(a.problem.mask)},
+                        {"scale", a.problem.scale},
+                        {"tensors", std::move(tensors)}});
     for (const Place& place : places) {
       if (place.is_output && place.here != nullptr) {
         std::memcpy(place.here, memory_.at(place.at), place.bytes);
@@ -146,32 +171,19 @@ class PythonSubject {
                     limits);
   }
 
-  static std::array<Place, 5> places_of(const ForwardArguments& a) {
-    const Problem& p = a.problem;
-    const std::size_t size = format_of(p.element_type).size_bytes;
-    const auto place = [](const char* name, const void* first, const Shape& shape,
-                          std::size_t element, bool is_output) {
-      std::size_t bytes = element;
-      for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
-      return Place{name,
-                   static_cast<std::byte*>(const_cast<void*>(first)),
-                   {shape.begin(), shape.end()},
-                   bytes,
-                   is_output};
-    };
-    std::array<Place, 5> places{
-        place("q", a.q, query_shape(p), size, false), place("k", a.k, key_shape(p), size, false),
-        place("v", a.v, value_shape(p), size, false), place("o", a.o, output_shape(p), size, true),
-        place("lse", a.lse, {p.batch, p.query_heads, p.query_len, 1}, sizeof(float), true)};
-    places[4].shape.pop_back();
-    return places;
-  }
-
   std::string text_;
   SharedMemory memory_;
   std::optional<PythonWorker> worker_;
   std::mutex mutex_;
 };
+
+/// Of a function of which no more is known than its operation.
+Roundings usual_roundings(const Problem& p) {
+  const Accumulation products = usual_products(p);
+  if (p.operation == &backward_operation) return fused_backward_roundings(p, products);
+  if (p.operation == &gradient_operation) return fused_gradient_roundings(p, products);
+  return fused_precision(p, products);
+}
 
 template <typename Value>
 std::vector<Value> values_of(const Json& names, Value (*from_name)(std::string_view)) {
@@ -182,7 +194,8 @@ std::vector<Value> values_of(const Json& names, Value (*from_name)(std::string_v
 
 KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubject>& subject) {
   const Json& says = subject->description();
-  KernelInfo kernel{.name = says.at("name").get<std::string>(),
+  KernelInfo kernel{.operation = &operation_from_name(says.at("operation").get<std::string>()),
+                    .name = says.at("name").get<std::string>(),
                     .summary = printable(says.at("summary").get<std::string>(), 120),
                     .source = text,
                     .executor = Executor::cpu,
@@ -195,17 +208,16 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubjec
   kernel.is_deterministic = says.at("deterministic").get<bool>();
   kernel.is_batch_invariant = says.at("batch_invariant").get<bool>();
   kernel.ignores_hidden_nan = says.at("ignores_hidden_nan").get<bool>();
-  if (!says.at("gives_lse").get<bool>()) kernel.missing_outputs = {"lse"};
+  kernel.missing_outputs = says.at("missing").get<std::vector<std::string>>();
+  kernel.features.lse_gradient = says.value("lse_gradient", false);
   kernel.layout_needs.contiguous_only = true;
-  kernel.precision = [](const Problem& p, const Plan&) {
-    return fused_precision(p, usual_products(p));
-  };
+  kernel.precision = [](const Problem& p, const Plan&) { return usual_roundings(p); };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {
     return takes.why_not(p);
   };
   kernel.launch = [subject, library = says.at("library").get<std::string>()](
-                      const ForwardArguments& arguments, Device&) {
+                      const Arguments& arguments, Device&) {
     subject->launch(arguments);
     note_library(library);
   };
@@ -226,11 +238,19 @@ std::string absolute(const std::string& text) {
 }  // namespace
 
 bool is_python_subject(std::string_view text) {
+  text = text.substr(0, text.rfind(of_operation));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) return false;
   return std::ranges::all_of(text.substr(colon + 1), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
   });
+}
+
+std::string for_operation(const std::string& text, const std::string& operation) {
+  if (operation.empty() || text.find(of_operation, text.rfind(':')) != std::string::npos) {
+    return text;
+  }
+  return text + of_operation + operation;
 }
 
 const LoadedPlugin& load_python_subject(const std::string& given, bool says_how) {

@@ -4,9 +4,10 @@ FORMATS = ("fp32", "fp16", "bf16")
 MASKS = ("none", "causal_top_left", "causal_bottom_right")
 CORNERS = ("top_left", "bottom_right")
 LAYOUTS = ("BHND", "BNHD")
+OPERATIONS = ("forward", "backward")
 
 
-def _listed(name, values, allowed):
+def listed(name, values, allowed):
     values = (values,) if isinstance(values, str) else tuple(values)
     for value in values:
         if value not in allowed:
@@ -14,34 +15,38 @@ def _listed(name, values, allowed):
     return values
 
 
-def _size(name, value):
+def size(name, value):
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
         raise ValueError(f"{name} is {value!r}; allowed: whole numbers from 1 to 4096")
     return value
 
 
-def kernel(function=None, *, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
+def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
            key_len_multiple=1, empty_rows=True, positive_scale=False, deterministic=True, batch_invariant=False, ignores_hidden_nan=False, name=None):
     """Marks a function as a kernel and says what it takes.
 
+    operation: forward, or backward: a function that gives O is judged by the gradients that its framework derives, PyTorch or JAX; one that takes do
+    (gradients.py) computes them itself, and is backward without saying so.
     types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right. head_dims: those that it takes, any if not given. layout:
     BHND or BNHD, of its arrays. causal: the corner of its causal mask. grouped: fewer heads of K and V. query_len_multiple, key_len_multiple:
     lengths that it takes. empty_rows: False where a row that sees no key is not its business. positive_scale: True where a scale of 0, below 0 or
     subnormal is not. deterministic: two calls give the same bits. batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in
     a key or value that a row does not see stays out of it."""
-    declared = {"query_len_multiple": _size("query_len_multiple", query_len_multiple), "key_len_multiple": _size("key_len_multiple", key_len_multiple),
+    declared = {"query_len_multiple": size("query_len_multiple", query_len_multiple), "key_len_multiple": size("key_len_multiple", key_len_multiple),
                 "empty_rows": bool(empty_rows), "positive_scale": bool(positive_scale), "deterministic": bool(deterministic),
                 "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan)}
+    if operation is not None:
+        declared["operation"] = listed("operation", operation, OPERATIONS)[0]
     if types is not None:
-        declared["types"] = _listed("types", types, FORMATS)
+        declared["types"] = listed("types", types, FORMATS)
     if masks is not None:
-        declared["masks"] = _listed("masks", masks, MASKS)
+        declared["masks"] = listed("masks", masks, MASKS)
     if head_dims is not None:
-        declared["head_dims"] = sorted({_size("head_dims", dim) for dim in head_dims})
+        declared["head_dims"] = sorted({size("head_dims", dim) for dim in head_dims})
     if layout is not None:
-        declared["layout"] = _listed("layout", layout, LAYOUTS)[0]
+        declared["layout"] = listed("layout", layout, LAYOUTS)[0]
     if causal is not None:
-        declared["causal"] = _listed("causal", causal, CORNERS)[0]
+        declared["causal"] = listed("causal", causal, CORNERS)[0]
     if grouped is not None:
         declared["grouped"] = bool(grouped)
     if name is not None:

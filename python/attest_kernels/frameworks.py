@@ -32,6 +32,21 @@ class NumPy:
     def store(self, place, array):
         place[...] = array
 
+    def row_sums(self, one, other):
+        """Sums over the last axis of the product, in fp32."""
+        return (one.astype(numpy.float32) * other.astype(numpy.float32)).sum(-1)
+
+    def zeros(self, shape, like):
+        return numpy.zeros(shape, like.dtype)
+
+    def integers(self, numbers):
+        """int32, where it computes."""
+        return numpy.asarray(numbers, numpy.int32)
+
+    def gradients(self, function, arrays, gradient):
+        """The gradients of sum(gradient * function(*arrays)), an array each. Raises TypeError where the framework has none."""
+        raise TypeError("a function of NumPy has no gradients of its own; allowed: one of PyTorch or JAX, or a backward pass, a function that takes do")
+
 
 class PyTorch:
     types = ("fp32", "fp16", "bf16")
@@ -64,6 +79,20 @@ class PyTorch:
     def store(self, place, array):
         place.copy_(array)
 
+    def row_sums(self, one, other):
+        return (one.float() * other.float()).sum(-1)
+
+    def zeros(self, shape, like):
+        return like.new_zeros(shape)
+
+    def integers(self, numbers):
+        return self.torch.tensor(numbers, dtype=self.torch.int32, device=self.device)
+
+    def gradients(self, function, arrays, gradient):
+        leaves = [array.detach().requires_grad_() for array in arrays]
+        found = self.torch.autograd.grad(function(*leaves), leaves, gradient, allow_unused=True)
+        return [self.torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found)]
+
 
 class Jax(NumPy):
     types = ("fp32", "fp16", "bf16")
@@ -82,6 +111,13 @@ class Jax(NumPy):
 
     def given(self, array, axes):
         return self.jax.numpy.asarray(numpy.ascontiguousarray(array.transpose(axes)))
+
+    def integers(self, numbers):
+        return self.jax.numpy.asarray(numbers, numpy.int32)
+
+    def gradients(self, function, arrays, gradient):
+        _, pulled_back = self.jax.vjp(function, *arrays)
+        return pulled_back(gradient)
 
 
 def used_by(module):

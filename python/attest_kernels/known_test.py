@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy
 
-from attest_kernels import conventions, frameworks
+from attest_kernels import conventions, frameworks, probes
 from attest_kernels.testing.functions import attend
 
 
@@ -54,20 +54,21 @@ class Known(unittest.TestCase):
     def check(self, function, module, corner, heads=(3, 3), lse=None):
         """`lse`: the base of what it returns; None: it returns none."""
         function.__module__ = module
-        convention = conventions.by_signature(function)
+        convention = conventions.attention(function)
         self.assertEqual((convention.is_known, convention.corner), (True, corner))
         draw = numpy.random.default_rng(1)
         q, k, v = (draw.standard_normal((2, count, tokens, 16)).astype(numpy.float32)
                    for count, tokens in ((heads[0], 5), (heads[1], 7), (heads[1], 7)))
         lses = 0
         for causal in (False, True):
-            for candidate in conventions.candidates(convention, {}):
+            for candidate in convention.candidates({}):
                 with mock.patch.dict(sys.modules, MODULES):
-                    o, found = candidate.call(frameworks.NumPy(), q, k, v, None, None, causal, 0.3)
-                want, want_lse = conventions.exact(q, k, v, corner if causal else None, 0.3)
-                self.assertLess(conventions.distance(o, want), 1e-5)
+                    made = candidate.call(frameworks.NumPy(), {"q": q, "k": k, "v": v}, causal, 0.3)
+                o, found = made["o"], made.get("lse")
+                want, want_lse = probes.exact(q, k, v, corner if causal else None, 0.3)
+                self.assertLess(probes.distance(o, want), 1e-5)
                 if found is not None:
-                    self.assertLess(conventions.distance(found * math.log(lse), want_lse), 1e-5)
+                    self.assertLess(probes.distance(found * math.log(lse), want_lse), 1e-5)
                     lses += 1
         self.assertEqual(lses, 0 if lse is None else 2, "in one order of its axes, without a mask and with one")
 
@@ -89,7 +90,7 @@ class Known(unittest.TestCase):
 
     def test_a_function_of_the_same_name_elsewhere_is_probed(self):
         scaled_dot_product_attention.__module__ = "mine"
-        self.assertFalse(conventions.by_signature(scaled_dot_product_attention).is_known)
+        self.assertFalse(conventions.attention(scaled_dot_product_attention).is_known)
 
 
 if __name__ == "__main__":

@@ -50,17 +50,19 @@ def place_of(function):
     return f"{file}:{name}" if module.__name__ == "__main__" or "site-packages" not in file else f"{module.__name__}:{name}"
 
 
-def verify(function, *, seconds=None, cases=None, seed=1, jobs=None, out=None, executor=None, parts=16):
+def verify(function, *, operation=None, seconds=None, cases=None, seed=1, jobs=None, out=None, executor=None, parts=16):
     """Judges a function by all laws on inputs that are drawn, and shrinks the first that fails.
 
     `function`: one that another process can import, or "FILE.py:FUNCTION" or "MODULE:FUNCTION"; it takes q, k and v as conventions.py reads them.
+    `operation`: "forward", or "backward" for gradients, by its framework or its own (gradients.py); by default what it declares, else backward for one
+    that takes do.
     It runs in processes of its own: one that crashes or hangs is a verdict. `seconds`, a number or a text such as "5min", or `cases` end the
     campaign, by default 60 cases; which verdict a case gets is a function of `seed` and its number. Counterexamples stay in `out`, by default a
     folder of the system for such files.
     `executor`: any concurrent.futures.Executor, of MPI or Dask, say: the campaign is cut into so many `parts`, which need no folder in common
     (engines.py). Returns a Report, true if it passed. Raises program.ProgramError for a function that answers no probe."""
     folder = pathlib.Path(out) if out is not None else pathlib.Path(tempfile.mkdtemp(prefix="attest"))
-    place = place_of(function)
+    place = place_of(function) + ("" if operation is None else f"@{operation}")
     if executor is not None:
         from attest_kernels import engines
         if seconds is not None:

@@ -1,56 +1,46 @@
 """A function is called as it wants to be, judged by all laws, and what it does wrong is shrunk."""
 
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
 import attest_kernels
 from attest_kernels import program
 from attest_kernels.testing import functions
+from attest_kernels.testing.asking import described
 from attest_kernels.verifying import place_of
 
 FILE = pathlib.Path(functions.__file__)
 JOBS = 1  # each has a process of Python, which costs more than the cases here
 
 
-def described(name):
-    """What the worker says of a function, or its error."""
-    import json
-    import os
-    with tempfile.NamedTemporaryFile() as shared:
-        worker = subprocess.run([sys.executable, str(FILE.parents[1] / "worker.py"), str(os.getpid()), f"{FILE}:{name}", shared.name],
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        return json.loads(worker.stdout.splitlines()[0])
-
-
 class Conventions(unittest.TestCase):
     def test_are_found_by_names_and_probes(self):
-        plain = described("right")
+        plain = described(functions, "right")
         self.assertIn("right(q, k, v [B,H,N,D], causal, scale); causal bottom right", plain["convention"])
         self.assertEqual((plain["types"], plain["masks"], plain["head_dims"]), (["fp32", "fp16"], ["none", "causal_bottom_right"], []))
-        self.assertTrue(plain["gives_lse"] and plain["any_scale"] and plain["no_keys"])
+        self.assertTrue(not plain["missing"] and plain["any_scale"] and plain["no_keys"])
         self.assertFalse(plain["grouped"])
-        other = described("heads_behind_tokens")
+        other = described(functions, "heads_behind_tokens")
         self.assertIn("[B,N,H,D], is_causal, softmax_scale, return_lse); causal top left; LSE in base 2", other["convention"])
         self.assertEqual(other["masks"], ["none", "causal_top_left"])
-        self.assertIn("into(q, k, v, o, lse [B,H,N,D], causal, sm_scale)", described("into")["convention"])
+        self.assertIn("into(q, k, v, o, lse [B,H,N,D], causal, sm_scale)", described(functions, "into")["convention"])
 
     def test_what_a_function_lacks_is_known(self):
-        tiles = described("only_multiples_of_64")
+        tiles = described(functions, "only_multiples_of_64")
         self.assertEqual((tiles["query_len_multiple"], tiles["key_len_multiple"]), (64, 64))
-        self.assertFalse(tiles["any_scale"] or tiles["gives_lse"] or tiles["no_keys"])
+        self.assertFalse(tiles["any_scale"] or tiles["no_keys"])
+        self.assertEqual(tiles["missing"], ["lse"])
         self.assertEqual(tiles["masks"], ["none"])
 
     def test_a_wrong_answer_is_no_reason_to_ask_for_other_lengths(self):
-        zeros = described("zeros_past_the_keys")
+        zeros = described(functions, "zeros_past_the_keys")
         self.assertEqual((zeros["query_len_multiple"], zeros["key_len_multiple"]), (1, 1))
 
     def test_what_nobody_can_call_gets_one_line(self):
         for name, line in (("with_blocks", "with_blocks asks for 'block_size', which nobody knows"), ("nobody", "no function 'nobody'; allowed: "),
                            ("wrong_shape", "it returned shape [2, 3, 5, 1]; allowed: [2, 3, 5, 16]")):
-            self.assertIn(line, described(name)["error"])
+            self.assertIn(line, described(functions, name)["error"])
 
 
 class Verify(unittest.TestCase):
@@ -81,6 +71,10 @@ class Verify(unittest.TestCase):
             self.assertEqual(report.verdict, verdict, report.text)
         report = attest_kernels.verify(functions.writes_to_keys, cases=3, jobs=JOBS)
         self.assertIn("it wrote to k, which is an input", report.failures[0].what)
+
+    def test_one_that_crashes_in_a_probe_is_told_by_which_signal_and_in_which(self):
+        with self.assertRaisesRegex(program.ProgramError, "was killed by SIGSEGV while it answered a probe, b2 h3/3 q5 k7 d16 none fp16 in BHND"):
+            attest_kernels.verify(functions.crashes_in_a_probe, jobs=JOBS)
 
     def test_only_what_another_process_can_import_is_taken(self):
         with self.assertRaisesRegex(ValueError, "no function that another process can import"):

@@ -1,15 +1,13 @@
 """Runs a function as a kernel under test, in a process of its own: plugin/python_subject.cpp starts it, once a process that judges.
 
-Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION, and a file of shared memory. The first line that it writes describes the
-function (describe()); then a request is a line of JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
+Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION with @OPERATION behind it or not, and a file of shared memory. The first lines
+that it writes are {"doing": words}, what it is about to do, and then one that describes the function (subject.py); after that a request is a line of
+JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 
-{"bytes": n, "type": "fp16", "mask": "causal_bottom_right", "scale": x, "q": {"at": first byte, "shape": [...]}, "k": ..., "v": ..., "o": ..., "lse": ...}
-    contiguous tensors in the shared memory, whose size is now n; o and lse are written. It ends with its parent."""
+{"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}}
+    the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. It ends with its parent."""
 
-import dataclasses
-import itertools
 import json
-import math
 import mmap
 import os
 import pathlib
@@ -21,133 +19,10 @@ import time
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
-import numpy
-
 if not __package__:
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from attest_kernels import conventions, frameworks, interpreter, loading
-
-
-def loaded(text):
-    """The function of FILE.py:FUNCTION or MODULE:FUNCTION, and its module."""
-    where, _, name = text.rpartition(":")
-    module = loading.module(where)
-    found = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        names = sorted(each for each, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__)
-        raise LookupError(f"no function '{name}'; allowed: {', '.join(names) or 'none is there'}")
-    return found, module
-
-
-class Subject:
-    """A function with what is known of it."""
-
-    def __init__(self, text):
-        self.function, self.module = loaded(text)
-        self.framework = frameworks.used_by(self.module)
-        self.declared = getattr(self.function, "__attest_kernel__", {})
-        self.probes = 0
-        self.convention = conventions.by_signature(self.function)
-
-    def run(self, convention, format_name, q, k, v, causal, scale):
-        """Of NumPy's arrays in double; (o, lse) alike."""
-        self.probes += 1
-        arrays = [self.framework.array(array, format_name) for array in (q, k, v)]
-        rows = (*q.shape[:3], v.shape[3])
-        o = self.framework.array(numpy.full(rows, math.nan), format_name)
-        lse = self.framework.array(numpy.full(rows[:3], math.nan), "fp32")
-        made, made_lse = convention.call(self.framework, *arrays, o, lse, causal, scale)
-        return self.framework.numbers(made), None if made_lse is None else self.framework.numbers(made_lse)
-
-    def probe(self, convention, format_name, sizes, causal=None, heads=None, scale=None):
-        """How far the answer of a small problem is from exact attention, by the largest number; infinity with the reason where there is none."""
-        batch, kv_heads, queries, keys, dim = sizes
-        draw = numpy.random.default_rng(7)
-        q = draw.standard_normal((batch, heads or kv_heads, queries, dim))
-        k, v = (draw.standard_normal((batch, kv_heads, keys, dim)) for _ in range(2))
-        q, k, v = (array.astype(numpy.float16).astype(numpy.float64) for array in (q, k, v))
-        scale = dim ** -0.5 if scale is None else scale
-        try:
-            o, lse = self.run(convention, format_name, q, k, v, causal is not None, scale)
-        except Exception as error:  # whatever a stranger's function raises
-            return math.inf, None, sentence(error)
-        want, want_lse = conventions.exact(q, k, v, causal, scale)
-        return conventions.distance(o, want), (lse, want_lse), ""
-
-    def describe(self):
-        """What the judge has to know, found by probes unless declared. Raises TypeError with one line."""
-        declared, tried = self.declared, []
-        best = taken = None  # the nearest answer; the first sizes that it answers: being wrong there is judged, and no reason to ask for others
-        types = interpreter.types(declared.get("types") or self.framework.types)
-        for sizes, format_name in itertools.product(dict.fromkeys(conventions.probes(declared)), types):
-            for convention in conventions.candidates(self.convention, declared):
-                error, lses, why = self.probe(convention, format_name, sizes)
-                if why:
-                    tried.append(why)
-                    continue
-                taken = taken or sizes
-                if best is None or error < best[0]:
-                    best = error, convention, sizes, format_name, lses
-            if best is not None and (best[0] < conventions.NEAR or sizes != taken):
-                break
-        if best is None:
-            raise TypeError(f"it answers no probe: {tried[0]}")
-        error, convention, sizes, format_name, (lse, want_lse) = best
-        convention, gives_lse = conventions.with_lse(convention, lse, want_lse)
-        self.convention = convention = self.with_corner(convention, format_name, sizes)
-        answers = lambda **how: self.probe(convention, how.pop("type", format_name), how.pop("sizes", taken), **how)[2] == ""  # noqa: E731
-        batch, heads, queries, keys, dim = taken
-        any_length = queries % 16 != 0
-        multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries
-                     for name in ("query_len_multiple", "key_len_multiple")}
-        corner = f"causal_{convention.corner}"
-        has_causal = "causal" in convention.names
-        described = {
-            "name": declared.get("name", self.function.__name__),
-            "summary": self.summary(),
-            "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
-            "masks": list(declared.get("masks") or (["none", corner] if has_causal and answers(causal=convention.corner) else ["none"])),
-            "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
-            **multiples,
-            "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
-            "any_scale": "scale" in convention.names,
-            "gives_lse": gives_lse,
-            "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
-            "empty_rows": declared.get("empty_rows", True),
-            "positive_scale": declared.get("positive_scale", False),
-            "deterministic": declared.get("deterministic", True),
-            "batch_invariant": declared.get("batch_invariant", False),
-            "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
-            "most": interpreter.most(),
-            "library": self.framework.words + interpreter.words(),
-        }
-        words = convention.words(self.probes)
-        if error >= conventions.NEAR:
-            words += f"; none came near exact attention: this one is off by {error:.2g} of the largest number"
-        return {**described, "convention": words}
-
-    def summary(self):
-        """The first line of its documentation, unless that repeats its signature."""
-        first = (self.function.__doc__ or "").strip().partition("\n")[0][:120]
-        return first if first and not first.startswith(f"{self.function.__name__}(") else f"a function of {self.module.__name__}"
-
-    def with_corner(self, convention, format_name, sizes):
-        """The convention with the corner of its causal mask that a probe is nearer to."""
-        if "causal" not in convention.names or "causal" in self.declared or self.convention.is_known:
-            return convention
-        both = [dataclasses.replace(convention, corner=corner) for corner in ("bottom_right", "top_left")]
-        return min(both, key=lambda one: self.probe(one, format_name, sizes, causal=one.corner)[0])
-
-    @staticmethod
-    def head_dims(answers, sizes):
-        """Those it takes of the usual ones; [], which is any, where it takes odd ones too."""
-        batch, heads, queries, keys, _ = sizes
-        if all(answers(sizes=(batch, heads, queries, keys, dim)) for dim in (1, 7, 24, 80)):
-            return []
-        return [dim for dim in (16, 32, 64, 80, 96, 128, 192, 256) if answers(sizes=(batch, heads, queries, keys, dim))]
+from attest_kernels import interpreter, subject
 
 
 class Memory:
@@ -163,21 +38,12 @@ class Memory:
         return self.map
 
 
-def answer(subject, memory, request):
-    framework, space = subject.framework, memory.of(request["bytes"])
-    formats = {"lse": "fp32"}
-    q, k, v, o, lse = (framework.view(space, formats.get(name, request["type"]), request[name]["shape"], request[name]["at"])
-                       for name in ("q", "k", "v", "o", "lse"))
-    made, made_lse = subject.convention.call(framework, q, k, v, o, lse, request["mask"] != "none", request["scale"])
-    framework.store(o, made)
-    if made_lse is not None:
-        framework.store(lse, made_lse * math.log(subject.convention.lse_base) if subject.convention.lse_base != math.e else made_lse)
+def answer(function, memory, request):
+    framework, space = function.framework, memory.of(request["bytes"])
+    tensors = {name: framework.view(space, one["type"], one["shape"], one["at"]) for name, one in request["tensors"].items()}
+    for name, made in function.convention.call(framework, tensors, request["mask"] != "none", request["scale"]).items():
+        framework.store(tensors[name], made)
     return {}
-
-
-def sentence(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:200] if lines else 'no message'}"
 
 
 def die_with(parent):
@@ -200,17 +66,17 @@ def main(parent, text, shared):
     die_with(int(parent))
     interpreter.choose()
     try:
-        subject = Subject(text)
+        function = subject.Subject(text, notes=lambda words: say({"doing": words}))
         memory = Memory(shared)
-        say(subject.describe())
+        say(function.describe())
     except BaseException as error:  # sys.exit() of a file among them
-        say({"error": sentence(error)})
+        say({"error": subject.sentence(error)})
         return
     for line in sys.stdin:
         try:
-            say(answer(subject, memory, json.loads(line)))
+            say(answer(function, memory, json.loads(line)))
         except Exception as error:
-            say({"error": sentence(error)})
+            say({"error": subject.sentence(error)})
 
 
 if __name__ == "__main__":

@@ -72,6 +72,12 @@ def crashes(q, k, v):
     return attend(q, k, v)[0]
 
 
+def crashes_in_a_probe(q, k, v):
+    if q.dtype == numpy.float16:
+        os.kill(os.getpid(), 11)
+    return attend(q, k, v)[0]
+
+
 def exits(q, k, v):
     if q.shape[2] == 1:
         sys.exit(3)

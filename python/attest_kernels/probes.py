@@ -1,0 +1,76 @@
+"""Small problems and their exact answers, in double: what a function that nobody knows yet is asked, and how near it comes."""
+
+import math
+
+import numpy
+
+SIZES = ((2, 3, 5, 7, 16), (2, 3, 33, 65, 64), (1, 2, 64, 128, 32), (2, 4, 128, 256, 64))  # B, H, queries, keys, D
+NEAR = 0.05  # of the largest number: what two conventions differ by is far more
+
+
+def sizes(declared):
+    """Sizes of probes that a function's declaration allows; their lengths are rounded up, and all sizes still differ."""
+    multiples = declared.get("query_len_multiple", 1), declared.get("key_len_multiple", 1)
+    dims = declared.get("head_dims")
+    for batch, heads, *lengths, dim in SIZES:
+        queries, keys = (-(-length // multiple) * multiple for length, multiple in zip(lengths, multiples))
+        keys += multiples[1] if keys == queries else 0
+        yield batch, heads, queries, keys, dim if not dims else min(dims, key=lambda one: abs(one - dim))  # noqa: B023
+
+
+def drawn(batch, heads, kv_heads, queries, keys, dim):
+    """{"q", "k", "v", "do"}: N(0, 1) in [B, H, N, D], numbers that fp16 has."""
+    draw = numpy.random.default_rng(7)
+    shapes = {"q": (batch, heads, queries, dim), "k": (batch, kv_heads, keys, dim), "v": (batch, kv_heads, keys, dim), "do": (batch, heads, queries, dim)}
+    return {name: draw.standard_normal(shape).astype(numpy.float16).astype(numpy.float64) for name, shape in shapes.items()}
+
+
+def _weights(q, k, causal, scale):
+    """(P, LSE) of heads that are as many. `causal`: None or a corner."""
+    scores = q @ k.swapaxes(2, 3) * scale
+    if causal:
+        queries, keys = q.shape[2], k.shape[2]
+        diagonal = keys - queries if causal == "bottom_right" else 0
+        scores = numpy.where(numpy.tri(queries, keys, diagonal, dtype=bool), scores, -numpy.inf)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        largest = scores.max(-1, keepdims=True, initial=-numpy.inf)
+        shift = numpy.where(numpy.isfinite(largest), largest, 0)
+        weights = numpy.exp(scores - shift)
+        total = weights.sum(-1, keepdims=True)
+        return weights / numpy.where(total > 0, total, 1), (shift + numpy.log(total))[..., 0]
+
+
+def _as_many_heads(q, k, v):
+    q, k, v = (array.astype(numpy.float64) for array in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    return q, numpy.repeat(k, group, 1), numpy.repeat(v, group, 1)
+
+
+def exact(q, k, v, causal, scale):
+    """Attention: (o, lse). `causal`: None or a corner. k and v may have fewer heads; a row that sees no key has O 0 and LSE -infinity."""
+    q, k, v = _as_many_heads(q, k, v)
+    weights, lse = _weights(q, k, causal, scale)
+    return weights @ v, lse
+
+
+def exact_gradients(q, k, v, do, causal, scale):
+    """The gradients of sum(do * O): (dq, dk, dv), each of its tensor's shape."""
+    batch, kv_heads, keys, dim = k.shape
+    group = q.shape[1] // kv_heads
+    q, k, v = _as_many_heads(q, k, v)
+    weights, _ = _weights(q, k, causal, scale)
+    dweights = do @ v.swapaxes(2, 3)
+    dscores = weights * (dweights - (weights * dweights).sum(-1, keepdims=True)) * scale
+
+    def of_group(gradient):
+        return gradient.reshape(batch, kv_heads, group, keys, dim).sum(2)
+    return dscores @ k, of_group(dscores.swapaxes(2, 3) @ q), of_group(weights.swapaxes(2, 3) @ do)
+
+
+def distance(got, want):
+    """The largest difference by the largest number that is wanted; infinity for a NaN."""
+    if got.shape != want.shape:
+        return math.inf
+    where = numpy.isfinite(want)
+    error = numpy.abs(got[where] - want[where]).max(initial=0)
+    return math.inf if not error == error else float(error / max(numpy.abs(want[where]).max(initial=0), 1e-30))

@@ -1,0 +1,160 @@
+"""A function with what is known of it: what it says of itself, and what probes find."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy
+
+from attest_kernels import conventions, frameworks, gradients, interpreter, loading, probes
+
+OPERATIONS = ("forward", "backward", "gradient")  # backward: by hand where it takes do, else, as gradient, by its framework
+
+
+def sentence(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200] if lines else 'no message'}"
+
+
+def loaded(text):
+    """(the function, its module, the operation asked for or None) of FILE.py:FUNCTION or MODULE:FUNCTION, with @OPERATION behind it or not."""
+    place, _, operation = text.partition("@")
+    where, _, name = place.rpartition(":")
+    module = loading.module(where)
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        names = sorted(each for each, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__)
+        raise LookupError(f"no function '{name}'; allowed: {', '.join(names) or 'none is there'}")
+    return found, module, operation or None
+
+
+def convention_of(function, operation):
+    """How it is called for an operation; None: for its gradients where it takes do, else for attention. Raises NoConvention."""
+    if operation not in (None, *OPERATIONS):
+        raise conventions.NoConvention(f"the operation is '{operation}'; allowed for functions of Python: {', '.join(OPERATIONS)}")
+    if operation == "forward" and gradients.takes_do(function):
+        raise conventions.NoConvention(f"{function.__name__} takes the gradient of O, and is a backward pass; allowed: the operation backward")
+    if operation == "gradient" or operation == "backward" and not gradients.takes_do(function):
+        return gradients.by_framework(function)
+    if gradients.takes_do(function):
+        return gradients.by_hand(function)
+    return conventions.attention(function)
+
+
+class Subject:
+    """`notes`: called with a few words before each probe."""
+
+    def __init__(self, text, notes=lambda words: None):
+        self.function, self.module, operation = loaded(text)
+        self.framework = frameworks.used_by(self.module)
+        self.declared = getattr(self.function, "__attest_kernel__", {})
+        self.notes, self.probes = notes, 0
+        self.convention = convention_of(self.function, operation or self.declared.get("operation"))
+
+    def answer(self, convention, format_name, given, shapes, causal, scale):
+        """The outputs of NumPy's arrays in double, alike; `shapes`: of the outputs, which hold NaN before."""
+        self.probes += 1
+
+        def array(name, values):
+            return self.framework.array(values, "fp32" if name in ("lse", "dlse") else format_name)
+        arrays = {name: array(name, values) for name, values in given.items()}
+        arrays.update({name: array(name, numpy.full(shape, math.nan)) for name, shape in shapes.items() if name not in given})
+        made = convention.call(self.framework, arrays, causal, scale)
+        return {name: self.framework.numbers(one) for name, one in made.items()}
+
+    def probe(self, convention, format_name, sizes, causal=None, heads=None, scale=None):
+        """(How far the answer of a small problem is from the exact one: outputs that are not near, and the largest distance; its outputs; those wanted;
+        the reason where there is no answer)."""
+        batch, kv_heads, queries, keys, dim = sizes
+        heads, scale = heads or kv_heads, dim ** -0.5 if scale is None else scale
+        mask = f"causal_{causal}" if causal else "none"
+        self.notes(f"it answered a probe, b{batch} h{heads}/{kv_heads} q{queries} k{keys} d{dim} {mask} {format_name} in {convention.layout}")
+        given, want = convention.example(probes.drawn(batch, heads, kv_heads, queries, keys, dim), causal, scale)
+        try:
+            made = self.answer(convention, format_name, given, {name: one.shape for name, one in want.items()}, causal is not None, scale)
+        except Exception as error:  # whatever a stranger's function raises
+            return (len(convention.outputs), math.inf), {}, want, sentence(error)
+        distances = [probes.distance(made[name], want[name]) for name in convention.outputs]
+        return (sum(not one < probes.NEAR for one in distances), max(distances)), made, want, ""
+
+    def nearest(self, types):
+        """(error, convention, sizes, type, outputs, wanted) of the probe whose answer is nearest, and the first sizes that it answers: being wrong
+        there is judged, and no reason to ask for others. Raises TypeError where it answers none."""
+        best, taken, tried = None, None, []
+        for sizes, format_name in itertools.product(dict.fromkeys(probes.sizes(self.declared)), types):
+            for convention in self.convention.candidates(self.declared):
+                error, made, want, why = self.probe(convention, format_name, sizes)
+                if why:
+                    tried.append(why)
+                    continue
+                taken = taken or sizes
+                if best is None or error < best[0]:
+                    best = error, convention, sizes, format_name, made, want
+            if best is not None and (best[0][0] == 0 or sizes != taken):
+                break
+        if best is None:
+            raise TypeError(f"it answers no probe: {tried[0]}")
+        return best, taken
+
+    def describe(self):
+        """What the judge has to know, found by probes unless declared. Raises TypeError with one line."""
+        declared = self.declared
+        types = interpreter.types(declared.get("types") or self.framework.types)
+        ((far, error), convention, sizes, format_name, made, want), taken = self.nearest(types)
+        convention, missing = convention.settled(made, want)
+        self.convention = convention = self.with_corner(convention, format_name, sizes)
+        answers = lambda **how: self.probe(convention, how.pop("type", format_name), how.pop("sizes", taken), **how)[3] == ""  # noqa: E731
+        batch, heads, queries, keys, dim = taken
+        any_length = queries % 16 != 0
+        multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries
+                     for name in ("query_len_multiple", "key_len_multiple")}
+        corner = f"causal_{convention.corner}"
+        has_causal = "causal" in convention.names
+        described = {
+            "name": declared.get("name", self.function.__name__),
+            "operation": convention.operation,
+            "summary": self.summary(),
+            "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
+            "masks": list(declared.get("masks") or (["none", corner] if has_causal and answers(causal=convention.corner) else ["none"])),
+            "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
+            **multiples,
+            "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
+            "any_scale": "scale" in convention.names,
+            "missing": missing,
+            "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
+            **convention.facts(answers),
+            "empty_rows": declared.get("empty_rows", True),
+            "positive_scale": declared.get("positive_scale", False),
+            "deterministic": declared.get("deterministic", True),
+            "batch_invariant": declared.get("batch_invariant", False),
+            "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
+            "most": interpreter.most(),
+            "library": self.framework.words + interpreter.words(),
+        }
+        words = convention.words(self.probes)
+        if far:
+            what = "gradients" if len(convention.outputs) > 1 else "attention"
+            words += f"; none came near exact {what}: this one is off by {error:.2g} of the largest number"
+        return {**described, "convention": words}
+
+    def summary(self):
+        """The first line of its documentation, unless that repeats its signature."""
+        first = (self.function.__doc__ or "").strip().partition("\n")[0][:120]
+        return first if first and not first.startswith(f"{self.function.__name__}(") else f"a function of {self.module.__name__}"
+
+    def with_corner(self, convention, format_name, sizes):
+        """The convention with the corner of its causal mask that a probe is nearer to."""
+        if "causal" not in convention.names or "causal" in self.declared or self.convention.is_known:
+            return convention
+        both = [dataclasses.replace(convention, corner=corner) for corner in ("bottom_right", "top_left")]
+        return min(both, key=lambda one: self.probe(one, format_name, sizes, causal=one.corner)[0])
+
+    @staticmethod
+    def head_dims(answers, sizes):
+        """Those it takes of the usual ones; [], which is any, where it takes odd ones too."""
+        batch, heads, queries, keys, _ = sizes
+        if all(answers(sizes=(batch, heads, queries, keys, dim)) for dim in (1, 7, 24, 80)):
+            return []
+        return [dim for dim in (16, 32, 64, 80, 96, 128, 192, 256) if answers(sizes=(batch, heads, queries, keys, dim))]

@@ -1,0 +1,54 @@
+"""Backward passes of attention in NumPy for tests: right, and wrong in one way each."""
+
+import numpy
+
+
+def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right"):
+    """(dQ, dK, dV) in fp32; LSE and delta = sum(dO * O) as they are given."""
+    q, k, v, do = (array.astype(numpy.float32) for array in (q, k, v, do))
+    scale = numpy.float32(scale)
+    scores = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        queries, keys = scores.shape[-2:]
+        scores = numpy.where(numpy.tri(queries, keys, keys - queries if corner == "bottom_right" else 0, dtype=bool), scores, -numpy.inf)
+    with numpy.errstate(invalid="ignore"):
+        weights = numpy.exp(scores - lse[..., None])
+    if causal:
+        weights = numpy.where(numpy.isneginf(scores), 0, weights)  # LSE of an empty row is -infinity, too
+    dscores = weights * (do @ v.swapaxes(-1, -2) - delta[..., None])
+    return dscores @ k * scale, dscores.swapaxes(-1, -2) @ q * scale, weights.swapaxes(-1, -2) @ do
+
+
+def of_saved(q, k, v, o, lse, do, causal, scale):
+    return gradients(q, k, v, lse, do, (do.astype(numpy.float32) * o.astype(numpy.float32)).sum(-1), causal, scale)
+
+
+def right(q, k, v, o, lse, do, causal=False, scale=None):
+    return tuple(array.astype(q.dtype) for array in of_saved(q, k, v, o, lse, do, causal, scale))
+
+
+def without_scale(q, k, v, o, lse, do, causal=False, scale=None):
+    """dQ is not scaled."""
+    dq, dk, dv = of_saved(q, k, v, o, lse, do, causal, scale)
+    return tuple(array.astype(q.dtype) for array in (dq / numpy.float32(scale), dk, dv))
+
+
+def last_key_without_dk(q, k, v, o, lse, do, causal=False, scale=None):
+    """dK of the last of more than 40 keys stays 0."""
+    dq, dk, dv = of_saved(q, k, v, o, lse, do, causal, scale)
+    if k.shape[2] > 40:
+        dk[:, :, -1] = 0
+    return tuple(array.astype(q.dtype) for array in (dq, dk, dv))
+
+
+def into(query, key, value, dout, softmax_lse, delta, dq, dk, dv, is_causal, sm_scale):
+    """[B, N, H, D], LSE in base 2, a top-left mask; writes where it is told to."""
+    swapped = [array.swapaxes(1, 2) for array in (query, key, value)]
+    lse, of_rows = (array.swapaxes(1, 2) for array in (softmax_lse * numpy.float32(numpy.log(2)), delta))
+    made = gradients(*swapped, lse, dout.swapaxes(1, 2), of_rows, is_causal, sm_scale, "top_left")
+    for place, array in zip((dq, dk, dv), made):
+        place[...] = array.swapaxes(1, 2)
+
+
+def two_of_three(q, k, v, o, lse, do):
+    return of_saved(q, k, v, o, lse, do, False, 1)[:2]
