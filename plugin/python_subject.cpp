@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include "core/operations/gradient.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/python_limits.hpp"
+#include "plugin/python_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -91,39 +91,6 @@ class SharedMemory {
   std::size_t size_ = 0;
 };
 
-/// A tensor of a launch: where it lies here, and in the shared memory.
-struct Place {
-  std::string name;
-  std::byte* here;
-  ElementType type;
-  std::vector<std::int64_t> shape;
-  std::size_t bytes;
-  bool is_output;
-  std::size_t at = 0;
-};
-
-/// The tensors of a launch, those without columns left out: a function's file has no names for
-/// them.
-std::vector<Place> places_of(const Arguments& a) {
-  std::vector<Place> places;
-  for_each_tensor(*a.problem.operation, [&](const TensorSpec& tensor, auto index) {
-    const Shape shape = tensor.shape(a.problem);
-    if (shape[3] == 0) return;
-    const ElementType type = tensor.format(a.problem);
-    std::size_t bytes = format_of(type).size_bytes;
-    for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
-    places.push_back({.name = std::string(tensor.name),
-                      .here = static_cast<std::byte*>(
-                          const_cast<void*>(static_cast<const void*>(a[index].data))),
-                      .type = type,
-                      .shape = {shape.begin(), shape.end()},
-                      .bytes = bytes,
-                      .is_output = tensor.role == TensorRole::output});
-    if (!tensor.is_strided) places.back().shape.pop_back();  // a number a row
-  });
-  return places;
-}
-
 class PythonSubject {
  public:
   explicit PythonSubject(const std::string& text) : text_(text) { start(); }
@@ -134,33 +101,34 @@ class PythonSubject {
   void launch(const Arguments& a) {
     const std::scoped_lock lock(mutex_);
     if (!worker_->is_alive()) start();
-    std::vector<Place> places = places_of(a);
+    std::vector<PythonTensor> tensors = python_tensors(a);
     std::size_t end = 0;
-    for (Place& place : places) {
-      place.at = end;
-      end = (end + place.bytes + alignment) / alignment * alignment;
+    for (PythonTensor& tensor : tensors) {
+      tensor.at = end;
+      end = (end + tensor.bytes + alignment) / alignment * alignment;
     }
     memory_.make_room(end);
-    Json tensors = Json::object();
-    for (const Place& place : places) {
-      if (place.here == nullptr) {
-        std::memset(memory_.at(place.at), 0, place.bytes);
+    Json described = Json::object();
+    for (const PythonTensor& tensor : tensors) {
+      if (tensor.here == nullptr) {
+        std::memset(memory_.at(tensor.at), 0, tensor.bytes);
       } else {
-        std::memcpy(memory_.at(place.at), place.here, place.bytes);
+        std::memcpy(memory_.at(tensor.at), tensor.here, tensor.bytes);
       }
-      tensors[place.name] = {
-          {"type", format_of(place.type).name}, {"at", place.at}, {"shape", place.shape}};
+      described[tensor.name] = {
+          {"type", format_of(tensor.type).name}, {"at", tensor.at}, {"shape", tensor.shape}};
     }
     (void)worker_->ask({{"bytes", memory_.size()},
                         {"mask", name_of(a.problem.mask)},
                         {"scale", a.problem.scale},
-                        {"tensors", std::move(tensors)}});
-    for (const Place& place : places) {
-      if (place.is_output && place.here != nullptr) {
-        std::memcpy(place.here, memory_.at(place.at), place.bytes);
-      } else if (place.here != nullptr &&
-                 std::memcmp(place.here, memory_.at(place.at), place.bytes) != 0) {
-        throw KernelError(fmt::format("it wrote to {}, which is an input", place.name));
+                        {"tensors", std::move(described)},
+                        {"indices", python_indices(a)}});
+    for (const PythonTensor& tensor : tensors) {
+      if (tensor.is_output && tensor.here != nullptr) {
+        std::memcpy(tensor.here, memory_.at(tensor.at), tensor.bytes);
+      } else if (tensor.here != nullptr &&
+                 std::memcmp(tensor.here, memory_.at(tensor.at), tensor.bytes) != 0) {
+        throw KernelError(fmt::format("it wrote to {}, which is an input", tensor.name));
       }
     }
   }
@@ -210,7 +178,13 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubjec
   kernel.ignores_hidden_nan = says.at("ignores_hidden_nan").get<bool>();
   kernel.missing_outputs = says.at("missing").get<std::vector<std::string>>();
   kernel.features.lse_gradient = says.value("lse_gradient", false);
+  kernel.features.lengths = says.value("lengths", false);
   kernel.layout_needs.contiguous_only = true;
+  if (says.contains("pages")) {
+    kernel.layout_needs.pages = Pages::always;
+    kernel.layout_needs.tables = says["pages"] == "csr" ? TableForm::csr : TableForm::dense;
+    kernel.layout_needs.page_sizes = says.at("page_sizes").get<std::vector<std::int64_t>>();
+  }
   kernel.precision = [](const Problem& p, const Plan&) { return usual_roundings(p); };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {

@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from attest_kernels import conventions, frameworks, gradients, interpreter, loading, probes
+from attest_kernels import conventions, frameworks, gradients, interpreter, loading, packed, paged, probes
 
 OPERATIONS = ("forward", "backward", "gradient")  # backward: by hand where it takes do, else, as gradient, by its framework
 
@@ -40,7 +40,9 @@ def convention_of(function, operation):
         return gradients.by_framework(function)
     if gradients.takes_do(function):
         return gradients.by_hand(function)
-    return conventions.attention(function)
+    names = conventions.names_of(function)
+    kind = packed if packed.takes_lengths(names) else paged if paged.takes_pages(names) else conventions
+    return kind.attention(function)
 
 
 class Subject:
@@ -58,6 +60,8 @@ class Subject:
         self.probes += 1
 
         def array(name, values):
+            if isinstance(values, list):
+                return values
             return self.framework.array(values, "fp32" if name in ("lse", "dlse") else format_name)
         arrays = {name: array(name, values) for name, values in given.items()}
         arrays.update({name: array(name, numpy.full(shape, math.nan)) for name, shape in shapes.items() if name not in given})
@@ -105,7 +109,9 @@ class Subject:
         ((far, error), convention, sizes, format_name, made, want), taken = self.nearest(types)
         convention, missing = convention.settled(made, want)
         self.convention = convention = self.with_corner(convention, format_name, sizes)
-        answers = lambda **how: self.probe(convention, how.pop("type", format_name), how.pop("sizes", taken), **how)[3] == ""  # noqa: E731
+        def answers(type=format_name, sizes=taken, page_size=None, **how):  # noqa: A002
+            one = convention if page_size is None else dataclasses.replace(convention, page_size=page_size)
+            return self.probe(one, type, sizes, **how)[3] == ""
         batch, heads, queries, keys, dim = taken
         any_length = queries % 16 != 0
         multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries

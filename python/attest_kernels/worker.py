@@ -4,8 +4,9 @@ Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION with @OP
 that it writes are {"doing": words}, what it is about to do, and then one that describes the function (subject.py); after that a request is a line of
 JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 
-{"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}}
-    the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. It ends with its parent."""
+{"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
+    the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `indices` are lists: query_starts and
+    key_starts where the entries lie packed in [1, H, T, D] (packed.py), and a page table (paged.py). It ends with its parent."""
 
 import json
 import mmap
@@ -41,7 +42,8 @@ class Memory:
 def answer(function, memory, request):
     framework, space = function.framework, memory.of(request["bytes"])
     tensors = {name: framework.view(space, one["type"], one["shape"], one["at"]) for name, one in request["tensors"].items()}
-    for name, made in function.convention.call(framework, tensors, request["mask"] != "none", request["scale"]).items():
+    given = {**tensors, **request["indices"]}
+    for name, made in function.convention.call(framework, given, request["mask"] != "none", request["scale"]).items():
         framework.store(tensors[name], made)
     return {}
 

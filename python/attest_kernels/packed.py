@@ -1,0 +1,86 @@
+"""Attention of packed sequences, as flash_attn_varlen_func takes them: [T, H, D], whose entries begin where cu_seqlens says."""
+
+import dataclasses
+import math
+
+import numpy
+
+from attest_kernels import conventions, probes
+
+NAMES = {"cu_seqlens_q": "query_starts", "cu_seqlens_k": "key_starts", "cu_seqlens_kv": "key_starts",
+         "max_seqlen_q": "most_queries", "max_seqlen_k": "most_keys", "max_seqlen_kv": "most_keys"}
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("o", "lse")}, **NAMES}
+FLAGS = (*conventions.FLAGS, "query_starts", "key_starts", "most_queries", "most_keys")
+ROWS = {"HT": (1, 0, 2), "TH": (0, 2, 1)}  # of LSE as [H, B, N] or [B, N, H] the order of axes that makes it [B, H, N]
+
+
+def starts_of(given, role, of):
+    """First rows of the entries, and the number of all rows: those given, or of entries that are all of one length."""
+    batch, _, rows, _ = given[of].shape
+    return given[role] if role in given else [b * rows for b in range(batch + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed(conventions.Convention):
+    """Attention of packed sequences: O [T, H, D], and LSE [H, T] or [T, H] where it gives one. `layout` and `lse_order` say THD and HT or TH."""
+
+    def call(self, framework, given, causal, scale):
+        """As conventions.Convention.call; with "query_starts" and "key_starts", lists, the arrays are [1, H, T, D] of entries one after the other."""
+        (batch, heads, rows, _), columns = given["q"].shape, given["v"].shape[3]
+
+        def packed(array):
+            return framework.given(array, (0, 2, 1, 3)).reshape(array.shape[0] * array.shape[2], array.shape[1], array.shape[3])
+        more = {}
+        for role, most, of in (("query_starts", "most_queries", "q"), ("key_starts", "most_keys", "k")):
+            starts = starts_of(given, role, of)
+            more[role] = framework.integers(starts)
+            more[most] = max((end - begin for begin, end in zip(starts, starts[1:])), default=0)
+        taken = {role: packed(given[role]) for role in self.positional}
+        made = self.ask(taken, causal, scale, more)
+        o, lse = self.parts(made, (batch * rows, heads), columns)
+        found = {"o": framework.back(o.reshape(batch, rows, heads, columns), (0, 2, 1, 3))}
+        if lse is not None:
+            lse = lse.reshape((heads, batch, rows) if self.lse_order == "HT" else (batch, rows, heads))
+            lse = framework.back(lse, ROWS[self.lse_order])
+            found["lse"] = lse if self.lse_base == math.e else lse * math.log(self.lse_base)
+        return found
+
+    def is_grouped(self, given):
+        return given["q"].shape[1] != given["k"].shape[1]
+
+    def shapes(self, rows, columns):
+        total, heads = rows
+        return (total, heads, columns), (heads, total) if self.lse_order == "HT" else (total, heads)
+
+    def example(self, drawn, causal, scale):
+        """Entries whose lengths differ, the first at full length."""
+        given, o, lse = {name: [] for name in "qkv"}, [], []
+        starts = {"query_starts": [0], "key_starts": [0]}
+        for b in range(drawn["q"].shape[0]):
+            queries, keys = (max(0, drawn[name].shape[2] - (2 + of) * b) for of, name in enumerate("qk"))
+            entry = {"q": drawn["q"][b:b + 1, :, :queries], "k": drawn["k"][b:b + 1, :, :keys], "v": drawn["v"][b:b + 1, :, :keys]}
+            made = probes.exact(entry["q"], entry["k"], entry["v"], causal, scale)
+            for list_of, one in ((given["q"], entry["q"]), (given["k"], entry["k"]), (given["v"], entry["v"]), (o, made[0]), (lse, made[1])):
+                list_of.append(one)
+            starts["query_starts"].append(starts["query_starts"][-1] + queries)
+            starts["key_starts"].append(starts["key_starts"][-1] + keys)
+        joined = {name: numpy.concatenate(parts, 2) for name, parts in given.items()}
+        return {**joined, **starts}, {"o": numpy.concatenate(o, 2), "lse": numpy.concatenate(lse, 2)}
+
+    def candidates(self, declared):
+        for order in ROWS:
+            yield dataclasses.replace(self, layout="THD", lse_order=order, corner=declared.get("causal", self.corner))
+
+    def facts(self, answers):
+        return {"lengths": True}
+
+
+def takes_lengths(names):
+    """Is it a function of packed sequences, by its parameters' names?"""
+    return any(NAMES.get(name) == "query_starts" for name in names)
+
+
+def attention(function):
+    """A Packed with the function's own names. Raises NoConvention."""
+    positional, names = conventions.signature_of(function, ROLES, (), FLAGS)
+    return Packed(function, names, positional)
