@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "core/attention/backward_roundings.hpp"
+#include "core/attention/gradient_roundings.hpp"
 #include "core/attention/tensor_bytes.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
+#include "core/operations/gradient.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
@@ -150,9 +152,12 @@ double products_over_forward(const Problem& problem) {
 double product_rate(const Explanation& e) {
   const ElementType type = e.problem.element_type;
   const Roundings roundings = e.kernel->precision(e.problem, e.plan);
-  return e.problem.operation == &backward_operation
-             ? product_flops_per_s(*e.gpu, type, roundings.as<BackwardRoundings>())
-             : product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>());
+  const auto rate = [&](const auto& how) { return product_flops_per_s(*e.gpu, type, how); };
+  if (e.problem.operation == &backward_operation) return rate(roundings.as<BackwardRoundings>());
+  if (e.problem.operation == &gradient_operation) {
+    return rate(roundings.as<GradientRoundings>().backward);
+  }
+  return rate(roundings.as<PrecisionPlan>());
 }
 
 }  // namespace
