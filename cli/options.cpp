@@ -35,7 +35,7 @@ CLI::Option* add_plugin_option(CLI::App& command, std::vector<std::string>& plug
       .add_option("--plugin,--python", plugins,
                   "kernels of your own: a shared object (include/attest/plugin.h), or a function "
                   "of Python, "
-                  "FILE.py:FUNCTION or MODULE:FUNCTION; repeatable" +
+                  "FILE.py:FUNCTION, MODULE:FUNCTION or LIBRARY.so:FUNCTION (tvm-ffi); repeatable" +
                       more)
       ->allow_extra_args(false);
 }

@@ -202,7 +202,7 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonSubjec
 std::string absolute(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const fs::path file = text.substr(0, colon);
-  if (file.extension() != ".py") return text;
+  if (file.extension() != ".py" && file.extension() != ".so") return text;
   std::error_code error;
   const fs::path found = fs::canonical(file, error);
   if (error) reject(text, fmt::format("{}: {}", file.string(), error.message()));

@@ -7,7 +7,8 @@
 
 namespace attest {
 
-/// Is it `FILE.py:FUNCTION` or `MODULE:FUNCTION`, with `@OPERATION` behind it or not?
+/// Is it `FILE.py:FUNCTION`, `MODULE:FUNCTION` or `LIBRARY.so:FUNCTION` (tvm-ffi), with
+/// `@OPERATION` behind it or not?
 [[nodiscard]] bool is_python_subject(std::string_view text);
 
 /// The text with the operation that the function is to be judged by, unless it names one or

@@ -142,11 +142,14 @@ class Convention:
 
     def words(self, count):
         """What was assumed, in a line; `count` probes were asked."""
-        shown = ", ".join(self.names.get(role, role) for role in self.positional)
-        more = [self.names[role] for role in sorted(self.names, key=lambda role: FLAGS.index(role) if role in FLAGS else len(FLAGS))]
         corner = f"; causal {self.corner.replace('_', ' ')}" if "causal" in self.names else ""
-        return (f"{self.function.__name__}({', '.join([f'{shown} [{chr(44).join(self.layout)}]', *more])}){corner}{self.about_lse()}; "
+        return (f"{self.function.__name__}({self.parameters()}){corner}{self.about_lse()}; "
                 f"found by {count} probe problem{'' if count == 1 else 's'}")
+
+    def parameters(self):
+        """Arrays, with their layout, and flags."""
+        flags = [self.names[role] for role in sorted(self.names, key=lambda role: FLAGS.index(role) if role in FLAGS else len(FLAGS))]
+        return ", ".join([f"{', '.join(self.positional)} [{','.join(self.layout)}]", *flags])
 
     def about_lse(self):
         return f"; LSE {BASES[self.lse_base]} if any"

@@ -106,8 +106,8 @@ class Paged(conventions.Convention):
         return {"lengths": True, "pages": "csr" if "page_starts" in self.names else "dense",
                 "page_sizes": [] if takes_any else [size for size in PROBED_PAGES if answers(page_size=size)]}
 
-    def words(self, count):
-        return super().words(count).replace("]", f"; pools {','.join(self.pool)}]", 1)
+    def parameters(self):
+        return super().parameters().replace("]", f"; pools {','.join(self.pool)}]", 1)
 
 
 def takes_pages(names):

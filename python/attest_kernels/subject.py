@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from attest_kernels import conventions, frameworks, gradients, interpreter, loading, packed, paged, probes
+from attest_kernels import compiled, conventions, frameworks, gradients, interpreter, loading, packed, paged, probes
 
 OPERATIONS = ("forward", "backward", "gradient")  # backward: by hand where it takes do, else, as gradient, by its framework
 
@@ -17,9 +17,12 @@ def sentence(error):
 
 
 def loaded(text):
-    """(the function, its module, the operation asked for or None) of FILE.py:FUNCTION or MODULE:FUNCTION, with @OPERATION behind it or not."""
+    """(the function, its module, the operation asked for or None) of FILE.py:FUNCTION, MODULE:FUNCTION or LIBRARY.so:FUNCTION, with @OPERATION behind it
+    or not."""
     place, _, operation = text.partition("@")
     where, _, name = place.rpartition(":")
+    if where.endswith(".so"):
+        return *compiled.load(where, name), operation or None
     module = loading.module(where)
     found = module
     for part in name.split("."):
@@ -36,6 +39,10 @@ def convention_of(function, operation):
         raise conventions.NoConvention(f"the operation is '{operation}'; allowed for functions of Python: {', '.join(OPERATIONS)}")
     if operation == "forward" and gradients.takes_do(function):
         raise conventions.NoConvention(f"{function.__name__} takes the gradient of O, and is a backward pass; allowed: the operation backward")
+    if isinstance(function, compiled.Function):
+        if operation not in (None, "forward"):
+            raise conventions.NoConvention(f"{function.__name__} is of a library, whose gradients nothing derives; allowed: the operation forward")
+        return compiled.attention(function)
     if operation == "gradient" or operation == "backward" and not gradients.takes_do(function):
         return gradients.by_framework(function)
     if gradients.takes_do(function):
