@@ -1,9 +1,8 @@
 // The corpora of the fuzz targets, once, in every build: what was found stays found.
+#include "fuzz/corpus.hpp"
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,23 +11,17 @@
 namespace attest {
 namespace {
 
-namespace fs = std::filesystem;
-
 void expect_corpus_passes(const std::string& name, void (*target)(std::span<const std::uint8_t>)) {
-  int files = 0;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(ATTEST_SOURCE_DIR) / "fuzz/corpus" / name)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-    EXPECT_NO_THROW(target(bytes)) << entry.path();
+  const std::vector<Seed> seeds = read_seeds(name);
+  EXPECT_GE(seeds.size(), 3U);
+  for (const Seed& seed : seeds) {
+    const std::vector<std::uint8_t> bytes(seed.bytes.begin(), seed.bytes.end());
+    EXPECT_NO_THROW(target(bytes)) << seed.name;
     // Cut off anywhere, it is bad input of another kind.
     for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 50) {
-      EXPECT_NO_THROW(target(std::span(bytes).first(size))) << entry.path() << " cut at " << size;
+      EXPECT_NO_THROW(target(std::span(bytes).first(size))) << seed.name << " cut at " << size;
     }
-    ++files;
   }
-  EXPECT_GE(files, 3);
 }
 
 TEST(Corpus, OfCaseFilesPasses) {
@@ -48,6 +41,24 @@ TEST(Corpus, OfStudiesPasses) {
 }
 TEST(Corpus, OfPluginDescriptorsPasses) {
   expect_corpus_passes("plugin", fuzz_plugin);
+}
+
+TEST(Corpus, HoldsTextAndBytes) {
+  const std::vector<Seed> seeds =
+      seeds_of("=== nothing\n\n=== a_line: ends\na\n\n=== bytes\nx`00ff`y\n");
+  ASSERT_EQ(seeds.size(), 3U);
+  EXPECT_EQ(seeds[0].bytes, "");
+  EXPECT_EQ(seeds[1].name, "a_line");
+  EXPECT_EQ(seeds[1].bytes, "a\n");
+  EXPECT_EQ(seeds[2].bytes, std::string("x\0\xffy", 4));
+}
+
+TEST(Corpus, ThatIsBrokenIsRefused) {
+  for (const char* const broken :
+       {"x\n", "===\n", "=== \nx\n", "=== : why\nx\n", "=== a b\nx\n", "=== a", "=== a\n",
+        "=== a\nx", "=== a\n`0`\n", "=== a\n`0g`\n", "=== a\n`00\n", "=== a\nx\n=== a\ny\n"}) {
+    EXPECT_THROW((void)seeds_of(broken), InvalidInput) << broken;
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ const std::vector<Layer>& layers() {
       {"gpu/microbench", {"core", "gpu/primitives", "gpu/runtime"}, {}},
       {"verify", {"core", "cpu_reference"}, {}},
       // The fuzz targets link it without the runner.
-      {"experiments/study/language", {"core", "gpu/model"}, {"experiments"}},
+      {"experiments/study/language", {"core", "gpu/model"}, {"experiments", "fuzz"}},
       // Counts what the executor sees of a kernel.
       {"experiments/explain", {"core", "gpu/model", "gpu/simt", "experiments/study"}, {}},
       {"experiments", {"core", "cpu_reference", "gpu/model", "verify"}, {}},

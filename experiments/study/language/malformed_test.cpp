@@ -1,23 +1,15 @@
-// fuzz/corpus/study: files that are wrong, each with all complaints about it in its first lines.
+// fuzz/corpus/study.txt: studies that are wrong, each with all complaints about it in its first
+// lines.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "experiments/study/language/parse_study.hpp"
+#include "fuzz/corpus.hpp"
 
 namespace attest {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// What stands behind `# expect: `.
 std::vector<std::string> expected_complaints(std::string_view text) {
@@ -41,11 +33,9 @@ std::vector<std::string> complaints_about(std::string_view text) {
 
 TEST(MalformedStudies, Get_exactly_the_complaints_that_they_deserve) {
   int malformed = 0, good = 0;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(ATTEST_SOURCE_DIR) / "fuzz/corpus/study")) {
-    const std::string text = text_of(entry.path());
-    const std::vector<std::string> expected = expected_complaints(text);
-    EXPECT_EQ(complaints_about(text), expected) << entry.path().filename();
+  for (const Seed& seed : read_seeds("study")) {
+    const std::vector<std::string> expected = expected_complaints(seed.bytes);
+    EXPECT_EQ(complaints_about(seed.bytes), expected) << seed.name;
     ++(expected.empty() ? good : malformed);
   }
   EXPECT_GE(malformed, 100);
