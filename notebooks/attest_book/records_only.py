@@ -9,7 +9,8 @@ import sys
 from attest_book.records import RESULTS
 
 ROOT = RESULTS.parents[1]
-ALLOWED = [RESULTS, ROOT / "build" / "venv", pathlib.Path(__file__).resolve().parent]
+STUDIES = ROOT / "experiments" / "studies"  # texts that records name
+ALLOWED = [RESULTS, STUDIES, ROOT / "build" / "venv", pathlib.Path(__file__).resolve().parent]
 SCRIPTS = ROOT / "experiments"  # its Python files know the forms of older record files
 # Where Python, its packages, fonts and the kernel's connection file lie; a notebook has no records there.
 SYSTEM = [pathlib.Path(path).resolve() for path in (sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc", "/proc", "/sys", "/dev")]

@@ -1,6 +1,7 @@
-"""A results folder of `attest study run`: study.yaml and the records of all its writers."""
+"""A results folder of `attest study run`: the study as it was run and the records of all its writers."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 
@@ -16,6 +17,7 @@ AXIS = "axis."
 LENGTH, PAGE_SIZE, CONTIGUOUS = "problem.length", "layout.page_size", "contiguous"
 # What tells points apart besides axes; a label of each record.
 POINT_LABELS = ("contender", "executor", "problem", "plan")
+SHIPPED = record_files.RESULTS.parent / "studies"
 HIGH_IS_BETTER = ("rate", "bandwidth", "speed_over_", "hit_rate", "occupancy")
 
 
@@ -98,7 +100,8 @@ def read(folder):
     if not files:
         what = "has no records*.jsonl" if folder.is_dir() else "is no folder"
         raise BadInput(f"{folder}: {what}; a report needs a results folder of `attest study run`")
-    spec = read_spec(folder / "study.yaml")
+    settings = read_settings(folder / "run.json")
+    spec = read_spec(path_of_spec(folder, settings))
     found = [record for path in files for record in record_files.read(path)]
     by_kind = {}
     for record in found:
@@ -106,12 +109,28 @@ def read(folder):
     unknown = sorted(set(by_kind) - {"study", "study_answer", "study_summary"})
     if unknown:
         raise BadInput(f"{by_kind[unknown[0]][0].where}: kind '{unknown[0]}' is no part of a study")
-    return assemble(spec, by_kind, found, folder, read_settings(folder / "run.json"))
+    return assemble(spec, by_kind, found, folder, settings)
 
 
 def committed(name):
     """A study whose records are under experiments/results: committed("h200/studies/block_size")."""
     return read(record_files.RESULTS / name)
+
+
+def path_of_spec(folder, settings):
+    """study.yaml of the folder, or the shipped study whose text git knows by the name that run.json gives: its blob."""
+    blob = settings.get("study_blob")
+    if blob is None:
+        return folder / "study.yaml"
+    shipped = SHIPPED / f"{settings.get('name')}.yaml"
+    if not shipped.is_file() or blob_of(shipped.read_bytes()) != blob:
+        raise BadInput(f"{folder}: run.json means another {shipped.name} than the one that is shipped; `git show {blob} > study.yaml` there, and leave study_blob out")
+    return shipped
+
+
+def blob_of(text):
+    """What `git hash-object` says of a file."""
+    return hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest()
 
 
 def read_spec(path):

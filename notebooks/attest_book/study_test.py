@@ -80,9 +80,12 @@ class Read(InFolder):
         empty = made_up_study.write(self.folder / "empty", [])
         no_spec = made_up_study.write(self.folder / "no_spec")
         (no_spec / "study.yaml").unlink()
+        moved_on = made_up_study.write(self.folder / "moved_on")
+        (moved_on / "run.json").write_text('{"name": "ladder", "study_blob": "0123"}')
         expected = {self.folder / "nowhere": "is no folder", self.folder: "has no records.*jsonl", no_yaml: "is no YAML",
                     no_plots: "each of kind heat_map", other: "kind 'verify' is no part of a study", empty: "no record of kind study",
-                    no_spec: "study.yaml: cannot be read"}
+                    no_spec: "study.yaml: cannot be read",
+                    moved_on: "run.json means another ladder.yaml than the one that is shipped; `git show 0123"}
         for folder, message in expected.items():
             with self.subTest(message):
                 status, out, err = self.run_line("report", folder, "--out", self.folder / "page.html")
@@ -90,6 +93,23 @@ class Read(InFolder):
                 self.assertRegex(err, message)
         self.assertEqual(self.run_line("report", no_spec, no_spec, no_spec)[0], 2)
         self.assertEqual(self.run_line("report")[0], 2)
+
+
+class Committed(unittest.TestCase):
+    def test_every_record_of_a_study_names_the_shipped_text_or_holds_another_one(self):
+        folders = {path.parent for path in records.RESULTS.glob("**/run.json")}
+        self.assertEqual({path.parent for path in records.RESULTS.glob("**/records*.jsonl")}, folders)
+        for folder in sorted(folders):
+            with self.subTest(folder):
+                settings, copy = study.read_settings(folder / "run.json"), folder / "study.yaml"
+                self.assertNotEqual("study_blob" in settings, copy.exists())
+                study.read_spec(study.path_of_spec(folder, settings))
+                shipped = study.SHIPPED / f"{settings['name']}.yaml"
+                if copy.exists() and shipped.exists() and copy.read_bytes() == shipped.read_bytes():
+                    self.fail(f"{shipped.name} as it is shipped: remove the copy, and let run.json say study_blob, of `git hash-object {copy}`")
+
+    def test_git_names_the_same_blob(self):
+        self.assertEqual(study.blob_of(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a")
 
 
 class Report(InFolder):
