@@ -347,7 +347,7 @@ def cudnn_campaigns():
 @table
 def peer_campaigns():
     of = {record.labels["kernel"]: record
-          for name in ("verify_peers", "verify_flash_attention_3") for record in read(RESULTS / f"h200/{name}.jsonl")}
+          for name in ("h200/verify_peers.jsonl", "h200/verify_flash_attention_3.jsonl") for record in read(RESULTS / name)}
     kernels = ("torch_flash", "flash_attention_3", "torch_efficient", "torch_cudnn", "triton_flash", "cublas_standard", "cublas_standard_tf32", "torch_math")
     return markdown(("kernel", "commit", "result"),
                     *((f"`{kernel}`", of[kernel].provenance["commit"][:7], verdict_of(of[kernel])) for kernel in kernels))

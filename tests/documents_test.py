@@ -1,5 +1,7 @@
-"""What holds of every document: its links lead somewhere, and README.md is one page. Argument: the repository's root."""
+"""What holds of every document: its links lead somewhere, README.md is one page, and no record lies there that nobody names. Argument: the
+repository's root."""
 
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -10,6 +12,8 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 ONE_PAGE = 9_000  # bytes
+RESULTS = "experiments/results/"
+NAMING = (".md", ".py", ".yaml", ".ipynb", ".cpp")  # documents, claims, and code that reads records
 
 
 def anchors_of(document):
@@ -33,11 +37,40 @@ def dead_links(document):
     return dead
 
 
+def files(*patterns):
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *patterns], capture_output=True, text=True)
+    return [name for name in listed.stdout.split("\0")[:-1] if (ROOT / name).exists()]
+
+
+def names_in(texts):
+    """All that may be the name of a file or a folder, without where the results are."""
+    return {name.split("results/")[-1].rstrip("./").removesuffix(".gz") for text in texts for name in re.findall(r"[\w*./-]{5,}", text)}
+
+
+def is_named(record, names):
+    """By its path with or without its ending, by a pattern, or by a folder that it is in."""
+    path = pathlib.PurePath(record.removesuffix(".gz"))
+    folders = {str(folder) for folder in path.parents if len(folder.parts) > 1}
+    patterns = (name for name in names if "*" in name and "/" in name)
+    return bool(names & {str(path), str(path.with_suffix("")), *folders}) or any(fnmatch.fnmatch(path, name) for name in patterns)
+
+
 class Documents(unittest.TestCase):
     def test_every_link_leads_somewhere(self):
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "*.md"], capture_output=True, text=True)
-        names = listed.stdout.split("\0")[:-1] or [str(path.relative_to(ROOT)) for path in ROOT.glob("*.md")]
-        self.assertEqual({name: dead for name in names if (ROOT / name).exists() and (dead := dead_links(ROOT / name))}, {})
+        names = files("*.md") or [str(path.relative_to(ROOT)) for path in ROOT.glob("*.md")]
+        self.assertEqual({name: dead for name in names if (dead := dead_links(ROOT / name))}, {})
+
+    def test_every_record_is_named_by_a_document_a_claim_or_code(self):
+        names = names_in((ROOT / name).read_text() for name in files(*("*" + ending for ending in NAMING)) if not name.endswith("/study.yaml"))
+        records = [name.removeprefix(RESULTS) for name in files(RESULTS) if not name.endswith(".md")]
+        self.assertEqual([record for record in records if not is_named(record, names)], [])
+
+    def test_a_record_that_nobody_names_is_found(self):
+        names = names_in(["see `experiments/results/h200/a.jsonl.gz`, b.jsonl, [records](x/results/h200/studies/b); `h200/d_*.jsonl`, h200/e."])
+        for record in ("h200/a.jsonl.gz", "h200/studies/b/run.json", "h200/d_1.jsonl", "h200/e.txt"):
+            self.assertTrue(is_named(record, names), record)
+        for record in ("h200/f.jsonl", "h100/a.json", "h200/studies/c/run.json", "h100/d_1.jsonl", "h200/b.jsonl"):
+            self.assertFalse(is_named(record, names), record)
 
     def test_a_dead_link_or_anchor_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
