@@ -67,9 +67,9 @@ class Documents(unittest.TestCase):
 
     def test_a_record_that_nobody_names_is_found(self):
         names = names_in(["see `experiments/results/h200/a.jsonl.gz`, b.jsonl, [records](x/results/h200/studies/b); `h200/d_*.jsonl`, h200/e."])
-        for record in ("h200/a.jsonl.gz", "h200/studies/b/run.json", "h200/d_1.jsonl", "h200/e.txt"):
+        for record in ("h200/a.jsonl.gz", "h200/studies/b/study.yaml", "h200/d_1.jsonl", "h200/e.txt"):
             self.assertTrue(is_named(record, names), record)
-        for record in ("h200/f.jsonl", "h100/a.json", "h200/studies/c/run.json", "h100/d_1.jsonl", "h200/b.jsonl"):
+        for record in ("h200/f.jsonl", "h100/a.json", "h200/studies/c/study.yaml", "h100/d_1.jsonl", "h200/b.jsonl"):
             self.assertFalse(is_named(record, names), record)
 
     def test_a_dead_link_or_anchor_is_found(self):

@@ -17,6 +17,7 @@ AXIS = "axis."
 LENGTH, PAGE_SIZE, CONTIGUOUS = "problem.length", "layout.page_size", "contiguous"
 # What tells points apart besides axes; a label of each record.
 POINT_LABELS = ("contender", "executor", "problem", "plan")
+COMMITTED = record_files.RESULTS / "studies.json"
 SHIPPED = record_files.RESULTS.parent / "studies"
 HIGH_IS_BETTER = ("rate", "bandwidth", "speed_over_", "hit_rate", "occupancy")
 
@@ -37,7 +38,7 @@ class Study:
     axes: list[str]              # in the order of their first appearance
     units: dict[str, str]
     records: list[record_files.Record]
-    settings: dict               # how it was begun: run.json; empty where there is none
+    settings: dict               # how it was begun; empty where nothing says so
 
     def left(self):
         """How many points have no result yet, but for those that were skipped for good. None where no writer has come to its end."""
@@ -100,7 +101,7 @@ def read(folder):
     if not files:
         what = "has no records*.jsonl" if folder.is_dir() else "is no folder"
         raise BadInput(f"{folder}: {what}; a report needs a results folder of `attest study run`")
-    settings = read_settings(folder / "run.json")
+    settings = read_settings(folder)
     spec = read_spec(path_of_spec(folder, settings))
     found = [record for path in files for record in record_files.read(path)]
     by_kind = {}
@@ -118,13 +119,13 @@ def committed(name):
 
 
 def path_of_spec(folder, settings):
-    """study.yaml of the folder, or the shipped study whose text git knows by the name that run.json gives: its blob."""
+    """study.yaml of the folder, or the shipped study where its settings name the text: the blob that git knows it by."""
     blob = settings.get("study_blob")
     if blob is None:
         return folder / "study.yaml"
     shipped = SHIPPED / f"{settings.get('name')}.yaml"
     if not shipped.is_file() or blob_of(shipped.read_bytes()) != blob:
-        raise BadInput(f"{folder}: run.json means another {shipped.name} than the one that is shipped; `git show {blob} > study.yaml` there, and leave study_blob out")
+        raise BadInput(f"{folder}: was run of another {shipped.name} than the one that is shipped; `git show {blob} > study.yaml` there, and leave study_blob out of its settings")
     return shipped
 
 
@@ -147,16 +148,21 @@ def read_spec(path):
     return spec
 
 
-def read_settings(path):
-    if not path.exists():
-        return {}
+def read_settings(folder):
+    """How the study was begun: run.json of the folder; of one that is committed, its row in results/studies.json."""
+    if (folder / "run.json").exists():
+        return read_object(folder / "run.json")
+    return read_object(COMMITTED).get(str(folder.resolve()).removeprefix(f"{record_files.RESULTS}/"), {})
+
+
+def read_object(path):
     try:
-        settings = json.loads(record_files.text_of(path))
+        found = json.loads(record_files.text_of(path))
     except ValueError as error:
         raise BadInput(f"{path}: is no JSON: {error}") from None
-    if not isinstance(settings, dict):
+    if not isinstance(found, dict):
         raise BadInput(f"{path}: must be an object that says how the study was begun")
-    return settings
+    return found
 
 
 def assemble(spec, by_kind, found, folder, settings):

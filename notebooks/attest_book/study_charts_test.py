@@ -69,7 +69,7 @@ class Laws(InFolder):
                 self.assertFalse([name for name in panel.table.contender if name in panel.title], "a panel for a kernel")
 
     def test_they_hold_of_every_committed_study_and_its_page_draws_what_its_file_asks_for(self):
-        folders = sorted(path.parent for path in records.RESULTS.glob("**/run.json"))
+        folders = sorted({path.parent for path in records.RESULTS.glob("**/records*.jsonl")})
         self.assertTrue(folders)
         for folder in folders:
             with self.subTest(folder):

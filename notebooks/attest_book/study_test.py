@@ -85,7 +85,7 @@ class Read(InFolder):
         expected = {self.folder / "nowhere": "is no folder", self.folder: "has no records.*jsonl", no_yaml: "is no YAML",
                     no_plots: "each of kind heat_map", other: "kind 'verify' is no part of a study", empty: "no record of kind study",
                     no_spec: "study.yaml: cannot be read",
-                    moved_on: "run.json means another ladder.yaml than the one that is shipped; `git show 0123"}
+                    moved_on: "was run of another ladder.yaml than the one that is shipped; `git show 0123"}
         for folder, message in expected.items():
             with self.subTest(message):
                 status, out, err = self.run_line("report", folder, "--out", self.folder / "page.html")
@@ -96,17 +96,19 @@ class Read(InFolder):
 
 
 class Committed(unittest.TestCase):
-    def test_every_record_of_a_study_names_the_shipped_text_or_holds_another_one(self):
-        folders = {path.parent for path in records.RESULTS.glob("**/run.json")}
-        self.assertEqual({path.parent for path in records.RESULTS.glob("**/records*.jsonl")}, folders)
+    def test_every_record_of_a_study_says_how_it_was_begun_and_names_the_shipped_text_or_holds_another_one(self):
+        committed = study.read_object(study.COMMITTED)
+        folders = {path.parent for path in records.RESULTS.glob("**/records*.jsonl")}
+        self.assertEqual({str(folder.relative_to(records.RESULTS)) for folder in folders}, set(committed))
         for folder in sorted(folders):
             with self.subTest(folder):
-                settings, copy = study.read_settings(folder / "run.json"), folder / "study.yaml"
+                self.assertFalse((folder / "run.json").exists(), f"is a row of {study.COMMITTED}")
+                settings, copy = study.read_settings(folder), folder / "study.yaml"
                 self.assertNotEqual("study_blob" in settings, copy.exists())
                 study.read_spec(study.path_of_spec(folder, settings))
                 shipped = study.SHIPPED / f"{settings['name']}.yaml"
                 if copy.exists() and shipped.exists() and copy.read_bytes() == shipped.read_bytes():
-                    self.fail(f"{shipped.name} as it is shipped: remove the copy, and let run.json say study_blob, of `git hash-object {copy}`")
+                    self.fail(f"{shipped.name} as it is shipped: remove the copy, and give its row a study_blob, of `git hash-object {copy}`")
 
     def test_git_names_the_same_blob(self):
         self.assertEqual(study.blob_of(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a")
