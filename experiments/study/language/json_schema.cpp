@@ -146,6 +146,27 @@ std::string allowed_of(const SpecKey& key) {
   return fmt::format("{}a whole number from {:.0f} to {:.0f}", list, key.form.low, key.form.high);
 }
 
+/// Appends what people can read and compare: a value to a line where it fits, else a part to a
+/// line.
+void append_lines(std::string& text, const Json& json, std::size_t indent) {
+  constexpr std::size_t width = 150;
+  const std::string line = json.dump();
+  if (!json.is_structured() || indent + line.size() <= width) {
+    text += line;
+    return;
+  }
+  const std::string begin = "\n" + std::string(indent, ' ');
+  const char* separator = "";
+  text += json.is_object() ? '{' : '[';
+  for (const auto& [key, value] : json.items()) {
+    text += separator + begin + " ";
+    if (json.is_object()) text += Json(key).dump() + ": ";
+    append_lines(text, value, indent + 1);
+    separator = ",";
+  }
+  text += begin + (json.is_object() ? '}' : ']');
+}
+
 }  // namespace
 
 std::string study_json_schema() {
@@ -157,7 +178,9 @@ std::string study_json_schema() {
   for (const SpecKey& key : study_keys()) {
     if (key.shape == KeyShape::axes_list) definitions[key.name] = axes_of(key);
   }
-  return schema.dump(1) + "\n";
+  std::string text;
+  append_lines(text, schema, 0);
+  return text + "\n";
 }
 
 std::string study_key_table() {

@@ -56,7 +56,8 @@ void check_names(const YamlNode& root, const std::vector<SpecKey>& keys,
 /// nullptr when the key is not there; of repeated ones the first.
 [[nodiscard]] const YamlNode* value_of_key(const YamlNode& map, std::string_view name);
 
-/// JSON Schema (draft 7, which editors' YAML plugins read) of a study's file, indented.
+/// JSON Schema (draft 7, which editors' YAML plugins read) of a study's file, a value to a line
+/// where it fits.
 [[nodiscard]] std::string study_json_schema();
 /// The keys as a Markdown table.
 [[nodiscard]] std::string study_key_table();
