@@ -22,8 +22,10 @@ float attend_first(std::int64_t keys, const AttentionRow& row, std::span<float> 
     l += weight;
     row.add_value(weight, j, o);
   }
-  for (float& x : o) x = l > 0 ? x / l : 0;
-  return l > 0 ? m + std::log(l) : -std::numeric_limits<float>::infinity();
+  // Of no keys l is 0, O is 0 and LSE -infinity. Written with l > 0 this would make 0 of a NaN that
+  // the row sees, which a law asks for.
+  for (float& x : o) x = l == 0 ? 0 : x / l;
+  return m + std::log(l);
 }
 
 float attend(const AttentionRow& row, const Plan& /*plan*/, std::span<float> o) {
