@@ -43,7 +43,7 @@ std::set<std::string> hosts() {
 /// Of processor time. Cases of CPU kernels take hundredths of a second, those of the executor up to
 /// seconds; a hang is waited for twice.
 double most_seconds(Executor executor) {
-  return executor == Executor::cpu ? 5 : 60;
+  return executor == Executor::cpu ? 5 : 20;
 }
 
 /// What each of the mutants comes to. They may crash, hang or write anywhere.
