@@ -1,13 +1,16 @@
-"""Every notebook runs from top to bottom, from committed records alone, and is committed without outputs."""
+"""Every notebook runs from top to bottom, from committed records alone, and is committed with the outputs of such a run."""
 
+import base64
 import pathlib
 import tempfile
 import unittest
 
 import nbformat
 
-from attest_book import notebooks, page
+from attest_book import notebooks, page, png
 from attest_book.notebooks import NotebookFailed
+
+LARGEST = 2_200_000  # bytes of all notebooks
 
 
 def notebook_of(folder, *cells):
@@ -16,22 +19,42 @@ def notebook_of(folder, *cells):
     return path
 
 
+def outputs_of(path):
+    return [output for cell in nbformat.read(path, as_version=4).cells for output in cell.get("outputs", [])]
+
+
+def changes(committed, made):
+    """What tells two texts apart, one line a cell; nothing where they are the same to the byte."""
+    if committed.read_bytes() == made.read_bytes():
+        return []
+    before, after = (nbformat.read(path, as_version=4).cells for path in (committed, made))
+    cells = [cell.id for cell, other in zip(before, after, strict=True) if cell != other]
+    return [f"outputs of cell {name}" for name in cells] or ["the form of the file"]
+
+
 class Notebooks(unittest.TestCase):
-    def test_every_notebook_runs_and_draws_what_its_text_speaks_of(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = sorted(path.stem for path in notebooks.make_all([], pathlib.Path(folder)))
+    def test_every_notebook_runs_draws_what_its_text_speaks_of_and_is_committed_with_what_it_gives(self):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            made = sorted(path.stem for path in notebooks.make_all([], folder, stored_in=folder))
             self.assertEqual(made, [path.stem for path in notebooks.every_notebook()])
             for name in made:
-                text = (pathlib.Path(folder) / f"{name}.html").read_text(encoding="utf-8").replace(page.vega(), "")
+                text = (folder / f"{name}.html").read_text(encoding="utf-8").replace(page.vega(), "")
                 with self.subTest(name):
                     self.assertIn("draw(\"#chart", text)
                     self.assertNotRegex(text, r"src=|@import|url\(|<link")
+                    changed = changes(notebooks.FOLDER / f"{name}.ipynb", folder / f"{name}.ipynb")
+                    self.assertEqual(changed, [], f"notebooks/{name}.ipynb is not what the records give; ./attest notebooks --write {name} writes it")
 
-    def test_no_notebook_is_committed_with_outputs(self):
+    def test_committed_outputs_are_texts_and_small_pictures_with_words(self):
         for path in notebooks.every_notebook():
-            for cell in nbformat.read(path, as_version=4).cells:
-                if cell.cell_type == "code":
-                    self.assertEqual((path.name, cell.outputs, cell.execution_count), (path.name, [], None))
+            for output in outputs_of(path):
+                with self.subTest(path.name):
+                    self.assertLessEqual(set(output.get("data", {})), {"image/png", "text/html", "text/plain"})
+                    if "image/png" in output.get("data", {}):
+                        self.assertTrue(base64.b64decode(output.data["image/png"]).startswith(png.SIGNATURE))
+                        self.assertGreater(len(output.metadata["image/png"].alt), 10)
+        self.assertLess(sum(path.stat().st_size for path in notebooks.every_notebook()), LARGEST)
 
     def test_each_notebook_says_what_its_figures_show(self):
         for path in notebooks.every_notebook():
@@ -47,17 +70,17 @@ class Notebooks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for cell in planted:
                 with self.subTest(cell), self.assertRaisesRegex(NotebookFailed, "read records only"):
-                    notebooks.make_html(notebook_of(folder, cell), pathlib.Path(folder))
+                    notebooks.make(notebook_of(folder, cell), pathlib.Path(folder))
             from_records = "from attest_book import records\nassert records.committed('h200/errors.jsonl')"
-            self.assertTrue(notebooks.make_html(notebook_of(folder, from_records), pathlib.Path(folder)).exists())
+            self.assertTrue(notebooks.make(notebook_of(folder, from_records), pathlib.Path(folder)).exists())
 
     def test_a_warning_does_not_come_into_a_page(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(NotebookFailed, "planted.ipynb: a cell writes to stderr(.|\n)*careful"):
-            notebooks.make_html(notebook_of(folder, "import warnings\nwarnings.warn('careful')"), pathlib.Path(folder))
+            notebooks.make(notebook_of(folder, "import warnings\nwarnings.warn('careful')"), pathlib.Path(folder))
 
     def test_a_cell_that_raises_is_named(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(NotebookFailed, "planted.ipynb(.|\n)*ZeroDivision"):
-            notebooks.make_html(notebook_of(folder, "1 / 0"), pathlib.Path(folder))
+            notebooks.make(notebook_of(folder, "1 / 0"), pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def notebooks(arguments):
     from attest_book import notebooks
     try:
-        for path in notebooks.make_all(arguments.names, arguments.out):
+        for path in notebooks.make_all(arguments.names, arguments.out, notebooks.FOLDER if arguments.write else None):
             print(path, flush=True)
     except notebooks.NotebookFailed as error:
         print(f"attest: {error}", file=sys.stderr)
@@ -102,6 +102,7 @@ def parser():
     command = commands.add_parser("notebooks", help="run notebooks and write each as one HTML file")
     command.add_argument("names", nargs="*", metavar="NAME", help="for example ladder; all when none is named")
     command.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/notebooks"), help="folder, out/notebooks if not given")
+    command.add_argument("--write", action="store_true", help="also store the outputs in notebooks/NAME.ipynb, as they are committed")
     command.set_defaults(run=notebooks, check=lambda _: None, options=command)
     command = commands.add_parser("report", help="a page about the results of a study, or about what changed between two")
     command.add_argument("folders", nargs="*", metavar="DIR", type=pathlib.Path, help="results folder of attest study run")

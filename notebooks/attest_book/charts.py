@@ -10,6 +10,7 @@ import vl_convert
 # Okabe and Ito's colours, which colour-blind readers can tell apart, without their yellow, which is too light for lines.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f"]
 WIDTH, HEIGHT = 420, 280
+VIEWS = {"mark", "layer", "hconcat", "vconcat", "concat", "spec"}  # what has a title of its own in Vega-Lite
 VEGA_LITE = "application/vnd.vegalite.v6+json"
 FONT = "DejaVu Sans, Verdana, sans-serif"
 
@@ -32,6 +33,36 @@ def draw(spec, **_):
     files make pictures with tooltips."""
     spec = finite(spec)
     return {"image/svg+xml": vl_convert.vegalite_to_svg(spec), VEGA_LITE: spec}
+
+
+def only_specifications():
+    """From now on a chart in a notebook is its specification alone: for runs whose pictures are made afterwards."""
+    altair.renderers.register("specification", lambda spec, **_: {VEGA_LITE: finite(spec)})
+    altair.renderers.enable("specification")
+
+
+def parts_of(spec):
+    """All objects inside a specification, but for its data."""
+    if isinstance(spec, dict):
+        yield spec
+        spec = [value for key, value in spec.items() if key not in ("data", "datasets", "config")]
+    for part in spec:
+        if isinstance(part, (dict, list)):
+            yield from parts_of(part)
+
+
+def words_of(spec):
+    """A picture in words, for who cannot see it: its titles, what stands along its axes, what its colours say."""
+    parts = list(parts_of(spec))
+
+    def names(channel):
+        encoded = [part["encoding"][channel] for part in parts if channel in part.get("encoding", {})]
+        titled = [item["title"] for item in encoded if (item.get("title") or "").strip()]
+        return titled or [item["field"].replace("\\", "") for item in encoded if "field" in item]
+
+    titles = [title if isinstance(title, str) else title["text"] for part in parts if VIEWS & set(part) and (title := part.get("title"))]
+    said = [("", titles), ("Across: ", names("x")), ("up: ", names("y")), ("colours: ", names("color"))]
+    return "; ".join(start + ", ".join(map(str, dict.fromkeys(found))) for start, found in said if found)
 
 
 def finite(spec):

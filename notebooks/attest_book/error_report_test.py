@@ -59,7 +59,7 @@ class Looks(unittest.TestCase):
         self.assertEqual([tables.text_of(value) for value in (17123.4, 4.5e-5, 12.0, math.nan, None, "[0, 1]")], ["17,123", "4.50e-5", "12", "", "", "[0,\N{NO-BREAK SPACE}1]"])
 
     def test_a_cell_is_text_and_not_markup(self):
-        shown = tables.show(pandas.DataFrame({"<b>": ["a < b"], "x": [1e-5]}), x="y & z").data
+        shown = tables.show(pandas.DataFrame({"<b>": ["a < b"], "x": [1e-5]}), x="y & z")._repr_html_()
         self.assertIn("a &lt; b", shown)
         self.assertIn("<th>&lt;b&gt;</th>", shown)
         self.assertIn("y &amp; z", shown)

@@ -83,12 +83,14 @@ def map_frame(record):
 def map_chart(record, title):
     """Where the error of O or of a gradient sits: rows from top to bottom, columns from left to right."""
     cells, tensor = map_frame(record), record.labels["tensor"]
+    # As many whole pixels for each cell: others would show seams between cells.
+    sides = {side: max(1, round(220 / count)) * count for side, count in (("width", cells.column.nunique()), ("height", cells.row.nunique()))}
     return altair.Chart(cells).mark_rect().encode(
         x=altair.X("column:Q", title=f"column of {tensor}", scale=altair.Scale(nice=False)), x2="column_end:Q",
         y=altair.Y("row:Q", title=f"row of {tensor}", scale=altair.Scale(reverse=True, nice=False)), y2="row_end:Q",
         color=altair.Color("rmse:Q", title="RMSE", scale=altair.Scale(scheme="viridis", type="log"), legend=altair.Legend(format=".0e")),
         tooltip=["row", "column", altair.Tooltip("rmse:Q", format=".3g")]).transform_filter("datum.rmse > 0").properties(
-            title=title, width=220, height=220)
+            title=title, **sides)
 
 
 def drawable(table, *columns):

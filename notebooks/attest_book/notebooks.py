@@ -1,4 +1,4 @@
-"""Runs notebooks from top to bottom and makes an HTML file of each, in the look of all reports."""
+"""Runs notebooks from top to bottom, makes an HTML file of each, in the look of all reports, and stores outputs in the notebooks."""
 
 import concurrent.futures
 import os
@@ -11,6 +11,7 @@ import traitlets
 from nbconvert import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
 
+from attest_book import outputs
 from attest_book.charts import VEGA_LITE
 from attest_book.records import BadInput
 from attest_book.page import chart_html, document
@@ -18,8 +19,9 @@ from attest_book.page import chart_html, document
 FOLDER = pathlib.Path(__file__).resolve().parents[1]
 LONGEST_CELL_S = 1200
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of IPython's tracebacks
-# The kernel reads records only. It listens on this machine alone, for as long as the notebook runs, and need not warn of it.
-KERNEL_ARGUMENTS = ["--IPKernelApp.exec_lines=import attest_book.records_only", "--IPKernelApp.log_level=ERROR"]
+# The kernel reads records only, and leaves pictures to us. It listens on this machine alone, for as long as the notebook runs, and need not warn of it.
+FIRST_LINE = "import attest_book.records_only; from attest_book import charts; charts.only_specifications()"
+KERNEL_ARGUMENTS = [f"--IPKernelApp.exec_lines={FIRST_LINE}", "--IPKernelApp.log_level=ERROR"]
 # nbconvert's plain body, with the code folded away: who reads a report looks at the pictures first.
 TEMPLATE = """{%- extends 'basic/index.html.j2' -%}
 {%- block input_group -%}<details><summary>code</summary>{{ super() }}</details>{%- endblock input_group -%}"""
@@ -62,7 +64,7 @@ def execute(path):
     os.environ["PYTHONPATH"] = str(FOLDER)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     nbclient.NotebookClient(notebook, timeout=LONGEST_CELL_S, resources={"metadata": {"path": str(FOLDER)}},
-                            extra_arguments=KERNEL_ARGUMENTS).execute()
+                            coalesce_streams=True, extra_arguments=KERNEL_ARGUMENTS).execute()
     return notebook
 
 
@@ -78,21 +80,24 @@ def to_html(notebook, title):
     return document(title, body)
 
 
-def make_html(path, folder):
+def make(path, folder, stored_in=None):
+    """Runs a notebook and writes its page to `folder`; to `stored_in` the notebook as it is committed."""
     target = folder / f"{path.stem}.html"
     try:
         notebook = execute(path)
-        if words := words_on_stderr(notebook):
-            raise NotebookFailed(f"{path.name}: a cell writes to stderr, which would stand in the page: {words}")
-        target.write_text(to_html(notebook, path.stem.replace("_", " ")), encoding="utf-8")
     except nbclient.exceptions.CellExecutionError as error:
         raise NotebookFailed(f"{path.name}: {COLOURS.sub('', str(error))}") from None
+    if words := words_on_stderr(notebook):
+        raise NotebookFailed(f"{path.name}: a cell writes to stderr, which would stand in the page: {words}")
+    target.write_text(to_html(notebook, path.stem.replace("_", " ")), encoding="utf-8")
+    if stored_in:
+        (stored_in / path.name).write_text(outputs.stored(nbformat.read(path, as_version=4), notebook), encoding="utf-8")
     return target
 
 
-def make_all(names, folder):
-    """One process a notebook at a time, as many as there are cores; yields the files as they are finished."""
+def make_all(names, folder, stored_in=None):
+    """One process a notebook at a time, as many as there are cores; yields the pages as they are finished."""
     folder.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(make_html, path, folder) for path in named(names)]):
+        for done in concurrent.futures.as_completed([pool.submit(make, path, folder, stored_in) for path in named(names)]):
             yield done.result()

@@ -1,7 +1,6 @@
 """Tables as notebooks show them: no row numbers, whole numbers whole, others with four digits, small ones with an exponent, empty where nothing is known."""
 
 import pandas
-from IPython.display import HTML
 
 from attest_book.charts import small_text
 from attest_book.page import escape
@@ -26,11 +25,23 @@ def in_one_line(text):
     return text.replace(", ", ",\N{NO-BREAK SPACE}") if text.startswith("[") else text
 
 
+class Table:
+    """A table that a notebook shows: in HTML, and in columns where only text is shown."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def _repr_html_(self):
+        titled = self.frame.set_axis([escape(name) for name in self.frame.columns], axis="columns")
+        return titled.map(cell).to_html(index=False, border=0, escape=False)
+
+    def __repr__(self):
+        return self.frame.map(text_of).to_string(index=False)
+
+
 def show(frame, **titles):
     """`titles` renames columns: show(frame, time="time, ms")."""
-    shown = frame.rename(columns={**{name: escape(name) for name in frame.columns}, **{name: escape(title) for name, title in titles.items()}})
-    shown = shown.rename_axis(columns=None)  # a pivoted table's axis has a name, which would be a column
-    return HTML(shown.map(cell).to_html(index=False, border=0, escape=False))
+    return Table(frame.rename(columns=titles).rename_axis(columns=None))  # a pivoted table's axis has a name, which would be a column
 
 
 def cell(value):
