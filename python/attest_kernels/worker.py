@@ -4,7 +4,8 @@ Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION, and a f
 function (describe()); then a request is a line of JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 
 {"bytes": n, "type": "fp16", "mask": "causal_bottom_right", "scale": x, "q": {"at": first byte, "shape": [...]}, "k": ..., "v": ..., "o": ..., "lse": ...}
-    contiguous tensors in the shared memory, whose size is now n; o and lse are written. It ends with its parent."""
+    contiguous tensors in the shared memory, whose size is now n; o and lse are written. What a request has as "number" its answer has too. It ends
+    with its parent. A last argument, JSON, says what a task asks: then the function is taken as judged.py says."""
 
 import dataclasses
 import itertools
@@ -26,27 +27,14 @@ import numpy
 if not __package__:
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from attest_kernels import conventions, frameworks, interpreter, loading
-
-
-def loaded(text):
-    """The function of FILE.py:FUNCTION or MODULE:FUNCTION, and its module."""
-    where, _, name = text.rpartition(":")
-    module = loading.module(where)
-    found = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        names = sorted(each for each, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__)
-        raise LookupError(f"no function '{name}'; allowed: {', '.join(names) or 'none is there'}")
-    return found, module
+from attest_kernels import conventions, frameworks, interpreter, judged, loading
 
 
 class Subject:
     """A function with what is known of it."""
 
     def __init__(self, text):
-        self.function, self.module = loaded(text)
+        self.function, self.module = loading.loaded(text)
         self.framework = frameworks.used_by(self.module)
         self.declared = getattr(self.function, "__attest_kernel__", {})
         self.probes = 0
@@ -188,7 +176,8 @@ def die_with(parent):
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(parent, text, shared):
+def main(parent, text, *others):
+    *asked, shared = others
     # Lines for the parent go where nothing that the function prints does.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -200,17 +189,19 @@ def main(parent, text, shared):
     die_with(int(parent))
     interpreter.choose()
     try:
-        subject = Subject(text)
+        subject = judged.Judged(text, json.loads(asked[0])) if asked else Subject(text)
         memory = Memory(shared)
         say(subject.describe())
     except BaseException as error:  # sys.exit() of a file among them
         say({"error": sentence(error)})
         return
     for line in sys.stdin:
+        request = json.loads(line)
+        number = {"number": request["number"]} if "number" in request else {}
         try:
-            say(answer(subject, memory, json.loads(line)))
+            say({**answer(subject, memory, request), **number})
         except Exception as error:
-            say({"error": sentence(error)})
+            say({"error": sentence(error), **number})
 
 
 if __name__ == "__main__":
