@@ -14,6 +14,7 @@ using Action = std::function<ExitCode()>;
 void add_verify_command(CLI::App& app, Action& action);
 void add_replay_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
+void add_judge_command(CLI::App& app, Action& action);
 void add_mutants_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_errors_command(CLI::App& app, Action& action);

@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   attest::add_verify_command(app, action);
   attest::add_replay_command(app, action);
   attest::add_check_command(app, action);
+  attest::add_judge_command(app, action);
   attest::add_mutants_command(app, action);
   attest::add_explain_command(app, action);
   attest::add_errors_command(app, action);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <system_error>
@@ -15,12 +14,14 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/text.hpp"
 
 namespace attest {
 namespace {
 
 constexpr int first_file = 3;  // of the child's descriptors
 constexpr std::size_t longest_last_words = 300;
+constexpr std::size_t longest_answer = std::size_t{1} << 24;  // bytes
 /// Its channel ends a moment before it does.
 constexpr std::chrono::seconds longest_end{5};
 constexpr std::chrono::milliseconds between_looks{2};
@@ -40,17 +41,22 @@ OwnedFd memory_file(std::string_view content) {
   return fd;
 }
 
+/// Bytes of a process that may write anything, fit for a message and for JSON.
+std::string harmless(std::string_view bytes) {
+  std::string text = printable(bytes, longest_last_words);
+  if (!is_utf8(text)) {
+    std::ranges::replace_if(
+        text, [](unsigned char c) { return c >= 0x80; }, '?');
+  }
+  return text;
+}
+
 /// Where the child finds the file with this number.
 std::string path_there(std::size_t number) {
   return fmt::format("/proc/self/fd/{}", first_file + static_cast<int>(number));
 }
 
 }  // namespace
-
-std::string python_program() {
-  const char* const named = std::getenv("ATTEST_PYTHON");
-  return named != nullptr && *named != '\0' ? named : "python3";
-}
 
 PythonWorker::PythonWorker(std::string name, Limits limits)
     : name_(std::move(name)), limits_(limits) {}
@@ -71,21 +77,25 @@ PythonWorker::PythonWorker(std::string name, std::span<const std::string_view> s
 }
 
 PythonWorker::PythonWorker(std::string name, const std::string& script,
-                           const std::vector<std::string>& arguments, int file, Limits limits)
+                           const std::vector<std::string>& arguments, int file, Limits limits,
+                           std::shared_ptr<const Box> box)
     : PythonWorker(std::move(name), limits) {
   std::vector<std::string> all{script, std::to_string(getpid())};
   all.insert(all.end(), arguments.begin(), arguments.end());
   all.push_back(path_there(0));
-  start(all, {file});
+  start(all, {file}, std::move(box));
 }
 
-void PythonWorker::start(const std::vector<std::string>& arguments, const std::vector<int>& files) {
+void PythonWorker::start(const std::vector<std::string>& arguments, const std::vector<int>& files,
+                         std::shared_ptr<const Box> box) {
   errors_ = memory_file("");
-  const std::string python = python_program();
+  is_trusted_ = box == nullptr;
+  const std::string python = box ? python_place().program : python_program();
   Subprocess::Start child{.program = python,
                           .arguments = {python},
                           .channel_there = {STDIN_FILENO, STDOUT_FILENO},
-                          .descriptors = {{errors_.get(), STDERR_FILENO}}};
+                          .descriptors = {{errors_.get(), STDERR_FILENO}},
+                          .box = std::move(box)};
   child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
   for (std::size_t i = 0; i < files.size(); ++i) {
     child.descriptors.push_back({files[i], first_file + static_cast<int>(i)});
@@ -99,15 +109,24 @@ void PythonWorker::start(const std::vector<std::string>& arguments, const std::v
   try {
     greeting_ = receive(limits_.start);
   } catch (const KernelError& error) {  // it works on no problem yet
-    throw MachineError(error.what());
+    throw WorkerFault(error.what());
   }
 }
 
 Json PythonWorker::ask(const Json& request) {
   if (!is_alive()) throw MachineError(fmt::format("{} is gone", name_));
   doing_.clear();
-  if (!process_.send_line(request.dump())) throw MachineError(bury(how_it_died()));
+  if (has_more()) throw WorkerFault(bury("it said more than it was asked"));
+  if (!process_.send_line(request.dump())) throw WorkerFault(bury(how_it_died()));
   return receive(limits_.answer);
+}
+
+bool PythonWorker::has_more() {
+  pollfd waiting{.fd = process_.channel(), .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, 0) > 0 && !process_.receive()) {
+    throw WorkerFault(bury(how_it_died()));
+  }
+  return process_.unread_bytes() > 0;
 }
 
 Json PythonWorker::receive(std::chrono::milliseconds limit) {
@@ -115,7 +134,7 @@ Json PythonWorker::receive(std::chrono::milliseconds limit) {
   while (true) {
     const Json answer = parsed(line_before(deadline, limit));
     if (!answer.contains("doing")) return checked(answer);
-    doing_ = answer["doing"].is_string() ? answer["doing"].get<std::string>() : "";
+    doing_ = answer["doing"].is_string() ? harmless(answer["doing"].get<std::string>()) : "";
   }
 }
 
@@ -129,17 +148,20 @@ std::string PythonWorker::line_before(std::chrono::steady_clock::time_point dead
     const int ready = left.count() > 0 ? poll(&waiting, 1, static_cast<int>(left.count())) : 0;
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
-      throw MachineError(
+      throw WorkerFault(
           bury(fmt::format("no answer in {:.3g} s", std::chrono::duration<double>(limit).count())));
     }
-    if (!process_.receive()) throw MachineError(bury(how_it_died()));
+    if (!process_.receive()) throw WorkerFault(bury(how_it_died()));
+    if (process_.unread_bytes() > longest_answer) throw WorkerFault(bury("an endless answer"));
   }
 }
 
 Json PythonWorker::parsed(const std::string& line) {
-  if (!is_json(line)) throw MachineError(bury(fmt::format("no JSON: {}", line.substr(0, 80))));
+  if (!is_json(line)) {
+    throw WorkerFault(bury(fmt::format("no JSON: {}", harmless(line.substr(0, 80)))));
+  }
   Json answer = parse_json(line);
-  if (!answer.is_object()) throw MachineError(bury("an answer that is no object"));
+  if (!answer.is_object()) throw WorkerFault(bury("an answer that is no object"));
   return answer;
 }
 
@@ -147,9 +169,9 @@ Json PythonWorker::checked(const Json& answer) {
   if (!answer.contains("error")) return answer;
   const std::string error =
       answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump();
-  if (answer.value("fatal", false)) throw MachineError(bury(error));
+  if (is_trusted_ && answer.value("fatal", false)) throw WorkerFault(bury(error));
   const std::string sentence = fmt::format("{}: {}", name_, error);
-  if (answer.value("machine", false)) throw MachineError(sentence);
+  if (is_trusted_ && answer.value("machine", false)) throw MachineError(sentence);
   throw KernelError(sentence);
 }
 
@@ -178,7 +200,7 @@ std::string PythonWorker::bury(const std::string& why) {
   if (const std::size_t last = words.rfind('\n'); last != std::string::npos)
     words.erase(0, last + 1);
   return fmt::format("{}: {}{}{}", name_, why, doing_.empty() ? "" : " while " + doing_,
-                     words.empty() ? "" : fmt::format(" ({})", words));
+                     words.empty() ? "" : fmt::format(" ({})", harmless(words)));
 }
 
 }  // namespace attest

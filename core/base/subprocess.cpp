@@ -15,6 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/box.hpp"
+#include "core/base/start_in_box.hpp"
+
 namespace attest {
 namespace {
 
@@ -122,9 +125,16 @@ Subprocess::Subprocess(const Start& start) {
   const OwnedFd its_channel(ends[1]);
   std::vector<Descriptor> given = start.descriptors;
   for (const int there : start.channel_there) given.push_back({its_channel.get(), there});
-  SpawnActions actions;
   std::vector<OwnedFd> sources;
   for (const Descriptor& one : given) sources.push_back(moved_up(one.here));
+  if (start.box) {
+    for (std::size_t i = 0; i < given.size(); ++i) given[i].here = sources[i].get();
+    std::vector<std::string> environment = start.box->environment();
+    environment.insert(environment.end(), start.environment.begin(), start.environment.end());
+    pid_ = start_in_box(*start.box, start.program, start.arguments, given, environment);
+    return;
+  }
+  SpawnActions actions;
   const int last = std::ranges::max(given, {}, &Descriptor::there).there;
   // What is not open there to begin with is no error.
   for (int fd = STDERR_FILENO + 1; fd <= last; ++fd) {

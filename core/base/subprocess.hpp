@@ -2,12 +2,15 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace attest {
+
+class Box;
 
 /// A file descriptor that is closed in the end.
 class OwnedFd {
@@ -47,6 +50,8 @@ class Subprocess {
     std::vector<int> channel_there{0};       ///< the child's descriptors of the socket
     std::vector<Descriptor> descriptors{};   ///< others from 3 on are closed
     std::vector<std::string> environment{};  ///< `NAME=VALUE`, where this process has no NAME
+    /// Where it runs; null: as this process. Then its environment is the box's and the one above.
+    std::shared_ptr<const Box> box{};
   };
 
   Subprocess() = default;

@@ -11,6 +11,7 @@ NUMPY_TYPES = {"fp32": numpy.float32, "fp16": numpy.float16}
 class NumPy:
     types = ("fp32", "fp16")
     words = f"NumPy {numpy.__version__}"
+    plain = numpy.ndarray  # arrays that hold their numbers, which what is derived from them may put off
 
     def view(self, memory, format_name, shape, at):
         count = int(numpy.prod(shape))
@@ -54,6 +55,7 @@ class PyTorch:
     def __init__(self):
         self.torch = importlib.import_module("torch")
         self.dtypes = {"fp32": self.torch.float32, "fp16": self.torch.float16, "bf16": self.torch.bfloat16}
+        self.plain = self.torch.Tensor
         self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
         name = self.torch.cuda.get_device_name() if self.device == "cuda" else "the CPU"
         self.words = f"PyTorch {self.torch.__version__} on {name}"
@@ -101,6 +103,7 @@ class Jax(NumPy):
         self.jax = importlib.import_module("jax")
         bfloat16 = importlib.import_module("ml_dtypes").bfloat16
         self.dtypes = {**NUMPY_TYPES, "bf16": bfloat16}
+        self.plain = type(self.jax.numpy.zeros(0))
         self.words = f"JAX {self.jax.__version__} on {self.jax.default_backend()}"
 
     def view(self, memory, format_name, shape, at):

@@ -1,4 +1,4 @@
-"""The module that FILE.py or MODULE names."""
+"""The module that FILE.py or MODULE names, and what it holds."""
 
 import importlib
 import importlib.util
@@ -16,3 +16,15 @@ def module(where):
     sys.modules[file.stem] = made
     spec.loader.exec_module(made)
     return made
+
+
+def loaded(text):
+    """The function of FILE.py:FUNCTION or MODULE:FUNCTION, and its module."""
+    where, _, name = text.rpartition(":")
+    found = made = module(where)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        names = sorted(each for each, value in vars(made).items() if callable(value) and getattr(value, "__module__", "") == made.__name__)
+        raise LookupError(f"no function '{name}'; allowed: {', '.join(names) or 'none is there'}")
+    return found, made

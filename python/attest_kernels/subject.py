@@ -23,14 +23,7 @@ def loaded(text):
     where, _, name = place.rpartition(":")
     if where.endswith(".so"):
         return *compiled.load(where, name), operation or None
-    module = loading.module(where)
-    found = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        names = sorted(each for each, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__)
-        raise LookupError(f"no function '{name}'; allowed: {', '.join(names) or 'none is there'}")
-    return found, module, operation or None
+    return *loading.loaded(place), operation or None
 
 
 def convention_of(function, operation):

@@ -1,4 +1,4 @@
-"""Runs a function as a kernel under test, in a process of its own: plugin/python_subject.cpp starts it, once a process that judges.
+"""Runs a function as a kernel under test, in a process of its own: plugin/python_process.cpp starts it, once a process that judges.
 
 Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION with @OPERATION behind it or not, and a file of shared memory. The first lines
 that it writes are {"doing": words}, what it is about to do, and then one that describes the function (subject.py); after that a request is a line of
@@ -6,7 +6,8 @@ JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 
 {"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
     the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `indices` are lists: query_starts and
-    key_starts where the entries lie packed in [1, H, T, D] (packed.py), and a page table (paged.py). It ends with its parent."""
+    key_starts where the entries lie packed in [1, H, T, D] (packed.py), and a page table (paged.py). What a request has as
+    "number" its answer has too. It ends with its parent. A last argument but one, JSON, says what a task asks: then the function is taken as judged.py says."""
 
 import json
 import mmap
@@ -23,7 +24,7 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 if not __package__:
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
-from attest_kernels import interpreter, subject
+from attest_kernels import interpreter, judged, subject
 
 
 class Memory:
@@ -56,7 +57,8 @@ def die_with(parent):
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(parent, text, shared):
+def main(parent, text, *others):
+    *asked, shared = others
     # Lines for the parent go where nothing that the function prints does.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -68,17 +70,19 @@ def main(parent, text, shared):
     die_with(int(parent))
     interpreter.choose()
     try:
-        function = subject.Subject(text, notes=lambda words: say({"doing": words}))
+        function = judged.Judged(text, json.loads(asked[0])) if asked else subject.Subject(text, notes=lambda words: say({"doing": words}))
         memory = Memory(shared)
         say(function.describe())
     except BaseException as error:  # sys.exit() of a file among them
         say({"error": subject.sentence(error)})
         return
     for line in sys.stdin:
+        request = json.loads(line)
+        number = {"number": request["number"]} if "number" in request else {}
         try:
-            say(answer(function, memory, json.loads(line)))
+            say({**answer(function, memory, request), **number})
         except Exception as error:
-            say({"error": subject.sentence(error)})
+            say({"error": subject.sentence(error), **number})
 
 
 if __name__ == "__main__":

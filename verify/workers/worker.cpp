@@ -50,6 +50,8 @@ WorkerError describe_current_exception() {
     return {WorkerError::Kind::machine, error.what()};
   } catch (const InvalidInput& error) {
     return {WorkerError::Kind::input, error.what()};
+  } catch (const KernelError& error) {
+    return {WorkerError::Kind::kernel, error.what()};
   } catch (const std::bad_alloc&) {
     return {WorkerError::Kind::machine, "out of memory"};
   } catch (const std::exception& error) {

@@ -201,7 +201,7 @@ std::string encode(const WorkerError& error) {
 std::optional<WorkerError> error_from_line(std::string_view line) {
   if (!line.starts_with("{\"error\":")) return std::nullopt;
   const Json json = parse_json(line);
-  return WorkerError{.kind = enum_from<WorkerError::Kind>(json.at("kind"), 3),
+  return WorkerError{.kind = enum_from<WorkerError::Kind>(json.at("kind"), 4),
                      .text = json.at("error")};
 }
 
@@ -211,6 +211,8 @@ void rethrow(const WorkerError& error) {
       throw MachineError(error.text);
     case WorkerError::Kind::input:
       throw InvalidInput(error.text);
+    case WorkerError::Kind::kernel:
+      throw KernelError(error.text);
     case WorkerError::Kind::internal:
       throw std::logic_error(error.text);
   }

@@ -28,15 +28,16 @@ struct WorkerSetup {
 [[nodiscard]] CaseTask task_from_line(std::string_view line);
 [[nodiscard]] CaseAnswer answer_from_line(std::string_view line);
 
-/// Why a worker could not judge, when that is not the kernel's doing.
+/// Why a worker could not judge: not the kernel's doing, or `kernel`, its doing while it was
+/// loaded.
 struct WorkerError {
-  enum class Kind { machine, input, internal } kind = Kind::internal;
+  enum class Kind { machine, input, internal, kernel } kind = Kind::internal;
   std::string text;
 };
 [[nodiscard]] std::string encode(const WorkerError& error);
 /// Nothing if the line is another message. Throws like the other readers.
 [[nodiscard]] std::optional<WorkerError> error_from_line(std::string_view line);
-/// Throws what the worker caught: MachineError, InvalidInput or std::logic_error.
+/// Throws what the worker caught: MachineError, InvalidInput, KernelError or std::logic_error.
 void rethrow(const WorkerError& error);
 
 /// A failure as it stands in messages and in the state of a campaign.

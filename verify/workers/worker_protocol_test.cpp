@@ -81,6 +81,7 @@ TEST(WorkerProtocol, ErrorsKeepTheirKind) {
   };
   EXPECT_THROW(send(WorkerError::Kind::machine), MachineError);
   EXPECT_THROW(send(WorkerError::Kind::input), InvalidInput);
+  EXPECT_THROW(send(WorkerError::Kind::kernel), KernelError);
   EXPECT_THROW(send(WorkerError::Kind::internal), std::logic_error);
   EXPECT_FALSE(error_from_line(encode(CaseAnswer{})));
 }

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.hpp"
+#include "core/run/kernel.hpp"
+#include "plugin/task.hpp"
+#include "verify/campaign/kernel_result.hpp"
+#include "verify/judge/verdict.hpp"
+
+namespace attest {
+
+/// What `attest judge` says of a solution. What was not decided has no value.
+struct Judged {
+  std::string task;
+  bool is_compiled = false;  ///< it was loaded, and is called as the task asks
+  std::optional<bool> exact{}, bound{}, statistics{};
+  std::optional<double> time_ms{};
+  std::optional<bool> is_time_confirmed{}, is_floor_violated{};
+  Verdict verdict = Verdict::failed;
+  std::string reason{};   ///< a sentence to learn from
+  std::string problem{};  ///< the smallest that shows it
+  std::string replay{};   ///< a counterexample's file
+  std::int64_t cases = 0;
+  std::vector<std::string> flags{};
+  std::string box{};
+};
+
+/// Steps of a reward: 0.1 it is loaded, 0.2 it answers, 0.4 no exact law is broken, 0.6 it is
+/// within the bound, 0.8 no statistics speak against it, 1 its time is confirmed.
+[[nodiscard]] double score_of(const Judged& judged);
+[[nodiscard]] Json to_json(const Judged& judged);
+/// A few lines for people.
+[[nodiscard]] std::string to_string(const Judged& judged);
+
+/// What is wrong, where and in which problem, in a sentence.
+[[nodiscard]] std::string reason_of(const Failure& failure);
+/// Fills in the layers: the one whose law was broken is false, surer ones hold, less sure ones are
+/// open.
+void set_layers(Judged& judged, const KernelResult& result);
+
+/// Runs of the largest problem that a task asks for, of which none repeats another's values.
+struct TimedRuns {
+  std::optional<Failure> failure{};  ///< of the first run that was wrong
+  int runs = 0;
+  double time_ms = 0;
+  bool is_confirmed = false;
+};
+/// Times n runs and 2n by this process's clock, from request to answer, and takes the slope. Each
+/// is asked for when the one before was compared with its exact answer, after a drawn pause.
+/// Confirmed are times that n runs and 2n agree upon, but for a quarter and what the smallest
+/// problem takes.
+[[nodiscard]] TimedRuns time_runs(const KernelInfo& kernel, const Task& task, std::uint64_t seed,
+                                  int n);
+
+}  // namespace attest

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/landlock.hpp"
+
+namespace attest {
+
+/// What a process in a box may do besides computing.
+struct BoxRules {
+  std::vector<std::string> readable{};  ///< files and folders, besides the system's own
+  std::string scratch{};                ///< a folder: its home, and all that it may write to
+  bool starts_processes = true;         ///< false: threads only
+  std::uint64_t memory_bytes = 0;       ///< of its own, without shared memory; 0: no limit
+};
+
+/// Where a process runs that nobody trusts: it reads the system's libraries and what the rules
+/// name, writes to its scratch folder, has no network and no new privileges, and cannot trace or
+/// signal other processes. Of descriptors it has those that it is handed. What this Linux lacks of
+/// Landlock and seccomp is left out; box_here() says so.
+class Box {
+ public:
+  /// Throws MachineError.
+  explicit Box(BoxRules rules);
+  /// Puts the calling process into the box, for ever: nullptr, or the call that failed with errno.
+  /// Safe between fork and exec.
+  [[nodiscard]] const char* enter() const noexcept;
+  /// All of its environment, `NAME=VALUE`: nothing of this process's but PATH.
+  [[nodiscard]] const std::vector<std::string>& environment() const { return environment_; }
+
+ private:
+  BoxRules rules_;
+  Landlock files_;
+  std::vector<std::string> environment_;
+};
+
+/// What a box is made of here: `landlock, seccomp`, or `seccomp; no landlock: Linux 5.10`.
+[[nodiscard]] std::string box_here();
+
+}  // namespace attest
