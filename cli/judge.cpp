@@ -31,7 +31,8 @@ namespace {
 constexpr std::size_t longest_seed_file = 1 << 16;  // bytes
 
 struct JudgeOptions {
-  std::string solution, task, format = "numpy", seed_file, time_limit, timeout = "20s", json, out;
+  std::string solution, task, format = "numpy", seed_file, time_limit, timeout = "20s", json, out,
+                              serve;
   std::uint64_t seed = 0;
   bool has_seed = false;
   std::int64_t cases = default_cases.per_kernel;
@@ -119,6 +120,10 @@ void ask(const JudgeOptions& options, const Task& task, const std::string& text,
 }
 
 ExitCode judge(const JudgeOptions& options) {
+  if (!options.serve.empty()) return serve_judge(options.serve);
+  if (options.solution.empty() || options.task.empty()) {
+    throw InvalidInput("judge takes a SOLUTION and a --task, or --serve SOCKET");
+  }
   const Task task = task_from(options.task);
   const std::string text =
       judged_text({.place = options.solution, .format = options.format, .task = task});
@@ -155,13 +160,12 @@ void add_judge_command(CLI::App& app, Action& action) {
       "judge", "Judge a solution that nobody trusts, in a box, by what its task asks");
   const auto options = std::make_shared<JudgeOptions>();
   options->jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  command->add_option("SOLUTION", options->solution, "FILE.py or FILE.py:NAME")->required();
+  command->add_option("SOLUTION", options->solution, "FILE.py or FILE.py:NAME");
   std::string names;
   for (const NamedTask& task : named_tasks()) {
     names += fmt::format("; {}: {}", task.name, task.summary);
   }
-  command->add_option("--task", options->task, "what is asked: d64:bf16:causal" + names)
-      ->required();
+  command->add_option("--task", options->task, "what is asked: d64:bf16:causal" + names);
   command
       ->add_option("--format", options->format,
                    fmt::format("how it is called: {}", fmt::join(judged_formats(), ", ")))
@@ -185,6 +189,8 @@ void add_judge_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--json", options->json, "file for the verdict, - for stdout");
   command->add_option("--out", options->out, "folder for a counterexample that can be replayed");
+  command->add_option("--serve", options->serve,
+                      "Unix socket: judges for whoever connects, a request a line of JSON");
   command->footer(
       "What the solution declares of itself counts for nothing: types, masks, sizes and the "
       "roundings behind the bound are the task's.\n"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/run/kernel.hpp"
 #include "plugin/task.hpp"
@@ -49,11 +50,16 @@ struct TimedRuns {
   double time_ms = 0;
   bool is_confirmed = false;
 };
-/// Times n runs and 2n by this process's clock, from request to answer, and takes the slope. Each
-/// is asked for when the one before was compared with its exact answer, after a drawn pause.
-/// Confirmed are times that n runs and 2n agree upon, but for a quarter and what the smallest
-/// problem takes.
+/// Times n runs and 2n by this process's clock, from request to answer. Each is asked for when the
+/// one before was compared with its exact answer, after a drawn pause. The time is the slope
+/// between the two, confirmed where it is that of n runs but for a quarter; else the mean of 2n.
 [[nodiscard]] TimedRuns time_runs(const KernelInfo& kernel, const Task& task, std::uint64_t seed,
                                   int n);
+
+/// Judges for whoever connects to the Unix socket at `path`, one request after the other: a line of
+/// JSON {"solution": ..., "task": ..., and other options of `attest judge`} gets a line, the
+/// verdict or {"error": sentence}. Until it is interrupted. Throws InvalidInput for a path that is
+/// taken.
+ExitCode serve_judge(const std::string& path);
 
 }  // namespace attest

@@ -16,6 +16,7 @@ constexpr std::uint64_t pause_stream = 211, value_stream = 212;
 constexpr std::int64_t longest_pause_us = 3000;
 constexpr int warm_up_runs = 2;
 constexpr double agreement = 0.25;
+constexpr double jitter_ms = 0.1;  // of a request, on an idle core
 // What one launch shows; the campaign has asked the others.
 constexpr const char* laws_of_a_run =
     "within_bound,lse_within_bound,outputs_written,inputs_unmodified,clean_execution";
@@ -60,7 +61,7 @@ class Stopwatch {
   std::optional<Failure> failure_;
 };
 
-/// The least problem of a task: its time is that of being called.
+/// The least problem of a task.
 Problem smallest(const Task& task) {
   Problem problem = task.largest();
   problem.batch = task.batch.least;
@@ -78,13 +79,13 @@ TimedRuns time_runs(const KernelInfo& kernel, const Task& task, std::uint64_t se
   (void)watch.mean(problem, warm_up_runs);
   const double first = watch.mean(problem, n);
   const double second = watch.mean(problem, 2 * n);
-  // Also the request at which late work on the last timed run is seen.
-  const double called = watch.mean(smallest(task), 2);
+  // Late work on the last timed run is seen at the next request.
+  (void)watch.mean(smallest(task), 1);
   TimedRuns timed{.failure = watch.failure(), .runs = watch.runs()};
   if (timed.failure) return timed;
-  timed.time_ms = 2 * second - first;  // the slope between n runs and 2n
-  timed.is_confirmed = std::abs(timed.time_ms - first) <= agreement * first + called;
-  if (!(timed.time_ms > 0)) timed.time_ms = second;
+  const double slope = 2 * second - first;
+  timed.is_confirmed = std::abs(slope - first) <= agreement * first + jitter_ms;
+  timed.time_ms = timed.is_confirmed ? slope : second;
   return timed;
 }
 

@@ -143,7 +143,7 @@ const LoadedPlugin& load_judged_subject(const std::string& given, std::chrono::m
                          .limit = limit});
   } catch (const WorkerFault& fault) {
     std::string what = fault.what();
-    if (what.starts_with(place + ": ")) what.erase(0, place.size() + 2);
+    if (what.starts_with("solution: ")) what.erase(0, 10);
     throw KernelError(what);
   }
   flags().clear();

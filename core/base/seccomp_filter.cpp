@@ -17,7 +17,7 @@ namespace attest {
 namespace {
 
 constexpr std::uint32_t allow = SECCOMP_RET_ALLOW;
-constexpr std::uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
+constexpr std::uint32_t answer_eperm = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t is_absent = SECCOMP_RET_ERRNO | ENOSYS;
 
 /// Of other processes, of the machine, or of what a process cannot be watched through.
@@ -107,33 +107,33 @@ bool filter_system_calls(bool starts_processes) noexcept {
   Filter filter;
   filter.load(offsetof(seccomp_data, arch));
   filter.where(BPF_JEQ, AUDIT_ARCH_X86_64, 1);
-  filter.ends(refuse);
+  filter.ends(answer_eperm);
   filter.load(offsetof(seccomp_data, nr));
   filter.unless(BPF_JGE, first_x32_call, 1);
-  filter.ends(refuse);
+  filter.ends(answer_eperm);
   filter.unless(BPF_JGE, first_unknown_call, 1);
   filter.ends(is_absent);
-  for (const long call : refused) filter.if_call(call, refuse);
+  for (const long call : refused) filter.if_call(call, answer_eperm);
   // What clone3 asks for lies in memory, where no filter sees it; glibc falls back to clone.
   filter.if_call(SYS_clone3, is_absent);
   if (!starts_processes) {
-    filter.if_call(SYS_fork, refuse);
-    filter.if_call(SYS_vfork, refuse);
+    filter.if_call(SYS_fork, answer_eperm);
+    filter.if_call(SYS_vfork, answer_eperm);
   }
   filter.unless(BPF_JEQ, SYS_clone, starts_processes ? 4 : 6);
   filter.load_argument(0);
   filter.unless(BPF_JSET, new_name_spaces, 1);
-  filter.ends(refuse);
+  filter.ends(answer_eperm);
   if (!starts_processes) {
     filter.unless(BPF_JSET, CLONE_THREAD, 1);
     filter.ends(allow);
   }
-  filter.ends(starts_processes ? allow : refuse);
+  filter.ends(starts_processes ? allow : answer_eperm);
   // Its parent's death ends it.
   filter.unless(BPF_JEQ, SYS_prctl, 4);
   filter.load_argument(0);
   filter.unless(BPF_JEQ, PR_SET_PDEATHSIG, 1);
-  filter.ends(refuse);
+  filter.ends(answer_eperm);
   filter.ends(allow);
   const auto self = static_cast<std::uint32_t>(getpid());
   for (const AboutProcess& one : about_a_process) {
@@ -143,7 +143,7 @@ bool filter_system_calls(bool starts_processes) noexcept {
     filter.ends(allow);
     filter.unless(BPF_JEQ, self, 1);
     filter.ends(allow);
-    filter.ends(refuse);
+    filter.ends(answer_eperm);
   }
   filter.ends(allow);
   const sock_fprog program = filter.program();
