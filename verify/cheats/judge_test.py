@@ -181,8 +181,14 @@ class Hostile(unittest.TestCase):
         model = "from attest_kernels.testing.functions import attend\nclass ModelNew:\n    def __init__(self, scale): self.scale = scale\n" \
                 "    def forward(self, q, k, v):\n    " + body + "def get_init_inputs(): return [1]\n"
         custom = "from attest_kernels.testing.functions import attend\ndef custom_kernel(data):\n    q, k, v = data\n" + body
-        for name, text in (("kernelbench", model), ("gpumode", custom), ("numpy", RIGHT + body.strip() + "\n")):
-            verdict, code, said = self.of(text, "--format", name, "--runs", "0")
+        ragged = ("import numpy\nfrom attest_kernels.testing.functions import attend\ndef run(q, k, v, qo_indptr, kv_indptr, sm_scale):\n"
+                  "    rows, keys = (numpy.diff(starts) for starts in (qo_indptr, kv_indptr))\n    assert len(set(rows)) == len(set(keys)) == 1\n"
+                  "    q, k, v = (each.reshape(len(rows), -1, *each.shape[1:]).swapaxes(1, 2) for each in (q, k, v))\n"
+                  "    o, lse = (each.swapaxes(1, 2).reshape(-1, *each.swapaxes(1, 2).shape[2:]) for each in attend(q, k, v, scale=sm_scale))\n"
+                  "    return o, lse / numpy.float32(numpy.log(2))\n")
+        for name, text in (("kernelbench", model), ("gpumode", custom), ("numpy", RIGHT + body.strip() + "\n"), ("flashinfer", ragged)):
+            task = SMALL["--task"] + (":lse" if name == "flashinfer" else "")
+            verdict, code, said = self.of(text, "--format", name, "--runs", "0", "--task", task)
             self.assertEqual((code, verdict and verdict["verdict"]), (0, "passed"), (name, verdict, said))
 
     def test_bad_input_is_one_line(self):
