@@ -26,9 +26,9 @@ struct Format {
   std::string_view name, usual_name;
   bool starts_processes;
 };
-constexpr std::array known_formats{Format{"numpy", "attention", false},
-                                   Format{"kernelbench", "ModelNew", true},
-                                   Format{"gpumode", "custom_kernel", true}};
+constexpr std::array known_formats{
+    Format{"numpy", "attention", false}, Format{"kernelbench", "ModelNew", true},
+    Format{"gpumode", "custom_kernel", true}, Format{"flashinfer", "run", true}};
 
 const Format* find_format(std::string_view name) {
   const auto* const found = std::ranges::find(known_formats, name, &Format::name);

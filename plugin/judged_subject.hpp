@@ -17,7 +17,8 @@ struct JudgedSubject {
   Task task;
 };
 
-/// How the contests of this world call what is handed in: `numpy`, `kernelbench`, `gpumode`.
+/// How the contests of this world call what is handed in: `numpy`, `kernelbench`, `gpumode`,
+/// `flashinfer`.
 [[nodiscard]] const std::vector<std::string_view>& judged_formats();
 
 /// `FILE.py:NAME@FORMAT@TASK`, the absolute path of the file in it: what a worker loads and a

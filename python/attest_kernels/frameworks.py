@@ -27,6 +27,10 @@ class NumPy:
     def back(self, array, axes):
         return numpy.asarray(array).transpose(axes)
 
+    def indices(self, values):
+        """Whole numbers of 32 bits where the function computes."""
+        return numpy.asarray(values, numpy.int32)
+
     def numbers(self, array):
         return numpy.asarray(array, dtype=numpy.float64)
 
@@ -75,6 +79,9 @@ class PyTorch:
     def back(self, array, axes):
         return array.detach().permute(axes)
 
+    def indices(self, values):
+        return self.torch.tensor(values, dtype=self.torch.int32, device=self.device)
+
     def numbers(self, array):
         return array.detach().to("cpu", self.torch.float64).numpy()
 
@@ -111,6 +118,9 @@ class Jax(NumPy):
 
     def array(self, values, format_name):
         return values.astype(self.dtypes[format_name])
+
+    def indices(self, values):
+        return self.jax.numpy.asarray(values, dtype=numpy.int32)
 
     def given(self, array, axes):
         return self.jax.numpy.asarray(numpy.ascontiguousarray(array.transpose(axes)))

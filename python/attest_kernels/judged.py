@@ -18,13 +18,14 @@ class Judged:
         for name in asked["types"]:
             if name not in interpreter.types(self.framework.types):
                 raise TypeError(f"the task asks for {name}, which {self.framework.words}{interpreter.words()} has not")
-        called = adapters.FORMATS[asked["format"]].called(found, module)
-        convention = conventions.attention(called)
+        row = adapters.FORMATS[asked["format"]]
+        convention = conventions.attention(row.called(found, module, self.framework))
         if len(asked["masks"]) > 1 and "causal" not in convention.names:
             raise TypeError(f"the task asks for the masks {' and '.join(asked['masks'])}, and there is no parameter 'causal'")
         if asked["scale"] and "scale" not in convention.names:
             raise TypeError("the task asks for any scale, and there is no parameter 'scale'")
-        self.convention = dataclasses.replace(convention, function=self.watched(convention.function), layout=asked["layout"], lse_base=math.e)
+        how = {"layout": asked["layout"], "lse_base": math.e, **row.how}
+        self.convention = dataclasses.replace(convention, function=self.watched(convention.function), **how)
 
     def watched(self, function):
         """The function, if it returns what holds its numbers: what is computed when it is looked at would be computed after the clock has stopped."""

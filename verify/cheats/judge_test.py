@@ -109,7 +109,7 @@ class Hostile(unittest.TestCase):
     def test_what_it_does_when_it_is_loaded_is_one_line(self):
         for text, line in (("def attention(q, k:\n", "SyntaxError"), ("raise ValueError('no')\n", "ValueError: no"),
                            ("import sys; sys.exit(0)\n", "SystemExit"),
-                           ("import os; os._exit(0)\n", "it died"), ("x = 1\n", "no function 'attention'"), ("import no_such_module\n", "No module named"),
+                           ("import os; os._exit(0)\n", "it called exit(0)"), ("x = 1\n", "no function 'attention'"), ("import no_such_module\n", "No module named"),
                            ("def attention(q, k, v, blocks): pass\n", "asks for 'blocks'"),
                            ("import os\nfor fd in range(9):\n  try: os.write(fd, b'{\"error\": 1, \"machine\": true}\\n')\n  except OSError: pass\n", "1")):
             verdict, code, said = self.of(text)
@@ -181,8 +181,14 @@ class Hostile(unittest.TestCase):
         model = "from attest_kernels.testing.functions import attend\nclass ModelNew:\n    def __init__(self, scale): self.scale = scale\n" \
                 "    def forward(self, q, k, v):\n    " + body + "def get_init_inputs(): return [1]\n"
         custom = "from attest_kernels.testing.functions import attend\ndef custom_kernel(data):\n    q, k, v = data\n" + body
-        for name, text in (("kernelbench", model), ("gpumode", custom), ("numpy", RIGHT + body.strip() + "\n")):
-            verdict, code, said = self.of(text, "--format", name, "--runs", "0")
+        ragged = ("import numpy\nfrom attest_kernels.testing.functions import attend\ndef run(q, k, v, qo_indptr, kv_indptr, sm_scale):\n"
+                  "    rows, keys = (numpy.diff(starts) for starts in (qo_indptr, kv_indptr))\n    assert len(set(rows)) == len(set(keys)) == 1\n"
+                  "    q, k, v = (each.reshape(len(rows), -1, *each.shape[1:]).swapaxes(1, 2) for each in (q, k, v))\n"
+                  "    o, lse = (each.swapaxes(1, 2).reshape(-1, *each.swapaxes(1, 2).shape[2:]) for each in attend(q, k, v, scale=sm_scale))\n"
+                  "    return o, lse / numpy.float32(numpy.log(2))\n")
+        for name, text in (("kernelbench", model), ("gpumode", custom), ("numpy", RIGHT + body.strip() + "\n"), ("flashinfer", ragged)):
+            task = SMALL["--task"] + (":lse" if name == "flashinfer" else "")
+            verdict, code, said = self.of(text, "--format", name, "--runs", "0", "--task", task)
             self.assertEqual((code, verdict and verdict["verdict"]), (0, "passed"), (name, verdict, said))
 
     def test_bad_input_is_one_line(self):
