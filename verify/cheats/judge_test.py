@@ -202,10 +202,12 @@ class Hostile(unittest.TestCase):
     def test_a_counterexample_replays_in_a_box(self):
         out = str(self.outside)
         verdict, _, _ = judged(f"{HERE / 'mean_of_v.py'}:cheat", "--out", out)
-        again = [PROGRAM, "replay", verdict["replay"]]
-        done = subprocess.run(again, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+        again, temporary = [PROGRAM, "replay", verdict["replay"]], self.outside / "tmp"
+        temporary.mkdir()
+        done = subprocess.run(again, capture_output=True, text=True, env={**ENVIRONMENT, "TMPDIR": str(temporary)}, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("reproduced", done.stdout)
+        self.assertEqual(list(temporary.iterdir()), [], "its folder is left")
 
 
 class Served(unittest.TestCase):
