@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>
@@ -133,9 +132,7 @@ ExitCode judge(const JudgeOptions& options) {
   catch_interrupts();
   Judged judged{.task = task.text, .box = box_here()};
   {
-    // Workers end without tidying up; what they make lies in here.
-    const TemporaryFolder folder;
-    setenv("TMPDIR", folder.path().c_str(), 1);
+    const SharedTemporaryFolder folder;
     load_captured_inputs("");
     try {
       ask(options, task, text, judged);

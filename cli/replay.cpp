@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/selection.hpp"
 #include "core/base/glob.hpp"
+#include "core/base/temporary_folder.hpp"
 #include "core/base/text.hpp"
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
@@ -38,6 +39,7 @@ ExitCode replay(const ReplayOptions& options) {
       .limits = {
           .seconds = parse_seconds("--timeout", options.timeout),
           .memory_bytes = parse_bytes("--memory-limit", options.memory_limit, least_worker_bytes)}};
+  const SharedTemporaryFolder folder;
   const std::vector<std::string> plugins = load_plugins_for(options.path, options.plugins);
   const std::string inputs_file = read_counterexample(options.path).inputs_file;
   load_captured_inputs(inputs_file);

@@ -170,7 +170,7 @@ Json PythonWorker::checked(const Json& answer) {
   const std::string error =
       answer["error"].is_string() ? answer["error"].get<std::string>() : answer["error"].dump();
   if (is_trusted_ && answer.value("fatal", false)) throw WorkerFault(bury(error));
-  const std::string sentence = fmt::format("{}: {}", name_, error);
+  const std::string sentence = fmt::format("{}: {}", name_, is_trusted_ ? error : harmless(error));
   if (is_trusted_ && answer.value("machine", false)) throw MachineError(sentence);
   throw KernelError(sentence);
 }

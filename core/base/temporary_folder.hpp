@@ -39,4 +39,14 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+/// One in which this process and those that it starts from now on make their own: workers end
+/// without tidying up.
+class SharedTemporaryFolder {
+ public:
+  SharedTemporaryFolder() { (void)::setenv("TMPDIR", folder_.path().c_str(), 1); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
 }  // namespace attest

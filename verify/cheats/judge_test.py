@@ -107,11 +107,13 @@ class Hostile(unittest.TestCase):
         return judged(str(file), *arguments)
 
     def test_what_it_does_when_it_is_loaded_is_one_line(self):
+        forged = ("import os\nfor fd in range(9):\n  try: os.write(fd, b'{\"error\": \"two\\\\nlines\\\\u001b\", \"machine\": true}\\n')\n"
+                  "  except OSError: pass\n")
         for text, line in (("def attention(q, k:\n", "SyntaxError"), ("raise ValueError('no')\n", "ValueError: no"),
                            ("import sys; sys.exit(0)\n", "SystemExit"),
                            ("import os; os._exit(0)\n", "it called exit(0)"), ("x = 1\n", "no function 'attention'"), ("import no_such_module\n", "No module named"),
                            ("def attention(q, k, v, blocks): pass\n", "asks for 'blocks'"),
-                           ("import os\nfor fd in range(9):\n  try: os.write(fd, b'{\"error\": 1, \"machine\": true}\\n')\n  except OSError: pass\n", "1")):
+                           (forged, "two?lines?")):
             verdict, code, said = self.of(text)
             self.assertEqual((code, verdict and verdict["compiled"], verdict and verdict["score"]), (1, False, 0), (text, verdict, said))
             self.assertIn(line, verdict["reason"])
@@ -202,10 +204,12 @@ class Hostile(unittest.TestCase):
     def test_a_counterexample_replays_in_a_box(self):
         out = str(self.outside)
         verdict, _, _ = judged(f"{HERE / 'mean_of_v.py'}:cheat", "--out", out)
-        again = [PROGRAM, "replay", verdict["replay"]]
-        done = subprocess.run(again, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+        again, temporary = [PROGRAM, "replay", verdict["replay"]], self.outside / "tmp"
+        temporary.mkdir()
+        done = subprocess.run(again, capture_output=True, text=True, env={**ENVIRONMENT, "TMPDIR": str(temporary)}, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("reproduced", done.stdout)
+        self.assertEqual(list(temporary.iterdir()), [], "its folder is left")
 
 
 class Served(unittest.TestCase):
