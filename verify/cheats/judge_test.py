@@ -60,6 +60,12 @@ def named(file):
     return values
 
 
+def setUpModule():
+    verdict, _, said = judged(f"{HERE / 'mean_of_v.py'}:twin", "--cases", "1", "--runs", "0")
+    if verdict is not None and "no " in verdict["box"]:
+        raise unittest.SkipTest(f"a cheat would be loose here: {verdict['box']}")
+
+
 class Cheats(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
