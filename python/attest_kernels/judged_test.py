@@ -26,12 +26,11 @@ class Judged(InAFile):
     def made(self, text, name="attention", **asked):
         subject = judged.Judged(self.place(text, name), {**ASKED, **asked})
         q = numpy.arange(2 * 3 * 5 * 4, dtype=numpy.float32).reshape(2, 3, 5, 4)
-        o, lse = q * 0, q[..., 0] * 0
-        return subject.convention.call(subject.framework, q, q, q, o, lse, False, 0.5)
+        return subject.convention.call(subject.framework, {"q": q, "k": q, "v": q, "o": q * 0, "lse": q[..., 0] * 0}, False, 0.5)
 
     def test_it_is_called_in_the_layout_of_the_task_and_without_a_probe(self):
         text = "CALLS = []\ndef attention(q, k, v):\n    CALLS.append(1)\n    assert q.shape == (2, 5, 3, 4) and len(CALLS) == 1\n    return v\n"
-        self.assertEqual(self.made(text, layout="BNHD")[0].shape, (2, 3, 5, 4))
+        self.assertEqual(self.made(text, layout="BNHD")["o"].shape, (2, 3, 5, 4))
 
     def test_what_is_returned_holds_its_numbers(self):
         for made, word in (("v.view(type('Later', (numpy.ndarray,), {}))", "it returned Later; allowed: ndarray itself"), ("[[0]]", "it returned "),
