@@ -24,7 +24,8 @@ namespace attest {
 inline constexpr int dq_unit_bits = 30;
 inline constexpr int least_dq_unit_exponent = -126;  ///< a unit is a normal number
 inline constexpr int dq_range_step_bits = 13;        ///< of a step, in units
-/// First step count that overflows a row; parts that are too large or not finite count as this many.
+/// First step count that overflows a row; parts that are too large or not finite count as this
+/// many.
 inline constexpr std::uint32_t dq_range = std::uint32_t{1} << (31 - dq_range_step_bits);
 /// So many parts neither use much by rounding up nor go round where they are counted.
 inline constexpr std::int64_t most_dq_parts = std::int64_t{1} << 13;

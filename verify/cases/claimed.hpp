@@ -27,8 +27,8 @@ struct Claim {
 /// Plans. Probes are made from `example`, a case that it has run.
 [[nodiscard]] std::vector<Claim> claims_of(const KernelInfo& kernel, const Case& example);
 
-/// Claimed facts that are not in `shown`. `takes` decides on the probes of a claim that this process
-/// does not reject.
+/// Claimed facts that are not in `shown`. `takes` decides on the probes of a claim that this
+/// process does not reject.
 [[nodiscard]] std::vector<std::string> claims_not_shown(
     const KernelInfo& kernel, const Case& example, const std::set<std::string>& shown,
     const std::function<bool(const Case&)>& takes);

@@ -104,9 +104,8 @@ Axis axis_of(const PlanField& field) {
     return static_cast<double>(value);
   };
   axis.set = [&field, names = axis.choices](Case& c, const AxisValue& value) {
-    c.plan.*field.member = field.is_choice()
-                               ? static_cast<std::int64_t>(place_of(names, value)) + 1
-                               : static_cast<std::int64_t>(number(value));
+    c.plan.*field.member = field.is_choice() ? static_cast<std::int64_t>(place_of(names, value)) + 1
+                                             : static_cast<std::int64_t>(number(value));
   };
   return axis;
 }
@@ -149,8 +148,7 @@ void add_layout_axes(std::vector<Axis>& axes) {
       [](const Paging& p) { return static_cast<std::size_t>(p.shuffle_seed != 0 ? 1 : 0); },
       [](Paging& p, std::size_t at) { p.shuffle_seed = at; }));
   axes.push_back(paging_choice(
-      "prefix", "pages full of shared_keys: in memory once an entry, or once",
-      {"copied", "shared"},
+      "prefix", "pages full of shared_keys: in memory once an entry, or once", {"copied", "shared"},
       [](const Paging& p) { return static_cast<std::size_t>(p.shares_prefix ? 1 : 0); },
       [](Paging& p, std::size_t at) { p.shares_prefix = at == 1; }));
 }
@@ -162,15 +160,14 @@ std::vector<std::string> family_names() {
 }
 
 void add_input_axes(std::vector<Axis>& axes) {
-  axes.push_back({.group = Axis::Group::inputs,
-                  .name = "family",
-                  .summary = "see attest list inputs",
-                  .registered_choices = family_names,
-                  .get = [](const Case& c) { return c.inputs.family; },
-                  .set =
-                      [](Case& c, const AxisValue& value) {
-                        c.inputs.family = std::get<std::string>(value);
-                      }});
+  axes.push_back(
+      {.group = Axis::Group::inputs,
+       .name = "family",
+       .summary = "see attest list inputs",
+       .registered_choices = family_names,
+       .get = [](const Case& c) { return c.inputs.family; },
+       .set = [](Case& c,
+                 const AxisValue& value) { c.inputs.family = std::get<std::string>(value); }});
   axes.push_back(
       {.group = Axis::Group::inputs,
        .name = "magnitude",
@@ -262,9 +259,8 @@ const Axis* find_axis(std::string_view full_name) {
 }
 
 const Axis* find_axis(Axis::Group group, std::string_view name) {
-  const auto found = std::ranges::find_if(all_axes(), [&](const Axis& axis) {
-    return axis.group == group && axis.name == name;
-  });
+  const auto found = std::ranges::find_if(
+      all_axes(), [&](const Axis& axis) { return axis.group == group && axis.name == name; });
   return found == all_axes().end() ? nullptr : &*found;
 }
 
