@@ -33,7 +33,7 @@ std::optional<int> line_with(const fs::path& file, const std::string& words) {
   return std::nullopt;
 }
 
-/// Of `FILE.py:FUNCTION` or of a path.
+/// The place of a plugin, `FILE.py:FUNCTION` or a path; nothing for none.
 std::optional<SourcePlace> of_plugin(const std::string& plugin) {
   if (plugin.empty()) return std::nullopt;
   std::error_code ignored;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t longest_request = 1 << 16;  // bytes
 constexpr std::size_t longest_complaint = 4096;   // bytes
 constexpr int look_every_ms = 200;                // whether it was interrupted
-/// Of a request, besides `solution`: options of `attest judge` without their dashes.
+/// Keys that a request may have besides `solution`: options of `attest judge` without their dashes.
 constexpr std::array known_keys{"task",  "format",  "seed", "seed-file", "for",
                                 "cases", "timeout", "jobs", "runs",      "out"};
 
@@ -56,7 +56,7 @@ std::vector<std::string> arguments_of(const std::string& line) {
   return arguments;
 }
 
-/// What a file in memory holds, its last line, without the program's name.
+/// The last line of a file in memory, without the program's name.
 std::string last_line_of(int file) {
   std::string text(longest_complaint, '\0');
   const ssize_t size = pread(file, text.data(), text.size(), 0);

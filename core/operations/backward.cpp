@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/operations/forward.hpp"
+#include "core/operations/gradient_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -74,9 +75,7 @@ void complete(const Problem& problem, Inputs& inputs) {
 
 /// Five products: S, dS and their three uses.
 double flops(const Problem& problem) {
-  const auto d = static_cast<double>(problem.head_dim);
-  const auto dv = static_cast<double>(problem.output_dim());
-  return forward_flops(problem) / (2 * (d + dv)) * 2 * (3 * d + 2 * dv);
+  return product_flops(problem, 3, 2);
 }
 
 constexpr std::array<TensorSpec, 10> tensors{
@@ -95,23 +94,9 @@ constexpr std::array<TensorSpec, 10> tensors{
       .shape = lse_gradient_shape,
       .format = always_fp32,
       .is_strided = false},
-     {.name = "dq",
-      .label = "dQ",
-      .role = TensorRole::output,
-      .shape = query_shape,
-      .format = of_problem},
-     {.name = "dk",
-      .label = "dK",
-      .role = TensorRole::output,
-      .rows = Rows::keys,
-      .shape = key_shape,
-      .format = of_problem},
-     {.name = "dv",
-      .label = "dV",
-      .role = TensorRole::output,
-      .rows = Rows::keys,
-      .shape = value_shape,
-      .format = of_problem}}};
+     dq_tensor,
+     dk_tensor,
+     dv_tensor}};
 
 }  // namespace
 

@@ -12,20 +12,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// LSE and delta of the forward pass as double knows them.
-SavedRow<double> forward_row(const Inputs& inputs, const Answer& forward, std::int64_t b,
-                             std::int64_t h, std::int64_t n) {
-  SavedRow<double> row{forward[forward::lse].value.at(b, h, n, 0), 0, 0};
-  const auto gradient = inputs[backward::d_o].row(b, h, n);
-  const auto o = forward[forward::o].value.row(b, h, n);
-  for (std::size_t c = 0; c < o.size(); ++c) {
-    row.delta += gradient[c] * o[c];
-    row.absolute_delta += std::abs(gradient[c] * o[c]);
-  }
-  take_lse_gradient(inputs, b, h, n, row);
-  return row;
-}
-
 /// e and d: of a kernel's LSE and O, or of the reference's.
 SavedErrors<double> errors_of_row(const Inputs& inputs, const Tensor<double>& lse,
                                   const Tensor<double>& o, std::int64_t b, std::int64_t h,
@@ -80,10 +66,23 @@ class Movement {
 
 }  // namespace
 
+SavedRow<double> exact_row(const Inputs& inputs, const Answer& forward, std::int64_t b,
+                           std::int64_t h, std::int64_t n) {
+  SavedRow<double> row{forward[forward::lse].value.at(b, h, n, 0), 0, 0};
+  const auto gradient = inputs[backward::d_o].row(b, h, n);
+  const auto o = forward[forward::o].value.row(b, h, n);
+  for (std::size_t c = 0; c < o.size(); ++c) {
+    row.delta += gradient[c] * o[c];
+    row.absolute_delta += std::abs(gradient[c] * o[c]);
+  }
+  take_lse_gradient(inputs, b, h, n, row);
+  return row;
+}
+
 Answer exact_gradient(const Problem& problem, const Inputs& inputs, const BackwardRoundings& how,
                       const Answer& forward) {
   const SavedRowOf exact = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    return forward_row(inputs, forward, b, h, n);
+    return exact_row(inputs, forward, b, h, n);
   };
   const SavedRowOf given = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
     return given_row<double>(inputs, b, h, n);

@@ -15,6 +15,11 @@ namespace attest {
 using SavedRowOf =
     std::function<SavedRow<double>(std::int64_t b, std::int64_t h, std::int64_t query)>;
 
+/// LSE and delta of a row as double knows them of its exact forward pass. `inputs` in the order of
+/// backward_operation, of which dO and dLSE are looked at.
+[[nodiscard]] SavedRow<double> exact_row(const Inputs& inputs, const Answer& forward,
+                                         std::int64_t b, std::int64_t h, std::int64_t query);
+
 /// The map of backward_operation, in double, with the bound of a kernel that performs the
 /// roundings, and the reference's own error.
 [[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,

@@ -71,13 +71,8 @@ class OwnPass {
       : problem_(problem), inputs_(inputs), c_(c), forward_(forward) {}
 
   [[nodiscard]] SavedRow<double> row(std::int64_t b, std::int64_t h, std::int64_t n) const {
-    SavedRow<double> row{forward_[forward::lse].value.at(b, h, n, 0), 0, 0};
+    SavedRow<double> row = exact_row(inputs_, forward_, b, h, n);
     const auto gradient = inputs_[backward::d_o].row(b, h, n);
-    const auto o = forward_[forward::o].value.row(b, h, n);
-    for (std::size_t c = 0; c < o.size(); ++c) {
-      row.delta += gradient[c] * o[c];
-      row.absolute_delta += std::abs(gradient[c] * o[c]);
-    }
     row.of_kernel.lse = forward_[forward::lse].bound.at(b, h, n, 0);
     row.of_reference = {forward_[forward::lse].own_error.at(b, h, n, 0),
                         of_output(gradient, forward_[forward::o].own_error.row(b, h, n))};
