@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
+#include "core/attention/element_type.hpp"
 #include "core/attention/operation.hpp"
 #include "core/attention/problem.hpp"
 #include "core/attention/roundings.hpp"
@@ -23,6 +26,21 @@ struct WorstOutput {
 /// One an output of the operation.
 using WorstOutputs = IndexedList<WorstOutput, OutputIndex>;
 
+/// A tensor in a device's memory, whatever its strides, pages or packing are.
+struct DeviceTensor {
+  Shape shape{};                         ///< as the operation shapes it
+  ElementType type = ElementType::fp32;  ///< fp32, fp16 or bf16
+  const std::byte* data = nullptr;
+  /// Where row (b, h, n) begins, in elements from `data`; absent_row: nowhere, its elements are
+  /// `absent`. Empty: rows follow one another without gaps.
+  std::vector<std::int64_t> rows{};
+  float absent = 0;
+
+  static constexpr std::int64_t absent_row = -1;
+};
+using DeviceInputs = IndexedList<DeviceTensor, InputIndex>;
+using DeviceOutputs = IndexedList<DeviceTensor, OutputIndex>;
+
 /// A double reference of one operation that runs on a device: the same Answer as Reference::exact,
 /// in another order of summation, with its own error estimated for that order. Registered by its
 /// own file.
@@ -38,6 +56,10 @@ struct DeviceReference {
   std::function<WorstOutputs(Device&, const Problem&, const Inputs&, const Roundings&,
                              const Outputs&)>
       check;
+  /// The same for what lies on the device already: nothing of it travels.
+  std::function<WorstOutputs(Device&, const Problem&, const DeviceInputs&, const Roundings&,
+                             const DeviceOutputs&)>
+      check_resident;
 };
 struct DeviceReferenceRegistration {
   explicit DeviceReferenceRegistration(DeviceReference reference);

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/run/asked_paging.hpp"
 #include "core/run/default_plan.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 
@@ -101,7 +102,7 @@ std::optional<std::string> BenchmarkRunner::why_wrong(const BenchmarkPoint& poin
     return why;
   ResidentProblem& resident = timed(point).resident();
   resident.put_values(0);
-  return resident.sample(*point.kernel, point.plan).why_wrong();
+  return launch_and_sample(resident, *point.kernel, point.plan).why_wrong();
 }
 
 void BenchmarkRunner::refuse(const BenchmarkPoint& point, std::string why) {

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/run/kernel.hpp"
 #include "experiments/study/on_executor.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -94,8 +95,9 @@ Measured GroupTimer::verified(const Contender& contender) {
   timed_->resident().put_values(0);
   // What no small case can show, more rows must.
   const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender.candidate());
-  const SampledRows rows = timed_->resident().sample(*contender.kernel, contender.subject.plan,
-                                                     many ? rows_of_errors : rows_to_check);
+  const SampledRows rows =
+      launch_and_sample(timed_->resident(), *contender.kernel, contender.subject.plan,
+                        many ? rows_of_errors : rows_to_check);
   measured.why_refused = rows.why_wrong().value_or("");
   if (measured.why_refused.empty() && !options_.errors.empty()) {
     measured.errors = row_errors(rows, contender.subject.problem, options_.errors);

@@ -7,6 +7,7 @@
 
 #include "cpu_reference/forward/error_profile.hpp"
 #include "experiments/timing/resident_problem.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 namespace {
@@ -66,7 +67,7 @@ OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
   }
   ResidentProblem resident(small, contender.subject.inputs, devices[kernel.executor],
                            contender.subject.layouts.paging);
-  const SampledRows sampled = resident.sample(kernel, plan, rows);
+  const SampledRows sampled = launch_and_sample(resident, kernel, plan, rows);
   why = sampled.why_wrong().value_or("");
   if (!why.empty()) return result;
   result.measured.errors = row_errors(sampled, small, errors);

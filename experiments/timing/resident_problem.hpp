@@ -1,41 +1,26 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "core/attention/storage.hpp"
-#include "core/attention/tensor_list.hpp"
 #include "core/run/arguments.hpp"
 #include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
-#include "cpu_reference/forward/reference_f64.hpp"
+#include "cpu_reference/device_reference.hpp"
 #include "experiments/timing/tiled_values.hpp"
 
 namespace attest {
 
-/// Some rows of what a launch gave, beside their exact answers.
-struct SampledRows {
-  struct Row {
-    Rows kind = Rows::queries;
-    Shape at{};  ///< batch, head, and query or key
-    Answer answer{};
-    Outputs got{};  ///< those outputs that have rows of this kind and that the kernel gives
-  };
-  std::vector<Row> rows;
-  std::string failure{};  ///< a sentence: the launch failed, or some LSE was not written; no rows
-  const Operation* operation = &forward_operation;
-
-  /// The failure, or the row that is out of its bounds; nothing when all is well.
-  [[nodiscard]] std::optional<std::string> why_wrong() const;
-};
-
 /// A problem whose inputs lie on a device, of whatever size it may be: any kernel and Plan can be
 /// launched on it, checked and timed. Tensors have no gaps; K and V lie in pages where `paging` is
 /// used. See tiled_inputs() for the values; those that follow from others, as O and LSE of a
-/// backward pass do, are what a kernel of the device gives for the others.
+/// backward pass do, are what a kernel of the device gives for the others. What was computed is
+/// read by sample_rows() and why_any_row_wrong().
 class ResidentProblem {
  public:
   /// `device` outlives it. Throws MachineError when the device has no room, InvalidInput when the
@@ -54,20 +39,11 @@ class ResidentProblem {
   /// ones the next seeds; odd ones have -V or -V / 2 as well, so that no two give one answer even
   /// where the family does not ask for the seed.
   void put_values(std::size_t draw);
+  /// The values that are there, anew: a kernel that wrote to its inputs is not believed.
+  void put_values_again();
   /// Outputs that no launch has written, where they were.
   void poison_outputs();
 
-  /// Launches once on poisoned outputs; answers() of it. A MachineError names kernel, Plan and
-  /// problem.
-  [[nodiscard]] SampledRows sample(const KernelInfo& kernel, const Plan& plan,
-                                   std::int64_t rows = 4);
-  /// What launches gave: looks at every LSE and at `rows` rows of each kind that outputs have, the
-  /// first and the last query or key among them.
-  [[nodiscard]] SampledRows answers(const KernelInfo& kernel, const Plan& plan, std::int64_t rows);
-  /// The worst element of all that launches gave, where it is out of its bound and a reference on
-  /// the device finds it in about a tenth of a second; nothing otherwise.
-  [[nodiscard]] std::optional<std::string> why_any_row_wrong(const KernelInfo& kernel,
-                                                             const Plan& plan);
   void launch(const KernelInfo& kernel, const Plan& plan);
   /// Time of one launch, the mean over some in a row.
   [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, LaunchesInRow launches);
@@ -75,39 +51,35 @@ class ResidentProblem {
   [[nodiscard]] double cold_time_ms(const KernelInfo& kernel, const Plan& plan, int launches);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] Device& device() const { return device_; }
+
+  /// Does the input follow from others? Then its values are on the device alone.
+  [[nodiscard]] bool is_made(InputIndex input) const {
+    return (*drawn_[draw_])[holder_of(problem_, input).number] == nullptr;
+  }
+  /// Elements of a row of an input that is not made. From any thread.
+  void copy_row(InputIndex input, std::int64_t entry, std::int64_t head, std::int64_t row,
+                std::span<float> to) const;
+  /// All rows of a head of an input that is made; these belong to queries.
+  [[nodiscard]] std::vector<float> head_of(InputIndex input, std::int64_t entry,
+                                           std::int64_t head) const;
+  /// A row that the last launch left.
+  [[nodiscard]] std::vector<float> row_of(OutputIndex output, std::int64_t entry, std::int64_t head,
+                                          std::int64_t row) const;
+  /// All that the last launch left, as it is stored.
+  [[nodiscard]] std::vector<float> all_of(OutputIndex output) const;
+  [[nodiscard]] DeviceInputs inputs_on_device() const;
+  [[nodiscard]] DeviceOutputs outputs_on_device() const;
 
  private:
-  /// A query or a key whose rows of the outputs are compared.
-  struct Place {
-    Rows kind = Rows::queries;
-    std::int64_t entry = 0, head = 0, row = 0;
-  };
-  /// It as a problem of its own: one query that sees all of its keys, or one key that all of its
-  /// rows see, those of all query heads that share it.
-  struct OneRow {
-    Problem problem{};
-    Inputs inputs{};
-  };
   struct Buffer {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
     ElementType type = ElementType::fp32;
   };
 
-  [[nodiscard]] const TiledValues& values(InputIndex input) const {
-    return *(*drawn_[draw_])[holder_of(problem_, input).number];
-  }
-  [[nodiscard]] std::vector<Place> sampled_places(Rows kind, std::int64_t rows) const;
-  [[nodiscard]] OneRow row_at(const Place& place) const;
-  /// The place's row of an output, as it lies on the device.
-  [[nodiscard]] std::vector<float> row_of(OutputIndex output, const Place& place) const;
-  /// Row `row` of an entry, wherever it is stored.
-  [[nodiscard]] std::int64_t offset_of(InputIndex input, std::int64_t entry, std::int64_t head,
-                                       std::int64_t row) const;
-  /// The tensor as the operation shapes it.
-  [[nodiscard]] Tensor<float> on_host(InputIndex input) const;
-  /// The output that the last launch left, in the shape that the operation gives it.
-  [[nodiscard]] Tensor<float> given(OutputIndex output) const;
+  [[nodiscard]] DeviceTensor on_device(const TensorSpec& tensor, const Storage& storage,
+                                       const Strides& strides, const Buffer& buffer) const;
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.
   [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
@@ -115,7 +87,8 @@ class ResidentProblem {
   void make_what_follows();
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);
-  [[nodiscard]] std::vector<float> downloaded(const Buffer& buffer) const;
+  [[nodiscard]] std::vector<float> downloaded(const std::byte* data, ElementType type,
+                                              std::int64_t first, std::int64_t count) const;
 
   const Problem problem_;
   const InputSpec spec_;
@@ -125,8 +98,9 @@ class ResidentProblem {
   std::size_t draw_ = draws;  ///< none
   IndexArrays indices_;
   Arguments arguments_;
-  std::vector<Storage> storages_;         ///< of inputs, by number in the operation
-  std::vector<Buffer> inputs_, outputs_;  ///< likewise
+  // By number in the operation.
+  std::vector<Storage> storages_, output_storages_;
+  std::vector<Buffer> inputs_, outputs_;
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::byte* counters_ = nullptr;

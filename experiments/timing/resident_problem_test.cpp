@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 namespace {
@@ -21,7 +22,7 @@ TEST(ResidentProblem, RowsOfCodesAreComparedWhereTheySeeTheFirstKeysAndNoOthers)
   HostMemoryDevice device;
   ResidentProblem problem(codes_of(""), {}, device);
   const KernelInfo& kernel = *find_kernel("quantised_rows", Executor::cpu);
-  EXPECT_EQ(problem.sample(kernel, {}).why_wrong(), std::nullopt);
+  EXPECT_EQ(launch_and_sample(problem, kernel, {}).why_wrong(), std::nullopt);
   for (const char* const more :
        {"padding7", "qcode_e4m3 qscales_row", "window_bottom_right left4"}) {
     EXPECT_THROW(ResidentProblem(codes_of(more), {}, device), InvalidInput) << more;

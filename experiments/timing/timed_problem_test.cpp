@@ -12,6 +12,7 @@
 #include "core/run/registry.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "experiments/timing/gate.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -34,7 +35,7 @@ struct OnExecutor {
   std::string why_wrong(const KernelInfo& kernel, const Plan& plan) {
     if (auto why = gate.why_wrong({&kernel, problem, plan})) return *why;
     ResidentProblem resident(problem, {}, *device);
-    return resident.sample(kernel, plan).why_wrong().value_or("");
+    return launch_and_sample(resident, kernel, plan).why_wrong().value_or("");
   }
 };
 
@@ -162,14 +163,14 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
     const Problem p = problem_from_string(problem);
     ResidentProblem right(p, {}, *device);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.
-    EXPECT_EQ(right.sample(right_kernel, {}).why_wrong(), std::nullopt) << problem;
+    EXPECT_EQ(launch_and_sample(right, right_kernel, {}).why_wrong(), std::nullopt) << problem;
   }
   int found = 0;
   const Problem p = problem_from_string("b9 h4/2 q19 k33 d24 lengths6");
   for (std::int64_t entry = 0; entry < p.batch; ++entry) {
     const KernelInfo wrong_kernel = by_definition(entry);
     ResidentProblem wrong(p, {}, *device);
-    found += wrong.sample(wrong_kernel, {}).why_wrong().has_value();
+    found += launch_and_sample(wrong, wrong_kernel, {}).why_wrong().has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
 }
@@ -190,14 +191,15 @@ TEST(ResidentProblem, compares_rows_of_keys_where_outputs_have_them) {
         "b1 h2/2 q0 k9 d24", "b1 h2/2 q9 k0 d24"}) {
     ResidentProblem resident(gradients_of(text), {}, *device);
     const Plan plan = right.plans(resident.problem()).front();
-    EXPECT_EQ(resident.sample(right, plan, 12).why_wrong(), std::nullopt) << text;
+    EXPECT_EQ(launch_and_sample(resident, right, plan, 12).why_wrong(), std::nullopt) << text;
   }
   ResidentProblem resident(gradients_of("b2 h4/2 q19 k33 d24"), {}, *device);
   for (const auto& [mutant, output] :
        {std::pair("b01_delta_missing", "dQ"), std::pair("b04_dv_from_ds", "dV"),
         std::pair("b09_dk_scaled_twice", "dK")}) {
     const KernelInfo& wrong = *find_kernel(std::string("mutant/") + mutant, Executor::cpu);
-    const auto why = resident.sample(wrong, wrong.plans(resident.problem()).front()).why_wrong();
+    const auto why =
+        launch_and_sample(resident, wrong, wrong.plans(resident.problem()).front()).why_wrong();
     EXPECT_TRUE(why && why->find(output) == 0) << mutant << ": " << why.value_or("found right");
   }
 }
@@ -252,9 +254,10 @@ TEST(ResidentProblem, knows_where_keys_in_pages_are) {
                                 "b9 h4/2 q19 k33 d24 lengths6"}) {
       const Problem p = problem_from_string(problem);
       ResidentProblem resident(p, {}, *device, paging_from_string(paging));
-      EXPECT_EQ(resident.sample(right_kernel, {}, 12).why_wrong(), std::nullopt)
+      EXPECT_EQ(launch_and_sample(resident, right_kernel, {}, 12).why_wrong(), std::nullopt)
           << problem << " " << paging;
-      EXPECT_TRUE(resident.sample(wrong_kernel, {}, 12).why_wrong()) << problem << " " << paging;
+      EXPECT_TRUE(launch_and_sample(resident, wrong_kernel, {}, 12).why_wrong())
+          << problem << " " << paging;
     }
   }
 }
@@ -271,12 +274,32 @@ TEST(ResidentProblem, every_row_of_keys_in_pages_is_compared) {
   };
   TimedProblem timed(p, {}, *device, {.paging = paging_from_string("paged16/shuffled3")});
   const Plan plan = kernel.plans(p).front();
-  EXPECT_EQ(timed.resident().sample(wrong, plan, 2).why_wrong(), std::nullopt)
+  EXPECT_EQ(launch_and_sample(timed.resident(), wrong, plan, 2).why_wrong(), std::nullopt)
       << "two rows do not show it";
   EXPECT_EQ(timed.why_timed_answers_wrong(kernel, plan), std::nullopt);
   const auto why = timed.why_timed_answers_wrong(wrong, plan);
   ASSERT_TRUE(why);
   EXPECT_NE(why->find("LSE at"), std::string::npos) << *why;
+}
+
+// What it is compared with is read from the device, where the kernel could write.
+TEST(ResidentProblem, a_kernel_that_changes_its_inputs_is_not_believed) {
+  const KernelInfo& kernel = k3();
+  const auto device = make_device(Executor::simt);
+  const Problem p = problem_from_string("b1 h2/1 q17 k33 d24 fp32");
+  KernelInfo wrong = kernel;
+  wrong.launch = [&kernel](const ForwardArguments& a, Device& d) {
+    auto* const v = static_cast<float*>(const_cast<void*>(a.v));
+    std::fill_n(v + 7 * 24, 24, 0.0F);  // one key of many: sampled rows may see it, all rows must
+    kernel.launch(a, d);
+  };
+  TimedProblem timed(p, {}, *device, {});
+  const Plan plan = kernel.plans(p).front();
+  timed.resident().put_values(1);
+  (void)launch_and_sample(timed.resident(), wrong, plan, 0);
+  const auto why = why_any_row_wrong(timed.resident(), wrong, plan);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("O at"), std::string::npos) << *why;
 }
 
 TEST(TimedProblem, a_timing_has_as_many_launches_as_fill_it) {
@@ -344,7 +367,7 @@ TEST(TimedProblem, a_kernel_that_is_right_once_and_remembers_is_caught_by_its_ti
           Cheat{"idles after two launches", idle_after(2)}}) {
       const auto device = make_device(Executor::cpu);
       TimedProblem timed(problem_from_string("b2 h2 n19 d24"), {.family = family}, *device);
-      EXPECT_EQ(timed.resident().sample(cheat.kernel, {}).why_wrong(), std::nullopt)
+      EXPECT_EQ(launch_and_sample(timed.resident(), cheat.kernel, {}).why_wrong(), std::nullopt)
           << "verification alone does not see that it " << cheat.name;
       timed.change_values();
       (void)timed.time_ms(cheat.kernel, {});
@@ -370,7 +393,7 @@ TEST(TimedProblem, one_wrong_row_is_found_where_a_reference_looks_at_every_row) 
   };
   TimedProblem timed(here.problem, {}, *here.device);
   const Plan plan = kernel.plans(here.problem).front();
-  EXPECT_EQ(timed.resident().sample(kernel, plan, 2).why_wrong(), std::nullopt)
+  EXPECT_EQ(launch_and_sample(timed.resident(), kernel, plan, 2).why_wrong(), std::nullopt)
       << "two rows do not show it";
   const auto why = timed.why_timed_answers_wrong(kernel, plan);
   ASSERT_TRUE(why);
@@ -403,7 +426,7 @@ TEST(TimedProblem, one_wrong_gradient_is_found_where_a_reference_looks_at_every_
           a.dv)[a.dv_strides.offset(is_packed ? 0 : entry, p.kv_heads - 1, row)];
       element = static_cast<std::uint16_t>(element ^ 0x8000U);
     };
-    EXPECT_EQ(timed.resident().sample(wrong, plan, 2).why_wrong(), std::nullopt)
+    EXPECT_EQ(launch_and_sample(timed.resident(), wrong, plan, 2).why_wrong(), std::nullopt)
         << "two rows do not show it";
     const auto why = timed.why_timed_answers_wrong(wrong, plan);
     const Shape at{entry, p.kv_heads - 1, key, 0};

@@ -9,6 +9,7 @@
 #include "core/attention/operation.hpp"
 #include "core/run/default_plan.hpp"
 #include "experiments/timing/median_interval.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
@@ -49,7 +50,7 @@ class Tuner {
       auto reason = gate_.why_wrong({&kernel_, timed_.problem(), plan});
       if (!reason) {
         timed_.resident().put_values(0);
-        reason = timed_.resident().sample(kernel_, plan).why_wrong();
+        reason = launch_and_sample(timed_.resident(), kernel_, plan).why_wrong();
       }
       if (reason) {
         result_.refused.push_back({plan, *std::move(reason)});

@@ -33,21 +33,21 @@ constexpr std::int64_t chunk_pairs = std::int64_t{1} << 28;
 
 class GradientSolver {
  public:
-  GradientSolver(Memory& memory, Device& device, const Problem& problem, const Inputs& inputs,
-                 const BackwardRoundings& how)
+  GradientSolver(Memory& memory, Device& device, const Problem& problem,
+                 const InputOperands& inputs, const BackwardRoundings& how)
       : device_(device), p_(problem), chunk_rows_(rows_of_chunk(problem, chunk_pairs)) {
     a_.problem = p_;
     a_.kernel = gradient_constants(how, p_);
     a_.own = gradient_constants(reference_roundings(p_), p_, fp64_arithmetic);
-    const auto upload = [&](InputIndex input) { return memory.upload(inputs[input].values()); };
     const auto is_finite = [&](InputIndex input) {
-      return std::ranges::all_of(inputs[input].values(), [](float x) { return std::isfinite(x); });
+      return extent_of(memory, device, inputs[input]).is_finite;
     };
     has_bad_factors_ =
         !is_finite(backward::q) || !is_finite(backward::k) || !is_finite(backward::d_o);
-    a_.q = upload(backward::q), a_.k = upload(backward::k), a_.v = upload(backward::v);
-    a_.o = upload(backward::o), a_.lse = upload(backward::lse), a_.d_o = upload(backward::d_o);
-    if (has_tensor(p_, backward::d_lse)) a_.d_lse = upload(backward::d_lse);
+    const auto data = [&](InputIndex input) { return inputs[input].data; };
+    a_.q = data(backward::q), a_.k = data(backward::k), a_.v = data(backward::v);
+    a_.o = data(backward::o), a_.lse = data(backward::lse), a_.d_o = data(backward::d_o);
+    if (has_tensor(p_, backward::d_lse)) a_.d_lse = data(backward::d_lse);
     a_.delta = memory.allocate<double>(p_.rows());
     a_.absolute_delta = memory.allocate<double>(p_.rows());
     a_.pitch = std::max<std::int64_t>(p_.key_len, 1);
@@ -161,24 +161,11 @@ class GradientSolver {
 };
 
 /// Leaves the whole answer in device memory.
-AnswerArrays solve(Memory& memory, Device& device, const Problem& problem, const Inputs& inputs,
-                   const Roundings& roundings) {
-  check_shapes(problem, inputs);
+AnswerArrays solve(Memory& memory, Device& device, const Problem& problem,
+                   const InputOperands& inputs, const Roundings& roundings) {
   const AnswerArrays arrays = allocate_answer(memory, problem);
   GradientSolver(memory, device, problem, inputs, roundings.as<BackwardRoundings>()).solve(arrays);
   return arrays;
-}
-
-Answer answer(Device& device, const Problem& problem, const Inputs& inputs,
-              const Roundings& roundings) {
-  Memory memory(device);
-  return fetch(memory, problem, solve(memory, device, problem, inputs, roundings));
-}
-
-WorstOutputs check(Device& device, const Problem& problem, const Inputs& inputs,
-                   const Roundings& roundings, const Outputs& outputs) {
-  Memory memory(device);
-  return compare(memory, device, outputs, solve(memory, device, problem, inputs, roundings));
 }
 
 /// Of sums in integers the bound needs the largest keys and values of each row.
@@ -186,12 +173,14 @@ bool covers(const Problem& /*problem*/, const Roundings& roundings) {
   return !roundings.as<BackwardRoundings>().sums_dq_in_units;
 }
 
-const DeviceReferenceRegistration registration{{.operation = &backward_operation,
-                                                .executor = this_executor,
-                                                .worth_a_gpu = 0x1p26,
-                                                .covers = covers,
-                                                .answer = answer,
-                                                .check = check}};
+DeviceReference gradient_reference() {
+  DeviceReference reference = device_reference(backward_operation, solve);
+  reference.worth_a_gpu = 0x1p26;
+  reference.covers = covers;
+  return reference;
+}
+
+const DeviceReferenceRegistration registration{gradient_reference()};
 
 }  // namespace
 }  // namespace attest

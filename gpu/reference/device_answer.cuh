@@ -4,59 +4,16 @@
 // what a kernel gave.
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "core/base/error_ratio.hpp"
 #include "cpu_reference/device_reference.hpp"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/reference/chunk.cuh"
+#include "gpu/reference/operands.cuh"
 
 namespace attest {
 // The file is compiled twice into one program, for the GPU and for the executor.
 namespace {
-
-dim3 grid_of(std::int64_t x, std::int64_t y = 1) {
-  return {static_cast<unsigned>(x), static_cast<unsigned>(y), 1};
-}
-
-/// Buffers of one computation; released with it.
-class Memory {
- public:
-  explicit Memory(Device& device) : device_(device) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() {
-    for (std::byte* buffer : buffers_) device_.release(buffer);
-  }
-  template <typename T>
-  T* allocate(std::int64_t count) {
-    buffers_.push_back(device_.allocate(static_cast<std::size_t>(count) * sizeof(T)));
-    return reinterpret_cast<T*>(buffers_.back());
-  }
-  template <typename T>
-  const T* upload(std::span<const T> values) {
-    buffers_.push_back(device_.upload_values(std::as_bytes(values)));
-    return reinterpret_cast<const T*>(buffers_.back());
-  }
-  template <typename T>
-  std::vector<T> download(const T* from, std::int64_t count) {
-    std::vector<T> values(static_cast<std::size_t>(count));
-    device_.download(reinterpret_cast<const std::byte*>(from),
-                     std::as_writable_bytes(std::span(values)));
-    return values;
-  }
-  Tensor<double> download(const double* from, const Shape& shape) {
-    Tensor<double> tensor(shape);
-    device_.download(reinterpret_cast<const std::byte*>(from),
-                     std::as_writable_bytes(tensor.values()));
-    return tensor;
-  }
-
- private:
-  Device& device_;
-  std::vector<std::byte*> buffers_;
-};
 
 /// OutputAnswer on the device.
 struct OutputArrays {
@@ -116,15 +73,15 @@ __global__ void compare_parts(const float* got, const double* want, const double
   checks[part] = worst;
 }
 
-WorstOutput compare_tensor(Memory& memory, Device& device, const Tensor<float>& got,
+WorstOutput compare_tensor(Memory& memory, Device& device, const Operand& got, const Shape& shape,
                            const OutputArrays& answer) {
   WorstOutput worst;
-  worst.elements = got.size();
+  worst.elements = got.size;
   if (worst.elements == 0) return worst;
   const std::int64_t parts = ceil_of(worst.elements, part_elements) * 64;
   auto* const checks = memory.allocate<PartCheck>(parts);
-  launch(compare_parts, grid_of(ceil_of(parts, 64)), dim3(64), 0, device,
-         memory.upload(got.values()), answer.value, answer.bound, worst.elements, parts, checks);
+  launch(compare_parts, grid_of(ceil_of(parts, 64)), dim3(64), 0, device, got.data, answer.value,
+         answer.bound, worst.elements, parts, checks);
   std::int64_t at = -1;
   for (const PartCheck& part : memory.download(checks, parts)) {
     worst.vacuous += part.vacuous;
@@ -133,25 +90,58 @@ WorstOutput compare_tensor(Memory& memory, Device& device, const Tensor<float>& 
     at = part.at;
   }
   if (at < 0) return worst;
-  worst.got = static_cast<double>(got.values()[static_cast<std::size_t>(at)]);
+  worst.got = static_cast<double>(memory.download(got.data + at, 1)[0]);
   worst.want = memory.download(answer.value + at, 1)[0];
   worst.bound = memory.download(answer.bound + at, 1)[0];
   for (std::size_t axis = 4; axis-- > 0;) {
-    worst.index[axis] = at % got.shape()[axis];
-    at /= got.shape()[axis];
+    worst.index[axis] = at % shape[axis];
+    at /= shape[axis];
   }
   return worst;
 }
 
-/// The worst element of every output.
-WorstOutputs compare(Memory& memory, Device& device, const Outputs& outputs,
-                     const AnswerArrays& arrays) {
+/// The worst element of every output of the problem's operation.
+WorstOutputs compare(Memory& memory, Device& device, const Problem& problem,
+                     const IndexedList<Operand, OutputIndex>& outputs, const AnswerArrays& arrays) {
   WorstOutputs worst;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const OutputIndex output{i};
-    worst[output] = compare_tensor(memory, device, outputs[output], arrays[output]);
+    worst[output] = compare_tensor(memory, device, outputs[output],
+                                   (*problem.operation)[output].shape(problem), arrays[output]);
   }
   return worst;
+}
+
+/// A DeviceReference of what `solve` computes from a problem's operands: AnswerArrays of (Memory&,
+/// Device&, const Problem&, const InputOperands&, const Roundings&).
+template <typename Solve>
+DeviceReference device_reference(const Operation& operation, const Solve& solve) {
+  const auto check = [solve](Device& device, const Problem& problem, const auto& inputs,
+                             const Roundings& roundings, const auto& outputs) {
+    Memory memory(device);
+    const AnswerArrays answer =
+        solve(memory, device, problem, operands(memory, device, inputs), roundings);
+    return compare(memory, device, problem, operands(memory, device, outputs), answer);
+  };
+  return {.operation = &operation,
+          .executor = this_executor,
+          .covers = {},
+          .answer =
+              [solve](Device& device, const Problem& problem, const Inputs& inputs,
+                      const Roundings& roundings) {
+                check_shapes(problem, inputs);
+                Memory memory(device);
+                return fetch(
+                    memory, problem,
+                    solve(memory, device, problem, operands(memory, device, inputs), roundings));
+              },
+          .check =
+              [check](Device& device, const Problem& problem, const Inputs& inputs,
+                      const Roundings& roundings, const Outputs& outputs) {
+                check_shapes(problem, inputs);
+                return check(device, problem, inputs, roundings, outputs);
+              },
+          .check_resident = check};
 }
 
 }  // namespace

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/run/registry.hpp"
 #include "cpu_reference/device_reference.hpp"
@@ -93,7 +97,9 @@ class OnExecutor {
       }
     }
     const auto check = [&] {
-      return reference_->check(*device_, problem, inputs, roundings, outputs);
+      WorstOutputs worst = reference_->check(*device_, problem, inputs, roundings, outputs);
+      expect_same_worst(check_resident(problem, inputs, roundings, outputs), worst);
+      return worst;
     };
     const WorstOutputs right = check();
     for (std::size_t i = 0; i < answer.size(); ++i) {
@@ -115,6 +121,51 @@ class OnExecutor {
   }
 
  private:
+  /// The tensors on the device, their rows from the last to the first.
+  template <typename Index>
+  IndexedList<DeviceTensor, Index> with_rows_reversed(
+      const IndexedList<Tensor<float>, Index>& tensors) {
+    IndexedList<DeviceTensor, Index> there;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const Tensor<float>& tensor = tensors[Index{i}];
+      const Shape& shape = tensor.shape();
+      const std::int64_t rows = shape[0] * shape[1] * shape[2], columns = shape[3];
+      DeviceTensor& one = there[Index{i}];
+      one.shape = shape;
+      if (tensor.size() == 0) continue;
+      std::vector<float> reversed(tensor.values().size());
+      for (std::int64_t row = 0; row < rows; ++row) {
+        one.rows.push_back((rows - 1 - row) * columns);
+        std::copy_n(tensor.values().begin() + row * columns, columns,
+                    reversed.begin() + one.rows.back());
+      }
+      one.data = device_->upload_values(std::as_bytes(std::span(reversed)));
+    }
+    return there;
+  }
+  WorstOutputs check_resident(const Problem& problem, const Inputs& inputs,
+                              const Roundings& roundings, const Outputs& outputs) {
+    const DeviceInputs read = with_rows_reversed(inputs);
+    const DeviceOutputs given = with_rows_reversed(outputs);
+    WorstOutputs worst = reference_->check_resident(*device_, problem, read, roundings, given);
+    const auto release = [&](const DeviceTensor& one) {
+      if (one.data != nullptr) device_->release(const_cast<std::byte*>(one.data));
+    };
+    std::ranges::for_each(read, release);
+    std::ranges::for_each(given, release);
+    return worst;
+  }
+  static void expect_same_worst(const WorstOutputs& got, const WorstOutputs& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const WorstOutput &x = got[{i}], &y = want[{i}];
+      EXPECT_EQ(x.index, y.index);
+      EXPECT_EQ(x.ratio, y.ratio);
+      EXPECT_EQ(x.elements, y.elements);
+      EXPECT_EQ(x.want, y.want);
+      EXPECT_EQ(x.bound, y.bound);
+    }
+  }
   static Shape last_of(const Shape& shape) {
     return {shape[0] - 1, shape[1] - 1, shape[2] - 1, shape[3] - 1};
   }

@@ -43,9 +43,9 @@ std::vector<Constants> constants_table(const Problem& problem, const PrecisionPl
 }
 
 /// Leaves the whole answer in device memory.
-AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Inputs& inputs,
-                   const PrecisionPlan& precision) {
-  check_shapes(p, inputs);
+AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const InputOperands& inputs,
+                   const Roundings& roundings) {
+  const PrecisionPlan& precision = roundings.as<PrecisionPlan>();
   const AnswerArrays outputs = allocate_answer(memory, p);
   const OutputArrays &o = outputs[forward::o], &lse = outputs[forward::lse];
   const std::int64_t heads = p.batch * p.kv_heads, d = p.head_dim;
@@ -54,9 +54,7 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
   a.scale_is_folded = precision.scale_folded_into_q;
   a.o = o.value, a.o_bound = o.bound, a.o_own = o.own_error;
   a.lse = lse.value, a.lse_bound = lse.bound, a.lse_own = lse.own_error;
-  a.q = memory.upload(inputs[forward::q].values());
-  a.k = memory.upload(inputs[forward::k].values());
-  a.v = memory.upload(inputs[forward::v].values());
+  a.q = inputs[forward::q].data, a.k = inputs[forward::k].data, a.v = inputs[forward::v].data;
   // Visible keys never decrease from one query to the next.
   const std::int64_t most_visible = p.visible_keys(p.query_len - 1);
   a.least_visible = std::max<std::int64_t>(1, p.visible_keys(0));
@@ -68,8 +66,12 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
     launch(scan_keys, grid_of(heads), dim3(weigh_threads), sizeof(double) * weigh_threads / 32,
            device, a);
     launch(scan_values, grid_of(ceil_of(heads * d, 64)), dim3(64), 0, device, a);
-    const auto table =
-        constants_table(p, precision, a.least_visible, a.table_rows, magnitudes_of(inputs));
+    const auto largest = [&](InputIndex input) {
+      return extent_of(memory, device, inputs[input]).largest;
+    };
+    const auto table = constants_table(
+        p, precision, a.least_visible, a.table_rows,
+        {.q = largest(forward::q), .k = largest(forward::k), .v = largest(forward::v)});
     a.constants = memory.upload(std::span<const Constants>(table));
   }
   const std::int64_t chunk_rows = rows_of_chunk(p, chunk_pairs);
@@ -103,32 +105,20 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
   return outputs;
 }
 
-Answer answer(Device& device, const Problem& problem, const Inputs& inputs,
-              const Roundings& roundings) {
-  Memory memory(device);
-  return fetch(memory, problem,
-               solve(memory, device, problem, inputs, roundings.as<PrecisionPlan>()));
-}
-
-WorstOutputs check(Device& device, const Problem& problem, const Inputs& inputs,
-                   const Roundings& roundings, const Outputs& outputs) {
-  Memory memory(device);
-  return compare(memory, device, outputs,
-                 solve(memory, device, problem, inputs, roundings.as<PrecisionPlan>()));
-}
-
 /// Rows that see the first keys, and O as wide as Q.
 bool covers(const Problem& problem, const Roundings& /*roundings*/) {
   return !is_window(problem.mask) && problem.output_dim() == problem.head_dim &&
          problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0;
 }
 
-const DeviceReferenceRegistration registration{{.operation = &forward_operation,
-                                                .executor = this_executor,
-                                                .worth_a_gpu = 0x1p30,
-                                                .covers = covers,
-                                                .answer = answer,
-                                                .check = check}};
+DeviceReference forward_reference() {
+  DeviceReference reference = device_reference(forward_operation, solve);
+  reference.worth_a_gpu = 0x1p30;
+  reference.covers = covers;
+  return reference;
+}
+
+const DeviceReferenceRegistration registration{forward_reference()};
 
 }  // namespace
 }  // namespace attest

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/tensor_list.hpp"
+#include "cpu_reference/answer.hpp"
+#include "experiments/timing/resident_problem.hpp"
+
+namespace attest {
+
+/// Some rows of what a launch gave, beside their exact answers.
+struct SampledRows {
+  struct Row {
+    Rows kind = Rows::queries;
+    Shape at{};  ///< batch, head, and query or key
+    Answer answer{};
+    Outputs got{};  ///< those outputs that have rows of this kind and that the kernel gives
+  };
+  std::vector<Row> rows;
+  std::string failure{};  ///< a sentence: the launch failed, or some LSE was not written; no rows
+  const Operation* operation = &forward_operation;
+
+  /// The failure, or the row that is out of its bounds; nothing when all is well.
+  [[nodiscard]] std::optional<std::string> why_wrong() const;
+};
+
+/// Launches once on poisoned outputs and samples what the launch gave. A MachineError names kernel,
+/// Plan and problem.
+[[nodiscard]] SampledRows launch_and_sample(ResidentProblem& resident, const KernelInfo& kernel,
+                                            const Plan& plan, std::int64_t rows = 4);
+/// What launches gave: looks at every LSE and at `rows` rows of each kind that outputs have, the
+/// first and the last query or key among them.
+[[nodiscard]] SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel,
+                                      const Plan& plan, std::int64_t rows);
+/// The worst element of all that launches gave, where it is out of its bound and a reference on
+/// the device finds it in about a tenth of a second; nothing otherwise.
+[[nodiscard]] std::optional<std::string> why_any_row_wrong(ResidentProblem& resident,
+                                                           const KernelInfo& kernel,
+                                                           const Plan& plan);
+
+}  // namespace attest
