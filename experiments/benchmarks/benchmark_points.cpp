@@ -102,7 +102,7 @@ std::optional<std::string> BenchmarkRunner::why_wrong(const BenchmarkPoint& poin
     return why;
   ResidentProblem& resident = timed(point).resident();
   resident.put_values(0);
-  return launch_and_sample(resident, *point.kernel, point.plan).why_wrong();
+  return why_launch_wrong(resident, *point.kernel, point.plan);
 }
 
 void BenchmarkRunner::refuse(const BenchmarkPoint& point, std::string why) {

@@ -81,8 +81,19 @@ void GroupTimer::place(const Contender& contender) {
   placed_ = std::move(key);
 }
 
+double GroupTimer::first_launch_s(const Contender& contender) {
+  const auto start = Clock::now();
+  try {
+    timed_->resident().launch(*contender.kernel, contender.subject.plan);
+    device_.synchronize();
+  } catch (const KernelError&) {
+    // Said when its answer is asked for.
+  }
+  return seconds_since(start);
+}
+
 Measured GroupTimer::verified(const Contender& contender) {
-  constexpr std::int64_t rows_to_check = 4, rows_of_errors = 32;
+  constexpr std::int64_t rows_of_errors = 32;
   Measured measured;
   if (contender.kernel->role == KernelRole::limit) {
     if (!options_.errors.empty()) measured.why_no_errors = gives_no_answer(*contender.kernel);
@@ -93,11 +104,16 @@ Measured GroupTimer::verified(const Contender& contender) {
     return measured;
   }
   timed_->resident().put_values(0);
+  const KernelInfo& kernel = *contender.kernel;
+  const Plan& plan = contender.subject.plan;
+  ResidentProblem& resident = timed_->resident();
   // What no small case can show, more rows must.
   const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender.candidate());
-  const SampledRows rows =
-      launch_and_sample(timed_->resident(), *contender.kernel, contender.subject.plan,
-                        many ? rows_of_errors : rows_to_check);
+  if (!many) {
+    measured.why_refused = why_launch_wrong(resident, kernel, plan).value_or("");
+    return measured;
+  }
+  const SampledRows rows = launch_and_sample(resident, kernel, plan, rows_of_errors);
   measured.why_refused = rows.why_wrong().value_or("");
   if (measured.why_refused.empty() && !options_.errors.empty()) {
     measured.errors = row_errors(rows, contender.subject.problem, options_.errors);
@@ -220,6 +236,9 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
       look_for_interrupt();
       try {
         place(contenders[i]);
+        if (!gate_.why_wrong(contenders[i].candidate())) {
+          result.spent.warm_up += first_launch_s(contenders[i]);
+        }
         measured[i] = verified(contenders[i]);
       } catch (const MachineError& error) {
         measured[i].why_refused = error.what();
@@ -231,14 +250,14 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
   admit(group.points, result.points);
   std::size_t points = racers.size();
   admit(group.rivals, result.rivals);
-  result.spent.verification = seconds_since(start);
+  result.spent.verification = seconds_since(start) - result.spent.warm_up;
   const bool is_asked = points > 0 || std::ranges::any_of(group.rivals, &Contender::is_wanted);
   if (!result.device_lost.empty() || !is_asked || racers.empty()) return result;
 
   const auto before_warm_up = Clock::now();
   warm_up(racers);
   const auto throttled_before_ms = device_.throttled_ms();
-  result.spent.warm_up = seconds_since(before_warm_up);
+  result.spent.warm_up += seconds_since(before_warm_up);
 
   const std::vector<Racer> all = racers;
   points = halve(racers, points, result.spent);

@@ -36,7 +36,7 @@ struct Measured {
 /// Where the time went, in seconds.
 struct Spent {
   double kernels = 0;       ///< in launches that were timed
-  double warm_up = 0;       ///< launches before them, counters
+  double warm_up = 0;       ///< launches before them, the first ones too, and counters
   double verification = 0;  ///< judging, and making the inputs on which outputs are compared
 
   Spent& operator+=(const Spent& other);
@@ -90,6 +90,8 @@ class GroupTimer {
   };
 
   void place(const Contender& contender);
+  /// Seconds of a launch whose answer is not looked at: libraries compile and choose in it.
+  [[nodiscard]] double first_launch_s(const Contender& contender);
   [[nodiscard]] Measured verified(const Contender& contender);
   void warm_up(std::vector<Racer>& racers);
   [[nodiscard]] double time(const Racer& racer, Spent& spent);

@@ -7,7 +7,6 @@
 
 #include "cpu_reference/forward/error_profile.hpp"
 #include "experiments/timing/resident_problem.hpp"
-#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 namespace {

@@ -12,7 +12,7 @@
 #include "experiments/study/language/error_metrics.hpp"
 #include "experiments/study/schedule.hpp"
 #include "experiments/timing/gate.hpp"
-#include "experiments/timing/resident_problem.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 /// Makes devices when they are first needed, of one thread.

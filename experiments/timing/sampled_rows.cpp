@@ -22,9 +22,15 @@ constexpr std::uint64_t seed_rows = 4;
 constexpr std::size_t most_rows_at_a_time = 8;
 /// Up to here every row is compared: about a tenth of a second of an H200 for O, some three for
 /// gradients (gpu/reference/README.md).
-constexpr double most_reference_work_gpu = 0x1p36, most_reference_work_executor = 0x1p18;
-/// And up to so many elements of K: few queries are little work, but of one row after another.
-constexpr std::int64_t most_reference_keys = std::int64_t{1} << 26;
+constexpr double most_reference_work_gpu = 0x1p36, most_reference_work_executor = 0x1p20;
+
+/// What the device reference computes: it works on tiles of 64 queries, whole or not.
+double work_in_tiles(const Problem& problem) {
+  constexpr std::int64_t tile = 64;
+  const std::int64_t queries = std::max<std::int64_t>(problem.query_len, 1);
+  const std::int64_t tiles = (queries + tile - 1) / tile;
+  return reference_work(problem) * static_cast<double>(tiles * tile) / static_cast<double>(queries);
+}
 
 /// A query or a key whose rows of the outputs are compared.
 struct Place {
@@ -155,17 +161,30 @@ std::optional<std::string> SampledRows::why_wrong() const {
   return std::nullopt;
 }
 
-SampledRows launch_and_sample(ResidentProblem& resident, const KernelInfo& kernel, const Plan& plan,
-                              std::int64_t rows) {
+namespace {
+
+/// Launches on poisoned outputs; says why that failed.
+std::optional<std::string> launch_failure(ResidentProblem& resident, const KernelInfo& kernel,
+                                          const Plan& plan) {
   resident.poison_outputs();
   try {
     resident.launch(kernel, plan);
     resident.device().synchronize();
   } catch (const KernelError& error) {
-    return {.rows = {}, .failure = error.what()};
+    return error.what();
   } catch (const MachineError& error) {  // what the device is worth now nobody knows
     throw MachineError(fmt::format("{} {} of {}: {}", kernel.name, to_string(plan),
                                    to_string(resident.problem()), error.what()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+SampledRows launch_and_sample(ResidentProblem& resident, const KernelInfo& kernel, const Plan& plan,
+                              std::int64_t rows) {
+  if (auto failure = launch_failure(resident, kernel, plan)) {
+    return {.rows = {}, .failure = *std::move(failure)};
   }
   return sample_rows(resident, kernel, plan, rows);
 }
@@ -228,24 +247,26 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
   return sampled;
 }
 
+bool compares_every_row(const ResidentProblem& resident, const KernelInfo& kernel,
+                        const Plan& plan) {
+  const Problem& problem = resident.problem();
+  const DeviceReference* const reference =
+      find_device_reference(*problem.operation, kernel.executor);
+  const double most_work =
+      kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
+  return reference != nullptr && reference->covers(problem, kernel.precision(problem, plan)) &&
+         work_in_tiles(problem) <= most_work;
+}
+
 std::optional<std::string> why_any_row_wrong(ResidentProblem& resident, const KernelInfo& kernel,
                                              const Plan& plan) {
   const Problem& problem = resident.problem();
   const Operation& operation = *problem.operation;
-  const DeviceReference* const reference = find_device_reference(operation, kernel.executor);
-  const double most_work =
-      kernel.executor == Executor::gpu ? most_reference_work_gpu : most_reference_work_executor;
-  const Roundings roundings = kernel.precision(problem, plan);
-  const Shape keys = key_shape(problem);
-  if (reference == nullptr || !reference->covers(problem, roundings) ||
-      !(reference_work(problem) <= most_work) ||
-      keys[0] * keys[1] * keys[2] * keys[3] > most_reference_keys) {
-    return std::nullopt;
-  }
   resident.put_values_again();
   const WorstOutputs worst =
-      reference->check_resident(resident.device(), problem, resident.inputs_on_device(), roundings,
-                                resident.outputs_on_device());
+      find_device_reference(operation, kernel.executor)
+          ->check_resident(resident.device(), problem, resident.inputs_on_device(),
+                           kernel.precision(problem, plan), resident.outputs_on_device());
   for (std::size_t i = 0; i < worst.size(); ++i) {
     const OutputIndex output{i};
     const WorstOutput& of = worst[output];
@@ -253,6 +274,21 @@ std::optional<std::string> why_any_row_wrong(ResidentProblem& resident, const Ke
     return sentence(operation[output].label, of.index, of.got, of.want, of.bound);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> why_launch_wrong(ResidentProblem& resident, const KernelInfo& kernel,
+                                            const Plan& plan) {
+  // Of so few rows a GPU compares all sooner than a CPU answers four, whose keys may be many.
+  constexpr double few_rows = 0x1p14;
+  const Problem& problem = resident.problem();
+  const double rows = work_in_tiles(problem) /
+                      std::max<double>(1, static_cast<double>(problem.key_len * problem.head_dim));
+  if (kernel.executor != Executor::gpu || rows > few_rows ||
+      !compares_every_row(resident, kernel, plan)) {
+    return launch_and_sample(resident, kernel, plan).why_wrong();
+  }
+  if (auto failure = launch_failure(resident, kernel, plan)) return failure;
+  return why_any_row_wrong(resident, kernel, plan);
 }
 
 }  // namespace attest

@@ -35,10 +35,19 @@ struct SampledRows {
 /// first and the last query or key among them.
 [[nodiscard]] SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel,
                                       const Plan& plan, std::int64_t rows);
-/// The worst element of all that launches gave, where it is out of its bound and a reference on
-/// the device finds it in about a tenth of a second; nothing otherwise.
+/// Does a reference on the device find the worst element of all in some tenths of a second?
+[[nodiscard]] bool compares_every_row(const ResidentProblem& resident, const KernelInfo& kernel,
+                                      const Plan& plan);
+/// The worst element of all that launches gave, where it is out of its bound. Only where
+/// compares_every_row().
 [[nodiscard]] std::optional<std::string> why_any_row_wrong(ResidentProblem& resident,
                                                            const KernelInfo& kernel,
                                                            const Plan& plan);
+
+/// Launches once on poisoned outputs: what is wrong with four rows, or, where a GPU compares few of
+/// them, with any.
+[[nodiscard]] std::optional<std::string> why_launch_wrong(ResidentProblem& resident,
+                                                          const KernelInfo& kernel,
+                                                          const Plan& plan);
 
 }  // namespace attest

@@ -45,11 +45,12 @@ std::optional<std::string> TimedProblem::why_timed_answers_wrong(const KernelInf
   std::optional<std::string> why;
   try {
     (void)time_ms(kernel, plan);
-    why = sample_rows(resident_, kernel, plan, rows).why_wrong();
+    why = compares_every_row(resident_, kernel, plan)
+              ? why_any_row_wrong(resident_, kernel, plan)
+              : sample_rows(resident_, kernel, plan, rows).why_wrong();
   } catch (const KernelError& error) {
     why = error.what();
   }
-  if (!why) why = why_any_row_wrong(resident_, kernel, plan);
   if (!why) return why;
   return fmt::format("its answers are wrong when it is timed on other values: {}", *why);
 }

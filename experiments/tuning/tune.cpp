@@ -50,7 +50,7 @@ class Tuner {
       auto reason = gate_.why_wrong({&kernel_, timed_.problem(), plan});
       if (!reason) {
         timed_.resident().put_values(0);
-        reason = launch_and_sample(timed_.resident(), kernel_, plan).why_wrong();
+        reason = why_launch_wrong(timed_.resident(), kernel_, plan);
       }
       if (reason) {
         result_.refused.push_back({plan, *std::move(reason)});

@@ -43,11 +43,17 @@ struct Arrays {
   bool scale_is_folded;
 };
 
-__device__ std::int64_t kv_head(const Problem& p, const Chunk& c) {
-  return c.batch * p.kv_heads + p.kv_head_of(c.head);
+/// The rows of a block; scratch begins with them in `a` afterwards.
+__device__ HeadRows take_part(Arrays& a, const Chunk& chunk) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  a.dots += c.scratch_row * a.pitch, a.absolute += c.scratch_row * a.pitch;
+  a.rows += c.scratch_row, a.is_bad_row += c.scratch_row;
+  const std::int64_t elements = c.scratch_row * a.problem.head_dim;
+  a.sums_o += elements, a.sums_w += elements, a.sums_e += elements;
+  return c;
 }
 /// Keys that some row of the tile sees: those of its last row.
-__device__ std::int64_t keys_of_tile(const Problem& p, const Chunk& c, std::int64_t first_row) {
+__device__ std::int64_t keys_of_tile(const Problem& p, const HeadRows& c, std::int64_t first_row) {
   const std::int64_t last = min(first_row + tile_rows, c.count) - 1;
   return p.visible_keys(c.first + last);
 }

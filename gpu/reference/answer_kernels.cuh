@@ -54,20 +54,21 @@ __global__ void scan_values(Arrays a) {
 }
 
 /// A block a tile [64 queries, 64 keys]. Tiles that no row sees are left as they are.
-__global__ void __launch_bounds__(tile_threads) form_scores(Arrays a, Chunk c) {
+__global__ void __launch_bounds__(tile_threads) form_scores(Arrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t first_row = std::int64_t{blockIdx.y} * tile_rows;
   const std::int64_t first_key = std::int64_t{blockIdx.x} * tile_columns;
   if (first_key >= keys_of_tile(p, c, first_row)) return;
-  multiply_tile({a.q + ((c.batch * p.query_heads + c.head) * p.query_len + c.first) * p.head_dim,
-                 a.k + kv_head(p, c) * p.key_len * p.head_dim, c.count, p.key_len, p.head_dim,
-                 a.dots, a.absolute, a.pitch},
+  multiply_tile({a.q + row_of(p, c) * p.head_dim, a.k + kv_head(p, c) * p.key_len * p.head_dim,
+                 c.count, p.key_len, p.head_dim, a.dots, a.absolute, a.pitch},
                 first_row, first_key, [](float x) { return finite_or_zero(x); });
 }
 
 /// A block a row.
-__global__ void __launch_bounds__(weigh_threads, 3) weigh_rows(Arrays a, Chunk c) {
+__global__ void __launch_bounds__(weigh_threads, 3) weigh_rows(Arrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t row = blockIdx.x, query = c.first + row;
   const RowOfScores scores{a.dots + row * a.pitch, a.absolute + row * a.pitch,
                            p.visible_keys(query), keys_of_tile(p, c, row / tile_rows * tile_rows),
@@ -77,8 +78,7 @@ __global__ void __launch_bounds__(weigh_threads, 3) weigh_rows(Arrays a, Chunk c
     return;
   }
   double* const scratch = dynamic_shared<double>();
-  const float* const q =
-      a.q + ((c.batch * p.query_heads + c.head) * p.query_len + query) * p.head_dim;
+  const float* const q = a.q + (row_of(p, c) + row) * p.head_dim;
   double is_bad = 0;
   for (std::int64_t d = threadIdx.x; d < p.head_dim; d += weigh_threads) {
     if (!std::isfinite(q[d])) is_bad = 1;
@@ -93,8 +93,9 @@ __global__ void __launch_bounds__(weigh_threads, 3) weigh_rows(Arrays a, Chunk c
 }
 
 /// A block a tile [64 queries, 64 columns]: O and sum p|v|.
-__global__ void __launch_bounds__(tile_threads) weigh_values(Arrays a, Chunk c) {
+__global__ void __launch_bounds__(tile_threads) weigh_values(Arrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile_rows;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * tile_columns;
   const float* const v = a.v + kv_head(p, c) * p.key_len * p.head_dim;
@@ -125,8 +126,9 @@ __global__ void __launch_bounds__(tile_threads) weigh_values(Arrays a, Chunk c) 
 }
 
 /// Sums phi |v - O| over the tiles of a chunk.
-__global__ void __launch_bounds__(tile_threads) sum_deviations_of(Arrays a, Chunk c) {
+__global__ void __launch_bounds__(tile_threads) sum_deviations_of(Arrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile_rows;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * tile_columns;
   const float* const v = a.v + kv_head(p, c) * p.key_len * p.head_dim;
@@ -160,10 +162,11 @@ __global__ void __launch_bounds__(tile_threads) sum_deviations_of(Arrays a, Chun
 }
 
 /// A block a row.
-__global__ void finish_rows(Arrays a, Chunk c) {
+__global__ void finish_rows(Arrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t row = blockIdx.x, query = c.first + row;
-  const std::int64_t at = (c.batch * p.query_heads + c.head) * p.query_len + query;
+  const std::int64_t at = row_of(p, c) + row;
   const std::int64_t visible = p.visible_keys(query);
   const bool is_empty = visible == 0, is_bad = !is_empty && a.is_bad_row[row];
   const double special = is_bad ? static_cast<double>(NAN) : 0.0;

@@ -20,10 +20,13 @@ struct TermArrays {
   double *sizes, *errors, *own_errors;
 };
 
-/// GradientSum of every element: [rows, columns].
+/// GradientSum of every element: [heads, rows, columns].
 struct SumArrays {
   double *values, *sizes, *errors, *own_errors;
-  std::int64_t rows, columns;
+  std::int64_t heads, rows, columns;
+
+  [[nodiscard]] constexpr std::int64_t of_head() const { return rows * columns; }
+  [[nodiscard]] constexpr std::int64_t size() const { return heads * of_head(); }
 };
 
 /// Everything on the device that no launch changes by itself. Inputs are contiguous.
@@ -36,13 +39,19 @@ struct GradientArrays {
   std::int64_t pitch;                              ///< key_len, at least 1
 };
 
-__device__ std::int64_t row_of(const Problem& p, const Chunk& c) {
-  return (c.batch * p.query_heads + c.head) * p.query_len + c.first;
+/// The rows of a block; scratch begins with them in `a` afterwards.
+__device__ HeadRows take_part(GradientArrays& a, const Chunk& chunk) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  const std::int64_t pairs = c.scratch_row * a.pitch;
+  for (TermArrays* const terms : {&a.dscores, &a.weights}) {
+    terms->sizes += pairs, terms->errors += pairs, terms->own_errors += pairs;
+  }
+  return c;
 }
 
 /// From the first key of a tile of keys on, all that the rows of a tile see. Tiles of keys that
 /// begin elsewhere are not formed. Neither end of what a row sees falls from one row to the next.
-__device__ KeyRange keys_of_tile(const Problem& p, const Chunk& c, std::int64_t tile) {
+__device__ KeyRange keys_of_tile(const Problem& p, const HeadRows& c, std::int64_t tile) {
   const std::int64_t first = c.first + tile * tile_rows;
   const std::int64_t end = min(min(first + tile_rows, c.first + c.count), p.query_len_of(c.batch));
   if (first >= end) return {};

@@ -37,14 +37,18 @@ __global__ void form_deltas(GradientArrays a) {
 /// A thread an element of the sums.
 __global__ void clear_sums(SumArrays sums) {
   const std::int64_t e = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-  if (e >= sums.rows * sums.columns) return;
+  if (e >= sums.size()) return;
   sums.values[e] = sums.sizes[e] = sums.errors[e] = sums.own_errors[e] = 0;
 }
 
-/// A block a tile [64 queries, 64 keys] of Q K^T or dO V^T. What is not finite reaches its own
-/// pairs only.
+/// A block a tile [64 queries, 64 keys] of Q K^T or dO V^T: `m` has those of all heads. What is not
+/// finite reaches its own pairs only.
 __global__ void __launch_bounds__(tile_threads)
-    form_products(GradientArrays a, Chunk c, RowsAndKeys m) {
+    form_products(GradientArrays a, Chunk chunk, RowsAndKeys m) {
+  const HeadRows c = take_part(a, chunk);
+  m.rows += row_of(a.problem, c) * m.dim;
+  m.keys += kv_head(a.problem, c) * m.key_count * m.dim;
+  m.products += c.scratch_row * m.pitch, m.absolute += c.scratch_row * m.pitch;
   const std::int64_t first_key = std::int64_t{blockIdx.x} * tile_columns;
   if (!keys_of_tile(a.problem, c, blockIdx.y).holds(first_key)) return;
   multiply_tile(m, std::int64_t{blockIdx.y} * tile_rows, first_key,
@@ -52,8 +56,9 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 /// A block a tile: the terms of its pairs, 0 where the row does not see the key.
-__global__ void __launch_bounds__(element_threads) form_terms(GradientArrays a, Chunk c) {
+__global__ void __launch_bounds__(element_threads) form_terms(GradientArrays a, Chunk chunk) {
   const Problem& p = a.problem;
+  const HeadRows c = take_part(a, chunk);
   const std::int64_t first_key = std::int64_t{blockIdx.x} * tile_columns;
   if (!keys_of_tile(p, c, blockIdx.y).holds(first_key)) return;
   for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_columns; e += element_threads) {
@@ -84,12 +89,22 @@ __global__ void __launch_bounds__(element_threads) form_terms(GradientArrays a, 
 
 /// What one launch adds up: terms times rows of an input.
 struct Addition {
-  const double* terms;   ///< [chunk rows, pitch]
-  const float* factors;  ///< [keys of the head, columns] or [rows of the chunk, columns]
-  double* sums;          ///< [rows, columns]
+  const double* terms;   ///< [heads, chunk rows, pitch]
+  const float* factors;  ///< an input, all of it
+  double* sums;          ///< [heads, rows, columns]
   std::int64_t rows, columns;
 };
 enum class Products { as_they_are, absolute };
+
+/// A block's own head of it; factors begin with the head's keys, or with the rows of the chunk.
+__device__ Addition part_of(const Addition& add, const GradientArrays& a, const HeadRows& c,
+                            bool is_over_keys) {
+  const Problem& p = a.problem;
+  const std::int64_t factor = is_over_keys ? kv_head(p, c) * p.key_len : row_of(p, c);
+  const double* const terms = add.terms == nullptr ? nullptr : add.terms + c.scratch_row * a.pitch;
+  return {terms, add.factors + factor * add.columns, add.sums + blockIdx.z * add.rows * add.columns,
+          add.rows, add.columns};
+}
 
 /// A thread's share of a tile of sums, which go on from what memory holds.
 template <Products products>
@@ -135,7 +150,9 @@ class AddedTile {
 /// finite count as 0 here, and below.
 template <Products products>
 __global__ void __launch_bounds__(tile_threads)
-    add_over_keys(GradientArrays a, Chunk c, Addition add) {
+    add_over_keys(GradientArrays a, Chunk chunk, Addition all) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  const Addition add = part_of(all, a, c, true);
   const std::int64_t first_row = std::int64_t{blockIdx.x} * tile_rows;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * tile_columns;
   const KeyRange keys = keys_of_tile(a.problem, c, blockIdx.x);
@@ -155,7 +172,9 @@ __global__ void __launch_bounds__(tile_threads)
 /// A block a tile [64 keys, 64 columns] of dK or dV: rows of the chunk in ascending order.
 template <Products products>
 __global__ void __launch_bounds__(tile_threads)
-    add_over_rows(GradientArrays a, Chunk c, Addition add) {
+    add_over_rows(GradientArrays a, Chunk chunk, Addition all) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  const Addition add = part_of(all, a, c, false);
   const std::int64_t first_key = std::int64_t{blockIdx.x} * tile_rows;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * tile_columns;
   AddedTile<products> tile(add, first_key, first_column);
@@ -177,7 +196,9 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 /// A thread an element of dQ: NaN where a key that the row sees is not finite in that column.
-__global__ void spoil_over_keys(GradientArrays a, Chunk c, Addition add) {
+__global__ void spoil_over_keys(GradientArrays a, Chunk chunk, Addition all) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  const Addition add = part_of(all, a, c, true);
   const std::int64_t e = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
   if (e >= add.rows * add.columns) return;
   const std::int64_t query = c.first + e / add.columns;
@@ -192,7 +213,9 @@ __global__ void spoil_over_keys(GradientArrays a, Chunk c, Addition add) {
 }
 
 /// The same of dK and dV: where a row that sees the key is not finite.
-__global__ void spoil_over_rows(GradientArrays a, Chunk c, Addition add) {
+__global__ void spoil_over_rows(GradientArrays a, Chunk chunk, Addition all) {
+  const HeadRows c = rows_of_block(a.problem, chunk);
+  const Addition add = part_of(all, a, c, false);
   const std::int64_t e = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
   if (e >= add.rows * add.columns) return;
   for (std::int64_t row = 0; row < c.count; ++row) {
@@ -204,19 +227,22 @@ __global__ void spoil_over_rows(GradientArrays a, Chunk c, Addition add) {
   }
 }
 
-/// A thread an element, of which the first of `sums` is element `first` of the output.
+/// A thread an element. The first of a head's sums is element `first` of the output, that of the
+/// next head's lies `step` behind it.
 __global__ void finish_elements(GradientArrays a, SumArrays sums, GradientSumBound of,
-                                OutputArrays to, std::int64_t first) {
-  const std::int64_t e = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-  if (e >= sums.rows * sums.columns) return;
+                                OutputArrays to, std::int64_t first, std::int64_t step) {
+  const std::int64_t element = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+  if (element >= sums.of_head()) return;
+  const std::int64_t e = blockIdx.z * sums.of_head() + element;
+  const std::int64_t at = first + blockIdx.z * step + element;
   // An infinite error of what a 0 multiplies left NaN, of which sum_error() makes infinity, too.
   const double errors = sums.errors[e], own = sums.own_errors[e];
-  const GradientElement element =
+  const GradientElement gradient =
       gradient_element(a.kernel, a.own, of,
                        {sums.values[e], errors, sums.sizes[e] + errors, own, sums.sizes[e] + own});
-  to.value[first + e] = element.value;
-  to.bound[first + e] = element.bound;
-  to.own_error[first + e] = element.own_error;
+  to.value[at] = gradient.value;
+  to.bound[at] = gradient.bound;
+  to.own_error[at] = gradient.own_error;
 }
 
 }  // namespace

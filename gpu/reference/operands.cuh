@@ -20,8 +20,8 @@ namespace attest {
 // The file is compiled twice into one program, for the GPU and for the executor.
 namespace {
 
-dim3 grid_of(std::int64_t x, std::int64_t y = 1) {
-  return {static_cast<unsigned>(x), static_cast<unsigned>(y), 1};
+dim3 grid_of(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) {
+  return {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
 }
 
 /// Buffers of one computation; released with it.

@@ -2,7 +2,7 @@
 // problems that a CPU would take minutes for.
 //
 // Idea
-//   One query head at a time, as many query rows as the scratch memory holds. Five kernels in a
+//   As many heads, or query rows of one, as the scratch memory holds at a time. Five kernels in a
 //   row: scores and absolute scores (Q K^T, |Q| |K|^T); weights and their errors, a block a row
 //   (weigh_row.cuh); O and sum p|v|; sum phi |v - O|, which must follow O; bounds and own errors.
 //   Before them, once for all heads: which keys and values are not finite, and running minimum,
@@ -28,8 +28,8 @@
 namespace attest {
 namespace {
 
-/// Scores and absolute scores of a chunk: at most 16 GiB.
-constexpr std::int64_t chunk_pairs = std::int64_t{1} << 30;
+/// Scores and absolute scores of a chunk: at most 8 GiB.
+constexpr std::int64_t chunk_pairs = std::int64_t{1} << 29;
 
 std::vector<Constants> constants_table(const Problem& problem, const PrecisionPlan& precision,
                                        std::int64_t least_visible, std::int64_t rows,
@@ -74,32 +74,34 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
         {.q = largest(forward::q), .k = largest(forward::k), .v = largest(forward::v)});
     a.constants = memory.upload(std::span<const Constants>(table));
   }
-  const std::int64_t chunk_rows = rows_of_chunk(p, chunk_pairs);
+  const std::int64_t query_heads = p.batch * p.query_heads;
+  const ChunkSize size = chunk_size(p, query_heads, chunk_pairs);
+  const std::int64_t rows = size.heads * size.rows;
   a.pitch = std::max<std::int64_t>(p.key_len, 1);
-  a.dots = memory.allocate<double>(chunk_rows * a.pitch);
-  a.absolute = memory.allocate<double>(chunk_rows * a.pitch);
-  a.rows = memory.allocate<RowErrors>(chunk_rows);
-  a.is_bad_row = memory.allocate<bool>(chunk_rows);
-  a.sums_o = memory.allocate<double>(chunk_rows * d);
-  a.sums_w = memory.allocate<double>(chunk_rows * d);
-  a.sums_e = memory.allocate<double>(chunk_rows * d);
-  for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t h = 0; h < p.query_heads; ++h) {
-      for (std::int64_t first = 0; first < p.query_len; first += chunk_rows) {
-        const Chunk c{b, h, first, std::min(chunk_rows, p.query_len - first)};
-        const std::int64_t keys = p.visible_keys(c.first + c.count - 1);
-        const std::int64_t row_tiles = ceil_of(c.count, tile_rows);
-        const dim3 columns = grid_of(row_tiles, ceil_of(d, tile_columns));
-        if (keys > 0) {
-          launch(form_scores, grid_of(ceil_of(keys, tile_columns), row_tiles), dim3(tile_threads),
-                 tile_shared_bytes, device, a, c);
-          launch(weigh_rows, grid_of(c.count), dim3(weigh_threads),
-                 sizeof(double) * weigh_threads / 32, device, a, c);
-          launch(weigh_values, columns, dim3(tile_threads), tile_shared_bytes, device, a, c);
-          launch(sum_deviations_of, columns, dim3(tile_threads), tile_shared_bytes, device, a, c);
-        }
-        launch(finish_rows, grid_of(c.count), dim3(64), 0, device, a, c);
+  a.dots = memory.allocate<double>(rows * a.pitch);
+  a.absolute = memory.allocate<double>(rows * a.pitch);
+  a.rows = memory.allocate<RowErrors>(rows);
+  a.is_bad_row = memory.allocate<bool>(rows);
+  a.sums_o = memory.allocate<double>(rows * d);
+  a.sums_w = memory.allocate<double>(rows * d);
+  a.sums_e = memory.allocate<double>(rows * d);
+  for (std::int64_t h = 0; h < query_heads; h += size.heads) {
+    for (std::int64_t first = 0; first < p.query_len; first += size.rows) {
+      const Chunk c{h, std::min(size.heads, query_heads - h), 1, first,
+                    std::min(size.rows, p.query_len - first)};
+      const std::int64_t keys = p.visible_keys(c.first + c.count - 1);
+      const std::int64_t row_tiles = ceil_of(c.count, tile_rows);
+      const dim3 columns = grid_of(row_tiles, ceil_of(d, tile_columns), c.heads);
+      const dim3 one_a_row = grid_of(c.count, 1, c.heads);
+      if (keys > 0) {
+        launch(form_scores, grid_of(ceil_of(keys, tile_columns), row_tiles, c.heads),
+               dim3(tile_threads), tile_shared_bytes, device, a, c);
+        launch(weigh_rows, one_a_row, dim3(weigh_threads), sizeof(double) * weigh_threads / 32,
+               device, a, c);
+        launch(weigh_values, columns, dim3(tile_threads), tile_shared_bytes, device, a, c);
+        launch(sum_deviations_of, columns, dim3(tile_threads), tile_shared_bytes, device, a, c);
       }
+      launch(finish_rows, one_a_row, dim3(64), 0, device, a, c);
     }
   }
   return outputs;
