@@ -25,6 +25,7 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_list_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
+void add_help_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_man_command(CLI::App& app, Action& action);
 void add_worker_command(CLI::App& app, Action& action);

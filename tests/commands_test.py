@@ -20,7 +20,7 @@ INLINE = re.compile(r"`((?:\./)?attest [^`]*)`")
 COMMAND = re.compile(r"^(?:\$ |mpirun -n \d+ |\w+=\S* )*(?:\./|build/release/bin/)?attest (?P<arguments>.*)$")
 AFTER = re.compile(r"\s{2,}\S.*$|\s+#\s.*$|;.*$|\s[|>].*$|\\$")  # what stands behind a command
 SYNOPSIS = re.compile(r"\.\.\.|\[(?=--)|(?<=\w)\](?= |$)")  # KERNEL... [--plugin mine.so]
-OF_THE_LAUNCHER = ("test", "report", "notebooks", "install", "help", "--gpu")
+OF_THE_LAUNCHER = ("test", "report", "notebooks", "install", "--gpu")
 
 # What readers put in, and the like of it here.
 PLACEHOLDERS = {"KERNEL": "k1_naive", "FILE": "tiles.yaml"}
