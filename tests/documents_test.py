@@ -85,6 +85,10 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(there), 15)
         self.assertEqual(there - set(rows), set())
 
+    def test_a_citation_names_the_version_that_is_built(self):
+        built = re.search(r"project\(attest VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1], built)
+
     def test_the_readme_is_one_page(self):
         self.assertLessEqual(len((ROOT / "README.md").read_bytes()), ONE_PAGE)
 
