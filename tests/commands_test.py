@@ -40,7 +40,6 @@ ONLY_PARSED = {
 
 # Options that make a command short: of the first pattern that fits. They replace those that a document shows, or are added; None: a flag.
 SHORTER = {
-    r"--help": {},
     r"^verify .*--for": {"--for": "1s"},
     r"^verify --kernel '\[!c\]\*'.*--every-law": {"--cases": "1", "--kernel": "k1*,k2*"},
     r"^verify --large": {"--cases": "1", "--kernel": "k1_naive"},
