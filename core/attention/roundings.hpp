@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// Which roundings a run performs: a value of the type that the kernel's operation names, which
+/// Roundings that a run performs: a value of the type that the kernel's operation names, which
 /// alone looks inside. Attention's is PrecisionPlan.
 class Roundings {
  public:
