@@ -56,7 +56,7 @@ class JsonObject {
   /// A whole number from 0 to 2^64 - 1.
   [[nodiscard]] std::uint64_t seed(std::string_view key);
   [[nodiscard]] double finite(std::string_view key);
-  /// What number_json wrote.
+  /// A number as number_json wrote it, infinities and NaN included.
   [[nodiscard]] double number(std::string_view key);
   /// The index of the text among `names`.
   [[nodiscard]] std::size_t choice(std::string_view key, std::span<const std::string_view> names);

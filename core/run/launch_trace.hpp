@@ -32,10 +32,10 @@ struct LaunchConfiguration {
   friend bool operator==(const LaunchConfiguration&, const LaunchConfiguration&) = default;
 };
 
-/// How many blocks of a launch, whose grid is open, run at once on the device that is asked about.
+/// Number of blocks of a launch, whose grid is open, that run at once on the device in question.
 using ResidentBlocks = std::function<std::int64_t(const LaunchConfiguration&)>;
 
-/// What launches depend on beside kernel, problem and Plan.
+/// Conditions of launches beside kernel, problem and Plan.
 struct LaunchSetting {
   ResidentBlocks resident_blocks = {};  ///< empty: as many as the executor says
   Paging paging = {};                   ///< of K and V; nothing else has gaps or another order
@@ -95,7 +95,7 @@ struct AccessSite {
   }
 };
 
-/// What all launches of one kernel did.
+/// Counts of all launches of one kernel.
 struct KernelTrace {
   LaunchConfiguration configuration;  ///< of the first one
   std::int64_t launches = 0;

@@ -15,7 +15,7 @@ namespace attest {
 struct KernelRegistration {
   explicit KernelRegistration(KernelInfo kernel);
 };
-/// What a planted bug adds to the kernel it was planted in (cmake/mutants.cmake).
+/// Facts that a planted bug adds to the kernel it was planted in (cmake/mutants.cmake).
 struct Mutant {
   std::string name;
   std::string summary;

@@ -41,9 +41,9 @@ void add_row(TuningTable& table, TunedPlan row);
 
 /// JSON, one row a line.
 [[nodiscard]] std::string to_json(const TuningTable& table);
-/// Inverse. Throws InvalidInput with one line that names `where`, row and field: a missing or
-/// unknown field, a wrong type, a number that is not finite or negative, two rows of one key,
-/// another schema version.
+/// Table of a JSON text, inverse of to_json(). Throws InvalidInput with one line that names
+/// `where`, row and field: a missing or unknown field, a wrong type, a number that is not finite or
+/// negative, two rows of one key, another schema version.
 [[nodiscard]] TuningTable tuning_table_from_json(std::string_view text, std::string_view where);
 
 /// The table in a file; an empty one if there is no such file. Throws MachineError if it cannot be
