@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// How the exact answers of one operation are known.
+/// Functions that give and certify the exact answers of one operation.
 struct Reference {
   const Operation* operation = nullptr;
   /// The answer with the bound of a kernel that performs the roundings. Independent of how many

@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// What a launch of a backward kernel receives: Arguments with the tensors by name. LSE is [batch,
+/// Arguments of a launch of a backward kernel, with the tensors by name. LSE is [batch,
 /// query_heads, query_len], contiguous; with lengths, packed as ForwardArguments says,
 /// [query_heads, total queries].
 struct BackwardArguments {

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a launch of a merge receives: Arguments with the tensors by name. O_p holds the problem's
+/// Arguments of a launch of a merge, with the tensors by name. O_p holds the problem's
 /// partial_type, O its element_type; LSE_p [batch, query_heads, parts, query_len] and LSE [batch,
 /// query_heads, query_len] are contiguous.
 struct CombineArguments {

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a launch of a kernel of quantised attention receives: ForwardArguments, whose Q, K and V
+/// Arguments of a launch of a kernel of quantised attention: ForwardArguments, whose Q, K and V
 /// hold codes, and their scales. A tensor without scales has a scale address that nobody may read.
 struct QuantisedArguments : ForwardArguments {
   const float* q_scale = nullptr;  ///< element (0, 0, 0, 0) of [batch, heads, rows, columns]

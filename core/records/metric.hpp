@@ -13,7 +13,7 @@
 
 namespace attest {
 
-/// What a metric found.
+/// Value of a metric, and where it was found.
 struct MetricValue {
   double value;
   /// [batch, head, row, dim] of a maximum or of the NaN; metrics over all elements have none.

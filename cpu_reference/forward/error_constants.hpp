@@ -71,7 +71,7 @@ struct ChainModel {
   }
 };
 
-/// What reading factors in parts does to a product, relative to it.
+/// Variances of a product, relative to it, from reading its factors in parts.
 struct PartsModel {
   double factor = 0;   ///< variance by the rest of one factor
   double dropped = 0;  ///< variance by pairs of parts that are not multiplied
@@ -86,7 +86,7 @@ struct PartsModel {
   }
 };
 
-/// What a PrecisionPlan means for a row with `keys` visible keys.
+/// Constants of the error model that a PrecisionPlan gives a row with `keys` visible keys.
 struct RowConstants {
   ChainModel score, value;
   double score_rounding = 0;     ///< variance per s^2

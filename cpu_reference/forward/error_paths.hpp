@@ -46,7 +46,7 @@ inline PathSums score_paths(const Eigen::Ref<const Row>& query, const MatrixBloc
   return paths;
 }
 
-/// How a kernel walks along the keys of a row.
+/// Order in which a kernel sums the keys of a row.
 struct KeyWalk {
   std::int64_t chain = 0;  ///< keys of a sum that is formed apart and then added; 0: one sum of all
   std::int64_t block = 1;  ///< keys between which the maximum may move
