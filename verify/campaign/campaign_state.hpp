@@ -29,8 +29,8 @@ void write_campaign_state(const std::filesystem::path& folder, const CampaignSta
 /// All of it; the kernels must be registered.
 [[nodiscard]] CampaignState read_campaign_state(const std::filesystem::path& folder);
 
-/// Is it finished, and do these options ask for nothing beyond it? A campaign that is resumed may
-/// get more cases or more time than it was finished with.
+/// True if the campaign is finished and these options ask for nothing beyond it. A campaign that is
+/// resumed may get more cases or more time than it was finished with.
 [[nodiscard]] bool has_nothing_left(const CampaignState& state,
                                     const std::vector<const KernelInfo*>& kernels,
                                     const CampaignOptions& options);

@@ -17,7 +17,7 @@
 
 namespace attest {
 
-/// Which tasks of a kernel are done: nearly all of them in order.
+/// Set of the tasks of a kernel that are done: nearly all of them in order.
 struct DoneTasks {
   std::int64_t below = 0;           ///< all before this one
   std::set<std::int64_t> beyond{};  ///< and these
@@ -38,7 +38,7 @@ struct KnownFailures {
   std::string library{};  ///< in which version it was seen
 };
 
-/// What a campaign found about one kernel.
+/// Findings of a campaign about one kernel.
 struct KernelResult {
   const KernelInfo* kernel = nullptr;
   std::int64_t cases = 0;        ///< judged
@@ -94,7 +94,7 @@ struct KernelResult {
   [[nodiscard]] std::int64_t checks_of(Layer layer) const;
 };
 
-/// What a campaign comes to: `failed` if any kernel is not as expected; else `inconclusive` if too
+/// Verdict of a campaign: `failed` if any kernel is not as expected; else `inconclusive` if too
 /// little of any is decided; else `passed`.
 [[nodiscard]] Verdict campaign_verdict(const std::vector<KernelResult>& results);
 

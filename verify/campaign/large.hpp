@@ -27,7 +27,7 @@ struct LargeOptions {
   std::function<void()> on_case_done;
 };
 
-/// What one kernel did.
+/// Results of one kernel on long sequences.
 struct LargeResult {
   const KernelInfo* kernel = nullptr;
   std::string left_out;  ///< why no case was run; else empty

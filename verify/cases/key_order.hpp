@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// In which order a kernel meets the keys of a head. The exact answer does not depend on it, but
+/// Order in which a kernel meets the keys of a head. The exact answer does not depend on it, but
 /// what is rescaled and how sums grow does.
 enum class KeyOrder {
   drawn,     ///< as the input family made them

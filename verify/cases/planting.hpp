@@ -20,8 +20,8 @@ struct Spot {
 
 [[nodiscard]] float& element(Inputs& inputs, const Spot& spot);
 
-/// Does the row (b, h, n) see any key, and is the spot in its query, or in a key or value that it
-/// sees?
+/// True if the row (b, h, n) sees any key, and the spot is in its query, or in a key or value that
+/// it sees.
 [[nodiscard]] bool sees(const Problem& problem, const Spot& spot, std::int64_t b, std::int64_t h,
                         std::int64_t n);
 
