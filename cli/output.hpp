@@ -8,8 +8,8 @@
 
 namespace attest {
 
-/// What `--json` prints: JSON and nothing else. While one lives that is wanted, it alone has
-/// stdout; what kernels and plugins in this process print there goes to stderr.
+/// Output of `--json`: JSON and nothing else. While one lives that is wanted, it alone has stdout;
+/// what kernels and plugins in this process print there goes to stderr.
 class JsonOutput {
  public:
   /// Throws MachineError if stdout cannot be taken.
@@ -59,7 +59,8 @@ class Trouble {
   std::string first_;
 };
 
-/// From now on Ctrl-C and SIGTERM only set a flag, once: the second one ends the program as usual.
+/// Makes Ctrl-C and SIGTERM only set a flag from now on, once: the second one ends the program as
+/// usual.
 void catch_interrupts();
 [[nodiscard]] bool was_interrupted();
 

@@ -56,7 +56,7 @@ class BenchmarkRunner {
                   std::function<bool()> is_interrupted)
       : devices_(std::move(devices)), gate_(gate), is_interrupted_(std::move(is_interrupted)) {}
 
-  /// How many launches fill about two milliseconds, or nothing: the point may not be timed, and
+  /// Number of launches that fill about two milliseconds; nothing: the point may not be timed, and
   /// `why` says why. A verdict holds for the run.
   [[nodiscard]] std::optional<std::int64_t> prepare(const BenchmarkPoint& point, std::string& why);
   /// Seconds of so many launches in a row, on other values than the call before had. Throws like

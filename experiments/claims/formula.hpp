@@ -13,11 +13,11 @@
 #include "experiments/claims/ledger.hpp"
 
 namespace attest {
-/// What a function of a formula is given.
+/// Argument of a formula's function.
 using FormulaValue = std::variant<double, std::string>;
 using FormulaFunction = std::function<double(std::span<const FormulaValue>)>;
 
-/// What a formula may name.
+/// Names that a formula may use.
 struct FormulaScope {
   std::map<std::string, FormulaFunction, std::less<>> functions;
   std::map<std::string, double, std::less<>> values;
@@ -47,7 +47,7 @@ void add_arithmetic(FormulaScope& scope);
 /// Throws InvalidInput for a name that is none, a format that is none.
 [[nodiscard]] std::string filled(std::string_view text, const FormulaScope& scope);
 
-/// What this machine finds of a row.
+/// Result of a ledger row's figures on this machine.
 struct Evaluation {
   const LedgerRow* row = nullptr;
   std::string ours{};               ///< the row's texts with their figures

@@ -16,7 +16,7 @@ struct ClaimSource {
   std::string machine;  ///< on which it measured
 };
 
-/// Where something of the ledger is embodied: exactly one thing that can be looked up.
+/// Place that embodies something of the ledger: exactly one thing that can be looked up.
 struct Pointer {
   /// kernel, test, mutant, property, input, study, record, file
   std::string kind;
@@ -66,7 +66,7 @@ struct Ledger {
 /// Nothing where a program stands alone.
 [[nodiscard]] std::optional<std::filesystem::path> find_tree();
 
-/// Where a repository keeps its ledger.
+/// Folder of the ledger in a repository.
 [[nodiscard]] std::filesystem::path ledger_folder(const std::filesystem::path& tree);
 
 /// Ids of the ledger's rows, and those that several rows belong to.

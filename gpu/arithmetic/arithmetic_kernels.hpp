@@ -23,7 +23,7 @@ struct ArithmeticKernelsRegistration {
 /// Throws MachineError when this program has none for the executor.
 [[nodiscard]] const ArithmeticKernels& arithmetic_kernels(Executor executor);
 
-/// Where wgmma finds its left factor.
+/// Memory that holds wgmma's left factor.
 enum class WgmmaLeft { shared, registers };
 
 /// d = a b + c by wgmma m64n8 in steps of 32 bytes of depth, 32 codes, 16 numbers of 16 bits or 8

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What models need to know of a GPU. Nothing here is measured on the machine at hand.
+/// Facts about a GPU that models need. Nothing here is measured on the machine at hand.
 struct GpuModel {
   std::string_view name;         ///< on the command line: `h200`
   std::string_view title;        ///< `H200 SXM`

@@ -14,7 +14,7 @@ namespace attest {
 /// toolkit and the site-packages of Python, where PyTorch brings it along.
 [[nodiscard]] const std::string& why_no_cublas();
 
-/// What fp32 factors are multiplied as.
+/// Arithmetic in which fp32 factors are multiplied.
 enum class CublasFp32 {
   fp32,  ///< fused multiply-adds in fp32
   tf32   ///< on tensor cores, which read 10 bits of each significand

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a GPU is. Sizes in bytes.
+/// Properties of a GPU. Sizes in bytes.
 struct DeviceInfo {
   std::string name;
   int compute_major = 0, compute_minor = 0;

@@ -22,7 +22,7 @@ inline constexpr Executor this_executor = Executor::gpu;
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
                     Device& device, void** arguments, bool is_dependent = false);
 
-/// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
+/// Number of blocks of `kernel` that run on the whole of `device` at once, at least 1. Throws
 /// MachineError.
 [[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
                                               std::size_t shared_bytes, Device& device);

@@ -25,8 +25,8 @@ class SharedLibrary {
   std::string path_, why_missing_;
 };
 
-/// Where the CUDA toolkit keeps its libraries, and where packages of Python, PyTorch's among them,
-/// bring them along: `nvidia/<package>/lib` of every site-packages.
+/// Folders in which the CUDA toolkit keeps its libraries, and to which packages of Python,
+/// PyTorch's among them, bring them along: `nvidia/<package>/lib` of every site-packages.
 [[nodiscard]] std::vector<std::string> cuda_library_folders(
     const std::vector<std::string>& packages);
 

@@ -39,7 +39,8 @@ class BlockCluster {
   [[nodiscard]] bool is_before_barrier(Stamp access) const;
   /// The shared memory that holds the address, of a block that runs; null: none.
   [[nodiscard]] const ShadowedMemory* shared_at(std::uintptr_t address) const;
-  /// Is it the shared memory of a block that has ended, or beside that of any?
+  /// True for an address in the shared memory of a block that has ended, or beside that of any
+  /// block.
   [[nodiscard]] bool is_in_guards(std::uintptr_t address) const;
 
  private:

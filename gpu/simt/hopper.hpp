@@ -51,7 +51,7 @@ void deliver(const BulkCopy& copy);
 /// wait_for_bulk(false) does, or when the launch has ended; here either both at once, or at the
 /// last moment. A block that ends before its shared memory was read adds NaN.
 void add_bytes(float* target, const void* source, unsigned bytes);
-/// The same of 32-bit integers, modulo 2^32 [.add.s32].
+/// Adds 32-bit integers, modulo 2^32, otherwise as above [.add.s32].
 void add_bytes(std::int32_t* target, const void* source, unsigned bytes);
 /// Makes a group of the sums that the thread asked for since it made the last one.
 void commit_bulk();

@@ -29,8 +29,8 @@ struct KernelCall {
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
               Device& device, bool is_dependent);
 
-/// How many blocks of a kernel run at once. Few, so that drawn problems have fewer tiles, as many,
-/// and many more; on a device that traces launches for another one, what TraceOptions say.
+/// Number of blocks of a kernel that run at once. Small, so that drawn problems have fewer tiles,
+/// as many, and many more; on a device that traces launches for another one, what TraceOptions say.
 [[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
                                               std::size_t shared_bytes, Device& device);
 
@@ -65,7 +65,7 @@ void launch_dependent(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t s
   launch<true>(kernel, grid, block, shared_bytes, device, arguments...);
 }
 
-/// How many blocks of `kernel` a persistent launch starts.
+/// Number of blocks of `kernel` that a persistent launch starts.
 template <typename... P>
 std::int64_t resident_blocks(void (*kernel)(P...), dim3 block, std::size_t shared_bytes,
                              Device& device) {

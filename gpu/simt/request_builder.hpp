@@ -78,7 +78,7 @@ class RequestBuilder {
   std::vector<SiteIndex> loop_end_;  ///< the last site from which a lane went back to this one
 };
 
-/// What the lanes of a warp access together by one instruction.
+/// Accesses that the lanes of a warp make together by one instruction.
 struct WarpRequest {
   MemorySpace space = MemorySpace::shared;
   AccessKind kind = AccessKind::read;

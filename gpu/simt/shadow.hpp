@@ -54,7 +54,7 @@ inline constexpr unsigned bytes_of(Stamp s) {
   return static_cast<unsigned>(s >> bytes_shift) & 15U;
 }
 
-/// Where in the program an access was: low half of the return address. 0 when unknown.
+/// Place of an access in the program: low half of the return address. 0 when unknown.
 using ProgramPoint = std::uint32_t;
 
 struct Cell {

@@ -43,7 +43,7 @@ class SimtDevice final : public Device {
                     std::size_t shared_bytes);
 
  private:
-  /// What all launches begin with; false: nothing is to run.
+  /// Begins any launch; false: nothing is to run.
   [[nodiscard]] bool begin_launch(Launch& launch, const KernelCall& call, dim3 grid, dim3 block,
                                   std::size_t shared_bytes, bool is_dependent);
   void start_serials_anew();
