@@ -20,7 +20,7 @@
 
 namespace attest {
 
-/// What the blocks of one launch must know to find their tiles.
+/// Facts by which the blocks of one launch find their tiles.
 struct TileLaunch {
   std::int64_t first_block = 0;  ///< number of the launch's first block among those of all heads
   unsigned* counter = nullptr;   ///< persistent blocks only: number of the next tile to be taken

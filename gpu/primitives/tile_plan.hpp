@@ -30,7 +30,7 @@ ATTEST_HOST_DEVICE constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t 
 /// Head dims that the tiled fp32 kernels claim.
 inline constexpr std::int64_t max_head_dim = 128;
 
-/// What a launch of a kernel with runtime tiles needs of the machine.
+/// Needs of a launch of a kernel with runtime tiles.
 struct TileNeeds {
   std::int64_t threads = 0;
   std::int64_t shared_floats = 0;

@@ -305,7 +305,7 @@ struct BwdConsumer : BwdThread {
     }
     ++steps;
   }
-  /// Of the group that forms dQ; scores are in s.
+  /// One row tile of the group that forms dQ; scores are in s.
   template <bool has_next>
   __device__ __forceinline__ void step_with_dq(const BwdWork& work, int key, int tile) {
     float dq[Shape::panels][panel_columns / 2];
@@ -371,7 +371,7 @@ struct BwdConsumer : BwdThread {
       form_ds<false>(rows);
     }
   }
-  /// The same, and issues dV and dK.
+  /// Does what weigh_to_ds() does, and issues dV and dK.
   __device__ __forceinline__ void weigh_and_sum(const BwdWork& work, int key, int tile) {
     weigh_to_ds(work, key, tile);
     hold(dv);

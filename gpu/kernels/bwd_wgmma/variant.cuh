@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
-/// The same for wide heads.
+/// The kernel for wide heads.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     bwd_wide_wgmma(const __grid_constant__ BwdParameters p) {

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// Where the tiles and barriers of a block of the wide kernel lie; full and empty as in BwdRings.
+/// Places of the tiles and barriers of a block of the wide kernel; full and empty as in BwdRings.
 template <typename Shape>
 struct BwdWideRings {
   unsigned char* first;

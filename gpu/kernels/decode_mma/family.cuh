@@ -154,7 +154,7 @@ std::optional<Plan> cluster_plan(const Problem& problem, std::int64_t rows) {
   return plan;
 }
 
-/// What to take without a table. Few rows go to clusters, and where their keys are too many for
+/// Plan to take without a table. Few rows go to clusters, and where their keys are too many for
 /// that about one chunk to every SM: fewer leave SMs idle, and each more costs a beginning, an end
 /// and a part of a merge. Many rows are work for all SMs, whole where they are equally long. Where
 /// entries have lengths of their own, long rows are cut, so that nobody waits for the longest;
@@ -183,7 +183,7 @@ Plan preferred_plan(const Problem& problem) {
   return plan;
 }
 
-/// What to take where entries begin with the same keys, which may lie in memory once, and have rows
+/// Plan to take where entries begin with the same keys, which may lie in memory once, and have rows
 /// for half a tile of wgmma: about one shared chunk for every SM.
 template <typename Family>
 std::optional<Plan> preferred_cascade(const Problem& problem) {

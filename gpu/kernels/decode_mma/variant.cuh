@@ -58,7 +58,7 @@ constexpr DecodeVariant cascade_variant() {
 /// that there is, in a file of its own, so that they are compiled side by side.
 template <Executor home, typename T, int D>
 std::span<const DecodeVariant> decode_variants();
-/// The same where K and V are codes.
+/// Variants for K and V of codes, otherwise as decode_variants().
 template <Executor home, typename T, Code code, int D>
 std::span<const CodesVariant> codes_variants();
 

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Shape::threads)
   Fa2Tile<Shape, GeneralWork>::make(a, static_cast<int>(at.head), tile / splits, tile % splits);
 }
 
-/// What is compiled for a shape besides the dense kernel with one tile a block.
+/// Variants that are compiled for a shape besides the dense kernel with one tile a block.
 struct Fa2Extras {
   bool persistent = false, general = false, every_step = false;
 };

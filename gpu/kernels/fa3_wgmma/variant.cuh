@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
-/// The same where entries have lengths, or K and V lie in pages.
+/// The kernel for entries with lengths, and for K and V in pages.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     fa3_ragged(const __grid_constant__ Fa3RaggedParameters p) {

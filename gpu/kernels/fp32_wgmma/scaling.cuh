@@ -14,8 +14,8 @@ inline constexpr int weight_lead = 8;      ///< weights are up to 2^8
 /// Rows whose largest element lies outside have no fp16 parts: products of the powers stay far from
 /// fp32's limits.
 inline constexpr float least_size = 0x1p-40F, largest_size = 0x1p40F;
-/// What the last bits of fp16 parts may change a score by, in natural units. Rows for which it
-/// could be more have none.
+/// Largest change of a score by the last bits of fp16 parts, in natural units. Rows for which it
+/// could be more have no fp16 parts.
 inline constexpr float allowed_score_error = 0x1p-22F;
 
 // Two fp16 parts hold 22 or 23 bits, and O shows it where few weights count: fp32 arithmetic has
