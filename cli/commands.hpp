@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// Set by the subcommand that the user chose; run after parsing.
+/// Work of the subcommand that the user chose: set while parsing, run after it.
 using Action = std::function<ExitCode()>;
 
 /// Each adds one subcommand with its options, help and examples; one file a subcommand.

@@ -12,7 +12,7 @@ namespace attest {
 /// what kernels and plugins in this process print there goes to stderr.
 class JsonOutput {
  public:
-  /// Throws MachineError if stdout cannot be taken.
+  /// Takes stdout if `is_wanted`. Throws MachineError if stdout cannot be taken.
   explicit JsonOutput(bool is_wanted);
   JsonOutput(const JsonOutput&) = delete;
   JsonOutput& operator=(const JsonOutput&) = delete;
@@ -50,7 +50,7 @@ class Trouble {
     }
   }
   [[nodiscard]] bool is_any() const { return !first_.empty(); }
-  /// Throws MachineError with the first.
+  /// Throws MachineError with the first error, if there was any.
   void tell() const {
     if (!first_.empty()) throw MachineError(first_);
   }

@@ -49,7 +49,8 @@ struct VerifyOptions {
 
   /// Setup of a worker: what it loads.
   [[nodiscard]] WorkerSetup setup() const;
-  /// Throws InvalidInput for a time-out or memory limit that is none.
+  /// Isolation of workers by the options. Throws InvalidInput for a time-out or memory limit that
+  /// is none.
   [[nodiscard]] Isolation isolation() const;
 };
 
@@ -66,7 +67,8 @@ void require_a_campaign_for_files(const VerifyOptions& options);
 
 /// The options that were typed, one string each, so that parse_verify_options reads them again.
 [[nodiscard]] std::vector<std::string> typed_options(const CLI::App& command);
-/// Throws InvalidInput for options that this program does not know.
+/// Options of a campaign that goes on, from the arguments that began it. Throws InvalidInput for
+/// options that this program does not know.
 [[nodiscard]] VerifyOptions parse_verify_options(const std::vector<std::string>& typed);
 
 /// The options of an interrupted campaign, with those that may change when it is resumed taken

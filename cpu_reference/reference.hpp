@@ -23,7 +23,7 @@ struct ReferenceRegistration {
   explicit ReferenceRegistration(const Reference& reference);
 };
 
-/// Throws std::logic_error if the operation has none.
+/// Reference of an operation. Throws std::logic_error if it has none.
 [[nodiscard]] const Reference& reference_of(const Operation& operation);
 
 }  // namespace attest

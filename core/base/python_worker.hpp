@@ -42,10 +42,10 @@ class PythonWorker {
                const std::vector<std::string>& arguments, int file, Limits limits,
                std::shared_ptr<const Box> box = nullptr);
 
-  /// Throws KernelError for an answer with `error`; MachineError where it says `machine`;
-  /// WorkerFault where it says `fatal`, is no JSON, where none comes in time, where something was
-  /// said before it was asked for, and where the process died, with the signal or exit code that it
-  /// died by: then the worker is gone.
+  /// Sends a request and returns its answer. Throws KernelError for an answer with `error`;
+  /// MachineError where it says `machine`; WorkerFault where it says `fatal`, is no JSON, where
+  /// none comes in time, where something was said before it was asked for, and where the process
+  /// died, with the signal or exit code that it died by: then the worker is gone.
   Json ask(const Json& request);
   [[nodiscard]] bool is_alive() const { return process_.is_started(); }
   /// First line of the script: what it said when it was ready.

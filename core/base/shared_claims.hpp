@@ -27,8 +27,9 @@ class SharedClaims {
   /// Gives all claims back.
   ~SharedClaims();
 
-  /// True: `name`, part of a file's name, is this object's until it gives it back or dies. Whoever
-  /// has it looks whether the work is done: its owner before may have finished it just now.
+  /// Takes a claim; true: `name`, part of a file's name, is this object's until it gives it back or
+  /// dies. Whoever has it looks whether the work is done: its owner before may have finished it
+  /// just now.
   [[nodiscard]] bool take(const std::string& name);
   void give_back(const std::string& name);
   /// True if a living process holds the claim.

@@ -56,7 +56,7 @@ class Subprocess {
   };
 
   Subprocess() = default;
-  /// Throws std::system_error that says which call failed.
+  /// Starts the program. Throws std::system_error that says which call failed.
   explicit Subprocess(const Start& start);
   Subprocess(Subprocess&& other) noexcept;
   Subprocess& operator=(Subprocess&& other) noexcept;

@@ -10,7 +10,8 @@ namespace attest {
 
 /// One number for all keys of a head.
 [[nodiscard]] Inputs constant_v(const Problem& problem, const InputSpec& spec);
-/// 1 in one column, which moves with the key; another power of two for every head.
+/// V of 1 in one column, which moves with the key, and 0 elsewhere; another power of two for every
+/// head.
 [[nodiscard]] Inputs one_hot_v(const Problem& problem, const InputSpec& spec);
 /// Near `magnitude`.
 [[nodiscard]] Inputs positive_v(const Problem& problem, const InputSpec& spec);

@@ -37,7 +37,7 @@ struct InputFamily {
 [[nodiscard]] std::vector<const InputFamily*> families_of(const Operation& operation);
 /// Adds a family at run time (captured activations). Throws InvalidInput if the name is taken.
 void add_input_family(InputFamily family);
-/// Throws InvalidInput listing the known names.
+/// Family of a name. Throws InvalidInput listing the known names.
 [[nodiscard]] const InputFamily& input_family(std::string_view name);
 
 /// Values of a case, rounded to the problem's element type; overflow is clamped to its largest

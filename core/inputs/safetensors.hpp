@@ -39,7 +39,7 @@ class Safetensors {
 
   /// All entries, in the order of their bytes.
   [[nodiscard]] const std::vector<SafetensorsEntry>& entries() const { return entries_; }
-  /// nullptr when there is none.
+  /// Entry of a name; nullptr when there is none.
   [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const;
   /// The header's free strings.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }

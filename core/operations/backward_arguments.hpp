@@ -27,8 +27,8 @@ struct BackwardArguments {
   Strides q_strides, k_strides, v_strides, o_strides, do_strides, dq_strides, dk_strides,
       dv_strides;
 
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   BackwardArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),

@@ -17,8 +17,8 @@ struct CombineArguments {
   float* lse = nullptr;
   Strides partial_strides, o_strides;
 
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   CombineArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),

@@ -34,8 +34,8 @@ struct ForwardArguments {
   Strides q_strides, k_strides, v_strides, o_strides;
 
   ForwardArguments() = default;
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   ForwardArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),
@@ -56,7 +56,7 @@ struct ForwardArguments {
         k_strides(all[forward::k].strides),
         v_strides(all[forward::v].strides),
         o_strides(all[forward::o].strides) {}
-  /// Implicit, for kernels that launch others.
+  /// Arguments by number. Implicit, for kernels that launch others.
   operator Arguments() const {
     Arguments all;
     all.problem = problem;

@@ -14,7 +14,8 @@ struct QuantisedArguments : ForwardArguments {
   Strides q_scale_strides, k_scale_strides, v_scale_strides;
 
   QuantisedArguments() = default;
-  /// Implicit, as that of ForwardArguments, whose tensors have the same numbers.
+  /// Names the tensors of `all`. Implicit, as that of ForwardArguments, whose tensors have the same
+  /// numbers.
   QuantisedArguments(const Arguments& all)
       : ForwardArguments(all),
         q_scale(static_cast<const float*>(all[quantised::q_scale].data)),

@@ -42,8 +42,8 @@ struct Case {
 /// JSON with every field written out, but for fields of the Plan that the kernel does not use and
 /// extras of the Problem that it does not have.
 [[nodiscard]] std::string to_json(const Case& c);
-/// Strict: an unknown key, a missing key or a wrong type throws InvalidInput that names `where`,
-/// the key and what is allowed.
+/// Case of a JSON text, inverse of to_json(). Strict: an unknown key, a missing key or a wrong type
+/// throws InvalidInput that names `where`, the key and what is allowed.
 [[nodiscard]] Case case_from_json(std::string_view text, std::string_view where);
 
 }  // namespace attest

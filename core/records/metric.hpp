@@ -39,7 +39,7 @@ struct Metric {
 };
 
 [[nodiscard]] const std::vector<Metric>& all_metrics();
-/// Throws InvalidInput listing the known names.
+/// Metric of a name. Throws InvalidInput listing the known names.
 [[nodiscard]] const Metric& metric(std::string_view name);
 /// Every metric of the table.
 [[nodiscard]] std::vector<Measurement> measure_all(const Tensor<double>& want,

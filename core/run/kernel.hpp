@@ -116,8 +116,8 @@ struct KernelInfo {
   /// V must be so many first columns of K (Values::in_keys); generators see to it. 0: it takes V of
   /// its own.
   std::int64_t values_in_keys_dim = 0;
-  /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
-  /// missing, say. May be empty: its executor is all it needs.
+  /// A sentence why the kernel cannot run on this machine whatever the problem, a library that is
+  /// missing, say, or an empty string. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
 
   ComputeCapabilities compute_capabilities{};
@@ -144,8 +144,8 @@ struct KernelInfo {
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
   /// Bytes of counters (Arguments::counters). May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> counter_bytes{};
-  /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
-  /// does.
+  /// Runs the kernel on the device. Throws KernelError when the kernel itself says that it failed,
+  /// MachineError when a launch does.
   std::function<void(const Arguments&, Device&)> launch{};
   /// Milliseconds of one launch: the mean over some in a row. For kernels that run in another
   /// process, whose work the device's own events do not see. The outputs hold the last launch's

@@ -63,7 +63,8 @@ struct AccessCounts {
   AccessCounts& operator+=(const AccessCounts& other);
   friend bool operator==(const AccessCounts&, const AccessCounts&) = default;
 
-  /// n of an n-way bank conflict, averaged over passes: 1 without conflicts, and without requests.
+  /// Degree n of an n-way bank conflict, averaged over passes: 1 without conflicts, and without
+  /// requests.
   [[nodiscard]] double ways() const;
   [[nodiscard]] double sectors_per_request() const;  ///< 0 without requests
   /// Bytes asked for over bytes of the sectors that hold them, 0 to 1; 1 without requests.

@@ -54,7 +54,7 @@ class Session {
   /// Waits, checks for errors and reads the outputs. Unwritten elements read as NaN, and so does an
   /// output that the kernel does not give.
   [[nodiscard]] Outputs read_outputs();
-  /// Valid after read_outputs().
+  /// Effects of the last launch on memory; valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
   /// Arguments of a launch: addresses, strides, problem and Plan.
   [[nodiscard]] const Arguments& arguments() const { return arguments_; }

@@ -172,7 +172,7 @@ template <class Number>
   return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
 }
 
-/// Relative: what 2^12 additions in fp32 stay within.
+/// Relative error within which 2^12 additions in fp32 stay.
 inline constexpr double dq_size_slack = 0x1p-12;
 
 /// A row of dQ whose parts are added as integers (step 8).

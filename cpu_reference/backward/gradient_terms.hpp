@@ -65,11 +65,12 @@ struct PairTerms {
   return {size, error, own_error};
 }
 
-/// False where what P is formed of is not finite; an LSE may be infinite. Then NaN is the answer.
+/// True if all that P of a pair is formed of is finite, but for LSE, which may be infinite. False:
+/// NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
   return std::isfinite(pair.x) && !std::isnan(pair.lse);
 }
-/// False where what dS of a pair is formed of is not finite. Then NaN is the answer.
+/// True if all that dS of a pair is formed of is finite. False: NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
   return has_weight(pair) && std::isfinite(pair.g) && std::isfinite(pair.delta);
 }

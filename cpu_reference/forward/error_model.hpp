@@ -73,7 +73,7 @@ struct RowErrorModel {
 
 /// Rows that the model claims anything about. The rest is left out, whatever the kernel did there.
 struct ErrorModelScope {
-  /// 1 / sum p^2 at least: fewer weights do not average, and a weight of exactly 1 has no error.
+  /// Least 1 / sum p^2: fewer weights do not average, and a weight of exactly 1 has no error.
   double least_effective_keys = 8;
   /// Share of the weight that tied keys may hold: equal scores are rounded alike, and their errors
   /// add up.

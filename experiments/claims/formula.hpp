@@ -23,7 +23,8 @@ struct FormulaScope {
   std::map<std::string, double, std::less<>> values;
 };
 
-/// Throws InvalidInput with the argument's number and what it should be.
+/// Argument number i as a number, a whole number or a text. Throws InvalidInput with the argument's
+/// number and what it should be.
 [[nodiscard]] double number_of(std::span<const FormulaValue> arguments, std::size_t i);
 [[nodiscard]] std::int64_t integer_of(std::span<const FormulaValue> arguments, std::size_t i);
 [[nodiscard]] const std::string& text_of(std::span<const FormulaValue> arguments, std::size_t i);

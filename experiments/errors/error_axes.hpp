@@ -21,7 +21,7 @@ struct ErrorsDefaults {
 };
 /// The first is forward.
 [[nodiscard]] const std::vector<ErrorsDefaults>& all_errors_defaults();
-/// Throws InvalidInput listing the operations whose errors are measured.
+/// Defaults of an operation. Throws InvalidInput listing the operations whose errors are measured.
 [[nodiscard]] const ErrorsDefaults& errors_defaults(const Operation& operation);
 
 /// Axes of `attest errors`. Every text may hold lists in braces; every combination is measured.

@@ -20,7 +20,7 @@ struct ArithmeticKernels {
 struct ArithmeticKernelsRegistration {
   explicit ArithmeticKernelsRegistration(const ArithmeticKernels& kernels);
 };
-/// Throws MachineError when this program has none for the executor.
+/// Kernels of an executor. Throws MachineError when this program has none for it.
 [[nodiscard]] const ArithmeticKernels& arithmetic_kernels(Executor executor);
 
 /// Memory that holds wgmma's left factor.

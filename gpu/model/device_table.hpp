@@ -65,7 +65,7 @@ struct GpuModel {
 };
 
 [[nodiscard]] std::span<const GpuModel> all_gpu_models();
-/// Throws InvalidInput for an unknown name.
+/// Model of a GPU's name. Throws InvalidInput for an unknown name.
 [[nodiscard]] const GpuModel& gpu_model_from_name(std::string_view name);
 
 }  // namespace attest

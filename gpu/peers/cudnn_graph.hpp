@@ -41,7 +41,7 @@ enum CudnnTensorId : std::int64_t {
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using CudnnAddresses = std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*>;
 
-/// Throws KernelError with cuDNN's words.
+/// Throws KernelError with cuDNN's words unless the step succeeded.
 inline void check_cudnn(const fe::error_t& error, const char* step) {
   if (!error.is_good()) {
     throw KernelError(fmt::format("cuDNN, {}: {}", step, error.err_msg));

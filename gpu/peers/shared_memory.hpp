@@ -32,7 +32,7 @@ class SharedMemory {
   [[nodiscard]] std::string handle() const;
   [[nodiscard]] std::size_t size_bytes() const { return memory_.size(); }
 
-  /// Both wait in the end.
+  /// Copy the buffers to the shared memory, and back; each waits in the end.
   void copy_in(void* stream) const;
   void copy_back(void* stream) const;
   /// Offset, in the shared memory, of the copy of an address inside one of the buffers.

@@ -11,7 +11,7 @@
 
 namespace attest {
 
-/// Exact.
+/// Value of x in fp32, exact.
 inline __device__ float to_float(float x) {
   return x;
 }

@@ -38,7 +38,7 @@ struct TileNeeds {
   std::int64_t grid_y = 1;
 };
 
-/// Why a kernel cannot run a problem with a Plan, or nothing.
+/// A sentence why a kernel cannot run a problem with a Plan, or nothing.
 using UnsupportedCheck = std::function<std::optional<std::string>(const Problem&, const Plan&)>;
 
 /// A sentence when head_dim is too long, when the tiles are no tiles, or when no GPU from sm_80 on

@@ -45,7 +45,7 @@ inline __device__ void store4(float* to, float a, float b, float c, float d) {
 inline __device__ void unpack(const float4& four, float* to) {
   to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
 }
-/// n / 4 groups of four, `apart` floats from one to the next.
+/// Loads n / 4 groups of four, `apart` floats from one to the next.
 template <int n>
 __device__ void load_groups(const float* from, int apart, float (&to)[n]) {
 #pragma unroll

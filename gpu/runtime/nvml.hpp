@@ -10,8 +10,8 @@
 
 namespace attest {
 
-/// Empty when NVML, which comes with the driver, could be opened; otherwise one line. $ATTEST_NVML
-/// names another file.
+/// One line why NVML, which comes with the driver, could not be opened; empty when it could.
+/// $ATTEST_NVML names another file.
 [[nodiscard]] const std::string& why_no_nvml();
 
 /// NVML's readings of the GPU with this PCI bus id, such as `0000:1b:00.0`: CUDA's numbers mean

@@ -14,7 +14,7 @@ class SharedLibrary {
   SharedLibrary(const std::string& name, const char* environment,
                 const std::vector<std::string>& folders);
 
-  /// Empty when it is open; otherwise one line that says what was looked for, and what to set.
+  /// One line that says what was looked for, and what to set; empty when the library is open.
   [[nodiscard]] const std::string& why_missing() const { return why_missing_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Null where the library has no such function, or is missing.

@@ -19,7 +19,7 @@ class BlockCluster {
   /// Blocks first_block and following of the launch, one for each of `runners`.
   BlockCluster(std::vector<BlockRunner*> runners, const Launch& launch, std::uint64_t first_block);
 
-  /// False when a block could not go on: that is then a finding.
+  /// Runs the blocks of the cluster; false when one could not go on: that is then a finding.
   [[nodiscard]] bool run();
 
   // What the blocks ask.

@@ -57,8 +57,8 @@ class BlockRunner {
 
   /// Binds the calling OS thread to the launch, until end().
   void begin(const Launch& launch);
-  /// False when the block could not finish because not all threads reached a barrier: that is then
-  /// a finding.
+  /// Runs a block; false when it could not finish because not all threads reached a barrier: that
+  /// is then a finding.
   [[nodiscard]] bool run_block(std::uint64_t block_index);
   void end();
 

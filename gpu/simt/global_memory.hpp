@@ -34,7 +34,7 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
   ~GlobalMemory();
 
-  /// Throws MachineError when the range is full.
+  /// Adds a buffer and returns its address. Throws MachineError when the range is full.
   [[nodiscard]] std::byte* add(const BufferImage& image);
   void remove(std::byte* buffer) noexcept;
   [[nodiscard]] const ShadowedMemory& memory() const { return memory_; }

@@ -42,7 +42,7 @@ struct BulkCopy {
   std::uint32_t point;      ///< in the program where it was asked for, as races are reported
   bool has_waited = false;  ///< for the launch before: who asked for it had
 };
-/// Lets it arrive.
+/// Lets a copy arrive.
 void deliver(const BulkCopy& copy);
 
 /// Adds `bytes` bytes of fp32 numbers in shared memory to those at `target` [PTX ISA,
@@ -70,7 +70,7 @@ struct BulkSum {
   bool of_integers, is_read;
   std::uint32_t point;
 };
-/// Reads its terms; adds them.
+/// Reads the terms of a sum; add_terms() adds them.
 void read_terms(BulkSum& sum);
 void add_terms(const BulkSum& sum);
 

@@ -34,7 +34,7 @@ class SimtDevice final : public Device {
   [[nodiscard]] std::vector<Finding> take_findings() override { return findings_.take(); }
   [[nodiscard]] std::string description() const override;
 
-  /// nullptr on a device that checks.
+  /// Tracer of a device that counts; nullptr on one that checks.
   [[nodiscard]] const LaunchTracer* tracer() const { return tracer_.get(); }
 
   void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,

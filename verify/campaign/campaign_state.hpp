@@ -23,8 +23,8 @@ struct CampaignState {
 /// Replaces the file in one step, after its data have reached the disk: whoever is killed while
 /// writing leaves the state before. Throws MachineError with the path.
 void write_campaign_state(const std::filesystem::path& folder, const CampaignState& state);
-/// Only program, arguments, seconds and is_finished. Throws InvalidInput naming the file if there
-/// is none or it is none.
+/// Reads only program, arguments, seconds and is_finished of a campaign's state. Throws
+/// InvalidInput naming the file if there is none or it is none.
 [[nodiscard]] CampaignState read_campaign_header(const std::filesystem::path& folder);
 /// All of it; the kernels must be registered.
 [[nodiscard]] CampaignState read_campaign_state(const std::filesystem::path& folder);

@@ -99,8 +99,8 @@ struct KernelResult {
 [[nodiscard]] Verdict campaign_verdict(const std::vector<KernelResult>& results);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const KernelResult& result);
-/// Throws InvalidInput if this program does not know the kernel, nlohmann's exceptions for anything
-/// that to_json did not write.
+/// Result that to_json() wrote. Throws InvalidInput if this program does not know the kernel,
+/// nlohmann's exceptions for anything else.
 [[nodiscard]] KernelResult kernel_result_from_json(const nlohmann::ordered_json& json);
 
 /// Sentences on what of a kernel was asked for and not judged: what it refused, of which laws it

@@ -78,7 +78,7 @@ class SharedCampaign {
 
 /// Adds the chunks that processes left in a campaign's folder and that `results` do not hold yet.
 void absorb_chunks(const std::filesystem::path& folder, std::vector<KernelResult>& results);
-/// Before another campaign begins in the folder.
+/// Removes a campaign's chunks, before another one begins in the folder.
 void remove_chunks(const std::filesystem::path& folder);
 
 }  // namespace attest

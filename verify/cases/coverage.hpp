@@ -16,7 +16,7 @@ struct Feature {
   std::string name;
   std::vector<int> zoo;  ///< rows of the bug zoo (verify/README.md) that it exposes
   std::function<bool(const KernelInfo&, const Case&)> holds;
-  /// Empty: every default run reaches it. Otherwise a sentence that says what it takes.
+  /// A sentence about what it takes to reach the feature; empty: every default run reaches it.
   std::string needs = {};
   /// The operations of whose cases, and of those that extend them, it is asked; empty: all, as it
   /// only looks at layouts.

@@ -16,7 +16,7 @@ enum class KeyOrder {
   falling    ///< the highest first
 };
 [[nodiscard]] std::string_view name_of(KeyOrder order);
-/// Throws InvalidInput listing the names.
+/// Order of a name. Throws InvalidInput listing the names.
 [[nodiscard]] KeyOrder key_order_from_name(std::string_view name);
 
 /// Throws InvalidInput where rows see different keys (a mask, lengths, padding): then an order

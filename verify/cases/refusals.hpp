@@ -31,7 +31,7 @@ class Refusals {
   [[nodiscard]] std::vector<Sentence> by_count() const;
 
   [[nodiscard]] nlohmann::ordered_json to_json() const;
-  /// Throws nlohmann's exceptions for anything that to_json did not write.
+  /// Refusals that to_json() wrote. Throws nlohmann's exceptions for anything else.
   [[nodiscard]] static Refusals from_json(const nlohmann::ordered_json& json);
   friend bool operator==(const Refusals&, const Refusals&) = default;
 

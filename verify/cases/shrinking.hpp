@@ -12,7 +12,7 @@ namespace attest {
 
 /// True if the case's input family has values for its problem.
 [[nodiscard]] bool has_inputs(const Case& c);
-/// Why the kernel cannot run the case: a sentence of its own, or a Plan that it does not offer for
+/// A sentence why the kernel cannot run the case: its own, or that it does not offer the Plan for
 /// the problem. Nothing when it can.
 [[nodiscard]] std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c);
 /// True if kernel, plan and input family can all run the case.

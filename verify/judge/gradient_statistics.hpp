@@ -40,7 +40,7 @@ struct GradientStatisticInfo {
 [[nodiscard]] const std::array<GradientStatisticInfo, gradient_statistic_count>&
 all_gradient_statistics();
 
-/// No correct kernel is met beyond so many standard deviations: of a normal law 3e-12 are.
+/// Standard deviations beyond which no correct kernel is met: of a normal law 3e-12 are.
 inline constexpr double most_gradient_deviations = 7;
 
 struct GradientDeviation {

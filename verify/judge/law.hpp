@@ -90,9 +90,9 @@ struct OutputLawRegistration {
 /// output's name before it.
 [[nodiscard]] std::string bound_law_of(const Operation& operation, OutputIndex output);
 
-/// Sorted by name.
+/// All registered laws, sorted by name.
 [[nodiscard]] const std::vector<Law>& all_laws();
-/// nullptr when there is none.
+/// Law of a name; nullptr when there is none.
 [[nodiscard]] const Law* find_law(std::string_view name);
 
 }  // namespace attest

@@ -248,7 +248,8 @@ class ChunkList {
   __device__ ChunkList(const ForwardArguments& a, const DecodeSizes& sizes)
       : sizes_(sizes), scan_(a, sizes) {}
 
-  /// False: there is none of this number. Heads first: their keys lie beside each other.
+  /// Finds the unit of that number; false: there is none. Heads first: their keys lie beside each
+  /// other.
   __device__ bool find(int number, DecodeUnit& unit) {
     int within = 0;
     if (!scan_.find(number, unit, within)) return false;

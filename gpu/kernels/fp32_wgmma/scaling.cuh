@@ -37,7 +37,7 @@ __device__ inline float power_to(int n, float x) {
   return __uint_as_float((static_cast<unsigned>(254 + n) << 23) -
                          (__float_as_uint(x) & 0x7f800000U));
 }
-/// 1 / x of a power of two.
+/// Reciprocal of a power of two, exact.
 __device__ inline float inverse_power(float x) {
   return __uint_as_float((254U << 23) - __float_as_uint(x));
 }

@@ -43,8 +43,8 @@ class MlaOutput {
   static __device__ __forceinline__ int warp() {
     return static_cast<int>(thread() >> 5 & 3U);
   }
-  /// Asked anew every time: what follows from it would fill registers throughout the loop over key
-  /// tiles.
+  /// Number of the thread in its block. Asked anew every time: what follows from it would fill
+  /// registers throughout the loop over key tiles.
   static __device__ __forceinline__ unsigned thread() {
     unsigned thread = threadIdx.x;
 #ifdef __CUDACC__
