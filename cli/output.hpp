@@ -38,7 +38,7 @@ class JsonOutput {
 /// on it. The first is told at the end.
 class Trouble {
  public:
-  /// Did it succeed?
+  /// Runs `work`, keeps its first MachineError; false if it threw one.
   template <typename Work>
   bool tries(const Work& work) {
     try {

@@ -135,7 +135,8 @@ struct Problem {
     x = (x ^ x >> 27U) * 0x94d049bb133111ebULL;
     return x ^ x >> 31U;
   }
-  /// Often 0, 1 and the largest, where index errors live.
+  /// Length from 0 to `largest`, drawn by seed and counter: often 0, 1 and the largest, where index
+  /// errors live. Seed 0: the largest.
   ATTEST_HOST_DEVICE static constexpr std::int64_t drawn_length(std::uint64_t seed,
                                                                 std::uint64_t counter,
                                                                 std::int64_t largest) {

@@ -53,7 +53,7 @@ class BackwardEntry {
     const int last = min(row + row_count, rows) - 1;
     return row < rows && key < reach_.past_key(last) && key + key_count > reach_.first_key(row);
   }
-  /// Do all of these rows see all of these keys?
+  /// True if all of these rows see all of these keys.
   __device__ bool all_see(int row, int row_count, int key, int key_count) const {
     return row + row_count <= rows && key_mask_ == nullptr &&
            key >= reach_.first_key(row + row_count - 1) && key + key_count <= reach_.past_key(row);

@@ -48,8 +48,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] void* native_stream() const override { return stream_.get(); }
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
-  /// While it stays the same, buffers hold what they held, but for what kernels wrote: it changes
-  /// when one is made, filled or given back, and no two devices of a process ever have the same.
+  /// Version of the device's memory. While it stays the same, buffers hold what they held, but for
+  /// what kernels wrote: it changes when one is made, filled or given back, and no two devices of a
+  /// process ever have the same.
   [[nodiscard]] std::uint64_t memory_version() const { return memory_version_; }
   [[nodiscard]] const Stream& stream() const { return stream_; }
   [[nodiscard]] const DeviceInfo& info() const { return info_; }

@@ -34,8 +34,9 @@ class BlockCluster {
   [[nodiscard]] bool has(std::uint64_t serial) const {
     return serial - first_serial_ < blocks_.size();
   }
-  /// Was the access, which a block of the cluster made, before the last barrier? Whoever has waited
-  /// comes after whoever has arrived; that everybody else does too is more than the hardware says.
+  /// True if the access, which a block of the cluster made, was before the last barrier. Whoever
+  /// has waited comes after whoever has arrived; that everybody else does too is more than the
+  /// hardware says.
   [[nodiscard]] bool is_before_barrier(Stamp access) const;
   /// The shared memory that holds the address, of a block that runs; null: none.
   [[nodiscard]] const ShadowedMemory* shared_at(std::uintptr_t address) const;

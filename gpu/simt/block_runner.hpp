@@ -72,7 +72,7 @@ class BlockRunner {
   /// Reports where the block waits in vain.
   void fail_waiting();
   void leave_cluster();
-  /// Do threads wait for the cluster's barrier?
+  /// True if threads wait for the cluster's barrier.
   [[nodiscard]] bool is_held_by_cluster() const;
 
   // What the CUDA built-ins call, on the fiber of the current thread.

@@ -54,7 +54,7 @@ struct CampaignOptions {
   /// Makes what judges the cases of one thread; empty: InProcessRunner. May be called from any
   /// thread.
   std::function<std::unique_ptr<CaseRunner>()> make_runner{};
-  /// Asked often if the campaign is to end with what is done.
+  /// Asked often; true ends the campaign with the results so far.
   std::function<bool()> is_interrupted{};
   std::function<void(const KernelInfo&)> on_case_done{};  ///< called from any thread
   /// Called before each case that a shrinker tries, with how many it tried before; from any thread.

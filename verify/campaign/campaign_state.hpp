@@ -26,7 +26,8 @@ void write_campaign_state(const std::filesystem::path& folder, const CampaignSta
 /// Reads only program, arguments, seconds and is_finished of a campaign's state. Throws
 /// InvalidInput naming the file if there is none or it is none.
 [[nodiscard]] CampaignState read_campaign_header(const std::filesystem::path& folder);
-/// All of it; the kernels must be registered.
+/// Reads the whole state of a campaign; the kernels must be registered. Throws as
+/// read_campaign_header().
 [[nodiscard]] CampaignState read_campaign_state(const std::filesystem::path& folder);
 
 /// True if the campaign is finished and these options ask for nothing beyond it. A campaign that is

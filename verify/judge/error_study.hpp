@@ -41,8 +41,8 @@ enum class Truth {
 struct ErrorStudyOptions {
   KeyOrder key_order = KeyOrder::drawn;
   ErrorDetail detail{};  ///< maps are made of outputs with columns: not of LSE
-  /// Other than `given` there is no bound: none holds for inputs that a kernel did not see. What is
-  /// exact is so to half an ulp of fp32.
+  /// Inputs whose exact answer is the truth. With another than `given` there is no bound: none
+  /// holds for inputs that a kernel did not see. What is exact is so to half an ulp of fp32.
   Truth truth = Truth::given;
 };
 

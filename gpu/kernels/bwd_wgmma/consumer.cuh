@@ -455,7 +455,7 @@ struct BwdConsumer : BwdThread {
     }
     return rows;
   }
-  /// Two neighbouring columns of a vector by row.
+  /// Values of a vector by row for two neighbouring columns.
   static __device__ __forceinline__ float2 pair_of(const float* vector, int j) {
     return *reinterpret_cast<const float2*>(vector + 8 * j + column_of());
   }

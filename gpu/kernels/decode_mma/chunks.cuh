@@ -98,7 +98,7 @@ struct DecodeSizes {
   }
 };
 
-/// Do arrays on the device say how long an entry is?
+/// True if arrays on the device say how long an entry is.
 __device__ inline bool has_own_lengths(const ForwardArguments& a) {
   return a.query_starts != nullptr || a.page_table.page_size > 0;
 }

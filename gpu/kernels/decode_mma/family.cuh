@@ -133,8 +133,9 @@ std::int64_t row_tiles_of(const Problem& problem, std::int64_t rows) {
   return problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
 }
 
-/// Few rows, chunks merged in clusters: as many chunks as give every other SM one, which is as many
-/// as there is room for where clusters are large. Nothing where that leaves most SMs idle for long.
+/// Plan for few rows whose chunks are merged in clusters: as many chunks as give every other SM
+/// one, which is as many as there is room for where clusters are large. Nothing where that leaves
+/// most SMs idle for long.
 template <typename Family>
 std::optional<Plan> cluster_plan(const Problem& problem, std::int64_t rows) {
   constexpr std::int64_t blocks = 64, least_keys = 2 * chunk_step, long_chunk = 256,

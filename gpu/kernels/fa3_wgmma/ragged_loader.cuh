@@ -20,7 +20,7 @@ struct Fa3RaggedParameters : Fa3Parameters {
   /// the rows.
   int unit_rows;
   bool has_plain_rows;  ///< as wide as the tile, and offsets in units of 16 bytes have 32 bits
-  /// Two key tiles are so many pages, and slots.
+  /// Pages, and slots, of two key tiles.
   int page_step, slot_step;
 };
 
