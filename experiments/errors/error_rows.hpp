@@ -14,11 +14,11 @@
 
 namespace attest {
 
-/// Somebody's outputs in one precision on one kind of inputs.
+/// Errors of a kernel, or of outputs in a file, in one precision on one kind of inputs.
 struct ErrorsRow {
-  std::string contender;  ///< name of a kernel, or of whoever made the outputs in a file
-  std::string executor;   ///< or `file`
-  Case the_case{};        ///< of the first data set
+  std::string name;      ///< of a kernel, or of whoever made the outputs in a file
+  std::string executor;  ///< or `file`
+  Case the_case{};       ///< of the first data set
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;

@@ -6,8 +6,8 @@
 #include "core/run/device.hpp"
 
 namespace attest {
-/// The recorded instructions in one of their homes. Registered by the kernels' own file, once for
-/// each home that it is compiled for.
+/// The recorded instructions on one executor. Registered by the kernels' own file, once for each
+/// executor that it is compiled for.
 struct ArithmeticKernels {
   Executor executor;
   /// d = a b + c by one mma.sync for each of `blocks` blocks; the tensors of MmaOperands, all on

@@ -58,7 +58,7 @@ __device__ void for_each_tile(const ForwardArguments& a, const TileLaunch& launc
 }
 
 /// The workspace arrives full of NaN. A launch of its own, because no barrier spans blocks. A
-/// template, so that every file may instantiate it and the two homes have one each.
+/// template, so that every file may instantiate it and GPU and executor have one each.
 template <Executor>
 __global__ void start_tile_counter(unsigned* counter) {
   *counter = 0;

@@ -207,7 +207,7 @@ inline std::vector<Plan> register_tile_plans(const Problem& problem,
 }
 
 /// Launches a Plan that why_register_tiles_do_not_fit() has accepted.
-template <Executor home = this_executor>  // so that the two homes have one each
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_register_tiles(std::span<const RegisterVariant> variants, SharedFloats shared_floats,
                            const ForwardArguments& a, Device& device) {
   const RegisterVariant& variant = *find_variant(variants, a.problem, a.plan);

@@ -27,8 +27,8 @@ void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t share
 [[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
                                               std::size_t shared_bytes, Device& device);
 
-// A kernel's types are the same in both homes, so without a name of their own these templates would
-// be one symbol, and the linker would keep either home's.
+// A kernel's types are the same on the GPU and on the executor, so without a name of their own
+// these templates would be one symbol, and the linker would keep either.
 inline namespace on_gpu {
 
 /// Launches kernel(arguments...) on `device`, which must be a CudaDevice, and returns without

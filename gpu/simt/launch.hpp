@@ -36,8 +36,8 @@ void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_
 
 }  // namespace simt
 
-// A kernel's types are the same in both homes, so without a name of their own these templates would
-// be one symbol, and the linker would keep either home's.
+// A kernel's types are the same on the GPU and on the executor, so without a name of their own
+// these templates would be one symbol, and the linker would keep either.
 inline namespace on_simt {
 
 /// Runs `kernel` over the grid on the executor; arguments are converted to the kernel's parameter

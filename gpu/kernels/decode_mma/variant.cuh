@@ -36,7 +36,7 @@ constexpr VariantOf<typename Shape::Arguments> decode_variant() {
           .paged_cluster = decode_mma<home, Shape, true, ClusterList>,
           .merge = decode_merge<home, typename Shape::Row, Shape::D, typename Shape::Arguments>};
 }
-/// A list of it, empty where the home does not compile it for the shape's type.
+/// A list of it, empty where the executor does not compile it for the shape's type.
 template <Executor home, SimtTypes types, typename Shape>
 constexpr auto decode_listed() {
   if constexpr (is_compiled<home, typename Shape::T>(types)) {

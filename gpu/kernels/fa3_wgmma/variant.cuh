@@ -9,8 +9,8 @@
 
 namespace attest {
 
-/// One block: a warpgroup that loads, and those that multiply. The home is part of the name, since
-/// both homes have this template.
+/// One block: a warpgroup that loads, and those that multiply. The executor is part of the
+/// name, since both have this template.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     fa3_wgmma(const __grid_constant__ Fa3Parameters p) {
