@@ -73,7 +73,7 @@ struct TileKernels {
 /// Launches over all output tiles in the Plan's order, with the threads and the shared memory of
 /// `needs`, which why_tiles_do_not_fit() has accepted; its grid is that of block_grid(). The
 /// workspace begins with tile_counter_bytes().
-template <Executor home = this_executor>  // so that the two homes have one each
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs,
                          const ForwardArguments& a, Device& device) {
   const bool is_persistent = a.plan.scheduling == Scheduling::persistent;
