@@ -32,7 +32,7 @@ struct BackwardRoundings {
   /// dS is multiplied by the scale before it is rounded to dscore_format, dQ and dK are not.
   bool scales_dscore = false;
   std::int64_t dq_chain = 1;  ///< keys in one chain of dQ, those of whole tiles counted
-  std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
+  std::int64_t dq_parts = 1;  ///< chains of dQ, which are added in fp32
   /// Format to which the sum over dq_parts chains is rounded after each addition, before the scale.
   ElementType dq_sum_format = ElementType::fp32;
   /// The dq_parts chains are rounded and added as integers, not in fp32
@@ -41,7 +41,7 @@ struct BackwardRoundings {
   std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
   std::int64_t kv_tiles =
       1;  ///< row tiles of such a chain, each of which begins a step of a product
-  std::int64_t kv_parts = 1;  ///< such chains, which are added in fp32
+  std::int64_t kv_parts = 1;  ///< chains of dK and dV, which are added in fp32
   /// Format to which each of the kv_parts chains is rounded before it is added: the sum of one
   /// query head of a group, say.
   ElementType kv_part_format = ElementType::fp32;

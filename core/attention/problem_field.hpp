@@ -65,7 +65,7 @@ struct ProblemField {
   FieldMember member;
   std::span<const std::string_view> choices = {};  ///< of a choice, by enumerator
   double low = 0, high = 0;                        ///< allowed, both included: of sizes and reals
-  std::string_view allowed = {};                   ///< the same in words; empty: `low to high`
+  std::string_view allowed = {};  ///< allowed values in words; empty: `low to high`
 
   /// Text before the value, with `/` behind the field before; empty: a choice, whose names are
   /// parts of their own.

@@ -24,7 +24,7 @@ struct ForwardArguments {
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
+  const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of K and V
   /// Lengths of entries [batch], for kernels that take gaps between packed entries, where there are
   /// any (Arguments::entry_gap); otherwise null.
   const std::int32_t *query_lengths = nullptr, *key_lengths = nullptr;

@@ -60,12 +60,12 @@ struct Arguments {
   /// at a time have the same ones.
   unsigned* counters = nullptr;
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of tensors whose rows are keys
+  const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of tensors whose rows are keys
   /// Rows of nobody behind every packed entry, of kernels that take them
   /// (LayoutNeeds::takes_entry_gaps): an entry is then as long as the following say.
   std::int64_t entry_gap = 0;
   const std::int32_t* query_lengths = nullptr;  ///< [batch]; null where entry_gap is 0
-  const std::int32_t* key_lengths = nullptr;    ///< the same of tensors whose rows are keys
+  const std::int32_t* key_lengths = nullptr;    ///< [batch], of tensors whose rows are keys
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
   PageTable

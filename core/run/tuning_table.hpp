@@ -21,7 +21,7 @@ struct TunedPlan {
   std::string runner_up{};                   ///< empty: no other Plan was left
   double runner_up_ratio = 0;  ///< median over rounds of its time over the winner's; 0: none
   std::int64_t plans = 0;      ///< that were tried
-  std::int64_t refused = 0;    ///< of them not timed, because they failed verification
+  std::int64_t refused = 0;    ///< Plans that were not timed, because they failed verification
   std::string commit{};        ///< of the program that ran the race
   std::string build{};         ///< compiler and options that made the kernel
   std::string date{};          ///< UTC, ISO 8601

@@ -23,7 +23,7 @@ struct BoundConstants {
   double normaliser;           ///< Z
   double division;             ///< of the final normalisation
   double weight_absolute;      ///< lost per weight in the numerator, the largest weight being 1
-  double normaliser_absolute;  ///< the same in the normaliser
+  double normaliser_absolute;  ///< lost per weight in the normaliser
   double
       product_absolute;  ///< lost by all products of a column together, the largest weight being 1
   double logarithm;

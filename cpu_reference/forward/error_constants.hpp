@@ -110,7 +110,7 @@ struct RowConstants {
   double outer = 0;              ///< variance per square of a running sum that a chain is added to
   double rescale = 0;            ///< variance of a rescale that the keys before it share
   double part = 0;               ///< variance of the weight of a split
-  double part_lse = 0;           ///< the same per square of the split's LSE
+  double part_lse = 0;           ///< variance of the weight of a split per square of its LSE
   /// Drift of every log weight, and of each per max s - s: of exponentials of which nothing is
   /// known but a limit.
   double log_drift = 0, log_drift_slope = 0;

@@ -60,7 +60,7 @@ struct ValuePaths {
   /// Sum, over the blocks at which the maximum rose, of T^2, T = sum of p_j (v_jc - O_c) before:
   /// what an error of that rescale, which those keys share, moves O by.
   Row rescaled;
-  double rescaled_mass = 0;  ///< the same with T = sum of p_j: what it moves LSE by
+  double rescaled_mass = 0;  ///< as `rescaled`, T = sum of p_j: what it moves LSE by
   Matrix parts;  ///< sum of p_j (v_jc - O_c) over each split, a row a split; none: not split
 
   /// `weights` and `scores` are those of the keys, `values` is [keys, columns], `o` the exact sums.

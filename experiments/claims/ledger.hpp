@@ -39,7 +39,7 @@ struct LedgerRow {
   std::string ours{};   ///< a text with {figures}
   std::string holds{};  ///< formula: the claim as a statement about the figures
   Standing verdict = Standing::has_no_verdict;
-  std::string because{};  ///< the same: what they say, or why they cannot be compared
+  std::string because{};  ///< a text with {figures}: what they say, or why they cannot be compared
   std::string missing{};  ///< what would have to be run or built
   std::vector<Pointer> where{};
   std::string place{};  ///< FILE:LINE

@@ -57,7 +57,7 @@ enum class Order {
 /// Method by which the softmax keeps its exponentials from overflowing.
 enum class Maximum {
   every_tile,  ///< the running maximum, O rescaled with every tile
-  lazy,        ///< the same, but the reference moves only when a row outgrows it by 2^8
+  lazy,        ///< a running reference, which moves only when a row outgrows it by 2^8
   unchecked  ///< no maximum: weights are computed against the reference, and their sum is looked at
              ///< afterwards
 };

@@ -84,7 +84,7 @@ struct WarpRequest {
   AccessKind kind = AccessKind::read;
   unsigned size_bytes = 4;                   ///< of one lane: 1, 2, 4, 8 or 16
   unsigned lanes = 0;                        ///< a bit for each that takes part
-  std::array<std::uintptr_t, 32> address{};  ///< of those lanes
+  std::array<std::uintptr_t, 32> address{};  ///< of the lanes that take part
 };
 
 struct RequestCost {

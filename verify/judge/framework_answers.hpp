@@ -16,7 +16,7 @@ struct FrameworkAnswers {
   /// Inputs and arithmetic widened, and the result not yet cast. Wider than fp16 and bf16 is fp32;
   /// wider than fp32, for which no project but PyTorch has a rule of this kind, is double.
   WideOutputs wide;
-  Outputs ref;  ///< the same, cast to the formats of the outputs
+  Outputs ref;  ///< `wide` cast to the formats of the outputs
   /// Answer in the element type with the scale folded into K (`reorder_ops`); sums in fp32 as
   /// hardware does, every stored tensor rounded. For fp32: in fp32.
   Outputs pt;

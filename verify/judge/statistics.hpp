@@ -17,7 +17,7 @@ namespace attest {
 enum class Statistic {
   o_largest,      ///< max |z| of O
   o_row_rms,      ///< largest excess of a row: (sum z^2 - d) / sqrt(2 d)
-  o_rms,          ///< the same over all elements
+  o_rms,          ///< excess over all elements
   o_gain,         ///< all errors along O: is O too short or too long?
   o_row_gain,     ///< excess of each row's error along O: is its normaliser right?
   o_temperature,  ///< all errors along dO / d ln(scale): is the scale right?

@@ -14,7 +14,7 @@ namespace attest {
 template <typename Shape>
 struct BwdRings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit BwdRings(unsigned char* shared)

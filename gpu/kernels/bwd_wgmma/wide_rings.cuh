@@ -9,7 +9,7 @@ namespace attest {
 template <typename Shape>
 struct BwdWideRings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit BwdWideRings(unsigned char* shared)

@@ -14,7 +14,7 @@ namespace attest {
 struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   TensorMap q, k, v;
   TensorMap o;   ///< boxes of 16 rows
-  void* output;  ///< the same tensor
+  void* output;  ///< address of O
   Strides o_strides;
   float* lse;      ///< [batch, heads, queries]
   float* partial;  ///< with splits: [splits, batch * heads * queries, columns + 2], else null

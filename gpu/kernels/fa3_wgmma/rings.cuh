@@ -12,7 +12,7 @@ namespace attest {
 template <typename Shape>
 struct Fa3Rings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit Fa3Rings(unsigned char* shared)

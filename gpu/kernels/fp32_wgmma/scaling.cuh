@@ -8,8 +8,9 @@ namespace attest {
 
 inline constexpr int query_exponent = 13;  ///< a row's own largest element
 inline constexpr int key_exponent = 10;    ///< the largest of the first of 64 keys that is not 0
-inline constexpr int value_exponent = 8;   ///< the same of V
-inline constexpr int weight_lead = 8;      ///< weights are up to 2^8
+inline constexpr int value_exponent =
+    8;                                 ///< the largest of the first of 64 rows of V that is not 0
+inline constexpr int weight_lead = 8;  ///< weights are up to 2^8
 
 /// Rows whose largest element lies outside have no fp16 parts: products of the powers stay far from
 /// fp32's limits.

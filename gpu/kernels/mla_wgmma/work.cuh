@@ -54,7 +54,7 @@ struct alignas(16) MlaWork {
 template <typename Shape>
 struct MlaShared {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit MlaShared(unsigned char* shared)
