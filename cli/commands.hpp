@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// Set by the subcommand that the user chose; run after parsing.
+/// Work of the subcommand that the user chose: set while parsing, run after it.
 using Action = std::function<ExitCode()>;
 
 /// Each adds one subcommand with its options, help and examples; one file a subcommand.
@@ -25,6 +25,7 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_list_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
+void add_help_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_man_command(CLI::App& app, Action& action);
 void add_worker_command(CLI::App& app, Action& action);

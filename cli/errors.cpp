@@ -150,7 +150,7 @@ std::vector<ErrorsRow> measured_rows(
   const SlowNotice notice("attest: measuring; the exact answer takes time by queries x keys");
   Progress progress({.label = "errors", .unit = "row", .total = std::ssize(rows)});
   for (ErrorsRow& row : rows) {
-    progress.set_label(row.contender);
+    progress.set_label(row.name);
     if (row.left_out.empty()) {
       Device& device = devices.of(*row.kernel);
       measure(row, device, options.axes.seed, options.detail());
@@ -181,7 +181,7 @@ ExitCode report_errors(const ErrorsOptions& options) {
   const ErrorsRow& first = *std::ranges::find_if(rows, is_wrong);
   fmt::print("{}: {} of {} {} beyond {} bound, {} first; attest verify shrinks such a case\n",
              as_bad("FAILED"), wrong, counted(rows.size(), "row"), wrong == 1 ? "is" : "are",
-             wrong == 1 ? "its" : "their", first.contender);
+             wrong == 1 ? "its" : "their", first.name);
   return ExitCode::verdict_failed;
 }
 

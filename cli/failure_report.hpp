@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What makes a campaign fail, a kernel's failure or a planted bug that nobody noticed, as code
+/// Cause of a campaign's failure, a kernel's failure or a planted bug that nobody noticed, as code
 /// hosts show it beside the code.
 struct FailureReport {
   std::string rule;       ///< a law; `crashed`, `timed_out`; `not_killed`: of a planted bug
@@ -27,7 +27,7 @@ struct FailureReport {
 /// Writes them as SARIF 2.1.0, with what code hosts ask for. Throws MachineError with path and
 /// reason.
 void write_sarif(const std::string& path, const std::vector<FailureReport>& reports);
-/// Does a workflow of GitHub run this (GITHUB_ACTIONS=true)?
+/// True if a workflow of GitHub runs this program (GITHUB_ACTIONS=true).
 [[nodiscard]] bool is_in_github_actions();
 /// Prints a line each (`::error file=...`), by which a workflow shows it beside the code.
 void print_annotations(const std::vector<FailureReport>& reports);

@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// What a test case of JUnit came to.
+/// Ending of a test case of JUnit.
 struct JunitEnding {
   std::string_view tag{};  ///< `failure`, `error` or `skipped`; empty: it passed
   std::string type{};

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
       "  attest errors --kernel fa2_mma         how large its errors are\n"
       "  attest study check FILE.yaml           what a study would measure\n"
       "  attest list laws\n"
-      "Each subcommand has its own --help.\n"
+      "Each subcommand has its own --help; attest help TOPIC prints what the documents say.\n"
       "Exit codes: 0 all passed, 1 a verdict failed, 2 bad input, 3 the machine (no GPU, CUDA "
       "error, disk), 4 inconclusive (verify: too little was judged).\n"
       "Of the launcher script: `attest test` builds and runs the test suite, `attest report DIR` "
@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   attest::add_list_command(app, action);
   attest::add_calibrate_command(app, action);
   attest::add_doctor_command(app, action);
+  attest::add_help_command(app, action);
   attest::add_completion_command(app, action);
   attest::add_man_command(app, action);
   attest::add_worker_command(app, action);

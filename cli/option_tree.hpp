@@ -24,7 +24,7 @@ struct CommandText {
   std::vector<CommandText> subcommands{};
 };
 
-/// What the program takes, without what `--help` hides.
+/// Tree of the program's subcommands and options, without what `--help` hides.
 [[nodiscard]] CommandText option_tree(const CLI::App& app, const std::string& above = "");
 /// All subcommands of a tree, itself first.
 [[nodiscard]] std::vector<const CommandText*> all_commands(const CommandText& tree);

@@ -27,8 +27,7 @@ CLI::Option* add_plugin_option(CLI::App& command, std::vector<std::string>& plug
 /// another one.
 CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& what);
 
-/// Which kernels are asked about which problems: the options that commands which time have in
-/// common.
+/// Selection of kernels and problems: the options that commands which time have in common.
 struct ProblemSelection {
   std::string kernels = "*";                  ///< globs
   bool names_kernels = false;                 ///< --kernel was given
@@ -62,7 +61,7 @@ void add_problem_options(CLI::App& command, ProblemSelection& selection,
                                         double least = 1);
 /// Memory of a worker process: what the program itself needs must fit.
 inline constexpr double least_worker_bytes = 0x1p26;
-/// What --layouts takes, for help.
+/// Help text of --layouts.
 inline constexpr const char* layouts_help =
     "how K and V lie in memory: contiguous, or in pages as reports print it: 'paged16', "
     "'paged16/csr/shuffled1'; default: contiguous, and paged16 where the kernel takes pages alone";

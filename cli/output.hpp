@@ -8,11 +8,11 @@
 
 namespace attest {
 
-/// What `--json` prints: JSON and nothing else. While one lives that is wanted, it alone has
-/// stdout; what kernels and plugins in this process print there goes to stderr.
+/// Output of `--json`: JSON and nothing else. While one lives that is wanted, it alone has stdout;
+/// what kernels and plugins in this process print there goes to stderr.
 class JsonOutput {
  public:
-  /// Throws MachineError if stdout cannot be taken.
+  /// Takes stdout if `is_wanted`. Throws MachineError if stdout cannot be taken.
   explicit JsonOutput(bool is_wanted);
   JsonOutput(const JsonOutput&) = delete;
   JsonOutput& operator=(const JsonOutput&) = delete;
@@ -38,7 +38,7 @@ class JsonOutput {
 /// on it. The first is told at the end.
 class Trouble {
  public:
-  /// Did it succeed?
+  /// Runs `work`, keeps its first MachineError; false if it threw one.
   template <typename Work>
   bool tries(const Work& work) {
     try {
@@ -50,7 +50,7 @@ class Trouble {
     }
   }
   [[nodiscard]] bool is_any() const { return !first_.empty(); }
-  /// Throws MachineError with the first.
+  /// Throws MachineError with the first error, if there was any.
   void tell() const {
     if (!first_.empty()) throw MachineError(first_);
   }
@@ -59,7 +59,8 @@ class Trouble {
   std::string first_;
 };
 
-/// From now on Ctrl-C and SIGTERM only set a flag, once: the second one ends the program as usual.
+/// Makes Ctrl-C and SIGTERM only set a flag from now on, once: the second one ends the program as
+/// usual.
 void catch_interrupts();
 [[nodiscard]] bool was_interrupted();
 

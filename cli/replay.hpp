@@ -24,7 +24,8 @@ struct Subject {
 /// with one.
 [[nodiscard]] std::vector<std::string> load_plugins_for(const std::filesystem::path& counterexample,
                                                         std::vector<std::string> given);
-/// Throws InvalidInput naming the file if it, its kernel or its law is not known.
+/// Reads a counterexample and finds its kernel and law. Throws InvalidInput naming the file if it,
+/// its kernel or its law is not known.
 [[nodiscard]] Subject read_subject(const std::filesystem::path& path);
 [[nodiscard]] std::unique_ptr<CaseRunner> runner_for(const Isolation& isolation, bool in_process);
 void print_not_reproduced(const Subject& subject, const CaseVerdict& verdict);

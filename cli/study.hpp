@@ -10,12 +10,13 @@
 
 namespace attest {
 
-/// What this program gives to the studies that it runs.
+/// Functions of this program that studies call.
 [[nodiscard]] StudyProgram study_program();
 /// Bytes of a study's file, or of the shipped study of that name. Throws InvalidInput where there
 /// is neither.
 [[nodiscard]] std::string study_text(const std::string& file);
-/// Nothing after a line on stderr for everything that is wrong: `FILE:LINE:COLUMN: SENTENCE`.
+/// Study of a text; nothing after a line on stderr for everything that is wrong: `FILE:LINE:COLUMN:
+/// SENTENCE`.
 [[nodiscard]] std::optional<StudySpec> study_or_complaints(const std::string& text,
                                                            const std::string& file);
 

@@ -18,7 +18,7 @@
 #include "verify/workers/isolated_runner.hpp"
 
 namespace attest {
-/// What `attest verify` was asked for.
+/// Options of `attest verify`.
 struct VerifyOptions {
   std::string kernels = "*";
   std::string executor = "auto";
@@ -47,9 +47,10 @@ struct VerifyOptions {
   bool is_strict = false;
   CampaignOptions campaign;
 
-  /// What a worker loads.
+  /// Setup of a worker: what it loads.
   [[nodiscard]] WorkerSetup setup() const;
-  /// Throws InvalidInput for a time-out or memory limit that is none.
+  /// Isolation of workers by the options. Throws InvalidInput for a time-out or memory limit that
+  /// is none.
   [[nodiscard]] Isolation isolation() const;
 };
 
@@ -66,7 +67,8 @@ void require_a_campaign_for_files(const VerifyOptions& options);
 
 /// The options that were typed, one string each, so that parse_verify_options reads them again.
 [[nodiscard]] std::vector<std::string> typed_options(const CLI::App& command);
-/// Throws InvalidInput for options that this program does not know.
+/// Options of a campaign that goes on, from the arguments that began it. Throws InvalidInput for
+/// options that this program does not know.
 [[nodiscard]] VerifyOptions parse_verify_options(const std::vector<std::string>& typed);
 
 /// The options of an interrupted campaign, with those that may change when it is resumed taken
@@ -81,13 +83,13 @@ void require_a_campaign_for_files(const VerifyOptions& options);
                                     LargeOptions options, const std::filesystem::path& out,
                                     const std::string& inputs_file);
 
-/// Which of several ranks this process is; nothing without a launcher of some, or with --shard. A
-/// rank takes its GPU, by CUDA_VISIBLE_DEVICES: CUDA looks at it once, so this comes before
-/// anything asks for a GPU. Throws InvalidInput for what ranks cannot share.
+/// Rank of this process; nothing without a launcher of several, or with --shard. A rank takes its
+/// GPU, by CUDA_VISIBLE_DEVICES: CUDA looks at it once, so this comes before anything asks for a
+/// GPU. Throws InvalidInput for what ranks cannot share.
 [[nodiscard]] std::optional<Rank> take_rank(VerifyOptions& options);
-/// Does this rank's part of the campaign. The exit code of a rank that is done then, after a line
-/// that says so. Nothing for the one that goes on with `state`, which is what all found: to shrink,
-/// to write, to report.
+/// Does this rank's part of the campaign. Returns the exit code of a rank that is done then, after
+/// a line that says so; nothing for the one that goes on with `state`, which holds what all ranks
+/// found: to shrink, to write, to report.
 [[nodiscard]] std::optional<ExitCode> work_as_rank(const Rank& rank, SharedCampaign& shared,
                                                    const VerifyOptions& options,
                                                    const std::vector<const KernelInfo*>& kernels,
@@ -98,8 +100,7 @@ void require_a_campaign_for_files(const VerifyOptions& options);
 /// left out. Of a campaign that is not complete a kernel with cases left to judge has no verdict.
 void print_table(const std::vector<KernelResult>& results, const CampaignOptions& campaign,
                  bool is_complete);
-/// What a failure of the case with this index in a campaign began with: `case 7`, or the stored
-/// one.
+/// Origin of a failure, of the case with this index in a campaign: `case 7`, or the stored one.
 [[nodiscard]] std::string origin_of(std::int64_t failing_case,
                                     const std::vector<Regression>& regressions);
 /// Prints, for each kernel, what was refused, fell short of a pass or was never judged; of many

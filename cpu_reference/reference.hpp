@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// How the exact answers of one operation are known.
+/// Functions that give and certify the exact answers of one operation.
 struct Reference {
   const Operation* operation = nullptr;
   /// The answer with the bound of a kernel that performs the roundings. Independent of how many
@@ -23,7 +23,7 @@ struct ReferenceRegistration {
   explicit ReferenceRegistration(const Reference& reference);
 };
 
-/// Throws std::logic_error if the operation has none.
+/// Reference of an operation. Throws std::logic_error if it has none.
 [[nodiscard]] const Reference& reference_of(const Operation& operation);
 
 }  // namespace attest

@@ -27,7 +27,7 @@ struct ErrorMap {
   std::vector<double> rmse;  ///< [row_cells, column_cells]
 };
 
-/// What of a tensor's errors is asked for beside their profile.
+/// Details of a tensor's errors that are asked for beside their profile.
 struct ErrorDetail {
   std::vector<ErrorAxis> axes{};
   bool map = false;

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// Throws std::logic_error: the target has found something.
+/// Throws std::logic_error unless `holds`: the target has found something.
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }

@@ -18,7 +18,7 @@ struct Seed {
   std::string name, bytes;
 };
 
-/// What a seed's text stands for: itself, but for the hexadecimal digits between two backticks.
+/// Bytes of a seed's text: the text itself, but for the hexadecimal digits between two backticks.
 [[nodiscard]] inline std::string unpacked(std::string_view text, std::string_view where) {
   std::string bytes;
   bool is_hexadecimal = false;
@@ -63,7 +63,7 @@ struct Seed {
   return seeds;
 }
 
-/// Of fuzz/corpus/`target`.txt.
+/// Seeds of fuzz/corpus/`target`.txt.
 [[nodiscard]] inline std::vector<Seed> read_seeds(const std::string& target) {
   constexpr std::size_t most_bytes = 1 << 20;
   return seeds_of(read_text_file(

@@ -107,6 +107,7 @@ c39_output_not_rescaled.json: this program has no planted bugs | replay TREE/ver
 --operation 'combine' has no statistics | calibrate --operation combine
 --family 'normal': the statistics of gradients choose their inputs | calibrate --operation backward --family normal
 what: lws not in | list lws
+help: 'lws' is no topic; allowed: laws, judging, | help lws
 'verfy' is no subcommand; near: verify | verfy
 END
 }

@@ -20,7 +20,7 @@ INLINE = re.compile(r"`((?:\./)?attest [^`]*)`")
 COMMAND = re.compile(r"^(?:\$ |mpirun -n \d+ |\w+=\S* )*(?:\./|build/release/bin/)?attest (?P<arguments>.*)$")
 AFTER = re.compile(r"\s{2,}\S.*$|\s+#\s.*$|;.*$|\s[|>].*$|\\$")  # what stands behind a command
 SYNOPSIS = re.compile(r"\.\.\.|\[(?=--)|(?<=\w)\](?= |$)")  # KERNEL... [--plugin mine.so]
-OF_THE_LAUNCHER = ("test", "report", "notebooks", "install", "help", "--gpu")
+OF_THE_LAUNCHER = ("test", "report", "notebooks", "install", "--gpu")
 
 # What readers put in, and the like of it here.
 PLACEHOLDERS = {"KERNEL": "k1_naive", "FILE": "tiles.yaml"}
@@ -40,7 +40,6 @@ ONLY_PARSED = {
 
 # Options that make a command short: of the first pattern that fits. They replace those that a document shows, or are added; None: a flag.
 SHORTER = {
-    r"--help": {},
     r"^verify .*--for": {"--for": "1s"},
     r"^verify --kernel '\[!c\]\*'.*--every-law": {"--cases": "1", "--kernel": "k1*,k2*"},
     r"^verify --large": {"--cases": "1", "--kernel": "k1_naive"},

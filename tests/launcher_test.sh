@@ -11,6 +11,9 @@ stubs=$scratch/stubs
 mkdir -p "$tree"/{core,cmake,experiments/results,.git/logs} "$stubs"
 cp -- "$repository/attest" "$tree/attest"
 cp -- "$repository/cmake/packages.txt" "$tree/cmake/packages.txt"
+# For `./attest help` the documents, too.
+mapfile -t documents < <(sed 's/^[^ ]* //; s/:.*//' "$repository/cli/help_topics.txt")
+(cd -- "$repository" && cp --parents -- cli/help_topics.txt "${documents[@]}" "$tree")
 echo 'int x;' >"$tree/core/a.cpp"
 echo ref >"$tree/.git/HEAD"
 touch "$tree/CMakeLists.txt" "$tree/CMakePresets.json"
@@ -97,7 +100,8 @@ asked() {  # when
 verfy|'verfy' is no subcommand; near: verify
 zzz|'zzz' is no subcommand; see ./attest --help
 --nope|'--nope' is unknown; allowed: a subcommand first
-help bogus|help: 'bogus' is no topic; allowed: laws, judging, families, precision, plans, kernels, study, plugin, python, words, exit-codes
+help bogus|help: 'bogus' is no topic; allowed: laws, judging,
+help laws words|help: 'words' is one word too many; allowed: one topic
 install bogus|'bogus' is no group; allowed: style, fuzz, peers, notebooks
 test --bogus|test: '--bogus' is unknown; allowed: --quick
 test -R|test: '-R' needs a value

@@ -2,7 +2,7 @@
 
 namespace attest {
 
-/// How a matrix product sums its products.
+/// Order and precision in which a matrix product adds its terms to an fp32 accumulator.
 struct Accumulation {
   enum class Kind { fp32_fma, tensor_core } kind = Kind::fp32_fma;
   int fused_terms = 1;     ///< b: products that one tensor-core step adds exactly
@@ -21,7 +21,7 @@ struct Accumulation {
 [[nodiscard]] Accumulation ada();        ///< b = 8, F = 24
 [[nodiscard]] Accumulation hopper();     ///< b = 16, F = 25
 [[nodiscard]] Accumulation blackwell();  ///< b = 16, F = 25
-/// For TF32 factors: b = 8, F = 25, as recorded on an H200 (gpu/arithmetic).
+/// Tensor cores of Hopper for TF32 factors: b = 8, F = 25, as recorded on an H200 (gpu/arithmetic).
 [[nodiscard]] Accumulation hopper_tf32();
 /// wgmma of e4m3 and e5m2, mixed as well: b = 32, F = 13, and the sum is cut to 13 bits, as
 /// recorded on an H100 and an H200 (gpu/arithmetic). At 2^14 a sum of ones stands still.

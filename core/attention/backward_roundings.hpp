@@ -8,10 +8,10 @@
 
 namespace attest {
 
-/// Which roundings a backward kernel performs, for one problem and plan; the bound of its gradients
-/// follows from it (cpu_reference/backward/gradient_bound.hpp). Between the points named here all
-/// is fp32. delta_i is dO_i.O_i - dLSE_i, formed from the O that the kernel is given; dLSE is added
-/// once more than the terms of dO_i.O_i, first or last.
+/// Roundings that a backward kernel performs for one problem and plan. The bound of its gradients
+/// follows from them (cpu_reference/backward/gradient_bound.hpp). All arithmetic between the points
+/// named here is fp32. delta_i is dO_i.O_i - dLSE_i, formed from the O that the kernel is given;
+/// dLSE is added once more than the terms of dO_i.O_i, first or last.
 struct BackwardRoundings {
   Accumulation score{};            ///< Q K^T, chain of head_dim
   Accumulation product{};          ///< dO V^T, chain of the value columns
@@ -32,16 +32,18 @@ struct BackwardRoundings {
   /// dS is multiplied by the scale before it is rounded to dscore_format, dQ and dK are not.
   bool scales_dscore = false;
   std::int64_t dq_chain = 1;  ///< keys in one chain of dQ, those of whole tiles counted
-  std::int64_t dq_parts = 1;  ///< such chains, which are added in fp32
-  /// Of the sum of such chains, rounded each time that one was added, before the scale.
+  std::int64_t dq_parts = 1;  ///< chains of dQ, which are added in fp32
+  /// Format to which the sum over dq_parts chains is rounded after each addition, before the scale.
   ElementType dq_sum_format = ElementType::fp32;
-  /// Such chains are not added in fp32 but, rounded, as integers (core/attention/dq_units.hpp).
+  /// The dq_parts chains are rounded and added as integers, not in fp32
+  /// (core/attention/dq_units.hpp).
   bool sums_dq_in_units = false;
   std::int64_t kv_chain = 1;  ///< rows in one chain of dK and dV, those of whole tiles counted
   std::int64_t kv_tiles =
       1;  ///< row tiles of such a chain, each of which begins a step of a product
-  std::int64_t kv_parts = 1;  ///< such chains, which are added in fp32
-  /// Of each of them before it is added: of the sums of one query head of a group, say.
+  std::int64_t kv_parts = 1;  ///< chains of dK and dV, which are added in fp32
+  /// Format to which each of the kv_parts chains is rounded before it is added: the sum of one
+  /// query head of a group, say.
   ElementType kv_part_format = ElementType::fp32;
   ElementType output = ElementType::fp32;  ///< of dQ, dK and dV
   bool flushes_subnormals = false;         ///< fp32 results below 2^-126 become 0 (ftz)

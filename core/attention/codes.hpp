@@ -17,8 +17,8 @@ enum class Code : int {
   int8
 };
 
-/// Which elements of an entry's head share a scale, a number of fp32 by which their codes are
-/// multiplied, or numbers of the problem's element type.
+/// Group of elements of an entry's head that share one scale. A scale is an fp32 number by which
+/// the group's codes, or its numbers of the problem's element type, are multiplied.
 enum class Scales : int {
   none,   ///< there are none: codes stand for themselves
   head,   ///< one for all
@@ -30,7 +30,7 @@ enum class Scales : int {
 /// Rows of a block that shares a scale.
 inline constexpr std::int64_t scale_block = 128;
 
-/// How quantised attention stores Q, K and V.
+/// Formats and groups of scales in which quantised attention stores Q, K and V.
 struct Codes {
   Code q = Code::none, k = Code::e4m3, v = Code::e4m3;
   Scales q_scales = Scales::none, k_scales = Scales::head, v_scales = Scales::head;
@@ -38,8 +38,8 @@ struct Codes {
   friend bool operator==(const Codes&, const Codes&) = default;
 };
 
-/// What a kernel of quantised attention takes: any of these with any of those. Empty: the kernel
-/// computes something else.
+/// Codes and scales that a kernel of quantised attention takes, in every combination. Empty: the
+/// kernel computes another operation.
 struct CodesTaken {
   std::vector<Code> q = {}, k = {}, v = {};
   std::vector<Scales> q_scales = {}, k_scales = {}, v_scales = {};

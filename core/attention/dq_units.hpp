@@ -27,7 +27,8 @@ inline constexpr int dq_range_step_bits = 13;        ///< of a step, in units
 /// First step count that overflows a row; parts that are too large or not finite count as this
 /// many.
 inline constexpr std::uint32_t dq_range = std::uint32_t{1} << (31 - dq_range_step_bits);
-/// So many parts neither use much by rounding up nor go round where they are counted.
+/// Largest number of parts of a row of dQ. Up to it, what rounding up uses of the range stays
+/// small, and the count of steps does not overflow.
 inline constexpr std::int64_t most_dq_parts = std::int64_t{1} << 13;
 
 /// The unit of a row of dQ whose `size` (above) is finite, a power of two.

@@ -14,7 +14,7 @@ namespace attest {
 /// 127.
 enum class ElementType : int { fp32, fp16, bf16, e4m3, e5m2, int8 };
 
-/// What rounding does with a number past the largest one.
+/// Result of rounding a number past the largest finite one.
 enum class Overflow {
   to_infinity,  ///< from half an ulp past it on
   saturates     ///< the largest one of its sign, infinities included
@@ -37,8 +37,8 @@ struct ElementFormat {
   std::optional<std::uint32_t> poison;
 };
 
-/// For the end of a switch over formats, where the compiler names a format that has no case: code
-/// without a version for a format is not asked. Throws std::logic_error.
+/// Throws std::logic_error. Stands at the end of a switch over formats, so that the compiler names
+/// a format without a case; reached only if code is asked for a format that it has no version for.
 [[noreturn]] void no_version_for(ElementType type);
 
 [[nodiscard]] const ElementFormat& format_of(ElementType type);
@@ -49,7 +49,8 @@ struct ElementFormat {
 [[nodiscard]] constexpr bool is_code(ElementType type) {
   return type == ElementType::e4m3 || type == ElementType::e5m2 || type == ElementType::int8;
 }
-/// Of those that stand for themselves. Throws InvalidInput for another name, listing theirs.
+/// Element type (fp32, fp16 or bf16) of a name. Throws InvalidInput for another name, listing
+/// theirs.
 [[nodiscard]] ElementType element_type_from_name(std::string_view name);
 
 /// Rounds to the nearest value of the format, ties to even, once (no double rounding through fp32).
@@ -60,7 +61,7 @@ struct ElementFormat {
 /// Bit pattern, in the low bits, of a value that is exactly representable in the format. An
 /// infinity in a format without is its NaN; in int8 both are 0.
 [[nodiscard]] std::uint32_t encode(ElementType type, float value);
-/// Exact.
+/// Value of a bit pattern, in the low bits: exact, inverse of encode().
 [[nodiscard]] float decode(ElementType type, std::uint32_t bits);
 /// ElementFormat::poison: memory still holding it was never written. Throws std::logic_error for a
 /// format that has none.

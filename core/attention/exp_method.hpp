@@ -3,9 +3,9 @@
 #include <string>
 
 namespace attest {
-/// How exp is evaluated: |computed - exact| <= (relative_error + argument_error * |x|) * exact for
-/// x <= 0, where argument_error holds everything that grows with the argument (rounding of a
-/// log2(e) factor, for example).
+/// Evaluation of exp with its error: |computed - exact| <= (relative_error + argument_error * |x|)
+/// * exact for x <= 0, where argument_error holds everything that grows with the argument (rounding
+/// of a log2(e) factor, for example).
 struct ExpMethod {
   std::string name;
   double relative_error;
@@ -35,7 +35,7 @@ struct ExpMethod {
 /// for another degree.
 [[nodiscard]] ExpMethod polynomial_exp2(int degree);
 
-/// In which unit the maximum is kept, and so how the LSE is formed.
+/// Unit of the running maximum, which decides how the LSE is formed.
 enum class LseForm {
   natural,  ///< fl(m + ln l), m a scaled score, or fl(m scale) for a scale inside the exponent
   log2      ///< m holds log2(e), as scores times fl(scale log2 e) do: fl(m ln 2) + ln l, or ln 2

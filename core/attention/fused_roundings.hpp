@@ -10,9 +10,9 @@
 // that multiplies and adds by `products`.
 namespace attest {
 
-/// What is taken where the hardware is not known: for 16-bit inputs tensor cores of Ampere, whose
-/// steps cost more per term than newer ones and than chains of fused multiply-adds; for fp32 these
-/// chains.
+/// Accumulation assumed where the hardware is unknown: for 16-bit inputs tensor cores of Ampere,
+/// whose steps cost more per term than newer ones and than chains of fused multiply-adds; for fp32
+/// these chains.
 [[nodiscard]] Accumulation usual_products(const Problem& problem);
 
 /// PrecisionPlan of online softmax with fp32 sums, and weights in the inputs' format. Each rounding
@@ -31,8 +31,8 @@ namespace attest {
 ///   LSE           m may be kept in units of log2
 [[nodiscard]] PrecisionPlan fused_precision(const Problem& problem, const Accumulation& products);
 
-/// Is it one of fused_precision() over several parts? Then the keys' order in its sums is unknown,
-/// which its bound allows for and a model of usual errors cannot.
+/// True if the plan is one of fused_precision() over several parts. The keys' order in its sums is
+/// then unknown, which its bound allows for and a model of usual errors cannot.
 [[nodiscard]] bool has_unknown_order(const PrecisionPlan& plan, const Problem& problem);
 
 /// Roundings of a backward kernel that forms P again from the given LSE, sums in fp32 and rounds P
@@ -46,8 +46,8 @@ namespace attest {
 [[nodiscard]] BackwardRoundings fused_backward_roundings(const Problem& problem,
                                                          const Accumulation& products);
 
-/// Of gradients that a framework derives from a forward pass: both of the above, and dO V^T is a
-/// tensor in the inputs' format.
+/// Roundings of gradients that a framework derives from a forward pass: fused_precision() and
+/// fused_backward_roundings(), and dO V^T is a tensor in the inputs' format.
 [[nodiscard]] GradientRoundings fused_gradient_roundings(const Problem& problem,
                                                          const Accumulation& products);
 

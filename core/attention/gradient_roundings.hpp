@@ -6,9 +6,9 @@
 
 namespace attest {
 
-/// Which roundings a kernel performs that forms O and LSE itself and goes back from them, and the
-/// order of whose work nobody chose: what a framework derives from a forward pass. The bound of its
-/// gradients follows from it (cpu_reference/gradient).
+/// Roundings of a kernel that forms O and LSE itself and goes back from them, in an order of work
+/// that nobody chose: what a framework derives from a forward pass. The bound of its gradients
+/// follows from them (cpu_reference/gradient).
 struct GradientRoundings {
   PrecisionPlan forward;       ///< of the O and LSE, or weights, that it goes back from
   BackwardRoundings backward;  ///< of the way back

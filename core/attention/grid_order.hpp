@@ -6,7 +6,7 @@
 
 namespace attest {
 
-/// In which order the blocks of a launch, numbered as the hardware starts them, take the output
+/// Order in which the blocks of a launch, numbered as the hardware starts them, take the output
 /// tiles of a problem. `head` counts all batch * query_heads, `tile` the query tiles of a head.
 struct GridOrder {
   enum Value : std::int64_t {
@@ -35,8 +35,8 @@ struct TilePosition {
   friend bool operator==(const TilePosition&, const TilePosition&) = default;
 };
 
-/// Which tile block number `block`, 0 <= block < grid.size(), makes. For every order and group a
-/// bijection. `group` is clipped to 1..heads; 0 means all heads. An order of 0 is q_fastest.
+/// Output tile that block number `block`, 0 <= block < grid.size(), makes: a bijection for every
+/// order and group. `group` is clipped to 1..heads; 0 means all heads. An order of 0 is q_fastest.
 ATTEST_HOST_DEVICE constexpr TilePosition tile_position(std::int64_t order, std::int64_t group,
                                                         const TileGrid& grid, std::int64_t block) {
   switch (order) {

@@ -30,7 +30,7 @@ struct Strides {
 enum class DimOrder : int { bhnd, bnhd, hbnd, hnbd, nbhd, nhbd };
 [[nodiscard]] std::string_view name_of(DimOrder order);
 [[nodiscard]] std::span<const DimOrder> all_dim_orders();
-/// Throws InvalidInput listing the names.
+/// Order of dimensions of a name. Throws InvalidInput listing the names.
 [[nodiscard]] DimOrder dim_order_from_name(std::string_view name);
 /// Position in a Shape (0 batch, 1 head, 2 row) of the slowest dimension.
 [[nodiscard]] int slowest_dim(DimOrder order);
@@ -38,8 +38,8 @@ enum class DimOrder : int { bhnd, bnhd, hbnd, hnbd, nbhd, nhbd };
 /// Offsets from here on do not fit into 32 bits.
 inline constexpr std::int64_t far_elements = std::int64_t{1} << 31;
 
-/// Where the elements of one tensor lie. Changes no answer; the gaps are filled with NaN and must
-/// survive a launch.
+/// Position of a tensor's elements in memory. It changes no answer; the gaps are filled with NaN
+/// and must survive a launch.
 struct TensorLayout {
   DimOrder order = DimOrder::bhnd;
   std::int64_t row_gap = 0;      ///< unused elements after every head_dim elements
@@ -47,7 +47,7 @@ struct TensorLayout {
   std::int64_t plane_gap = 0;    ///< unused elements after every step of the middle dimension
   std::int64_t outer_gap =
       0;  ///< after every step of the slowest one; 2^31 puts elements far apart
-  /// If not 0, the stride of every dimension of size 1: legal, because nothing may multiply it.
+  /// Stride of every dimension of size 1, if not 0: legal, because nothing may multiply it.
   std::int64_t lone_stride = 0;
 
   friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
@@ -105,7 +105,7 @@ struct JoinedPool {
   std::int64_t value_offset = 0;  ///< elements from K's first one to V's
   bool joins_heads = false;
 };
-/// Of pools of K's stored shape.
+/// Joined pool of K and V, of which `shape` and `layout` are K's stored ones.
 [[nodiscard]] JoinedPool joined_pool(const Shape& shape, const TensorLayout& layout);
 /// `contiguous`, or e.g. `q:bnhd+3@1 v:bhnd+8/2/5|8589934592 paged16/csr`: order, gaps, base offset
 /// after `@`, lone stride after `|`; the paging at the end.

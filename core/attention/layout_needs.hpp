@@ -11,10 +11,10 @@
 
 namespace attest {
 
-/// May K and V lie in pages?
+/// Storage of K and V that a kernel takes: never in pages, also in pages, or only in pages.
 enum class Pages : int { none, also, always };
 
-/// What a kernel asks of the memory layout of its strided tensors. The default asks for nothing:
+/// Demands of a kernel on the memory layout of its strided tensors. The default asks for nothing:
 /// any strides, any base address that is a multiple of the element size.
 struct LayoutNeeds {
   bool contiguous_only = false;              ///< [batch, head, row, dim] without gaps
@@ -24,9 +24,9 @@ struct LayoutNeeds {
   /// checks of arguments may look at them all the same. Kernels of plugins have it unless they say
   /// otherwise (include/attest/plugin.h); false: such strides are any.
   bool aligns_lone_strides = false;
-  /// It takes rows of nobody between packed entries, and lengths beside where these begin.
+  /// The kernel takes unused rows between packed entries, and lengths beside where these begin.
   bool takes_entry_gaps = false;
-  /// It takes inputs with a stride of 0, whose heads or entries are all the same one in memory.
+  /// The kernel takes inputs with a stride of 0, whose heads or entries share one place in memory.
   bool takes_broadcast = false;
   std::optional<TableForm> tables{};  ///< the only form of page tables that it takes; none: both
   Pages pages = Pages::none;

@@ -8,9 +8,9 @@
 
 namespace attest {
 
-/// Which keys a query sees. The alignments differ only when query_len != key_len: the key on the
-/// diagonal of query i is i (top left) or i + key_len - query_len (bottom right: the last query's
-/// is the last key).
+/// Visibility of keys by position. The alignments differ only when query_len != key_len: the key on
+/// the diagonal of query i is i (top left) or i + key_len - query_len (bottom right: the last
+/// query's is the last key).
 enum class Mask : int {
   none,
   causal_top_left,  ///< the keys up to the diagonal
@@ -74,7 +74,7 @@ ATTEST_HOST_DEVICE constexpr std::int64_t visible_key_count(Mask mask, std::int6
 [[nodiscard]] std::span<const Mask> all_masks();
 /// The masks without windows: a row sees the first keys, none or more.
 [[nodiscard]] std::span<const Mask> prefix_masks();
-/// Throws InvalidInput for an unknown name.
+/// Mask of a name. Throws InvalidInput for an unknown name.
 [[nodiscard]] Mask mask_from_name(std::string_view name);
 
 }  // namespace attest

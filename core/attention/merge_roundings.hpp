@@ -5,10 +5,10 @@
 
 namespace attest {
 
-/// Which roundings a kernel performs that merges finished partial results (O_p, LSE_p) into (O,
-/// LSE), in fp32: weights exp(LSE_p - M) for the largest LSE_p M, their sum L, the sum of weights
-/// times O_p, the quotient, and LSE = M + ln L. Sums are of any order, with or without fused
-/// multiply-adds. A part whose LSE_p is -infinity is left out, whatever O_p holds.
+/// Roundings of a kernel that merges finished partial results (O_p, LSE_p) into (O, LSE), in fp32:
+/// weights exp(LSE_p - M) for the largest LSE_p M, their sum L, the sum of weights times O_p, the
+/// quotient, and LSE = M + ln L. Sums are of any order, with or without fused multiply-adds. A part
+/// whose LSE_p is -infinity is left out, whatever O_p holds.
 struct MergeRoundings {
   ExpMethod exp = library_expf();
   double division_error = 0;     ///< relative error of a quotient

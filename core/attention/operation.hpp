@@ -11,11 +11,11 @@
 
 namespace attest {
 
-/// What a tensor is to a kernel.
+/// Role of a tensor: a kernel reads inputs and writes outputs.
 enum class TensorRole { input, output };
 
-/// Which rows a tensor has: where entries of the batch have lengths of their own, these are packed.
-/// Neither: it lies as it is, whatever the lengths and pages.
+/// Kind of a tensor's rows. Where entries of the batch have lengths of their own, rows of queries
+/// and of keys are packed; a tensor with `neither` lies as it is, whatever the lengths and pages.
 enum class Rows { queries, keys, neither };
 
 /// One tensor of an operation: the only place that says so.
@@ -33,9 +33,9 @@ struct TensorSpec {
   std::optional<InputIndex> (*part_of)(const Problem&) = nullptr;
 };
 
-/// What kernels compute. Each operation is a file of core/operations, which lists its tensors, and
-/// one of cpu_reference, which knows the exact answer; whatever runs, draws, compares and writes
-/// cases loops over the list.
+/// Function that kernels compute. Each operation is a file of core/operations, which lists its
+/// tensors, and one of cpu_reference, which knows the exact answer; whatever runs, draws, compares
+/// and writes cases loops over the list.
 struct Operation {
   std::string_view name;
   std::string_view summary;                  ///< one line
@@ -64,8 +64,8 @@ void for_each_tensor(const Operation& operation, const Visit& visit) {
   for (const TensorSpec& tensor : operation.outputs()) visit(tensor, OutputIndex{number++});
 }
 
-/// Does the problem have the tensor? One without columns is none: it takes no memory, and kernels
-/// get a null pointer.
+/// True if the problem has the tensor. A tensor without columns does not exist: it takes no memory,
+/// and kernels get a null pointer.
 [[nodiscard]] bool has_tensor(const Problem& problem, InputIndex index);
 
 /// The input in whose memory an input lies: another one's, of which it is a part, or its own. The
@@ -79,9 +79,9 @@ void for_each_tensor(const Operation& operation, const Visit& visit) {
 struct OperationRegistration {
   explicit OperationRegistration(const Operation& operation);
 };
-/// Sorted by name.
+/// All registered operations, sorted by name.
 [[nodiscard]] const std::vector<const Operation*>& all_operations();
-/// Throws InvalidInput listing the names.
+/// Operation of a name. Throws InvalidInput listing the names.
 [[nodiscard]] const Operation& operation_from_name(std::string_view name);
 
 }  // namespace attest

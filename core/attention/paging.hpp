@@ -10,12 +10,12 @@
 
 namespace attest {
 
-/// How the numbers of an entry's pages lie in memory.
+/// Form of the page table: the page numbers of all entries in memory.
 enum class TableForm : int {
   dense,  ///< a row of equal width for every entry, and the entry's number of keys
   csr     ///< one after the other: where each entry's begin, and the keys in its last page
 };
-/// What lies in slots and table entries that no key uses.
+/// Content of slots and table entries that no key uses.
 enum class Unused : int {
   nan,       ///< NaN; in the table -1
   infinity,  ///< +infinity; in the table a number far past the pool
@@ -23,12 +23,12 @@ enum class Unused : int {
 };
 [[nodiscard]] std::span<const std::string_view> table_form_names();
 [[nodiscard]] std::span<const std::string_view> unused_names();
-/// What a slot that no key uses holds. int8 has neither NaN nor infinity: its largest number stands
+/// Value of a slot that no key uses. int8 has neither NaN nor infinity: its largest number stands
 /// for them.
 [[nodiscard]] float unused_value(Unused unused, ElementType type);
 
-/// How K and V lie in pages of a pool [pages, kv_heads, page_size, columns], which a table finds.
-/// Changes no answer. The order of heads and slots, gaps and strides are those of the tensors' own
+/// Pages of K and V in a pool [pages, kv_heads, page_size, columns], which a table finds. They
+/// change no answer. The order of heads and slots, gaps and strides are those of the tensors' own
 /// layouts, of which the pages are the batch: bhnd is what serving systems call HND, bnhd NHD.
 struct Paging {
   std::int64_t page_size = 0;  ///< keys of a page; 0: K and V lie in no pages
@@ -47,12 +47,13 @@ struct Paging {
 /// `paged16/csr/joined/shared/spare3/columns2/shuffled7/infinity`; what has its default is left
 /// out. Empty where there are no pages.
 [[nodiscard]] std::string to_string(const Paging& paging);
-/// Inverse. Throws InvalidInput naming the part and what is allowed.
+/// Paging of a text, inverse of to_string(). Throws InvalidInput naming the part and what is
+/// allowed.
 [[nodiscard]] Paging paging_from_string(std::string_view text);
 /// Throws InvalidInput naming the field, the value and the allowed range.
 void validate(const Paging& paging, const Problem& problem);
 
-/// Which page of the pool holds which keys.
+/// Pages of the pool that hold the keys of each entry.
 struct PageMap {
   std::int64_t page_size = 1;
   std::int64_t pool_pages = 0;

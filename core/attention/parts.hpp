@@ -4,11 +4,11 @@
 
 namespace attest {
 
-/// What tensor cores read of factors that a kernel holds in fp32. A factor becomes the sum of
-/// `count` numbers of a narrower format: hi is the factor in that format, lo what hi leaves of it,
-/// and so on. Of two factors the parts i and j are multiplied where i + j < count (1, 3 or 6
-/// products), and what a chain sums of the small products is summed before, or apart from, the
-/// products of hi and hi. [Ootomo and Yokota, IJHPCA 36(4), 2022; arXiv 2203.03341]
+/// Narrow parts of factors that a kernel holds in fp32, as tensor cores read them. A factor becomes
+/// the sum of `count` numbers of a narrower format: hi is the factor in that format, lo what hi
+/// leaves of it, and so on. Of two factors the parts i and j are multiplied where i + j < count (1,
+/// 3 or 6 products), and what a chain sums of the small products is summed before, or apart from,
+/// the products of hi and hi. [Ootomo and Yokota, IJHPCA 36(4), 2022; arXiv 2203.03341]
 struct Parts {
   enum class Format { whole, tf32, fp16, bf16 } format = Format::whole;  ///< whole: not split
   int count = 1;                                                         ///< 1 to 3

@@ -12,47 +12,46 @@ namespace attest {
 
 // Choices of a Plan that are no sizes. 0 stands for `the kernel does not offer the choice`.
 
-/// Which of the two loops over tiles is outside.
+/// Outer one of the two loops over tiles.
 struct LoopOrder {
   enum Value : std::int64_t {
     keys_outside = 1,  ///< FA1: O, m and l of every row go through memory at every key tile
     queries_outside    ///< FA2: O stays on chip and is written once
   };
 };
-/// When the partial output is divided by the sum of the weights.
+/// Time at which the partial output is divided by the sum of the weights.
 struct Normalise {
   enum Value : std::int64_t { at_the_end = 1, every_step };
 };
-/// In which key tiles each score is compared with the mask.
+/// Key tiles in which each score is compared with the mask.
 struct MaskedTiles {
   enum Value : std::int64_t { boundary = 1, all };
 };
 struct ExpChoice {
   enum Value : std::int64_t { library = 1, fast, exp2 };
 };
-/// How often Q K^T is formed.
+/// Number of times that Q K^T is formed.
 struct Passes {
   enum Value : std::int64_t {
     one = 1,
     two  ///< first only maximum and sum, then again for the weights
   };
 };
-/// How the threads of a row find its maximum and its sum.
+/// Method by which the threads of a row find its maximum and its sum.
 struct RowReduce {
   enum Value : std::int64_t {
     shared_loop = 1,  ///< each reads the whole row from shared memory
     shuffle           ///< halving exchanges between lanes
   };
 };
-/// Which rows share a tile of query rows.
+/// Rows that share a tile of query rows.
 struct PackGqa {
   enum Value : std::int64_t {
     no = 1,  ///< those of one query head
     yes      ///< those of all query heads that use one kv head, so that its keys are read once
   };
 };
-/// What tensor cores multiply where the inputs are fp32 (see Parts of
-/// core/attention/precision_plan.hpp).
+/// Factors that tensor cores multiply where the inputs are fp32 (Parts, core/attention/parts.hpp).
 struct Products {
   enum Value : std::int64_t {
     tf32 = 1,  ///< factors rounded to TF32
@@ -70,11 +69,12 @@ struct Scheduling {
   };
 };
 
-/// Whether warpgroups take turns: one multiplies while the others weigh.
+/// Turns of warpgroups: with `yes` one multiplies while the others compute softmax.
 struct PingPong {
   enum Value : std::int64_t { no = 1, yes };
 };
-/// What a warpgroup weighs under: nothing of its own, or the product of the weights before.
+/// Product in flight while a warpgroup computes its softmax: none of its own, or P V of the key
+/// tile before.
 struct Overlap {
   enum Value : std::int64_t {
     no = 1,
@@ -86,7 +86,7 @@ struct Delays {
   enum Value : std::int64_t { none = 1, random };
 };
 
-/// Where the keys of a row are cut into chunks that are computed apart and merged at the end.
+/// Rule that cuts the keys of a row into chunks, which are computed apart and merged at the end.
 struct KeySplitRule {
   enum Value : std::int64_t {
     fixed_keys = 1,  ///< every Plan::split_keys keys, from key 0 on: what a row gets depends on
@@ -96,7 +96,7 @@ struct KeySplitRule {
     stream  ///< equal shares of all keys of the batch for every block
   };
 };
-/// Who merges the chunks of a row.
+/// Blocks that merge the chunks of a row.
 struct Combine {
   enum Value : std::int64_t {
     last_block = 1,  ///< the block that ends last, as a counter says
@@ -105,7 +105,7 @@ struct Combine {
   };
 };
 
-/// Where entries share pages at their beginning (Paging::shares_prefix): who reads them.
+/// Readers of pages that entries share at their beginning (Paging::shares_prefix).
 struct Cascade {
   enum Value : std::int64_t {
     no = 1,  ///< every entry for itself
@@ -113,13 +113,13 @@ struct Cascade {
   };
 };
 
-/// Whether a launch may begin while the launch before it ends (programmatic dependent launch). What
-/// that one wrote is read only when it has ended, either way.
+/// Programmatic dependent launch: with `yes` a launch may begin while the launch before it ends.
+/// Either way it reads what that one wrote only when that one has ended.
 struct DependentLaunch {
   enum Value : std::int64_t { no = 1, yes };
 };
 
-/// In which format the parts of dQ, one a key tile, are added in memory.
+/// Format in which the parts of dQ, one a key tile, are added in memory.
 struct DqSum {
   enum Value : std::int64_t {
     fp32 = 1,  ///< in the order in which blocks come: no two launches need have the same bits
@@ -127,8 +127,8 @@ struct DqSum {
   };
 };
 
-/// How the answer is computed. A Plan may change speed; it may change the answer by rounding only.
-/// A field a kernel does not use stays 0 and is not printed.
+/// Choices by which the answer is computed. A Plan may change speed; it may change the answer by
+/// rounding only. A field that a kernel does not use stays 0 and is not printed.
 struct Plan {
   std::int64_t query_tile = 0;      ///< Br: query rows that a block handles at a time
   std::int64_t key_tile = 0;        ///< Bc: keys that are processed between two rescales
@@ -177,8 +177,9 @@ struct PlanField {
 
 /// `qt32 kt16 grid_order=q_slowest`, or `-` when no field is set.
 [[nodiscard]] std::string to_string(const Plan& plan);
-/// Inverse. Fields stand in any order, separated by spaces or commas; sizes may also be written
-/// `query_tile=32`. Throws InvalidInput that names the faulty part and what is allowed.
+/// Plan of a text, inverse of to_string(). Fields stand in any order, separated by spaces or
+/// commas; sizes may also be written `query_tile=32`. Throws InvalidInput that names the faulty
+/// part and what is allowed.
 [[nodiscard]] Plan plan_from_string(std::string_view text);
 
 }  // namespace attest

@@ -11,22 +11,22 @@
 
 namespace attest {
 
-/// What happens to the partial output when a later key block raises the running maximum.
+/// Treatment of the partial output when a later key block raises the running maximum.
 enum class Rescale {
   none,             ///< the maximum is known before the weights are formed (three-pass, two-pass)
   deferred,         ///< O and l are multiplied by exp(m_old - m_new); one division at the end
   normalised_steps  ///< O is kept normalised: multiplied by l_old / l_new at every block
 };
 
-/// What the partial results of key splits are, and how they are merged. M is the largest of the
-/// splits' maxima, or of their LSE.
+/// Partial results of key splits and the formula that merges them. M is the largest of the splits'
+/// maxima, or of their LSE.
 enum class Merge {
   sums,             ///< (m_p, l_p, acc_p): l and acc times exp(m_p - M), added, divided at the end
   normalised_sums,  ///< (m_p, l_p, O_p), O_p divided by l_p: weights l_p exp(m_p - M)
   lse_pairs         ///< (O_p, LSE_p): weights exp(LSE_p - M), LSE = M + ln of their sum
 };
 
-/// Which roundings a kernel performs, for one problem and plan. The error bound follows from it; no
+/// Roundings that a kernel performs for one problem and plan. The error bound follows from them; no
 /// tolerance is ever typed in by hand. u = 2^-24 is the roundoff of the fp32 arithmetic between the
 /// points named here.
 struct PrecisionPlan {

@@ -13,14 +13,14 @@
 
 namespace attest {
 
-/// Where V comes from.
+/// Storage of V.
 enum class Values : int {
   own,     ///< a tensor of its own
   in_keys  ///< the first columns of K: multi-head latent attention, whose cache is one vector a key
 };
 
-/// Whether a gradient with respect to LSE goes back besides that with respect to O: of a loss that
-/// LSE enters, or of partial results that are merged by it.
+/// Gradient with respect to LSE in backward_operation, besides that with respect to O: of a loss
+/// that LSE enters, or of partial results that are merged by it.
 enum class LseGradient : int {
   zero,  ///< it is 0, and there is no tensor of it
   given
@@ -29,7 +29,7 @@ enum class LseGradient : int {
 struct Operation;                          // core/attention/operation.hpp
 extern const Operation forward_operation;  // core/operations/forward.hpp
 
-/// What the answer is. O = softmax(scale * Q K^T over the visible keys) V and LSE = ln sum
+/// Definition of the answer. O = softmax(scale * Q K^T over the visible keys) V and LSE = ln sum
 /// exp(scale * q.k). Q [batch, query_heads, query_len, head_dim], K [batch, kv_heads, key_len,
 /// head_dim], V [batch, kv_heads, key_len, output_dim()], O [batch, query_heads, query_len,
 /// output_dim()], LSE [batch, query_heads, query_len] in fp32, natural log. A row that sees no key
@@ -76,15 +76,15 @@ struct Problem {
   ATTEST_HOST_DEVICE constexpr std::int64_t query_len_of(std::int64_t entry) const {
     return drawn_length(length_seed, 2 * static_cast<std::uint64_t>(entry), query_len);
   }
-  /// Where query_len equals key_len, odd seeds give each entry as many keys as queries:
-  /// self-attention.
+  /// Keys of an entry, at most key_len. Where query_len equals key_len, odd seeds give each entry
+  /// as many keys as queries: self-attention.
   ATTEST_HOST_DEVICE constexpr std::int64_t key_len_of(std::int64_t entry) const {
     const bool like_queries = query_len == key_len && length_seed % 2 == 1;
     const std::uint64_t draw = 2 * static_cast<std::uint64_t>(entry) + (like_queries ? 0 : 1);
     return drawn_length(length_seed, draw, key_len);
   }
-  /// Is the key hidden from all queries of the entry? At the end, at the start, scattered, none or
-  /// all of the keys are.
+  /// True if padding hides the key from all queries of the entry. Hidden are keys at the end, at
+  /// the start, scattered ones, none or all.
   ATTEST_HOST_DEVICE constexpr bool is_padded(std::int64_t entry, std::int64_t key) const {
     if (padding_seed == 0) return false;
     const std::uint64_t bits = mixed(padding_seed, static_cast<std::uint64_t>(entry));
@@ -118,8 +118,8 @@ struct Problem {
                                          std::int64_t key) const {
     return visible_range(entry, query).holds(key) && !is_padded(entry, key);
   }
-  /// How many keys a query sees, for problems without window, lengths or padding: then they are the
-  /// first ones.
+  /// Number of keys that a query sees, for problems without window, lengths or padding: the first
+  /// ones.
   ATTEST_HOST_DEVICE constexpr std::int64_t visible_keys(std::int64_t query) const {
     return visible_key_count(mask, query_len, key_len, query);
   }
@@ -135,7 +135,8 @@ struct Problem {
     x = (x ^ x >> 27U) * 0x94d049bb133111ebULL;
     return x ^ x >> 31U;
   }
-  /// Often 0, 1 and the largest, where index errors live.
+  /// Length from 0 to `largest`, drawn by seed and counter: often 0, 1 and the largest, where index
+  /// errors live. Seed 0: the largest.
   ATTEST_HOST_DEVICE static constexpr std::int64_t drawn_length(std::uint64_t seed,
                                                                 std::uint64_t counter,
                                                                 std::int64_t largest) {
@@ -177,10 +178,10 @@ using Shape = std::array<std::int64_t, 4>;
 /// lengths7 padding9`.
 [[nodiscard]] std::string to_string(const Problem& problem);
 
-/// Inverse. Parts stand in any order, separated by spaces or commas; those left out keep the
-/// defaults of Problem, but kv_heads and key_len become query_heads and query_len, and `h8` means
-/// `h8/8`. `n512` means `q512 k512`. Throws InvalidInput that names the faulty part and what is
-/// allowed.
+/// Problem of a text, inverse of to_string(). Parts stand in any order, separated by spaces or
+/// commas; those left out keep the defaults of Problem, but kv_heads and key_len become query_heads
+/// and query_len, and `h8` means `h8/8`. `n512` means `q512 k512`. Throws InvalidInput that names
+/// the faulty part and what is allowed.
 [[nodiscard]] Problem problem_from_string(std::string_view text);
 
 /// The element type that the text of a problem names; nothing where it names none.

@@ -12,8 +12,8 @@
 #include "core/attention/problem.hpp"
 
 namespace attest {
-/// What a kernel offers beyond dense problems with at least one query. Windows are masks. Which
-/// field of a Problem asks for which of them, its row of problem_fields() says.
+/// Features of a kernel beyond dense problems with at least one query. Windows are masks. The row
+/// of a Problem's field in problem_fields() says which feature it asks for.
 struct Features {
   bool no_queries = false;      ///< query_len 0
   bool value_dim = false;       ///< V and O narrower or wider than Q and K
@@ -24,18 +24,18 @@ struct Features {
   bool lse_gradient = false;  ///< dLSE, of backward kernels
 };
 
-/// What kind of value a field has; the alternatives of FieldValue in their order.
+/// Kind of a field's value: the alternatives of FieldValue in their order.
 enum class FieldKind : std::size_t { size, seed, real, choice };
 /// The value of a field; of a choice its name.
 using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_view>;
 
-/// Where a Problem keeps the field.
+/// Member of Problem, or of a part of it, that holds the field.
 using FieldMember = std::variant<std::int64_t Problem::*, std::int64_t Window::*,
                                  std::uint64_t Problem::*, float Problem::*, Mask Problem::*,
                                  ElementType Problem::*, Values Problem::*, LseGradient Problem::*,
                                  Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
 
-/// How a field enters the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
+/// Form of a field in the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.
 enum class InTuningKey {
   no,
@@ -47,7 +47,8 @@ enum class InTuningKey {
   as_near_bucket  ///< the next power of two, which may differ
 };
 
-/// What a kernel must offer before it is asked for problems in which the field is not plain.
+/// Feature that a kernel must offer before it is asked for problems in which the field is not
+/// plain.
 struct FieldFeature {
   std::string_view name;     ///< among facts and claims, in tuning keys, to plugins
   bool Features::*flag;      ///< the kernel's claim
@@ -64,9 +65,9 @@ struct ProblemField {
   FieldMember member;
   std::span<const std::string_view> choices = {};  ///< of a choice, by enumerator
   double low = 0, high = 0;                        ///< allowed, both included: of sizes and reals
-  std::string_view allowed = {};                   ///< the same in words; empty: `low to high`
+  std::string_view allowed = {};  ///< allowed values in words; empty: `low to high`
 
-  /// In text before the value, and `/` behind the field before; empty: a choice, whose names are
+  /// Text before the value, with `/` behind the field before; empty: a choice, whose names are
   /// parts of their own.
   std::string_view prefix = {};
   std::string_view example = {};   ///< a part of a text; empty where the choices are all
@@ -76,9 +77,10 @@ struct ProblemField {
 
   /// Gives the field a default that depends on fields before it; nullptr: that of Problem.
   void (*follow)(Problem&) = nullptr;
-  /// Which problems have the field: elsewhere it keeps its default. nullptr: all.
+  /// Tests if a problem has the field; elsewhere it keeps its default. nullptr: all problems have
+  /// it.
   bool (*belongs_to)(const Problem&) = nullptr;
-  /// What a default of 0 stands for; nullptr: for 0.
+  /// Value that a default of 0 stands for; nullptr: 0 itself.
   std::int64_t (*in_effect)(const Problem&) = nullptr;
 
   InTuningKey in_tuning_key = InTuningKey::no;
@@ -86,11 +88,12 @@ struct ProblemField {
 
   [[nodiscard]] FieldKind kind() const;
   [[nodiscard]] std::string_view axis_name() const { return axis.empty() ? name : axis; }
-  /// Must JSON have it? Where a default depends on other fields, a file says what it was.
+  /// True if JSON must have the field. Where a default depends on other fields, a file says what it
+  /// was.
   [[nodiscard]] bool is_required() const { return is_always_written || follow != nullptr; }
 };
 
-/// In the order of the members of Problem: a default follows from fields before.
+/// All fields, in the order of the members of Problem: a default follows from fields before.
 [[nodiscard]] std::span<const ProblemField> problem_fields();
 
 [[nodiscard]] FieldValue value_of(const ProblemField& field, const Problem& problem);
@@ -100,7 +103,8 @@ void set_value(const ProblemField& field, Problem& problem, const FieldValue& va
 
 /// `4096`, `0.125`, `causal_top_left`.
 [[nodiscard]] std::string text_of(const ProblemField& field, const Problem& problem);
-/// Inverse; nothing for what is no value of the field's kind, or more than one.
+/// Value of a text, inverse of text_of(); nothing for what is no value of the field's kind, or more
+/// than one.
 [[nodiscard]] std::optional<FieldValue> value_from(const ProblemField& field,
                                                    std::string_view text);
 
@@ -122,7 +126,7 @@ struct FieldForKernels {
 };
 [[nodiscard]] FieldForKernels for_kernels(const ProblemField& field, const Problem& problem);
 
-/// Does the problem need the field's feature? False for a field that needs none.
+/// True if the problem needs the field's feature; false for a field that needs none.
 [[nodiscard]] bool uses_feature(const ProblemField& field, const Problem& problem);
 /// Makes the problem one that does not need it, if the field has one.
 void take_feature_away(const ProblemField& field, Problem& problem);

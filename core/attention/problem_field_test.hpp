@@ -60,7 +60,8 @@ inline std::vector<FieldValue> some_values(const ProblemField& field) {
   return {field.choices.begin(), field.choices.end()};
 }
 
-/// The same, in which the field has neither its default nor the usual value, and no other differs.
+/// A problem of problem_having() in which the field has neither its default nor the usual value,
+/// and no other field differs.
 inline Problem problem_with_other(const ProblemField& field) {
   const Problem usual = problem_having(field);
   for (const FieldValue& value : some_values(field)) {

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// Which roundings a run performs: a value of the type that the kernel's operation names, which
+/// Roundings that a run performs: a value of the type that the kernel's operation names, which
 /// alone looks inside. Attention's is PrecisionPlan.
 class Roundings {
  public:
@@ -16,7 +16,7 @@ class Roundings {
   requires(!std::same_as<std::remove_cvref_t<T>, Roundings>) Roundings(T&& value)
       : value_(std::forward<T>(value)) {}  // NOLINT: a kernel returns its own type
 
-  /// Throws std::logic_error if they are of another operation.
+  /// The roundings as type T. Throws std::logic_error if they are of another operation.
   template <typename T>
   [[nodiscard]] const T& as() const {
     const T* value = std::any_cast<T>(&value_);

@@ -25,8 +25,8 @@ struct Packed {
   }
 };
 
-/// How tensors with these rows are packed under a problem with lengths: `entry_gap` rows of nobody
-/// lie behind every entry.
+/// Packing of tensors with these rows under a problem with lengths: `entry_gap` unused rows lie
+/// behind every entry.
 [[nodiscard]] Packed packed_entries(const Problem& problem, Rows rows, std::int64_t entry_gap);
 
 /// Row n of entry b is slot n % page_size of page pages[b][n / page_size] of a strided tensor
@@ -35,8 +35,8 @@ struct Paged {
   PageMap map;
 };
 
-/// How the rows of a tensor are found in memory. On the host every tensor keeps the shape that its
-/// operation gives it.
+/// Rule by which the rows of a tensor are found in memory. On the host every tensor keeps the shape
+/// that its operation gives it.
 using Storage = std::variant<Strided, Packed, Paged>;
 
 /// Paged where the paging is used and rows are keys; packed where the problem has lengths, with
@@ -54,11 +54,12 @@ using Storage = std::variant<Strided, Packed, Paged>;
 /// The tensor as it lies in memory. Slots of pages and rows that are nobody's hold `unused`.
 [[nodiscard]] Tensor<float> stored(const Storage& storage, const Tensor<float>& tensor,
                                    float unused);
-/// Which steps of the stored tensor's first dimension belong to an entry; empty: all of them.
+/// Marks the steps of the stored tensor's first dimension that belong to an entry; empty: all of
+/// them do.
 [[nodiscard]] std::vector<bool> used_steps(const Storage& storage);
-/// Which rows of a packed tensor belong to an entry; empty: all of them.
+/// Marks the rows of a packed tensor that belong to an entry; empty: all of them do.
 [[nodiscard]] std::vector<bool> used_rows(const Storage& storage);
-/// Inverse: a tensor of the operation's `shape`. Rows that do not exist hold `absent`.
+/// Tensor of the operation's `shape`, inverse of stored(). Rows that do not exist hold `absent`.
 [[nodiscard]] Tensor<float> restored(const Storage& storage, const Tensor<float>& tensor,
                                      const Shape& shape, float absent);
 

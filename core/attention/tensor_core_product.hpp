@@ -22,7 +22,7 @@ class ProductOperand {
     return exponents_.data() + t * lanes_;
   }
   [[nodiscard]] std::int64_t lanes() const { return lanes_; }
-  /// No value has more than 12 significant bits.
+  /// True if no value has more than 12 significant bits.
   [[nodiscard]] bool is_narrow() const { return is_narrow_; }
 
  private:

@@ -21,7 +21,7 @@ struct OutputIndex {
   friend constexpr bool operator==(OutputIndex, OutputIndex) = default;
 };
 
-/// What a case holds for each input, or for each output, of its operation.
+/// List of one item for each input, or for each output, of an operation.
 template <typename T, typename Index>
 class IndexedList {
  public:
@@ -66,7 +66,7 @@ using Inputs = IndexedList<Tensor<float>, InputIndex>;
 /// Inputs whose values are not those of a format: numbers that codes and their scales stand for.
 using RealInputs = IndexedList<Tensor<double>, InputIndex>;
 
-/// What a kernel returned. An output that it does not give holds NaN.
+/// Outputs that a kernel returned. An output that it does not give holds NaN.
 using Outputs = IndexedList<Tensor<float>, OutputIndex>;
 
 }  // namespace attest

@@ -4,7 +4,7 @@
 
 namespace attest {
 
-/// What a user typed or a file holds is wrong. One line: what, got, allowed, where. Ends the
+/// Error in what a user typed or a file holds. One line: what, got, allowed, where. Ends the
 /// program with exit code 2.
 class InvalidInput : public std::runtime_error {
  public:

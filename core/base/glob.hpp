@@ -9,10 +9,10 @@ namespace attest {
 /// Shell-style match of a whole name: `*` and `?`. Several globs are separated by commas.
 [[nodiscard]] bool matches_glob(std::string_view name, std::string_view globs);
 
-/// Whether a text is more than a name: it has `*`, `?` or `[`.
+/// True if a text is more than a name: it has `*`, `?` or `[`.
 [[nodiscard]] bool is_pattern(std::string_view glob);
 
-/// What an option chooses from by globs.
+/// Option that chooses by globs, as complaints name it.
 struct Choice {
   std::string_view option;  ///< `--kernel`
   std::string_view thing;   ///< `kernel`

@@ -35,7 +35,7 @@ void require_distinct_keys(std::string_view text, std::string_view where);
 
 /// A double as JSON, whose numbers are finite: others become "nan", "inf" and "-inf".
 [[nodiscard]] Json number_json(double value);
-/// Inverse of number_json. Throws InvalidInput for any other value.
+/// Double of a JSON value, inverse of number_json(). Throws InvalidInput for any other value.
 [[nodiscard]] double number_from_json(const Json& json);
 
 /// A JSON object that is read strictly: every key that it has must be asked for, and every key that
@@ -43,7 +43,7 @@ void require_distinct_keys(std::string_view text, std::string_view where);
 /// line, and begin with `where`.
 class JsonObject {
  public:
-  /// Throws if `json`, which must outlive the reader, is no object.
+  /// Reads `json`, which must outlive the reader. Throws InvalidInput if it is no object.
   JsonObject(const Json& json, std::string where);
 
   /// Asks for a key that may be missing.
@@ -56,7 +56,7 @@ class JsonObject {
   /// A whole number from 0 to 2^64 - 1.
   [[nodiscard]] std::uint64_t seed(std::string_view key);
   [[nodiscard]] double finite(std::string_view key);
-  /// What number_json wrote.
+  /// A number as number_json wrote it, infinities and NaN included.
   [[nodiscard]] double number(std::string_view key);
   /// The index of the text among `names`.
   [[nodiscard]] std::size_t choice(std::string_view key, std::span<const std::string_view> names);

@@ -12,8 +12,8 @@ namespace attest {
 [[nodiscard]] std::vector<std::string> near_names(std::string_view got,
                                                   std::span<const std::string> names);
 
-/// What to say after `X is unknown`: `near: a, b`, otherwise `allowed: ` and all names, of which
-/// there is at least one.
+/// End of a complaint about an unknown name: `near: a, b`, otherwise `allowed: ` and all names, of
+/// which there is at least one.
 [[nodiscard]] std::string near_or_all(std::string_view got, std::span<const std::string> names);
 
 }  // namespace attest

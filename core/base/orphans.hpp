@@ -2,7 +2,7 @@
 
 namespace attest {
 
-/// From now on what the children of this process leave behind when they end becomes its own child.
+/// Makes this process adopt, from now on, what its children leave behind when they end.
 void adopt_orphans();
 /// Kills all children of this process, until there are none. How many they were.
 int end_children();

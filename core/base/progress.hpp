@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// Where a long job stands.
+/// State of a long job.
 struct ProgressState {
   std::string label{};        ///< what runs now
   std::string unit = "case";  ///< of one
@@ -30,7 +30,7 @@ struct ProgressState {
 /// `7 s`, `2 min 05 s`, `3 h 20 min`.
 [[nodiscard]] std::string format_duration(double seconds);
 
-/// Where progress is shown and what time it is: replaced in tests.
+/// Stream and clock of a progress display; tests replace them.
 struct ProgressOutput {
   std::FILE* stream = stderr;
   bool is_terminal = false;
@@ -53,7 +53,7 @@ class Progress {
   ~Progress();
 
   void set_label(std::string label);
-  /// For a job that learns on its way how long it is.
+  /// Sets the length of a job that learns it on its way.
   void set_total(std::int64_t total);
   void advance(std::int64_t count = 1);
   /// Prints a line above the bar: a failure must not wait for the end.

@@ -14,8 +14,8 @@
 
 namespace attest {
 
-/// Of a worker's script, and not of the machine: it died, did not answer in time, or said something
-/// else than an answer.
+/// Fault of a worker's script, not of the machine: it died, did not answer in time, or said
+/// something else than an answer.
 class WorkerFault : public MachineError {
  public:
   using MachineError::MachineError;
@@ -35,19 +35,20 @@ class PythonWorker {
   /// it say what it is at, for the words about one that dies. The scripts are texts, handed over in
   /// memory. Throws MachineError; WorkerFault for what the script does, an `error` among it.
   PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
-  /// The same of a script that is a file: its arguments are this process's id, `arguments`, and the
-  /// path there of `file`, a descriptor of this process. `box`: where it runs; null: anywhere.
+  /// Starts a script that is a file, otherwise as above: its arguments are this process's id,
+  /// `arguments`, and the path there of `file`, a descriptor of this process. `box`: confines it;
+  /// null: it runs unconfined.
   PythonWorker(std::string name, const std::string& script,
                const std::vector<std::string>& arguments, int file, Limits limits,
                std::shared_ptr<const Box> box = nullptr);
 
-  /// Throws KernelError for an answer with `error`; MachineError where it says `machine`;
-  /// WorkerFault where it says `fatal`, is no JSON, where none comes in time, where something was
-  /// said before it was asked for, and where the process died, with the signal or exit code that it
-  /// died by: then the worker is gone.
+  /// Sends a request and returns its answer. Throws KernelError for an answer with `error`;
+  /// MachineError where it says `machine`; WorkerFault where it says `fatal`, is no JSON, where
+  /// none comes in time, where something was said before it was asked for, and where the process
+  /// died, with the signal or exit code that it died by: then the worker is gone.
   Json ask(const Json& request);
   [[nodiscard]] bool is_alive() const { return process_.is_started(); }
-  /// What it said when it was ready.
+  /// First line of the script: what it said when it was ready.
   [[nodiscard]] const Json& greeting() const { return greeting_; }
 
  private:
@@ -61,7 +62,7 @@ class PythonWorker {
   [[nodiscard]] Json parsed(const std::string& line);
   [[nodiscard]] Json checked(const Json& answer);
   [[nodiscard]] std::string how_it_died();
-  /// Has it said something since its last answer?
+  /// True if the script has said something since its last answer.
   [[nodiscard]] bool has_more();
   /// Ends the process; one line about how, for an error.
   [[nodiscard]] std::string bury(const std::string& why);

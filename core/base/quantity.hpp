@@ -6,9 +6,9 @@
 
 namespace attest {
 
-/// What a number counts. Times are in milliseconds, sizes in bytes, shares as 1 = 100 %.
+/// Dimension of a number. Times are in milliseconds, sizes in bytes, shares as 1 = 100 %.
 enum class Dimension { number, bytes, time };
-/// In words: `bytes`.
+/// Name of a dimension in words: `bytes`.
 [[nodiscard]] std::string_view name_of(Dimension dimension);
 
 struct Quantity {

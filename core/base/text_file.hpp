@@ -6,7 +6,7 @@
 #include <string_view>
 
 namespace attest {
-/// What a file holds that a user named: a regular file, or a pipe that this process was given
+/// Content of a file that a user named: a regular file, or a pipe that this process was given
 /// (`/dev/stdin`, `<(command)`), which ends. A device may not, and a pipe with a name may have no
 /// writer. Throws InvalidInput with the path and the reason, also for more than `most_bytes`.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes);

@@ -25,7 +25,7 @@ struct CapturedLayer {
 /// tensor, shapes that do not belong together, and values that are NaN or infinite.
 [[nodiscard]] std::vector<CapturedLayer> captured_layers(const Safetensors& file);
 
-/// Sorted, each once.
+/// Head dims of the layers, sorted, each once.
 [[nodiscard]] std::vector<std::int64_t> captured_head_dims(
     const std::vector<CapturedLayer>& layers);
 

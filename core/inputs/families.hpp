@@ -8,17 +8,18 @@ namespace attest {
 // Input families whose point is V; Q and K are N(0, 1). V differs between KV heads in all of them,
 // or an error of the index map would not show.
 
-/// One number for all keys of a head.
+/// V of one number for all keys of a head.
 [[nodiscard]] Inputs constant_v(const Problem& problem, const InputSpec& spec);
-/// 1 in one column, which moves with the key; another power of two for every head.
+/// V of 1 in one column, which moves with the key, and 0 elsewhere; another power of two for every
+/// head.
 [[nodiscard]] Inputs one_hot_v(const Problem& problem, const InputSpec& spec);
-/// Near `magnitude`.
+/// V near `magnitude`.
 [[nodiscard]] Inputs positive_v(const Problem& problem, const InputSpec& spec);
-/// The number of the key, moved by a quarter for every head.
+/// V of the key's number, moved by a quarter for every head.
 [[nodiscard]] Inputs key_index_v(const Problem& problem, const InputSpec& spec);
-/// +magnitude for even keys and -magnitude for odd ones, halved from head to head.
+/// V of +magnitude for even keys and -magnitude for odd ones, halved from head to head.
 [[nodiscard]] Inputs alternating_v(const Problem& problem, const InputSpec& spec);
-/// N(0, 1) times a power of two of the head's own.
+/// V of N(0, 1) times a power of two of the head's own.
 [[nodiscard]] Inputs scaled_v(const Problem& problem, const InputSpec& spec);
 
 // Input families whose point is Q and K, and what their products come to. V is N(0, 1), or like
@@ -49,14 +50,14 @@ namespace attest {
 [[nodiscard]] Inputs huge_logits(const Problem& problem, const InputSpec& spec);
 /// One large logit for every pair: x c and the rounded m c must agree (PyTorch#121558).
 [[nodiscard]] Inputs equal_huge_logits(const Problem& problem, const InputSpec& spec);
-/// Only the last quarter of the head dims is non-zero (triton#621: the first 64 dims were all that
-/// counted).
+/// Q, K and V of which only the last quarter of the columns is non-zero (triton#621: the first 64
+/// dims were all that counted).
 [[nodiscard]] Inputs late_dims(const Problem& problem, const InputSpec& spec);
 /// FlashAttention-3's mix: N(0, 1) + N(0, 100) Bernoulli(0.001) [FA3 §4.3]. 100 is read as the
 /// variance; magnitude 10 reads it as the standard deviation.
 [[nodiscard]] Inputs outliers(const Problem& problem, const InputSpec& spec);
-/// Mostly zeros, otherwise whole numbers in [-2, 2]: sums are exact, so that only the softmax
-/// rounds.
+/// Q, K and V of mostly zeros, otherwise whole numbers in [-2, 2]: sums are exact, so that only the
+/// softmax rounds.
 [[nodiscard]] Inputs sparse_integers(const Problem& problem, const InputSpec& spec);
 
 // Partial results to be merged (core/operations/combine.hpp). O_p is N(0, 1) unless said otherwise;
@@ -70,7 +71,7 @@ namespace attest {
 [[nodiscard]] Inputs partial_dominant(const Problem& problem, const InputSpec& spec);
 /// A third of the parts are empty, the first and the last more often; LSE_p N(0, magnitude).
 [[nodiscard]] Inputs partial_some_empty(const Problem& problem, const InputSpec& spec);
-/// No part has seen a key.
+/// Parts that have all seen no key: LSE_p -infinity.
 [[nodiscard]] Inputs partial_all_empty(const Problem& problem, const InputSpec& spec);
 /// All parts of a row are the same.
 [[nodiscard]] Inputs partial_copies(const Problem& problem, const InputSpec& spec);

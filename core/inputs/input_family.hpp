@@ -25,10 +25,10 @@ struct InputFamily {
   /// Head dims it exists for; empty: any. Generators draw head_dim from these.
   std::vector<std::int64_t> head_dims = {};
   const Operation* operation = &forward_operation;  ///< whose inputs it fills
-  /// It fills as well what Operation::complete would.
+  /// The family fills also the inputs that Operation::complete would.
   bool is_complete = false;
 
-  /// Are there cases of the operation with inputs of this family?
+  /// True if cases of the operation may have inputs of this family.
   [[nodiscard]] bool serves(const Operation& asked) const;
 };
 
@@ -37,7 +37,7 @@ struct InputFamily {
 [[nodiscard]] std::vector<const InputFamily*> families_of(const Operation& operation);
 /// Adds a family at run time (captured activations). Throws InvalidInput if the name is taken.
 void add_input_family(InputFamily family);
-/// Throws InvalidInput listing the known names.
+/// Family of a name. Throws InvalidInput listing the known names.
 [[nodiscard]] const InputFamily& input_family(std::string_view name);
 
 /// Values of a case, rounded to the problem's element type; overflow is clamped to its largest

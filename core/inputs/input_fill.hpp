@@ -19,7 +19,7 @@ enum Stream : std::uint64_t {
   stream_rest = 16
 };
 
-/// Where an element sits. `index` is its position in the contiguous tensor: the counter of its
+/// Position of an element. `index` is its position in the contiguous tensor: the counter of its
 /// random numbers.
 struct ElementPlace {
   std::int64_t b, h, n, d;

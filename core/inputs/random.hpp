@@ -10,9 +10,9 @@ namespace attest {
 /// change a value.
 [[nodiscard]] std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream,
                                         std::uint64_t index);
-/// In [0, 1), a multiple of 2^-53.
+/// Uniform number in [0, 1), a multiple of 2^-53.
 [[nodiscard]] double random_uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
-/// In [0, bound), bound >= 1. Bias below bound / 2^64.
+/// Uniform whole number in [0, bound), bound >= 1. Bias below bound / 2^64.
 [[nodiscard]] std::int64_t random_below(std::uint64_t seed, std::uint64_t stream,
                                         std::uint64_t index, std::int64_t bound);
 /// N(0, 1) by inversion [Acklam 2003]; relative error of the quantile below 1.2e-9.

@@ -37,9 +37,9 @@ class Safetensors {
   /// `where` stands for the file's name in messages.
   [[nodiscard]] static Safetensors from_bytes(std::vector<std::byte> bytes, std::string where);
 
-  /// In the order of their bytes.
+  /// All entries, in the order of their bytes.
   [[nodiscard]] const std::vector<SafetensorsEntry>& entries() const { return entries_; }
-  /// nullptr when there is none.
+  /// Entry of a name; nullptr when there is none.
   [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const;
   /// The header's free strings.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -22,7 +22,7 @@ namespace attest {
 /// element type.
 extern const Operation backward_operation;
 
-/// Its tensors, by number. The first three are those of the forward pass.
+/// Tensors of backward_operation, by number. The first three are those of the forward pass.
 namespace backward {
 inline constexpr InputIndex q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6};
 inline constexpr OutputIndex dq{0}, dk{1}, dv{2};

@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// What a launch of a backward kernel receives: Arguments with the tensors by name. LSE is [batch,
+/// Arguments of a launch of a backward kernel, with the tensors by name. LSE is [batch,
 /// query_heads, query_len], contiguous; with lengths, packed as ForwardArguments says,
 /// [query_heads, total queries].
 struct BackwardArguments {
@@ -21,14 +21,14 @@ struct BackwardArguments {
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of K, V and their gradients
+  const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of K, V and their gradients
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
   Strides q_strides, k_strides, v_strides, o_strides, do_strides, dq_strides, dk_strides,
       dv_strides;
 
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   BackwardArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),

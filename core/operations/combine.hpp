@@ -16,7 +16,7 @@ namespace attest {
 /// head_dim] in element_type, LSE [batch, query_heads, query_len, 1] in fp32, natural logarithm.
 extern const Operation combine_operation;
 
-/// Its tensors, by number.
+/// Tensors of combine_operation, by number.
 namespace combine {
 inline constexpr InputIndex partial_o{0}, partial_lse{1};
 inline constexpr OutputIndex o{0}, lse{1};

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a launch of a merge receives: Arguments with the tensors by name. O_p holds the problem's
+/// Arguments of a launch of a merge, with the tensors by name. O_p holds the problem's
 /// partial_type, O its element_type; LSE_p [batch, query_heads, parts, query_len] and LSE [batch,
 /// query_heads, query_len] are contiguous.
 struct CombineArguments {
@@ -17,8 +17,8 @@ struct CombineArguments {
   float* lse = nullptr;
   Strides partial_strides, o_strides;
 
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   CombineArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),

@@ -8,11 +8,11 @@
 
 namespace attest {
 
-/// What a launch of an attention kernel receives: Arguments with the tensors by name. Q, K, V and O
-/// hold the problem's element type. Where the problem has lengths, the entries of the batch are
-/// packed along the sequence: row n of entry b is row query_starts[b] + n (K, V: key_starts[b] + n)
-/// of a tensor [1, heads, total, dim], and LSE is [query_heads, total queries]. With a page table K
-/// and V are pools [pages, kv_heads, page_size, dim], whose pages are the batch of their strides.
+/// Arguments of a launch of an attention kernel, with the tensors by name. Q, K, V and O hold the
+/// problem's element type. Where the problem has lengths, the entries of the batch are packed along
+/// the sequence: row n of entry b is row query_starts[b] + n (K, V: key_starts[b] + n) of a tensor
+/// [1, heads, total, dim], and LSE is [query_heads, total queries]. With a page table K and V are
+/// pools [pages, kv_heads, page_size, dim], whose pages are the batch of their strides.
 struct ForwardArguments {
   Problem problem;
   Plan plan;
@@ -24,8 +24,9 @@ struct ForwardArguments {
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of K and V
-  /// Of kernels that take gaps between packed entries, where there are any (Arguments::entry_gap).
+  const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of K and V
+  /// Lengths of entries [batch], for kernels that take gaps between packed entries, where there are
+  /// any (Arguments::entry_gap); otherwise null.
   const std::int32_t *query_lengths = nullptr, *key_lengths = nullptr;
   const std::uint8_t* key_mask =
       nullptr;           ///< [batch, key_len], 1: not hidden; null without padding
@@ -33,8 +34,8 @@ struct ForwardArguments {
   Strides q_strides, k_strides, v_strides, o_strides;
 
   ForwardArguments() = default;
-  /// Implicit: a kernel's launch function takes these where KernelInfo::launch hands over
-  /// Arguments.
+  /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
+  /// KernelInfo::launch hands over Arguments.
   ForwardArguments(const Arguments& all)
       : problem(all.problem),
         plan(all.plan),
@@ -55,7 +56,7 @@ struct ForwardArguments {
         k_strides(all[forward::k].strides),
         v_strides(all[forward::v].strides),
         o_strides(all[forward::o].strides) {}
-  /// Implicit, for kernels that launch others.
+  /// Arguments by number. Implicit, for kernels that launch others.
   operator Arguments() const {
     Arguments all;
     all.problem = problem;

@@ -12,7 +12,7 @@ namespace attest {
 /// = 0. Shapes and formats are those of backward_operation.
 extern const Operation gradient_operation;
 
-/// Its tensors, by number. The first three are those of the forward pass.
+/// Tensors of gradient_operation, by number. The first three are those of the forward pass.
 namespace gradient {
 inline constexpr InputIndex q{0}, k{1}, v{2}, d_o{3};
 inline constexpr OutputIndex dq{0}, dk{1}, dv{2};

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a launch of a kernel of quantised attention receives: ForwardArguments, whose Q, K and V
+/// Arguments of a launch of a kernel of quantised attention: ForwardArguments, whose Q, K and V
 /// hold codes, and their scales. A tensor without scales has a scale address that nobody may read.
 struct QuantisedArguments : ForwardArguments {
   const float* q_scale = nullptr;  ///< element (0, 0, 0, 0) of [batch, heads, rows, columns]
@@ -14,7 +14,8 @@ struct QuantisedArguments : ForwardArguments {
   Strides q_scale_strides, k_scale_strides, v_scale_strides;
 
   QuantisedArguments() = default;
-  /// Implicit, as that of ForwardArguments, whose tensors have the same numbers.
+  /// Names the tensors of `all`. Implicit, as that of ForwardArguments, whose tensors have the same
+  /// numbers.
   QuantisedArguments(const Arguments& all)
       : ForwardArguments(all),
         q_scale(static_cast<const float*>(all[quantised::q_scale].data)),

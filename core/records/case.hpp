@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// Which values fill Q, K and V: a family by name and the numbers that fix it.
+/// Values that fill the inputs: a family by name and the numbers that fix it.
 struct InputSpec {
   std::string family = "normal";
   std::uint64_t seed = 0;
@@ -21,7 +21,7 @@ struct InputSpec {
   friend bool operator==(const InputSpec&, const InputSpec&) = default;
 };
 
-/// All that is needed to rebuild a run bit for bit.
+/// Description of a run: all that is needed to rebuild it bit for bit.
 struct Case {
   std::string kernel = {};
   Problem problem = {};
@@ -36,14 +36,14 @@ struct Case {
 
 /// One line that identifies the case to a reader.
 [[nodiscard]] std::string to_string(const Case& c);
-/// The same, safe as a file name.
+/// One line that identifies the case, as to_string() does, safe as a file name.
 [[nodiscard]] std::string file_key(const Case& c);
 
 /// JSON with every field written out, but for fields of the Plan that the kernel does not use and
 /// extras of the Problem that it does not have.
 [[nodiscard]] std::string to_json(const Case& c);
-/// Strict: an unknown key, a missing key or a wrong type throws InvalidInput that names `where`,
-/// the key and what is allowed.
+/// Case of a JSON text, inverse of to_json(). Strict: an unknown key, a missing key or a wrong type
+/// throws InvalidInput that names `where`, the key and what is allowed.
 [[nodiscard]] Case case_from_json(std::string_view text, std::string_view where);
 
 }  // namespace attest

@@ -11,8 +11,8 @@ namespace attest {
 /// but for fields of the Plan that the kernel does not use and optional fields of the Problem at
 /// their defaults.
 [[nodiscard]] Json case_json(const Case& c);
-/// Inverse of case_json. Strict: an unknown key, a missing key or a wrong value throws InvalidInput
-/// that names `where`, the key and what is allowed.
+/// Case of a JSON object, inverse of case_json(). Strict: an unknown key, a missing key or a wrong
+/// value throws InvalidInput that names `where`, the key and what is allowed.
 [[nodiscard]] Case case_from(const Json& json, std::string_view where);
 
 }  // namespace attest

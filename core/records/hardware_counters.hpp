@@ -19,18 +19,18 @@ struct HardwareCounter {
   std::string group{};
 };
 
-/// What groups are made of: the groups `dram`, `l2`, `tensor`, `shared`, `occupancy`, `stalls`.
+/// Counters of all groups: `dram`, `l2`, `tensor`, `shared`, `occupancy`, `stalls`.
 [[nodiscard]] std::span<const HardwareCounter> all_hardware_counters();
 /// Names of groups, then of counters.
 [[nodiscard]] std::vector<std::string> hardware_counter_names();
 
-/// What the names stand for, each counter once, in the order of the names: a group, one of its
-/// counters, or a metric of CUPTI, which is any name with two underscores in it and whose
-/// spelling only the machine can check. Throws InvalidInput that offers near names.
+/// Counters that the names stand for, each once, in the order of the names: a group, one of its
+/// counters, or a metric of CUPTI, which is any name with two underscores in it and whose spelling
+/// only the machine can check. Throws InvalidInput that offers near names.
 [[nodiscard]] std::vector<HardwareCounter> hardware_counters_of(std::span<const std::string> names);
 
-/// From the values of `metric`, `per` and `rest`, of which those without a name do not matter.
-/// 0 / 0 is NaN.
+/// Value of a counter from the values of `metric`, `per` and `rest`, of which those without a name
+/// do not matter. 0 / 0 is NaN.
 [[nodiscard]] double value_of(const HardwareCounter& counter, double metric, double per,
                               double rest);
 

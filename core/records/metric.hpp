@@ -13,7 +13,7 @@
 
 namespace attest {
 
-/// What a metric found.
+/// Value of a metric, and where it was found.
 struct MetricValue {
   double value;
   /// [batch, head, row, dim] of a maximum or of the NaN; metrics over all elements have none.
@@ -39,7 +39,7 @@ struct Metric {
 };
 
 [[nodiscard]] const std::vector<Metric>& all_metrics();
-/// Throws InvalidInput listing the known names.
+/// Metric of a name. Throws InvalidInput listing the known names.
 [[nodiscard]] const Metric& metric(std::string_view name);
 /// Every metric of the table.
 [[nodiscard]] std::vector<Measurement> measure_all(const Tensor<double>& want,

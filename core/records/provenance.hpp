@@ -4,8 +4,7 @@
 
 namespace attest {
 
-/// Where a number came from: enough to build the same program again and to judge the machine it ran
-/// on.
+/// Origin of a number: enough to build the same program again and to judge the machine it ran on.
 struct Provenance {
   std::string commit{};    ///< short hash, or `unknown` outside a git checkout
   bool dirty = false;      ///< tracked files differed from the commit when this program was built
@@ -20,7 +19,7 @@ struct Provenance {
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
-/// This program on this machine, now.
+/// Provenance of this program on this machine, now.
 [[nodiscard]] Provenance current_provenance(std::string device);
 
 }  // namespace attest

@@ -35,8 +35,8 @@ struct Record {
 /// strings "nan", "inf" and "-inf"; every other double reads back as the same bits. Bytes that are
 /// not UTF-8 are replaced.
 [[nodiscard]] std::string to_json(const Record& record);
-/// Strict inverse: an unknown key, a missing key, a wrong type or another schema version throws
-/// InvalidInput that names `where` and the key.
+/// Record of a line, inverse of to_json(). Strict: an unknown key, a missing key, a wrong type or
+/// another schema version throws InvalidInput that names `where` and the key.
 [[nodiscard]] Record record_from_json(std::string_view line, std::string_view where);
 
 struct RecordFile {
@@ -64,7 +64,7 @@ class RecordWriter {
   /// Closes; a failure is logged to stderr. Call close() to have it thrown.
   ~RecordWriter();
 
-  /// Throws MachineError with the path and the reason (a full disk).
+  /// Appends a record. Throws MachineError with the path and the reason (a full disk).
   void write(const Record& record);
   void close();
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -24,9 +24,9 @@ struct OutputArgument {
   Strides strides;
 };
 
-/// Which pages of the pools of K and V hold the keys of each entry: a dense table, or CSR. All
-/// arrays are on the launch's device, and a kernel that says so (KernelInfo::reads_lengths) finds
-/// there alone how many keys there are: others of Problem are upper bounds.
+/// Page table of K and V: the pages of the pools that hold the keys of each entry, dense or CSR.
+/// All arrays are on the launch's device. A kernel with KernelInfo::reads_lengths finds only there
+/// how many keys there are: lengths in Problem are then upper bounds.
 struct PageTable {
   std::int64_t page_size = 0;   ///< keys of a page; 0: K and V lie in no pages
   std::int64_t pool_pages = 0;  ///< what lies behind is no page
@@ -49,7 +49,7 @@ struct PageTable {
   }
 };
 
-/// What a launch receives: addresses on its device, a tensor by its number in the operation.
+/// Arguments of a launch: addresses on its device, a tensor by its number in the operation.
 struct Arguments {
   Problem problem;
   Plan plan;
@@ -60,12 +60,12 @@ struct Arguments {
   /// at a time have the same ones.
   unsigned* counters = nullptr;
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
-  const std::int32_t* key_starts = nullptr;    ///< the same of tensors whose rows are keys
+  const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of tensors whose rows are keys
   /// Rows of nobody behind every packed entry, of kernels that take them
   /// (LayoutNeeds::takes_entry_gaps): an entry is then as long as the following say.
   std::int64_t entry_gap = 0;
   const std::int32_t* query_lengths = nullptr;  ///< [batch]; null where entry_gap is 0
-  const std::int32_t* key_lengths = nullptr;    ///< the same of tensors whose rows are keys
+  const std::int32_t* key_lengths = nullptr;    ///< [batch], of tensors whose rows are keys
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
   PageTable

@@ -27,8 +27,9 @@ struct DefaultPlan {
   int stale_rows = 0;
 };
 
-/// Does the kernel offer the Plan for the problem, or a mixture of those that it offers? A mixture
-/// takes every field from one of them, and the kernel's `unsupported` has nothing against it.
+/// True if the kernel offers the Plan for the problem, or the Plan is a mixture of offered ones. A
+/// mixture takes every field from one of them, and the kernel's `unsupported` has nothing against
+/// it.
 [[nodiscard]] bool is_offered(const KernelInfo& kernel, const Problem& problem,
                               const std::vector<Plan>& offered, const Plan& plan);
 

@@ -5,9 +5,9 @@
 
 namespace attest {
 
-/// What a kernel is asked about where nobody names a problem: `usual`, with the operation, element
-/// type, mask, head_dim, lengths and V of the kernel where it does not take those of `usual`. What
-/// else it refuses its own sentence says.
+/// Problem for a kernel where nobody names one: `usual`, with the operation, element type, mask,
+/// head_dim, lengths and V of the kernel where it does not take those of `usual`. The kernel's own
+/// sentence says what else it refuses.
 [[nodiscard]] Problem default_problem(const KernelInfo& kernel, Problem usual);
 
 }  // namespace attest

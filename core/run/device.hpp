@@ -16,10 +16,10 @@
 
 namespace attest {
 
-/// Where a kernel runs.
+/// Kind of device that runs a kernel.
 enum class Executor : int { cpu, simt, gpu };
 [[nodiscard]] std::string_view name_of(Executor executor);
-/// Nothing for an unknown name.
+/// Executor of a name; nothing for an unknown name.
 [[nodiscard]] std::optional<Executor> executor_from_name(std::string_view name);
 
 struct ByteRange {
@@ -43,8 +43,8 @@ struct BufferImage {
   std::vector<Piece> pieces = {};  ///< ascending, none overlaps another
   std::size_t alignment = 256;     ///< of the address of byte 0; a power of two up to 256
   bool is_input = false;           ///< kernels may only read it
-  /// What follows the last byte cannot be touched at all. For devices that can do so, see
-  /// Device::ends_buffers_at_pages; the others ignore it.
+  /// Memory behind the last byte cannot be touched at all, on devices that can do so
+  /// (Device::ends_buffers_at_pages); the others ignore it.
   bool ends_at_page = false;
 
   [[nodiscard]] std::size_t size_bytes() const {
@@ -59,7 +59,7 @@ struct Finding {
   std::string message;  ///< kernel, source line, block, threads
 };
 
-/// What the machine says about itself while it works.
+/// Readings of the machine's sensors while it works.
 struct DeviceState {
   double sm_clock_mhz = 0, memory_clock_mhz = 0, power_w = 0, temperature_c = 0;
   /// Why the clocks are lower than asked for now, such as `power cap`; empty: they are not;
@@ -74,7 +74,7 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
   virtual ~Recording() = default;
-  /// Has it done once, after what was launched before.
+  /// Launches the recorded work once, after what was launched before.
   virtual void replay() = 0;
 };
 
@@ -94,7 +94,7 @@ class Device {
     BufferImage::Piece piece{.bytes = std::vector<std::byte>(bytes), .accessible = {0, bytes}};
     return upload({.name = "scratch", .pieces = {std::move(piece)}});
   }
-  /// The same, filled with `values`.
+  /// A buffer of the harness itself that holds `values`: no guards.
   [[nodiscard]] virtual std::byte* upload_values(std::span<const std::byte> values) {
     BufferImage::Piece piece{.bytes = {values.begin(), values.end()},
                              .accessible = {0, values.size()},
@@ -120,7 +120,7 @@ class Device {
   [[nodiscard]] virtual double replay_ms(const std::function<void()>& work) {
     return time_ms(work);
   }
-  /// Can work be recorded and replayed, as a CUDA graph?
+  /// True if work can be recorded and replayed, as a CUDA graph.
   [[nodiscard]] virtual bool records() const { return false; }
   /// Records what `work` launches; none of it is done. `work` must neither wait for the device nor
   /// ask it for memory. Throws MachineError where something cannot be recorded, and whatever `work`

@@ -5,10 +5,10 @@
 
 namespace attest {
 
-/// How the calling thread computes: rounding, flushing of denormals and masked exceptions, in the
-/// control words of SSE (MXCSR) and of the x87. They are callee-saved by the ABI: a function that
-/// changes them and returns changes the results of its caller. Taken when the object is made,
-/// restored when it goes; flags that exceptions raise do not belong to it.
+/// Floating-point mode of the calling thread: rounding, flushing of denormals and masked
+/// exceptions, in the control words of SSE (MXCSR) and of the x87. They are callee-saved by the
+/// ABI: a function that changes them and returns changes the results of its caller. Taken when the
+/// object is made, restored when it goes; flags that exceptions raise do not belong to it.
 class FloatingPointMode {
  public:
   FloatingPointMode() noexcept;
@@ -16,8 +16,8 @@ class FloatingPointMode {
   FloatingPointMode& operator=(const FloatingPointMode&) = delete;
   ~FloatingPointMode();
 
-  /// What is different now, such as "denormal results are flushed to zero (MXCSR 0x9f80, was
-  /// 0x1f80)"; empty: nothing.
+  /// Changes since the object was made, such as "denormal results are flushed to zero (MXCSR
+  /// 0x9f80, was 0x1f80)"; empty: none.
   [[nodiscard]] std::string changes() const;
 
  private:

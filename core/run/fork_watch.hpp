@@ -12,8 +12,8 @@ class ForkWatch {
   ForkWatch();
   ForkWatch(const ForkWatch&) = delete;
   ForkWatch& operator=(const ForkWatch&) = delete;
-  /// In a child: ends the process at once, without destructors and exit handlers, after its parent
-  /// was told.
+  /// Ends the process at once if it is a child, without destructors and exit handlers, after its
+  /// parent was told.
   ~ForkWatch();
   /// True if a child came back. After a `fork` waits a little for the child to do so.
   [[nodiscard]] bool child_came_back() const;

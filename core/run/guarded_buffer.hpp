@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// What a launch did to memory besides writing its answer. Each list holds sentences; empty means
+/// Effects of a launch on memory besides writing its answer. Each list holds sentences; empty means
 /// clean.
 struct MemoryReport {
   std::vector<std::string>
@@ -19,13 +19,13 @@ struct MemoryReport {
   std::vector<std::string> modified_inputs;    ///< Q, K or V changed
 };
 
-/// Where a buffer lies in memory.
+/// Position of a buffer in memory.
 struct Placement {
   /// Bytes that divide the address of the first element of a tensor without a base offset; a power
   /// of two up to 256. A base offset moves the tensor away from such an address, and no less.
   std::size_t alignment = 256;
-  /// What follows the tensor, but for less than the alignment, is no guard but memory that cannot
-  /// be touched. Only for devices that have it (Device::ends_buffers_at_pages).
+  /// Memory behind the tensor, but for less than the alignment, is no guard but cannot be touched.
+  /// Only for devices that have such memory (Device::ends_buffers_at_pages).
   bool ends_at_page = false;
 };
 

@@ -26,9 +26,9 @@ class HostMapping {
   /// The buffer is gone: from now on touching its pages ends the process. False if the system
   /// refuses.
   [[nodiscard]] bool retire() noexcept;
-  /// After retire(): whether the pages are as many as the image needs.
+  /// True, after retire(), if the pages are as many as the image needs.
   [[nodiscard]] bool fits(const BufferImage& image) const;
-  /// After retire(): gives pages that fit to another buffer, which costs a third of new ones. Bytes
+  /// Gives pages that fit to another buffer, after retire(), which costs a third of new ones. Bytes
   /// around the image are 0xff, NaN in every format.
   void reuse(const BufferImage& image);
   /// Size of the buffer in whole pages.

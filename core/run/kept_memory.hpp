@@ -24,7 +24,7 @@ class KeptMemory final : public Device {
       : device_(device), leftover_(std::move(leftover)) {}
   ~KeptMemory() override;
 
-  /// Does any buffer of the last session lie elsewhere than that of the first?
+  /// True if any buffer of the last session lies elsewhere than that of the first.
   [[nodiscard]] bool has_moved() const { return has_moved_; }
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;

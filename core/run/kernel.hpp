@@ -31,7 +31,7 @@ enum class KernelRole {
   limit    ///< gives no answer: timed beside kernels as what the machine allows, and never judged
 };
 
-/// Which tensors travel through device memory, and how often (gpu/model/cost_model.hpp has the
+/// Tensors that travel through device memory, and how often (gpu/model/cost_model.hpp has the
 /// laws).
 enum class Dataflow {
   unknown,         ///< nothing can be said: a library
@@ -45,7 +45,7 @@ struct ComputeCapabilities {
   int least = 0;
   int most = std::numeric_limits<int>::max();
 };
-/// What is built for sm_90a runs on nothing newer either.
+/// Compute capability of code built for sm_90a, which runs on nothing newer either.
 inline constexpr ComputeCapabilities hopper_alone{.least = 90, .most = 90};
 
 /// Launches in a row that are timed together.
@@ -57,7 +57,7 @@ struct LaunchesInRow {
 /// A kernel under test: what it claims and how to run it. Registered by its own file
 /// (KernelRegistration).
 struct KernelInfo {
-  /// What it computes.
+  /// Operation that the kernel computes.
   const Operation* operation = &forward_operation;
   std::string name;
   std::string summary;  ///< one line
@@ -73,26 +73,26 @@ struct KernelInfo {
   std::vector<std::int64_t> head_dims{};  ///< empty: any; `unsupported` may still refuse some
   Features features{};
   CodesTaken codes{};  ///< of kernels of quantised_operation
-  /// Which launches of one exact answer have the same bits. What is not claimed is judged within
-  /// the sum of the bounds (verify/judge/agreement.hpp).
+  /// Claims about bits follow: which launches of one exact answer agree in all of them. What is not
+  /// claimed is judged within the sum of the bounds (verify/judge/agreement.hpp).
   bool is_deterministic = true;  ///< two launches give the same bits
-  /// Plans for which that does not hold: blocks add to a sum in the order in which they come. May
-  /// be empty: none.
+  /// Plans that are not deterministic: blocks add to a sum in the order in which they come. May be
+  /// empty: none.
   std::function<bool(const Plan&)> plan_depends_on_order{};
   /// A request has its bits whatever batch it is in and wherever it stands there. False: splits by
   /// the size of the batch, say, or tiles cut where a block's share of the work ends.
   bool is_batch_invariant = true;
-  /// Plans for which that does not hold: chunks are cut by what else is in the batch, and by how
+  /// Plans that are not batch-invariant: chunks are cut by what else is in the batch, and by how
   /// many blocks the device runs at once. May be empty: none.
   std::function<bool(const Plan&)> plan_depends_on_batch{};
   /// A query has its bits however many others are asked at once.
   bool is_query_invariant = false;
-  /// Plans for which that does not hold: chunks are cut by how many keys or rows there are. May be
+  /// Plans that are not query-invariant: chunks are cut by how many keys or rows there are. May be
   /// empty: none.
   std::function<bool(const Plan&)> plan_depends_on_queries{};
-  /// Where entries have lengths, or K and V lie in pages, it learns the lengths from the arrays on
-  /// the device alone: Problem gives upper bounds, and what it does on the host depends on nothing
-  /// else. A graph of its launches can be replayed after the arrays have changed.
+  /// Lengths of entries, or of K and V in pages, are learned from the arrays on the device alone:
+  /// Problem gives upper bounds, and the kernel's work on the host depends on nothing else. A graph
+  /// of its launches can be replayed after the arrays have changed.
   bool reads_lengths = false;
   /// Addresses and strides change bits: another path for vectors, which sums in another order.
   bool depends_on_alignment = false;
@@ -102,8 +102,8 @@ struct KernelInfo {
   /// A NaN or infinity in a key or value that a row does not see stays out of that row. Libraries
   /// that multiply a hidden value by a weight of 0 cannot claim it.
   bool ignores_hidden_nan = true;
-  /// Where the weights of a part of a row's keys are all 0 in fp32, what its values give is left
-  /// out of the merge of the parts, infinities included, instead of multiplied by 0.
+  /// A part of a row's keys whose weights are all 0 in fp32 is left out of the merge of the parts,
+  /// values of infinity included, instead of multiplied by 0.
   bool drops_vanished_parts = false;
   /// Names of outputs that it does not write: it gets no memory for them, and nothing is asked of
   /// them.
@@ -116,13 +116,13 @@ struct KernelInfo {
   /// V must be so many first columns of K (Values::in_keys); generators see to it. 0: it takes V of
   /// its own.
   std::int64_t values_in_keys_dim = 0;
-  /// Why it cannot run on this machine whatever the problem, or an empty string: a library that is
-  /// missing, say. May be empty: its executor is all it needs.
+  /// A sentence why the kernel cannot run on this machine whatever the problem, a library that is
+  /// missing, say, or an empty string. May be empty: its executor is all it needs.
   std::function<std::string()> unavailable{};
 
   ComputeCapabilities compute_capabilities{};
 
-  /// Which roundings a run performs, as its operation names them.
+  /// Roundings of a run, of the type that its operation names.
   std::function<Roundings(const Problem&, const Plan&)> precision;
   /// The Plans it can run for the problem: generators draw from these. Never empty for a supported
   /// problem.
@@ -140,19 +140,19 @@ struct KernelInfo {
   /// Query that tile 0 begins with, in (-query_tile, 0]. Below 0 the first tile is the short one:
   /// its rows before query 0 do not exist. May be empty: 0, and the last tile is the short one.
   std::function<std::int64_t(const Problem&, const Plan&)> first_row{};
-  /// May be empty: none needed.
+  /// Bytes of workspace (Arguments::workspace). May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> workspace_bytes{};
   /// Bytes of counters (Arguments::counters). May be empty: none needed.
   std::function<std::size_t(const Problem&, const Plan&)> counter_bytes{};
-  /// Throws KernelError when the kernel itself says that it failed, MachineError when a launch
-  /// does.
+  /// Runs the kernel on the device. Throws KernelError when the kernel itself says that it failed,
+  /// MachineError when a launch does.
   std::function<void(const Arguments&, Device&)> launch{};
   /// Milliseconds of one launch: the mean over some in a row. For kernels that run in another
   /// process, whose work the device's own events do not see. The outputs hold the last launch's
   /// answers. Empty: the caller times `launch`.
   std::function<double(const Arguments&, Device&, LaunchesInRow)> timed_launch{};
 
-  /// Does it write this output of its operation?
+  /// True if the kernel writes this output of its operation.
   [[nodiscard]] bool gives(OutputIndex output) const;
 };
 
@@ -160,11 +160,12 @@ struct KernelInfo {
 [[nodiscard]] double time_launches(const KernelInfo& kernel, const Arguments& arguments,
                                    Device& device, LaunchesInRow launches);
 
-/// The whole question: element type, mask and features, then the kernel's own check. A
-/// sentence, or nothing.
+/// A sentence why the kernel cannot run the problem with the Plan, by element type, mask and
+/// features, then by its own check. Nothing: it can.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel,
                                                          const Problem& problem, const Plan& plan);
-/// The same, and the case's layouts against the kernel's needs.
+/// A sentence why the kernel cannot run the case: as above, and the case's layouts against the
+/// kernel's needs. Nothing: it can.
 [[nodiscard]] std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Case& c);
 
 /// The problem with its lengths rounded up to multiples that the kernel takes, and V where it takes

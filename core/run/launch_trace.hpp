@@ -32,10 +32,10 @@ struct LaunchConfiguration {
   friend bool operator==(const LaunchConfiguration&, const LaunchConfiguration&) = default;
 };
 
-/// How many blocks of a launch, whose grid is open, run at once on the device that is asked about.
+/// Number of blocks of a launch, whose grid is open, that run at once on the device in question.
 using ResidentBlocks = std::function<std::int64_t(const LaunchConfiguration&)>;
 
-/// What launches depend on beside kernel, problem and Plan.
+/// Conditions of launches beside kernel, problem and Plan.
 struct LaunchSetting {
   ResidentBlocks resident_blocks = {};  ///< empty: as many as the executor says
   Paging paging = {};                   ///< of K and V; nothing else has gaps or another order
@@ -51,11 +51,11 @@ struct AccessCounts {
   std::int64_t partial_requests = 0;
   std::int64_t lane_accesses = 0;   ///< thread instructions: a full request has 32
   std::int64_t bytes = 0;           ///< that threads asked for: lane_accesses times their size
-  std::int64_t distinct_bytes = 0;  ///< the same with bytes that several lanes share counted once
+  std::int64_t distinct_bytes = 0;  ///< `bytes`, those that several lanes share counted once
 
   // Shared memory.
   std::int64_t passes = 0;        ///< trips through the 32 banks; profilers say wavefronts
-  std::int64_t ideal_passes = 0;  ///< the same without a bank conflict
+  std::int64_t ideal_passes = 0;  ///< `passes` without a bank conflict
   std::int64_t broadcasts = 0;    ///< requests in which some word goes to more than one lane
   // Global memory.
   std::int64_t sectors = 0;  ///< of 32 bytes that requests touch, before any cache
@@ -63,7 +63,8 @@ struct AccessCounts {
   AccessCounts& operator+=(const AccessCounts& other);
   friend bool operator==(const AccessCounts&, const AccessCounts&) = default;
 
-  /// n of an n-way bank conflict, averaged over passes: 1 without conflicts, and without requests.
+  /// Degree n of an n-way bank conflict, averaged over passes: 1 without conflicts, and without
+  /// requests.
   [[nodiscard]] double ways() const;
   [[nodiscard]] double sectors_per_request() const;  ///< 0 without requests
   /// Bytes asked for over bytes of the sectors that hold them, 0 to 1; 1 without requests.
@@ -95,12 +96,12 @@ struct AccessSite {
   }
 };
 
-/// What all launches of one kernel did.
+/// Counts of all launches of one kernel.
 struct KernelTrace {
   LaunchConfiguration configuration;  ///< of the first one
   std::int64_t launches = 0;
   std::int64_t blocks = 0;           ///< that ran
-  std::int64_t warps = 0;            ///< of them
+  std::int64_t warps = 0;            ///< of the blocks that ran
   std::int64_t barriers = 0;         ///< __syncthreads that blocks passed; each counts once a block
   std::int64_t warp_operations = 0;  ///< shuffles, votes and __syncwarp, each counted once a group
   std::int64_t fmas = 0;             ///< fmaf of all threads

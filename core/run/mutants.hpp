@@ -4,7 +4,7 @@
 
 namespace attest {
 
-/// Empty where this program has planted bugs; otherwise which program has them.
+/// A sentence that names the program which has planted bugs; empty where this one has them.
 [[nodiscard]] std::string why_no_mutants();
 
 }  // namespace attest

@@ -7,8 +7,8 @@
 
 namespace attest {
 
-/// This process among those that a launcher of several started. The program links no MPI: all that
-/// ranks share is the results folder, and who they are stands in their environment.
+/// Place of this process among those that a launcher of several started. The program links no MPI:
+/// all that ranks share is the results folder, and their places stand in their environment.
 struct Rank {
   std::int64_t index = 0, count = 1;
   std::int64_t local_index = 0;               ///< among those of this machine
@@ -19,14 +19,14 @@ struct Rank {
 /// A variable's value; nullptr: not set.
 using Environment = std::function<const char*(const char*)>;
 
-/// Nothing when no launcher started this process. Throws InvalidInput naming the variable whose
-/// value is no number or out of range.
+/// Rank of this process by its environment; nothing when no launcher started it. Throws
+/// InvalidInput naming the variable whose value is no number or out of range.
 [[nodiscard]] std::optional<Rank> rank_from(const Environment& environment);
 
 /// `rank 2 of 4 (Slurm)`, counted from 1.
 [[nodiscard]] std::string to_string(const Rank& rank);
 
-/// Which GPU a rank takes, and whether another rank of its machine takes the same.
+/// GPU that a rank takes, and whether another rank of its machine takes the same.
 struct GpuBinding {
   std::string visible;     ///< for CUDA_VISIBLE_DEVICES; empty: there is no GPU
   std::int64_t gpus = 0;   ///< of the machine, or those that the environment leaves

@@ -15,7 +15,7 @@ namespace attest {
 struct KernelRegistration {
   explicit KernelRegistration(KernelInfo kernel);
 };
-/// What a planted bug adds to the kernel it was planted in (cmake/mutants.cmake).
+/// Facts that a planted bug adds to the kernel it was planted in (cmake/mutants.cmake).
 struct Mutant {
   std::string name;
   std::string summary;
@@ -37,12 +37,12 @@ void add_kernel(KernelInfo kernel);
 
 /// All kernels, sorted by name, then executor. Throws std::logic_error if two share both.
 [[nodiscard]] const std::vector<KernelInfo>& all_kernels();
-/// nullptr when there is none.
+/// Kernel of a name on an executor; nullptr when there is none.
 [[nodiscard]] const KernelInfo* find_kernel(std::string_view name, Executor executor);
 
-/// Empty when the executor can be used here; otherwise why not.
+/// A sentence why the executor cannot be used here; empty when it can.
 [[nodiscard]] std::string why_unavailable(Executor executor);
-/// Throws MachineError with that reason.
+/// Device of an executor. Throws MachineError with the sentence of why_unavailable().
 [[nodiscard]] std::unique_ptr<Device> make_device(Executor executor);
 
 }  // namespace attest

@@ -15,7 +15,7 @@
 
 namespace attest {
 
-/// What laws vary about a launch beside its case.
+/// Conditions of a launch that laws vary beside its case.
 struct SessionOptions {
   /// The key_len that a kernel is told which reads lengths on the device, an upper bound; no more
   /// than the problem's: that.
@@ -49,14 +49,14 @@ class Session {
   /// it was. Throws MachineError if the kernel forked and its child came back as well; the child
   /// ends here.
   void launch();
-  /// How the last launch left the floating-point mode of this thread; empty: as it was.
+  /// Change of this thread's floating-point mode by the last launch; empty: none.
   [[nodiscard]] const std::string& changed_mode() const { return changed_mode_; }
   /// Waits, checks for errors and reads the outputs. Unwritten elements read as NaN, and so does an
   /// output that the kernel does not give.
   [[nodiscard]] Outputs read_outputs();
-  /// Valid after read_outputs().
+  /// Effects of the last launch on memory; valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
-  /// What a launch gets: addresses, strides, problem and Plan.
+  /// Arguments of a launch: addresses, strides, problem and Plan.
   [[nodiscard]] const Arguments& arguments() const { return arguments_; }
   /// Writes shorter lengths into the arrays of a page table (IndexArrays), where they were.
   void shorten_entries() { indices_.shorten(device_); }

@@ -23,7 +23,7 @@ struct TuningKeyPart {
   friend auto operator<=>(const TuningKeyPart&, const TuningKeyPart&) = default;
 };
 
-/// What the fastest Plan depends on, as far as a table of winners tells problems apart.
+/// Facts on which the fastest Plan depends, as far as a table of winners tells problems apart.
 struct TuningKey {
   std::string kernel;
   std::string gpu;  ///< as the driver names it: `NVIDIA H200`
@@ -39,7 +39,7 @@ struct TuningKey {
 [[nodiscard]] TuningKey tuning_key(std::string_view kernel, const Problem& problem,
                                    std::string_view gpu);
 
-/// How far two keys are apart: octaves of heads, query_len and key_len, added up. Nothing when they
+/// Distance of two keys: octaves of heads, query_len and key_len, added up. Nothing when they
 /// differ in anything else: a Plan that won there says nothing here [C31]. A mask without alignment
 /// is either. Few queries (16 and fewer) are near nothing but their own buckets: how their keys are
 /// best split depends on every size.

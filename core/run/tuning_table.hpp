@@ -21,7 +21,7 @@ struct TunedPlan {
   std::string runner_up{};                   ///< empty: no other Plan was left
   double runner_up_ratio = 0;  ///< median over rounds of its time over the winner's; 0: none
   std::int64_t plans = 0;      ///< that were tried
-  std::int64_t refused = 0;    ///< of them not timed, because they failed verification
+  std::int64_t refused = 0;    ///< Plans that were not timed, because they failed verification
   std::string commit{};        ///< of the program that ran the race
   std::string build{};         ///< compiler and options that made the kernel
   std::string date{};          ///< UTC, ISO 8601
@@ -41,9 +41,9 @@ void add_row(TuningTable& table, TunedPlan row);
 
 /// JSON, one row a line.
 [[nodiscard]] std::string to_json(const TuningTable& table);
-/// Inverse. Throws InvalidInput with one line that names `where`, row and field: a missing or
-/// unknown field, a wrong type, a number that is not finite or negative, two rows of one key,
-/// another schema version.
+/// Table of a JSON text, inverse of to_json(). Throws InvalidInput with one line that names
+/// `where`, row and field: a missing or unknown field, a wrong type, a number that is not finite or
+/// negative, two rows of one key, another schema version.
 [[nodiscard]] TuningTable tuning_table_from_json(std::string_view text, std::string_view where);
 
 /// The table in a file; an empty one if there is no such file. Throws MachineError if it cannot be

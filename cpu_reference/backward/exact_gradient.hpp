@@ -24,8 +24,9 @@ using SavedRowOf =
 /// roundings, and the reference's own error.
 [[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
                                       const BackwardRoundings& how, const SavedRowOf& row_of);
-/// The same, of constants that more went into. `inputs` in the order of backward_operation; those
-/// that `row_of` stands for are not looked at.
+/// The map of backward_operation, in double, with the bound of a kernel with the constants
+/// `kernel`, which more may have entered than roundings, and the reference's own error. `inputs` in
+/// the order of backward_operation; those that `row_of` stands for are not looked at.
 [[nodiscard]] Answer mapped_gradients(const Problem& problem, const Inputs& inputs,
                                       const GradientConstants& kernel, const SavedRowOf& row_of);
 

@@ -14,8 +14,8 @@
 
 namespace attest {
 
-/// How far dQ, dK and dV of a correct kernel may be from the exact map of what it was given
-/// (core/operations/backward.hpp), computed before it runs from the roundings that it names.
+/// Bound of the distance of a correct kernel's dQ, dK and dV from the exact map of what it was
+/// given (core/operations/backward.hpp), computed before it runs from the roundings that it names.
 ///
 /// Derivation, in the notation of forward/error_bound.hpp: u = 2^-24, g(k) = k u / (1 - k u), kappa
 /// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
@@ -101,11 +101,11 @@ struct GradientConstants {
                                                    const Problem& problem,
                                                    const Arithmetic& arithmetic = fp32_arithmetic);
 
-/// What the double reference itself rounds; for constants with fp64_arithmetic.
+/// Roundings of the double reference itself; for constants with fp64_arithmetic.
 [[nodiscard]] BackwardRoundings reference_roundings(const Problem& problem);
 
-/// By how much the LSE and the delta that a row's pairs are formed with may be off themselves, of
-/// whoever forms them himself; 0 where they are given.
+/// Absolute errors of the LSE and the delta that a row's pairs are formed with, where the kernel,
+/// or the reference, forms these itself; 0 where they are given.
 template <class Number>
 struct SavedErrors {
   Number lse, delta;
@@ -172,7 +172,7 @@ template <class Number>
   return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
 }
 
-/// Relative: what 2^12 additions in fp32 stay within.
+/// Relative error within which 2^12 additions in fp32 stay.
 inline constexpr double dq_size_slack = 0x1p-12;
 
 /// A row of dQ whose parts are added as integers (step 8).
@@ -182,11 +182,11 @@ struct DqRowInUnits {
   double largest_key = 0, largest_value = 0;  ///< max |k|, max |v| of the keys that it sees
   double dscores = 0;                         ///< sum of |tau| + B over them
 };
-/// What rounding the parts of a row of dQ to units adds up to, before the scale; infinite where the
-/// row may be NaN.
+/// Absolute error of a row of dQ from rounding its parts to units, before the scale; infinite where
+/// the row may be NaN.
 [[nodiscard]] double units_error(const GradientConstants& c, const DqRowInUnits& row);
 
-/// What steps 8 and 9 need of one of the three sums.
+/// Constants that steps 8 and 9 need of one of the three sums.
 struct SumBound {
   double chain;  ///< kappa' or kappa''
   double lost;   ///< to underflow, before `factor` multiplies

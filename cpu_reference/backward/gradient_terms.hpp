@@ -12,7 +12,7 @@ namespace attest {
 // What the double references on the CPU and on a device share besides gradient_bound.hpp: single
 // pairs, what they add to the sums, and a single element once its sums are known.
 
-/// What a row's pairs share: LSE, and delta = dO.O - dLSE with its absolute sum.
+/// Values that all pairs of a row share: LSE, and delta = dO.O - dLSE with its absolute sum.
 template <class Number>
 struct SavedRow {
   Number lse, delta, absolute_delta;
@@ -46,8 +46,8 @@ template <class Number>
   return pair;
 }
 
-/// What a row of an input is multiplied by before it is added to a sum, and how far a kernel's and
-/// the reference's own may be from it.
+/// Factor of a row of an input in a sum, with the absolute errors that a kernel's and the
+/// reference's own factor may have.
 struct PairTerm {
   double size, error, own_error;
 };
@@ -56,8 +56,8 @@ struct PairTerms {
   PairTerm weight;  ///< of dV
 };
 
-/// Where the error is infinite nothing is said of the sum, and the size is left out: it may be
-/// beyond double, too.
+/// The term; with an infinite error a size of 0, as nothing is said of the sum then and the size
+/// may be beyond double, too.
 [[nodiscard]] ATTEST_HOST_DEVICE inline PairTerm pair_term(double size, double error,
                                                            double own_error) {
   const auto infinity = static_cast<double>(HUGE_VAL);
@@ -65,11 +65,12 @@ struct PairTerms {
   return {size, error, own_error};
 }
 
-/// False where what P is formed of is not finite; an LSE may be infinite. Then NaN is the answer.
+/// True if all that P of a pair is formed of is finite, but for LSE, which may be infinite. False:
+/// NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
   return std::isfinite(pair.x) && !std::isnan(pair.lse);
 }
-/// False where what dS of a pair is formed of is not finite. Then NaN is the answer.
+/// True if all that dS of a pair is formed of is finite. False: NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
   return has_weight(pair) && std::isfinite(pair.g) && std::isfinite(pair.delta);
 }
@@ -86,13 +87,13 @@ struct PairTerms {
   return terms;
 }
 
-/// How the sums of one output become its value and its errors.
+/// Constants by which the sums of one output become its value and its errors.
 struct GradientSumBound {
   double factor;  ///< multiplies the sum
   SumBound of_kernel, of_reference;
 };
 
-/// How the sums of dQ, dK and dV become values and errors, in the order of the outputs.
+/// Constants of the sums of dQ, dK and dV, in the order of the outputs.
 [[nodiscard]] inline std::array<GradientSumBound, 3> gradient_sum_bounds(
     const Problem& problem, const GradientConstants& kernel, const GradientConstants& own) {
   const double scale = problem.scale;

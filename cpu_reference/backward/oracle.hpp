@@ -33,7 +33,7 @@ void take_lse_gradient(const Inputs& inputs, std::int64_t b, std::int64_t h, std
   }
 }
 
-/// Of O and LSE as they are given; h a query head.
+/// LSE and delta of a row by the O and LSE that are given; h is a query head.
 template <class Number>
 [[nodiscard]] SavedRow<Number> given_row(const Inputs& inputs, std::int64_t b, std::int64_t h,
                                          std::int64_t query) {

@@ -62,7 +62,8 @@ template <class Number>
   return row;
 }
 
-/// How far a correct merge of partial results may be from the exact merge of the same numbers.
+/// Bound of the distance of a correct merge of partial results from the exact merge of the same
+/// numbers.
 ///
 /// Derivation, for one row with parts 1..n whose lse_p is not -infinity, and one column. Hats are
 /// computed values, u = 2^-24, g(k) = k u / (1 - k u). lse_p and o_p are exact: what they owe to
@@ -103,7 +104,7 @@ struct MergeBound {
   Number lse;
 };
 
-/// What the columns of a row share.
+/// Values that all columns of a row share.
 template <class Number>
 struct MergeWeights {
   std::vector<std::size_t> parts;  ///< that weigh something

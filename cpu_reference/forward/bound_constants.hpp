@@ -9,8 +9,7 @@
 
 namespace attest {
 
-/// What the bound of a row needs besides data. All are absolute or relative errors, none is
-/// negative.
+/// Constants of a row's bound, without data: absolute or relative errors, none of them negative.
 struct BoundConstants {
   double visible_keys;         ///< n
   double score_relative;       ///< delta_j per A_j
@@ -24,7 +23,7 @@ struct BoundConstants {
   double normaliser;           ///< Z
   double division;             ///< of the final normalisation
   double weight_absolute;      ///< lost per weight in the numerator, the largest weight being 1
-  double normaliser_absolute;  ///< the same in the normaliser
+  double normaliser_absolute;  ///< lost per weight in the normaliser
   double
       product_absolute;  ///< lost by all products of a column together, the largest weight being 1
   double logarithm;
@@ -46,7 +45,7 @@ struct BoundConstants {
   bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
 };
 
-/// What scales beside codes multiply numbers by, at least and at most.
+/// Smallest and largest factor by which scales beside codes multiply numbers.
 struct ScaleRange {
   double least = 1, most = 1;
 

@@ -12,8 +12,8 @@
 
 namespace attest {
 
-/// How far a correct kernel may be from the exact answer: an upper bound computed before the kernel
-/// runs, from the roundings its PrecisionPlan names and from quantities of the exact answer.
+/// Bound of a correct kernel's distance from the exact answer: an upper bound computed before the
+/// kernel runs, from the roundings its PrecisionPlan names and from quantities of the exact answer.
 ///
 /// Derivation, for one query row that sees keys 1..n and one output column. Hats are computed
 /// values, u = 2^-24, g(k) = k u / (1 - k u) bounds k roundings in a row.
@@ -172,7 +172,7 @@ ATTEST_HOST_DEVICE Number normaliser_floor(const BoundConstants& c, const Number
                           exp(log_share) * denominator);
 }
 
-/// What the columns of a row share.
+/// Values that all columns of a row share.
 template <class Number>
 struct RowSummary {
   Number growth;            ///< G
@@ -191,8 +191,8 @@ ATTEST_HOST_DEVICE Number normaliser_error(const BoundConstants& c, const RowSum
   return (1 + c.normaliser) * (1 + lost) * (1 + row.twice_formed) - 1;
 }
 
-/// What the bound asks of one element: exact O, W = sum p|v|, E1, sum |v_j| and max |v_j| over the
-/// visible keys.
+/// Values of one element that its bound needs: exact O, W = sum p|v|, E1, sum |v_j| and max |v_j|
+/// over the visible keys.
 template <class Number>
 struct ElementTerms {
   Number o, w, e1, v_abs_sum, v_abs_max;

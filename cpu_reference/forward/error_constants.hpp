@@ -71,7 +71,7 @@ struct ChainModel {
   }
 };
 
-/// What reading factors in parts does to a product, relative to it.
+/// Variances of a product, relative to it, from reading its factors in parts.
 struct PartsModel {
   double factor = 0;   ///< variance by the rest of one factor
   double dropped = 0;  ///< variance by pairs of parts that are not multiplied
@@ -86,7 +86,7 @@ struct PartsModel {
   }
 };
 
-/// What a PrecisionPlan means for a row with `keys` visible keys.
+/// Constants of the error model that a PrecisionPlan gives a row with `keys` visible keys.
 struct RowConstants {
   ChainModel score, value;
   double score_rounding = 0;     ///< variance per s^2
@@ -110,7 +110,7 @@ struct RowConstants {
   double outer = 0;              ///< variance per square of a running sum that a chain is added to
   double rescale = 0;            ///< variance of a rescale that the keys before it share
   double part = 0;               ///< variance of the weight of a split
-  double part_lse = 0;           ///< the same per square of the split's LSE
+  double part_lse = 0;           ///< variance of the weight of a split per square of its LSE
   /// Drift of every log weight, and of each per max s - s: of exponentials of which nothing is
   /// known but a limit.
   double log_drift = 0, log_drift_slope = 0;

@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// What the errors of a correct kernel look like, to first order in its roundings. The bound adds
+/// Model of the errors of a correct kernel, to first order in its roundings. The bound adds
 /// up the worst of every rounding and must be kept always; this model takes the roundings for
 /// independent and uniform, says how large their sum usually is, and so sees small errors that all
 /// point the same way.
@@ -71,9 +71,9 @@ struct RowErrorModel {
   double lse_sd = 0, lse_drift = 0;
 };
 
-/// Which rows the model claims anything about. The rest is left out, whatever the kernel did there.
+/// Rows that the model claims anything about. The rest is left out, whatever the kernel did there.
 struct ErrorModelScope {
-  /// 1 / sum p^2 at least: fewer weights do not average, and a weight of exactly 1 has no error.
+  /// Least 1 / sum p^2: fewer weights do not average, and a weight of exactly 1 has no error.
   double least_effective_keys = 8;
   /// Share of the weight that tied keys may hold: equal scores are rounded alike, and their errors
   /// add up.

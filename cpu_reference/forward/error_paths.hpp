@@ -46,7 +46,7 @@ inline PathSums score_paths(const Eigen::Ref<const Row>& query, const MatrixBloc
   return paths;
 }
 
-/// How a kernel walks along the keys of a row.
+/// Order in which a kernel sums the keys of a row.
 struct KeyWalk {
   std::int64_t chain = 0;  ///< keys of a sum that is formed apart and then added; 0: one sum of all
   std::int64_t block = 1;  ///< keys between which the maximum may move
@@ -60,7 +60,7 @@ struct ValuePaths {
   /// Sum, over the blocks at which the maximum rose, of T^2, T = sum of p_j (v_jc - O_c) before:
   /// what an error of that rescale, which those keys share, moves O by.
   Row rescaled;
-  double rescaled_mass = 0;  ///< the same with T = sum of p_j: what it moves LSE by
+  double rescaled_mass = 0;  ///< as `rescaled`, T = sum of p_j: what it moves LSE by
   Matrix parts;  ///< sum of p_j (v_jc - O_c) over each split, a row a split; none: not split
 
   /// `weights` and `scores` are those of the keys, `values` is [keys, columns], `o` the exact sums.

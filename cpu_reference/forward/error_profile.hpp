@@ -24,7 +24,7 @@ struct ErrorProfile {
   double largest_got = 0, largest_want = 0;
 
   [[nodiscard]] bool has(std::string_view name) const;
-  /// Throws std::logic_error for a name that it has not.
+  /// Value of a measurement. Throws std::logic_error for a name that the profile has not.
   [[nodiscard]] double value(std::string_view name) const;
 };
 

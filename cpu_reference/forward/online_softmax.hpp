@@ -24,10 +24,9 @@ namespace attest {
 /// or acc stays.
 [[nodiscard]] float finish_row(float m, float l, std::span<const float> acc, std::span<float> o);
 
-/// What one query row must remember between key blocks, in fp32 [Milakov and Gimelshein 2018; FA2
-/// Alg. 1]. After any sequence of update and merge over keys J, in any split and order, up to
-/// rounding:
-///   m = max s_j (exact),  l = sum e^(s_j - m),  acc = sum e^(s_j - m) v_j   over j in J.
+/// State of one query row between key blocks, in fp32 [Milakov and Gimelshein 2018; FA2 Alg. 1].
+/// After any sequence of update and merge over keys J, in any split and order, up to rounding: m =
+/// max s_j (exact), l = sum e^(s_j - m), acc = sum e^(s_j - m) v_j over j in J.
 struct OnlineState {
   float m = -std::numeric_limits<float>::infinity();
   float l = 0;

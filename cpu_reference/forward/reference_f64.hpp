@@ -19,8 +19,8 @@ namespace attest {
 [[nodiscard]] Answer exact_answer(const Problem& problem, const Inputs& inputs,
                                   const PrecisionPlan& precision, int threads = 1);
 
-/// The same of numbers that codes and scales stand for. `scales` gives what a kernel multiplies by;
-/// its q, k and v are not read.
+/// The answer for numbers that codes and scales stand for, otherwise as above. `scales` gives the
+/// factors that a kernel multiplies by; its q, k and v are not read.
 [[nodiscard]] Answer exact_answer(const Problem& problem, const RealInputs& inputs,
                                   const PrecisionPlan& precision, const Magnitudes& scales,
                                   int threads = 1);

@@ -26,7 +26,7 @@ struct KeyValues {
   std::vector<std::vector<std::int64_t>> bad_values;  ///< rows of v, ascending, by column
 };
 
-/// Does an ascending list have an element in the range?
+/// True if an ascending list has an element in the range.
 inline bool has_any(const std::vector<std::int64_t>& list, KeyRange range) {
   const auto at = std::ranges::lower_bound(list, range.begin);
   return at != list.end() && *at < range.end;

@@ -15,7 +15,7 @@ struct RowBuffers {
   std::span<double> weights, delta, log_error, phi;  ///< scratch
 };
 
-/// What the columns of a row need once its weights are known.
+/// Errors of a row that all its columns need, once its weights are known.
 struct RowErrors {
   RowSummary<double> kernel{}, own{};
   double lse = 0;

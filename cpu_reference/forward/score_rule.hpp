@@ -16,8 +16,8 @@ namespace attest {
 
 inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-/// From a dot product to a weight: where the scale enters, which exponential, and in which unit the
-/// maximum is kept.
+/// Map from a dot product to a weight: where the scale enters, which exponential, and in which unit
+/// the maximum is kept.
 class ScoreRule {
  public:
   ScoreRule(const PrecisionPlan& precision, float scale)
@@ -50,10 +50,10 @@ class ScoreRule {
     return result;
   }
 
-  /// What a query is multiplied by, in magnitude.
+  /// Magnitude of the factor by which a query is multiplied.
   [[nodiscard]] double query_factor() const { return folds_ ? std::abs(factor_) : 1; }
 
-  /// From dot products to the numbers whose maximum is tracked.
+  /// Turns dot products into the numbers whose maximum is tracked.
   void finish_scores(std::span<float> x) const {
     if (folds_ || fuses_) return;
     for (float& element : x) element *= factor_;

@@ -40,7 +40,7 @@ struct HeadTensor {
   }
 };
 
-/// What a backward kernel on the CPU reads and writes, by entry and head.
+/// Inputs and outputs of a backward kernel on the CPU, by entry and head.
 class BackwardRows {
  public:
   BackwardRows(const BackwardArguments& a, std::int64_t entry)
@@ -54,7 +54,7 @@ class BackwardRows {
   [[nodiscard]] KeyRange keys_of(std::int64_t query) const {
     return visible_range(a_.problem.mask, a_.problem.window, queries_.count, keys_.count, query);
   }
-  /// By padding.
+  /// True if padding hides the key.
   [[nodiscard]] bool is_hidden(std::int64_t key) const {
     return a_.key_mask != nullptr && a_.key_mask[entry_ * a_.problem.key_len + key] == 0;
   }
@@ -92,7 +92,7 @@ class BackwardRows {
   }
 
  private:
-  /// Of LSE, and of dLSE, which lies alike.
+  /// Position of a row in LSE, and in dLSE, which lies alike.
   [[nodiscard]] std::int64_t place_of_lse(std::int64_t h, std::int64_t query) const {
     const Problem& p = a_.problem;
     const std::int64_t total = a_.query_starts == nullptr ? p.query_len : a_.query_starts[p.batch];
@@ -133,7 +133,8 @@ class BackwardRows {
   return sum;
 }
 
-/// The same of x and each of some rows, which `columns` holds as columns: [x.size(), all rows].
+/// Dot products of x with each of some rows, which `columns` holds as columns [x.size(), all rows]:
+/// chains of fused multiply-adds from 0.
 [[nodiscard]] inline std::vector<float> dots(std::span<const float> x, const HeadTensor& columns,
                                              KeyRange rows) {
   std::vector<float> sums(static_cast<std::size_t>(rows.size()), 0.0F);

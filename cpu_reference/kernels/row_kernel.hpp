@@ -46,7 +46,7 @@ struct ScoreTile {
 /// keys.
 [[nodiscard]] std::vector<ScoreTile> tiles_of(std::span<const float> scores, KeyRange range,
                                               std::int64_t tile);
-/// All of them.
+/// All scores, in tiles of `tile` >= 1 keys.
 [[nodiscard]] std::vector<ScoreTile> tiles_of(std::span<const float> scores, std::int64_t tile);
 
 /// Fills o [head_dim] (in fp32, before the one rounding to the element type) and returns the LSE.

@@ -12,7 +12,7 @@ struct Arithmetic {
 inline constexpr Arithmetic fp32_arithmetic{0x1p-24, 0x1p-126, 0x1p-149, 0x1.fffffep127};
 inline constexpr Arithmetic fp64_arithmetic{0x1p-53, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023};
 
-/// What results below the normal range lose besides their relative roundings (step 9 of
+/// Loss of results below the normal range besides their relative roundings (step 9 of
 /// error_bound.hpp).
 struct Underflow {
   double of_result;         ///< absolute error of one result

@@ -12,8 +12,8 @@ namespace attest {
 [[nodiscard]] double product_error(const Accumulation& how, const Parts& parts, double terms,
                                    double sums, bool is_one_sum, const Arithmetic& arithmetic);
 
-/// What reading both factors of a product in parts does to it before anything is summed, relative
-/// to |x y| (step 10 of error_bound.hpp). For elements in the normal range of the parts.
+/// Error of a product from reading both factors in parts, before anything is summed, relative to |x
+/// y| (step 10 of error_bound.hpp). For elements in the normal range of the parts.
 struct PartsError {
   double relative;  ///< representation, and the pairs that are not multiplied
   double small;     ///< sigma: absolute sum of the products kept, but for that of hi and hi
@@ -26,8 +26,9 @@ struct PartsError {
 /// element is `largest`; infinite where that one is beyond the format, so that it has no hi.
 [[nodiscard]] double tensor_floor(const Parts& parts, double largest);
 
-/// What phi adds to one product of elements of two tensors, given their largest elements: phi_x |y|
-/// + phi_y |x| + phi_x phi_y, but for floor_share(). Infinite as tensor_floor() is.
+/// Absolute error that phi adds to one product of elements of two tensors, given their largest
+/// elements: phi_x |y| + phi_y |x| + phi_x phi_y, but for floor_share(). Infinite as tensor_floor()
+/// is.
 [[nodiscard]] double product_floor(const Parts& parts, double largest_x, double largest_y);
 
 /// The factor on phi that covers its share of the pairs that are dropped (1 + 4 rho_1), and of the

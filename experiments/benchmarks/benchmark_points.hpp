@@ -45,7 +45,8 @@ struct BenchmarkPoints {
                                                std::string_view gpu,
                                                const std::optional<Paging>& paging = {});
 
-/// Why this build may not time anything: it is not optimised, or a sanitizer watches.
+/// A sentence why this build may not time anything: it is not optimised, or a sanitizer watches.
+/// Nothing: it may.
 [[nodiscard]] std::optional<std::string> why_not_benchmarked(const Provenance& build);
 
 /// Verifies and times points, one resident problem at a time. What does not pass is never timed.
@@ -56,13 +57,14 @@ class BenchmarkRunner {
                   std::function<bool()> is_interrupted)
       : devices_(std::move(devices)), gate_(gate), is_interrupted_(std::move(is_interrupted)) {}
 
-  /// How many launches fill about two milliseconds, or nothing: the point may not be timed, and
+  /// Number of launches that fill about two milliseconds; nothing: the point may not be timed, and
   /// `why` says why. A verdict holds for the run.
   [[nodiscard]] std::optional<std::int64_t> prepare(const BenchmarkPoint& point, std::string& why);
   /// Seconds of so many launches in a row, on other values than the call before had. Throws like
   /// Device::time_ms.
   [[nodiscard]] double time_s(const BenchmarkPoint& point, std::int64_t launches);
-  /// After a measurement: false where the answers of one timing more are wrong, and `why` says why.
+  /// True if the answers of one timing more, after a measurement, are right; otherwise `why` says
+  /// why not.
   [[nodiscard]] bool keeps_its_answers(const BenchmarkPoint& point, std::string& why);
 
   /// Points that were refused because they are wrong, or failed.

@@ -13,17 +13,18 @@
 #include "experiments/claims/ledger.hpp"
 
 namespace attest {
-/// What a function of a formula is given.
+/// Argument of a formula's function.
 using FormulaValue = std::variant<double, std::string>;
 using FormulaFunction = std::function<double(std::span<const FormulaValue>)>;
 
-/// What a formula may name.
+/// Names that a formula may use.
 struct FormulaScope {
   std::map<std::string, FormulaFunction, std::less<>> functions;
   std::map<std::string, double, std::less<>> values;
 };
 
-/// Throws InvalidInput with the argument's number and what it should be.
+/// Argument number i as a number, a whole number or a text. Throws InvalidInput with the argument's
+/// number and what it should be.
 [[nodiscard]] double number_of(std::span<const FormulaValue> arguments, std::size_t i);
 [[nodiscard]] std::int64_t integer_of(std::span<const FormulaValue> arguments, std::size_t i);
 [[nodiscard]] const std::string& text_of(std::span<const FormulaValue> arguments, std::size_t i);
@@ -47,7 +48,7 @@ void add_arithmetic(FormulaScope& scope);
 /// Throws InvalidInput for a name that is none, a format that is none.
 [[nodiscard]] std::string filled(std::string_view text, const FormulaScope& scope);
 
-/// What this machine finds of a row.
+/// Result of a ledger row's figures on this machine.
 struct Evaluation {
   const LedgerRow* row = nullptr;
   std::string ours{};               ///< the row's texts with their figures

@@ -16,7 +16,7 @@ struct ClaimSource {
   std::string machine;  ///< on which it measured
 };
 
-/// Where something of the ledger is embodied: exactly one thing that can be looked up.
+/// Place that embodies something of the ledger: exactly one thing that can be looked up.
 struct Pointer {
   /// kernel, test, mutant, property, input, study, record, file
   std::string kind;
@@ -39,7 +39,7 @@ struct LedgerRow {
   std::string ours{};   ///< a text with {figures}
   std::string holds{};  ///< formula: the claim as a statement about the figures
   Standing verdict = Standing::has_no_verdict;
-  std::string because{};  ///< the same: what they say, or why they cannot be compared
+  std::string because{};  ///< a text with {figures}: what they say, or why they cannot be compared
   std::string missing{};  ///< what would have to be run or built
   std::vector<Pointer> where{};
   std::string place{};  ///< FILE:LINE
@@ -66,7 +66,7 @@ struct Ledger {
 /// Nothing where a program stands alone.
 [[nodiscard]] std::optional<std::filesystem::path> find_tree();
 
-/// Where a repository keeps its ledger.
+/// Folder of the ledger in a repository.
 [[nodiscard]] std::filesystem::path ledger_folder(const std::filesystem::path& tree);
 
 /// Ids of the ledger's rows, and those that several rows belong to.

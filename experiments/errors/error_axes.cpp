@@ -288,7 +288,7 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
   std::vector<ErrorsRow> rows;
   const auto add = [&](const KernelInfo& kernel, const Problem& problem, const InputSpec& inputs,
                        KeyOrder order) {
-    ErrorsRow row{.contender = kernel.name,
+    ErrorsRow row{.name = kernel.name,
                   .executor = std::string(name_of(kernel.executor)),
                   .the_case = {.kernel = kernel.name, .problem = problem, .inputs = inputs},
                   .sets = is_fixed(axes, inputs.family) ? 1 : axes.sets,

@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// What `attest errors` measures of an operation where the user names nothing.
+/// Defaults of `attest errors` for an operation, where the user names nothing.
 struct ErrorsDefaults {
   const Operation* operation;
   std::string kernels;  ///< a glob
@@ -21,10 +21,10 @@ struct ErrorsDefaults {
 };
 /// The first is forward.
 [[nodiscard]] const std::vector<ErrorsDefaults>& all_errors_defaults();
-/// Throws InvalidInput listing the operations whose errors are measured.
+/// Defaults of an operation. Throws InvalidInput listing the operations whose errors are measured.
 [[nodiscard]] const ErrorsDefaults& errors_defaults(const Operation& operation);
 
-/// What `attest errors` varies. Every text may hold lists in braces; every combination is measured.
+/// Axes of `attest errors`. Every text may hold lists in braces; every combination is measured.
 struct ErrorsAxes {
   const Operation* operation = &forward_operation;  ///< that all problems ask for
   // Empty: errors_defaults().

@@ -168,7 +168,7 @@ TEST(ErrorRows, AMeasuredRowHasRecordsOfItsOutputsAndPartsAndALineInTheTable) {
 }
 
 TEST(ErrorRows, OneThatWasLeftOutSaysWhy) {
-  ErrorsRow row{.contender = "somebody", .executor = "cpu"};
+  ErrorsRow row{.name = "somebody", .executor = "cpu"};
   row.left_out = "no plan for this problem";
   EXPECT_NE(errors_table({row}).find("left out: no plan for this problem"), std::string::npos);
 }

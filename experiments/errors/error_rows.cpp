@@ -29,7 +29,7 @@ Record record_about(const ErrorsRow& row, std::string_view tensor) {
   Record record;
   record.kind = "errors";
   record.subject = row.the_case;
-  record.labels = {{"contender", row.contender},
+  record.labels = {{"contender", row.name},
                    {"executor", row.executor},
                    {"problem", to_string(row.the_case.problem)},
                    {"plan", to_string(row.the_case.plan)},
@@ -107,7 +107,7 @@ void append_heading(std::string& to, const ErrorsRow& row, std::size_t width) {
 
 void append_names(std::string& to, const ErrorsRow& row, std::string_view tensor,
                   std::size_t width) {
-  append(to, "{:<{}} {:<4} {:<4} {:<3}", row.contender, width, row.executor,
+  append(to, "{:<{}} {:<4} {:<4} {:<3}", row.name, width, row.executor,
          format_of(row.the_case.problem.element_type).name, tensor);
 }
 
@@ -148,10 +148,10 @@ void append_distributions(std::string& to, std::span<const ErrorsRow> rows, std:
   }
 }
 
-/// Do rows of one contender, problem and inputs differ in their Plans?
+/// True if rows of one name, problem and inputs differ in their Plans.
 bool has_several_plans(const std::vector<ErrorsRow>& rows) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i].contender == rows[i - 1].contender && rows[i].kernel != nullptr &&
+    if (rows[i].name == rows[i - 1].name && rows[i].kernel != nullptr &&
         rows[i].the_case.problem == rows[i - 1].the_case.problem &&
         rows[i].the_case.inputs == rows[i - 1].the_case.inputs &&
         rows[i].the_case.layouts == rows[i - 1].the_case.layouts &&
@@ -201,14 +201,14 @@ std::string errors_table(const std::vector<ErrorsRow>& rows) {
   };
   const bool shows_plan = has_several_plans(rows);
   std::size_t width = 6;
-  for (const ErrorsRow& row : rows) width = std::max(width, row.contender.size());
+  for (const ErrorsRow& row : rows) width = std::max(width, row.name.size());
   for (auto first = rows.begin(); first != rows.end();) {
     const auto last = std::find_if_not(
         first, rows.end(), [&](const ErrorsRow& row) { return same_table(*first, row); });
     append_heading(to, *first, width);
     for (const ErrorsRow& row : std::span(first, last)) {
       if (row.outputs.empty()) {
-        append(to, "{:<{}} {:<4} {:<4} left out: {}\n", row.contender, width, row.executor,
+        append(to, "{:<{}} {:<4} {:<4} left out: {}\n", row.name, width, row.executor,
                format_of(row.the_case.problem.element_type).name, row.left_out);
       }
       for (const auto& [label, errors] : row.outputs) {

@@ -14,11 +14,11 @@
 
 namespace attest {
 
-/// Somebody's outputs in one precision on one kind of inputs.
+/// Errors of a kernel, or of outputs in a file, in one precision on one kind of inputs.
 struct ErrorsRow {
-  std::string contender;  ///< name of a kernel, or of whoever made the outputs in a file
-  std::string executor;   ///< or `file`
-  Case the_case{};        ///< of the first data set
+  std::string name;      ///< of a kernel, or of whoever made the outputs in a file
+  std::string executor;  ///< or `file`
+  Case the_case{};       ///< of the first data set
   std::int64_t sets = 1;
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;
@@ -29,10 +29,10 @@ struct ErrorsRow {
   std::int64_t certified_rows = 0;      ///< of the reference, by the oracle
 };
 
-/// Is an element further from the exact answer than its bound allows? Not where there is no bound,
-/// or none that is finite: nothing was proven there.
+/// True if an element is further from the exact answer than its bound allows. False where there is
+/// no bound, or none that is finite: nothing was proven there.
 [[nodiscard]] bool is_beyond_bound(const ErrorProfile& profile);
-/// Is any output?
+/// True if any output of the row is beyond its bound.
 [[nodiscard]] bool is_beyond_bound(const ErrorsRow& row);
 
 /// A record of each output, with the verdict `failed` where it is beyond its bound; one of each

@@ -22,7 +22,7 @@ namespace attest {
 namespace {
 
 /// `WHO` of a tensor called `NAME.WHO.o`; nothing for other tensors.
-std::optional<std::string> contender_of(std::string_view tensor, std::string_view layer) {
+std::optional<std::string> name_in(std::string_view tensor, std::string_view layer) {
   if (!layer.empty()) {
     if (!tensor.starts_with(layer) || !tensor.substr(layer.size()).starts_with('.')) return {};
     tensor.remove_prefix(layer.size() + 1);
@@ -67,8 +67,8 @@ std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask ma
     std::optional<Answer> answer;
     std::int64_t certified_rows = 0;
     for (const SafetensorsEntry& entry : file.entries()) {
-      const auto contender = contender_of(entry.name, layer.name);
-      if (!contender) continue;
+      const auto name = name_in(entry.name, layer.name);
+      if (!name) continue;
       if (!answer) {
         answer = best_answer(problem, inputs, reference_plan(problem.key_len));
         const Certificate certificate = certify_rows(problem, inputs, *answer, 0, 1);
@@ -76,7 +76,7 @@ std::vector<ErrorsRow> errors_of_file(const std::filesystem::path& path, Mask ma
           throw std::logic_error("the f64 reference errs more than it says");
         certified_rows = certificate.rows;
       }
-      ErrorsRow row{.contender = *contender, .executor = "file", .the_case = {.problem = problem}};
+      ErrorsRow row{.name = *name, .executor = "file", .the_case = {.problem = problem}};
       row.the_case.problem.element_type = entry.type;
       row.the_case.inputs.family = layer.name.empty() ? "file" : layer.name;
       if (const auto note = file.metadata().find("attest.made_by"); note != file.metadata().end())

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What one source line of a kernel does to one piece of memory: its load and store instructions
+/// Accesses of one source line of a kernel to one piece of memory: its load and store instructions
 /// added up, as far as the bytes that they touch overlap.
 struct AccessLine {
   std::string line;  ///< `k3_sequence_parallel.cu:87`, and where it was inlined from

@@ -66,7 +66,7 @@ struct NamedTensors {
 };
 [[nodiscard]] NamedTensors tensors_of(const Problem& problem);
 
-/// Is it attention or its gradients, whose work and units are known?
+/// True for attention and its gradients, whose work and units are known.
 [[nodiscard]] bool is_explained(const Operation& operation);
 
 /// `kernel` must support problem and plan. Of a kernel that does not run on the device there are

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What `attest explain --fit` asks.
+/// Question of `attest explain --fit`.
 struct FitQuestion {
   std::int64_t budget_bytes = 0;
   std::int64_t head_dim = 64;

@@ -8,9 +8,10 @@
 
 namespace attest {
 
-/// What constraints can ask of a launch, the roofs of the GPU and, of a kernel that no GPU times,
-/// the counts of `attest explain`, scaled to the problem: what an executor's study measures in the
-/// place of times. Explanations share their short runs; threads may call it at a time.
+/// Model of launches that constraints can ask, with the roofs of the GPU and, of a kernel that no
+/// GPU times, the counts of `attest explain`, scaled to the problem: what an executor's study
+/// measures in the place of times. Explanations share their short runs; threads may call it at a
+/// time.
 [[nodiscard]] LaunchModel launch_counts(const GpuModel& gpu);
 
 }  // namespace attest

@@ -23,7 +23,7 @@ struct ChosenPlan {
                                          const GpuModel& gpu, const Plan& given,
                                          const Paging& paging = {});
 
-/// What is explained where nobody names a problem, if the kernel takes it (default_problem).
+/// Problem that is explained where nobody names one, if the kernel takes it (default_problem).
 inline constexpr const char* usual_problem = "b8 h12 n4096 d64";
 
 /// The problem that the text says, without one the usual; where the text names no element type,

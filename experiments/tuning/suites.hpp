@@ -16,7 +16,7 @@ struct Suite {
 };
 
 [[nodiscard]] std::span<const Suite> all_suites();
-/// Throws InvalidInput with the names that there are.
+/// Problems of a suite. Throws InvalidInput with the names that there are.
 [[nodiscard]] std::vector<Problem> problems_of_suite(std::string_view name);
 
 }  // namespace attest

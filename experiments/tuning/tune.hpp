@@ -19,7 +19,7 @@ struct RefusedPlan {
   std::string reason;
 };
 
-/// What came out for one kernel and problem.
+/// Result of tuning one kernel for one problem.
 struct Tuning {
   std::optional<TunedPlan> winner;  ///< nothing when every Plan was refused
   std::vector<RefusedPlan> refused;

@@ -6,8 +6,8 @@
 #include "core/run/device.hpp"
 
 namespace attest {
-/// The recorded instructions in one of their homes. Registered by the kernels' own file, once for
-/// each home that it is compiled for.
+/// The recorded instructions on one executor. Registered by the kernels' own file, once for each
+/// executor that it is compiled for.
 struct ArithmeticKernels {
   Executor executor;
   /// d = a b + c by one mma.sync for each of `blocks` blocks; the tensors of MmaOperands, all on
@@ -20,10 +20,10 @@ struct ArithmeticKernels {
 struct ArithmeticKernelsRegistration {
   explicit ArithmeticKernelsRegistration(const ArithmeticKernels& kernels);
 };
-/// Throws MachineError when this program has none for the executor.
+/// Kernels of an executor. Throws MachineError when this program has none for it.
 [[nodiscard]] const ArithmeticKernels& arithmetic_kernels(Executor executor);
 
-/// Where wgmma finds its left factor.
+/// Memory that holds wgmma's left factor.
 enum class WgmmaLeft { shared, registers };
 
 /// d = a b + c by wgmma m64n8 in steps of 32 bytes of depth, 32 codes, 16 numbers of 16 bits or 8

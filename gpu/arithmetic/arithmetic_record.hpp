@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// What mma.sync made of mma_operands(type, kind, blocks).
+/// Results of mma.sync for mma_operands(type, kind, blocks).
 struct ProductRecord {
   ElementType type = ElementType::fp16;
   OperandKind kind = OperandKind::ordinary;

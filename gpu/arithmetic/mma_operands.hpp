@@ -15,7 +15,7 @@ namespace attest {
   return is_code(type) ? 32 : 16;
 }
 
-/// What the factors are drawn for.
+/// Kind of factors that are drawn.
 enum class OperandKind : int {
   ordinary,    ///< numbers below 2, small ones rarer
   near,        ///< sizes within a factor of 32: every term counts

@@ -10,9 +10,10 @@
 
 namespace attest {
 
-/// What the pairs of a query row share, formed once a row and not once a key tile: LSE in units of
-/// log2, and delta, dO.O - dLSE. In the workspace, row (entry, head, query) at its place in [batch,
-/// query_heads, query_len]; rows past an entry's end are not written, and must not be read.
+/// Values that all pairs of a query row share, formed once a row and not once a key tile: LSE in
+/// units of log2, and delta, dO.O - dLSE. In the workspace, row (entry, head, query) at its place
+/// in [batch, query_heads, query_len]; rows past an entry's end are not written, and must not be
+/// read.
 struct RowTerms {
   float *lse2, *delta;
 

@@ -42,18 +42,18 @@ class BackwardEntry {
     return (at_ * problem.query_heads + head) * lse_rows_ + first_row_;
   }
 
-  /// Does the row see the key? False for rows and keys that do not exist.
+  /// True if the row sees the key. False for rows and keys that do not exist.
   __device__ bool sees(int row, int key) const {
     return row < rows && key >= reach_.first_key(row) && key < reach_.past_key(row) &&
            (key_mask_ == nullptr || key_mask_[key] != 0);
   }
-  /// May any of these rows see any of these keys? Neither end of what a row sees falls from row to
-  /// row, so the first and the last row that exist speak for all.
+  /// True if any of these rows may see any of these keys. Neither end of what a row sees falls from
+  /// row to row, so the first and the last row that exist speak for all.
   __device__ bool any_sees(int row, int row_count, int key, int key_count) const {
     const int last = min(row + row_count, rows) - 1;
     return row < rows && key < reach_.past_key(last) && key + key_count > reach_.first_key(row);
   }
-  /// Do all of these rows see all of these keys?
+  /// True if all of these rows see all of these keys.
   __device__ bool all_see(int row, int row_count, int key, int key_count) const {
     return row + row_count <= rows && key_mask_ == nullptr &&
            key >= reach_.first_key(row + row_count - 1) && key + key_count <= reach_.past_key(row);

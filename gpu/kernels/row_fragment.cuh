@@ -90,7 +90,7 @@ inline constexpr float large_reference = 0x1p16F;
 __device__ __forceinline__ bool is_large_reference(float r) {
   return fabsf(r) > large_reference && r > -FLT_MAX;
 }
-/// What is subtracted from c s after round_large_scores(): r, or 0 for a large r.
+/// Number that is subtracted from c s after round_large_scores(): r, or 0 for a large r.
 __device__ __forceinline__ float subtracted_reference(float r) {
   return fabsf(r) > large_reference ? 0.0F : r;
 }

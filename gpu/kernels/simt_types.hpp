@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// For which 16-bit types the executor has a variant of a kernel. nvcc compiles every variant for
+/// 16-bit types for which the executor has a variant of a kernel. nvcc compiles every variant for
 /// both. On the executor, for which compiling kernels is a third of a build, one type shows what a
 /// variant does: those that a kernel's rule takes first have both there, the others need not.
 enum class SimtTypes { both, fp16, bf16, none };

@@ -9,7 +9,7 @@
 
 namespace attest::microbench {
 
-/// What the tensor cores multiply: their power, and so the clock, depends on it.
+/// Values that the tensor cores multiply: their power, and so the clock, depends on them.
 enum class Values { normal, zero };
 [[nodiscard]] constexpr const char* name_of(Values values) {
   return values == Values::normal ? "normal values" : "zeros";

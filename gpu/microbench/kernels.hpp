@@ -47,17 +47,17 @@ struct Beside {
 };
 [[nodiscard]] std::vector<Beside> works_beside();
 
-/// In which order warpgroups use the tensor cores.
+/// Order in which warpgroups use the tensor cores.
 enum class Order {
   serial,            ///< each waits for every product
   turns,             ///< one multiplies while the other works on scores ("ping-pong")
   overlap,           ///< scores of the next tile before the output of this one, softmax meanwhile
   turns_and_overlap  ///< both
 };
-/// How the softmax keeps its exponentials from overflowing.
+/// Method by which the softmax keeps its exponentials from overflowing.
 enum class Maximum {
   every_tile,  ///< the running maximum, O rescaled with every tile
-  lazy,        ///< the same, but the reference moves only when a row outgrows it by 2^8
+  lazy,        ///< a running reference, which moves only when a row outgrows it by 2^8
   unchecked  ///< no maximum: weights are computed against the reference, and their sum is looked at
              ///< afterwards
 };
@@ -72,7 +72,7 @@ struct Mainloop {
 [[nodiscard]] std::vector<Mainloop> mainloops();
 
 inline constexpr int stream_tile_rows = 128, stream_tile_bytes = stream_tile_rows * 128;
-/// How a tile of `stream_tile_bytes` is asked for.
+/// Request for a tile of `stream_tile_bytes`.
 enum class Sharing {
   none,            ///< a block, as one box
   none_in_halves,  ///< a block, as two boxes

@@ -15,7 +15,7 @@ __device__ inline std::int64_t sm_clk() {
   return clk;
 }
 
-/// Both are called by all threads of the block.
+/// Notes the begin of a block, end_span() its end. All threads of the block call both.
 __device__ inline void begin_span(SmSpan& span) {
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -9,7 +9,7 @@
 
 namespace attest::microbench {
 
-/// When a block began and ended, by its SM's cycle counter and by the GPU's nanoseconds.
+/// Begin and end of a block, by its SM's cycle counter and by the GPU's nanoseconds.
 struct SmSpan {
   std::int64_t begin_clk, end_clk;
   std::int64_t begin_ns, end_ns;
@@ -17,7 +17,7 @@ struct SmSpan {
   std::int64_t work;  ///< what the kernel counted, if it counts
 };
 
-/// What a launch of one block an SM took.
+/// Time of a launch of one block an SM.
 struct LaunchTime {
   double clk = 0;        ///< mean over the SMs
   double clock_mhz = 0;  ///< mean over the SMs

@@ -7,7 +7,7 @@ namespace attest {
 
 // The largest tiles that a budget of shared memory allows [S4 exercise 1]: maximise Br * Bc.
 
-/// What a block keeps in shared memory. The document's rule is the default: Q, one tile of K and V,
+/// Content of a block's shared memory. The document's rule is the default: Q, one tile of K and V,
 /// and scores in the format of the elements; O is left out.
 struct BlockLayout {
   std::int64_t head_dim = 64;

@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What the compiler decided about a kernel for one GPU architecture.
+/// Resources that the compiler gave a kernel for one GPU architecture.
 struct CompiledKernel {
   std::string name;             ///< such as `k3_sequence_parallel<8>`; see kernel_name_of()
   int compute_capability = 0;   ///< of the machine code: 90

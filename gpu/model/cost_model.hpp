@@ -12,7 +12,8 @@ namespace attest {
 // What an attention forward pass costs, as arithmetic on its shape. Bytes and operations are
 // doubles: exact below 2^53.
 
-/// How a kernel cuts a problem. A tile past the end of a length is clipped where bytes are counted.
+/// Tiles into which a kernel cuts a problem. A tile past the end of a length is clipped where bytes
+/// are counted.
 struct Tiling {
   std::int64_t query_tile = 1;  ///< Br
   std::int64_t key_tile = 1;    ///< Bc
@@ -23,7 +24,7 @@ struct Tiling {
   /// Query that query tile 0 begins with, above -query_tile and at most 0 (KernelInfo::first_row).
   std::int64_t first_row = 0;
 };
-/// That of a kernel's Plan, which must name both tiles.
+/// Tiling of a kernel's Plan, which must name both tiles.
 [[nodiscard]] Tiling tiling_of(const KernelInfo& kernel, const Problem& problem, const Plan& plan);
 
 /// Whole query tiles of a head, rounded up; the same of key tiles.
@@ -41,12 +42,12 @@ struct QueryRange {
 /// whatever padding hides.
 [[nodiscard]] KeyRange visited_key_tiles(const Problem& problem, const Tiling& tiling,
                                          std::int64_t tile);
-/// Their number over all query tiles of one head.
+/// Number of pairs of a query tile and a key tile that it visits, over all query tiles of one head.
 [[nodiscard]] std::int64_t visited_tile_pairs(const Problem& problem, const Tiling& tiling);
 
 /// 2 B H Nq Nk (D + Dv), whatever the mask.
 [[nodiscard]] double full_flops(const Problem& problem);
-/// What is done when visited tiles are computed whole: 2 B H Br Bc (D + Dv) for each. Two passes
+/// FLOP of visited tiles when they are computed whole: 2 B H Br Bc (D + Dv) for each. Two passes
 /// form Q K^T twice. (forward_flops() counts visible pairs exactly.)
 [[nodiscard]] double tiled_flops(const Problem& problem, const Tiling& tiling);
 /// Visible (query, key) pairs: one exponential each.
@@ -68,7 +69,7 @@ struct Traffic {
 
 /// Every input read once and every output written once: nothing can move less.
 [[nodiscard]] Traffic compulsory_traffic(const Problem& problem);
-/// What moves when no cache helps: every tile that a block loads comes from memory, and neither
+/// Traffic when no cache helps: every tile that a block loads comes from memory, and neither
 /// blocks nor steps share. Of problems without lengths and padding; a window saves what it hides.
 /// Without a mask, with as many columns in V as in K, per head and without LSE, in bytes of e an
 /// element:
@@ -120,7 +121,7 @@ struct Work {
 /// times are held against. 0 where the GPU has no such unit.
 [[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
                                          const PrecisionPlan& precision);
-/// The same of the five products of the gradients.
+/// FLOP/s at which a GPU can do the five products of the gradients, otherwise as above.
 [[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
                                          const BackwardRoundings& precision);
 

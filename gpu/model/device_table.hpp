@@ -8,7 +8,7 @@
 
 namespace attest {
 
-/// What models need to know of a GPU. Nothing here is measured on the machine at hand.
+/// Facts about a GPU that models need. Nothing here is measured on the machine at hand.
 struct GpuModel {
   std::string_view name;         ///< on the command line: `h200`
   std::string_view title;        ///< `H200 SXM`
@@ -65,7 +65,7 @@ struct GpuModel {
 };
 
 [[nodiscard]] std::span<const GpuModel> all_gpu_models();
-/// Throws InvalidInput for an unknown name.
+/// Model of a GPU's name. Throws InvalidInput for an unknown name.
 [[nodiscard]] const GpuModel& gpu_model_from_name(std::string_view name);
 
 }  // namespace attest

@@ -30,7 +30,8 @@ struct L2Shape {
 /// flush().
 class L2Cache {
  public:
-  /// Throws InvalidInput for a shape that is none: sizes that do not divide, no ways.
+  /// Makes an empty cache. Throws InvalidInput for a shape that is none: sizes that do not divide,
+  /// no ways.
   explicit L2Cache(const L2Shape& shape);
 
   /// `address` + `bytes` must stay below 2^32 lines.

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What a block of a launch takes from an SM.
+/// Resources of an SM that a block of a launch takes.
 struct BlockNeeds {
   std::int64_t threads = 1;
   std::optional<std::int64_t> registers_per_thread{};  ///< nothing: not known, does not limit
@@ -17,7 +17,7 @@ struct BlockNeeds {
 };
 
 enum class Limiter : int { warps, blocks, registers, shared_memory };
-/// In words: `shared memory`.
+/// Name of a limiter in words: `shared memory`.
 [[nodiscard]] std::string_view name_of(Limiter limiter);
 
 struct Occupancy {
@@ -31,8 +31,8 @@ struct Occupancy {
   std::int64_t idle_sms = 0;         ///< SMs for which the grid has no block
 };
 
-/// How many blocks an SM holds and why no more, counted as cuda_occupancy.h does: registers in
-/// units of a warp, warps spread over the SM's sub-partitions, shared memory with the driver's
+/// Number of blocks that an SM holds and why no more, counted as cuda_occupancy.h does: registers
+/// in units of a warp, warps spread over the SM's sub-partitions, shared memory with the driver's
 /// reserve. `grid_blocks` blocks are launched.
 [[nodiscard]] Occupancy occupancy_of(const GpuModel& gpu, const BlockNeeds& needs,
                                      std::int64_t grid_blocks);

@@ -9,12 +9,12 @@
 #include "core/run/kernel.hpp"
 
 namespace attest {
-/// Empty when the cuBLAS library could be opened; otherwise one line that says where it was looked
-/// for. Opens it on the first call: $ATTEST_CUBLAS (a file), then the loader's path, the CUDA
+/// One line why the cuBLAS library could not be opened and where it was looked for; empty when it
+/// could. Opens it on the first call: $ATTEST_CUBLAS (a file), then the loader's path, the CUDA
 /// toolkit and the site-packages of Python, where PyTorch brings it along.
 [[nodiscard]] const std::string& why_no_cublas();
 
-/// What fp32 factors are multiplied as.
+/// Arithmetic in which fp32 factors are multiplied.
 enum class CublasFp32 {
   fp32,  ///< fused multiply-adds in fp32
   tf32   ///< on tensor cores, which read 10 bits of each significand

@@ -41,7 +41,7 @@ enum CudnnTensorId : std::int64_t {
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using CudnnAddresses = std::unordered_map<fe::graph::Tensor_attributes::uid_t, void*>;
 
-/// Throws KernelError with cuDNN's words.
+/// Throws KernelError with cuDNN's words unless the step succeeded.
 inline void check_cudnn(const fe::error_t& error, const char* step) {
   if (!error.is_good()) {
     throw KernelError(fmt::format("cuDNN, {}: {}", step, error.err_msg));
@@ -91,7 +91,7 @@ inline std::vector<std::int64_t> cudnn_dims(const Shape& shape) {
 inline std::vector<std::int64_t> cudnn_dims(const Strides& strides) {
   return {strides.batch, strides.head, strides.row, 1};
 }
-/// Of LSE, [batch, query_heads, query_len, 1], contiguous.
+/// Dimensions of LSE, [batch, query_heads, query_len, 1], contiguous.
 inline std::vector<std::int64_t> cudnn_lse_dims(const Problem& p) {
   return {p.batch, p.query_heads, p.query_len, 1};
 }
@@ -115,7 +115,7 @@ inline CudnnTensor cudnn_input(fe::graph::Graph& graph, const char* name, std::i
                           .set_stride(cudnn_dims(strides)));
 }
 
-/// For the attributes of the forward and of the backward pass.
+/// Sets the mask in the attributes of a forward or a backward pass.
 template <typename Attributes>
 void set_cudnn_mask(Attributes& options, Mask mask) {
   if (mask == Mask::none) return;

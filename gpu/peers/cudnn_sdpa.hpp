@@ -20,8 +20,8 @@ class CudnnSdpaPlan {
   virtual void run(const ForwardArguments& arguments, void* stream) = 0;
 };
 
-/// Empty when the cuDNN library could be opened; otherwise one line that says where it was looked
-/// for. Opens it on the first call: $ATTEST_CUDNN (a file), then the loader's path, the CUDA
+/// One line why the cuDNN library could not be opened and where it was looked for; empty when it
+/// could. Opens it on the first call: $ATTEST_CUDNN (a file), then the loader's path, the CUDA
 /// toolkit and the site-packages of Python, where PyTorch brings it along.
 [[nodiscard]] const std::string& why_no_cudnn();
 

@@ -12,7 +12,8 @@ namespace attest {
 /// (core/attention/fused_roundings.hpp), with the tensor cores of GPU 0.
 [[nodiscard]] BackwardRoundings fused_backward_roundings(const Problem& problem);
 
-/// Of cuDNN's graph as its frontend writes it down: dS is multiplied by the scale, then rounded.
+/// Roundings of cuDNN's graph as its frontend writes it down: dS is multiplied by the scale, then
+/// rounded.
 [[nodiscard]] BackwardRoundings cudnn_backward_roundings(const Problem& problem);
 
 /// A sentence for what no fused backward pass claims: sizes, rows without keys, scales that are not

@@ -14,9 +14,9 @@ namespace attest {
 /// costs more per term and is the plan elsewhere.
 [[nodiscard]] PrecisionPlan fused_precision(const Problem& problem);
 
-/// Why kernels whose blocks lie along entries and heads cannot be launched: a grid has 65,535 in
-/// its second and third dimension. cuDNN and PyTorch's backends return an error beyond (README.md,
-/// finding 12).
+/// A sentence why kernels whose blocks lie along entries and heads cannot be launched, or nothing:
+/// a grid has 65,535 in its second and third dimension. cuDNN and PyTorch's backends return an
+/// error beyond (README.md, finding 12).
 [[nodiscard]] std::optional<std::string> why_no_such_grid(const Problem& problem);
 
 /// The tensor cores of GPU 0 with 16-bit inputs.

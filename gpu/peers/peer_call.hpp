@@ -17,7 +17,7 @@ struct PeerTensor {
   std::string name;  ///< of torch_worker.py's requests
   const void* first = nullptr;
   std::vector<std::int64_t> shape, strides;  ///< in elements
-  /// Of its own; nothing: the problem's element type, or what the name says.
+  /// Element type of this tensor; nothing: the problem's, or what the name says.
   std::optional<ElementType> type = std::nullopt;
 };
 

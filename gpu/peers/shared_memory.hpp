@@ -15,7 +15,7 @@ namespace attest {
 /// while another process has it open.
 class SharedMemory {
  public:
-  /// Where the buffers of a launch lie. Finds out whether there is room.
+  /// Buffer of a launch, and the place of its copy.
   struct Buffer {
     std::byte* original = nullptr;
     std::size_t bytes = 0;
@@ -28,16 +28,16 @@ class SharedMemory {
   /// Makes room: the worker must have given back what it had open.
   void make_room();
   void drop() { memory_ = {}; }
-  /// To open it elsewhere, hexadecimal.
+  /// Handle by which another process opens the memory, hexadecimal.
   [[nodiscard]] std::string handle() const;
   [[nodiscard]] std::size_t size_bytes() const { return memory_.size(); }
 
-  /// Both wait in the end.
+  /// Copy the buffers to the shared memory, and back; each waits in the end.
   void copy_in(void* stream) const;
   void copy_back(void* stream) const;
-  /// Where the copy of an address inside one of the buffers lies.
+  /// Offset, in the shared memory, of the copy of an address inside one of the buffers.
   [[nodiscard]] std::size_t place_of(const void* address) const;
-  /// Where the originals lie, in the order of their copies.
+  /// Addresses of the originals, in the order of their copies.
   [[nodiscard]] std::vector<const std::byte*> originals() const;
 
  private:

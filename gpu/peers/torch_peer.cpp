@@ -115,7 +115,7 @@ class TorchPeer {
 
  private:
   /// Which originals the copies are of, and when. Addresses alone would not do: others may hold
-  /// their inputs there now. Whose launch asks makes no difference: rivals take turns.
+  /// their inputs there now. Whose launch asks makes no difference: peers take turns.
   struct Copied {
     std::uint64_t version = 0;
     std::vector<const std::byte*> originals;

@@ -21,7 +21,8 @@ namespace attest {
 
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.
 void launch_torch_peer(const std::string& name, const PeerCall& call, Device& device);
-/// In a graph, which the worker captures, nothing of what Python costs is in the time.
+/// Milliseconds of one launch, the mean over some in a row. In a graph, which the worker captures,
+/// nothing of what Python costs is in the time.
 [[nodiscard]] double time_torch_peer(const std::string& name, const PeerCall& call, Device& device,
                                      LaunchesInRow launches);
 

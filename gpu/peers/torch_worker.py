@@ -244,7 +244,7 @@ class Worker:
         self.forget()
 
     def forget(self):
-        self.ready = {}     # (problem, run, results) by request, of one problem: rivals take turns on it
+        self.ready = {}     # (problem, run, results) by request, of one problem: peers take turns on it
         self.graphs = {}    # (replay, what it makes) by request and launches
         self.ready_on = None
 

@@ -84,7 +84,7 @@ __device__ __forceinline__ void numbers_of_codes(unsigned four, unsigned& low, u
 #endif
 }
 
-/// The same of codes 0 and 2, and of codes 1 and 3.
+/// Numbers of codes 0 and 2, and of codes 1 and 3, otherwise as above.
 template <typename T, Code code>
 __device__ __forceinline__ void numbers_of_alternate_codes(unsigned four, unsigned& even,
                                                            unsigned& odd) {

@@ -34,7 +34,7 @@ struct ExpOf<ExpChoice::library> : LibraryExp {};
 template <>
 struct ExpOf<ExpChoice::exp2> : FoldedExp2 {};
 
-/// What a visit of a key tile makes.
+/// Results that a visit of a key tile makes.
 enum class FormStep { all, statistics, values };
 
 /// The block's tiles in shared memory.
@@ -106,7 +106,7 @@ __device__ void add_tile(const FormTiles<columns>& tiles,
   if constexpr (form.normalise == Normalise::every_step) divide(rows);
 }
 
-/// The same, masked where the Form says so.
+/// Visits a key tile, masked where the Form says so.
 template <Form form, FormStep step, int columns>
 __device__ void visit_tile(const ForwardArguments& a, const FormTiles<columns>& tiles,
                            const RegisterTile<form_rows, form_keys, columns>& at,

@@ -18,7 +18,8 @@ inline __device__ void load_tile(const RowView<const float>& from, std::int64_t 
   }
 }
 
-/// The other direction; a thread stores the elements that it would load from the same place.
+/// Stores a tile as load_tile() loads one: a thread stores the elements that it would load from the
+/// same place.
 inline __device__ void store_tile(const float* tile, const RowView<float>& to, std::int64_t begin,
                                   int rows, int columns) {
   const int elements = to.existing(begin, rows) * columns;

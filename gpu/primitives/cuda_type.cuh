@@ -11,7 +11,7 @@
 
 namespace attest {
 
-/// Exact.
+/// Value of x in fp32, exact.
 inline __device__ float to_float(float x) {
   return x;
 }
@@ -22,7 +22,7 @@ inline __device__ float to_float(__nv_bfloat16 x) {
   return __bfloat162float(x);
 }
 
-/// To the nearest, ties to even.
+/// Nearest number of type T, ties to even.
 template <typename T>
 __device__ T from_float(float x) {
   if constexpr (std::is_same_v<T, __half>) {

@@ -4,8 +4,8 @@
 
 namespace attest {
 
-/// With the Plan's delays, a pause of random length, up to 4 microseconds: a hand-over that only
-/// happens to be in time then comes too late. Nothing otherwise.
+/// Pauses for a random time, up to 4 microseconds, with the Plan's delays: a hand-over that only
+/// happens to be in time then comes too late. Does nothing otherwise.
 template <typename Shape>
 __device__ __forceinline__ void maybe_pause(unsigned seed) {
 #ifdef __CUDACC__

@@ -17,7 +17,7 @@ class Divisor {
     while ((std::uint64_t{1} << shift_) < divisor_) ++shift_;
     multiplier_ = static_cast<unsigned>((std::uint64_t{1} << (31 + shift_)) / divisor_ + 1);
   }
-  /// n / d, for 0 <= n < 2^31.
+  /// Quotient n / d, rounded down, for 0 <= n < 2^31.
   [[nodiscard]] ATTEST_HOST_DEVICE int quotient(int n) const {
     const std::uint64_t product = std::uint64_t{2U * static_cast<unsigned>(n)} * multiplier_;
     return static_cast<int>(static_cast<unsigned>(product >> 32) >> shift_);

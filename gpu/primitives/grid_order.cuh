@@ -20,7 +20,7 @@
 
 namespace attest {
 
-/// What the blocks of one launch must know to find their tiles.
+/// Facts by which the blocks of one launch find their tiles.
 struct TileLaunch {
   std::int64_t first_block = 0;  ///< number of the launch's first block among those of all heads
   unsigned* counter = nullptr;   ///< persistent blocks only: number of the next tile to be taken
@@ -58,7 +58,7 @@ __device__ void for_each_tile(const ForwardArguments& a, const TileLaunch& launc
 }
 
 /// The workspace arrives full of NaN. A launch of its own, because no barrier spans blocks. A
-/// template, so that every file may instantiate it and the two homes have one each.
+/// template, so that every file may instantiate it and GPU and executor have one each.
 template <Executor>
 __global__ void start_tile_counter(unsigned* counter) {
   *counter = 0;
@@ -73,7 +73,7 @@ struct TileKernels {
 /// Launches over all output tiles in the Plan's order, with the threads and the shared memory of
 /// `needs`, which why_tiles_do_not_fit() has accepted; its grid is that of block_grid(). The
 /// workspace begins with tile_counter_bytes().
-template <Executor home = this_executor>  // so that the two homes have one each
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_output_tiles(const TileKernels& kernels, const TileNeeds& needs,
                          const ForwardArguments& a, Device& device) {
   const bool is_persistent = a.plan.scheduling == Scheduling::persistent;

@@ -17,16 +17,16 @@ struct RowView {
 
   __device__ T* row(std::int64_t n) const { return first + n * stride; }
   __device__ RowView<const T> as_const() const { return {first, stride, count}; }
-  /// How many of the `rows` rows from `begin` exist.
+  /// Number of the `rows` rows from `begin` that exist.
   __device__ int existing(std::int64_t begin, int rows) const {
     const std::int64_t left = count - begin;
     return left < rows ? static_cast<int>(left) : rows;
   }
 };
 
-/// How many of a tile's `tile` keys from `first_key` a row sees that sees the first `visible` keys.
-/// They are the tile's first ones, so loops that stop there touch neither masked keys nor keys past
-/// the end, NaN or not.
+/// Number of a tile's `tile` keys from `first_key` that a row sees which sees the first `visible`
+/// keys. They are the tile's first ones, so loops that stop there touch neither masked keys nor
+/// keys past the end, NaN or not.
 inline __device__ int keys_seen(std::int64_t visible, std::int64_t first_key, int tile) {
   const std::int64_t left = visible - first_key;
   return left <= 0 ? 0 : left < tile ? static_cast<int>(left) : tile;

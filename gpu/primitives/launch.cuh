@@ -1,6 +1,6 @@
 #pragma once
 
-// The two homes of a kernel: nvcc compiles it for the GPU, the host compiler for the SIMT executor.
+// A kernel is compiled twice: by nvcc for the GPU, by the host compiler for the SIMT executor.
 // Both sides define
 //   launch(kernel, grid, block, shared_bytes, device, args...)
 //                        checks sizes on the host, launches, checks for errors

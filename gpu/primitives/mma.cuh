@@ -130,7 +130,7 @@ __device__ void load_matrices_transposed(unsigned (&r)[count], SharedAddress row
 #endif
 }
 
-/// Two fp32 numbers rounded to T, the first in the lower half: a register of a fragment.
+/// Register of a fragment: two fp32 numbers rounded to T, the first in the lower half.
 template <typename T>
 __device__ unsigned packed(float low, float high) {
   unsigned bits;

@@ -49,8 +49,8 @@ __device__ float exp_below(float value, float maximum) {
   return Exp::of(value - (maximum == -INFINITY ? 0.0F : maximum));
 }
 
-/// What a row divides its weighted sum by. l = 0: no key, or only scores of -inf, which count as
-/// none; the sum is then 0 and so is the quotient. NaN stays.
+/// Divisor of a row's weighted sum. l = 0: no key, or only scores of -inf, which count as none; the
+/// sum is then 0 and so is the quotient. NaN stays.
 inline __device__ float divisor_of(float l) {
   return l == 0.0F ? 1.0F : l;
 }

@@ -165,7 +165,7 @@ inline std::optional<std::string> why_rows_are_not_shuffled(const Plan& plan) {
          "; allowed: powers of two up to 32";
 }
 
-/// What register tiles are tried with.
+/// Options with which register tiles are tried.
 struct RegisterPlanOptions {
   std::vector<std::int64_t> dim_tiles{0};
   std::int64_t stages = 0;
@@ -206,8 +206,8 @@ inline std::vector<Plan> register_tile_plans(const Problem& problem,
   return with_grid_orders(std::move(plans), problem, unsupported);
 }
 
-/// For Plans that why_register_tiles_do_not_fit() has accepted.
-template <Executor home = this_executor>  // so that the two homes have one each
+/// Launches a Plan that why_register_tiles_do_not_fit() has accepted.
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_register_tiles(std::span<const RegisterVariant> variants, SharedFloats shared_floats,
                            const ForwardArguments& a, Device& device) {
   const RegisterVariant& variant = *find_variant(variants, a.problem, a.plan);

@@ -9,8 +9,9 @@
 
 namespace attest {
 
-/// How many keys of the tile each of a thread's rows sees. They do not fall: a later query sees no
-/// fewer keys. A row past the last query counts as the last one, and nobody stores what it gives.
+/// Number of keys of the tile that each of a thread's rows sees. They do not fall: a later query
+/// sees no fewer keys. A row past the last query counts as the last one, and nobody stores what it
+/// gives.
 template <int TM>
 __device__ void keys_seen_by_rows(const Problem& problem, std::int64_t first_query,
                                   std::int64_t first_key, int key_tile, int (&seen)[TM]) {

@@ -8,7 +8,7 @@ namespace attest {
 // A thread holds TM x TN scores in registers: each value that it reads from shared memory serves
 // TN or TM FMAs instead of one. The threads of a row stand side by side.
 
-/// Where a thread's scores lie in the tile, [Br, Bc], and where its columns of O do.
+/// Places of a thread's scores in the tile, [Br, Bc], and of its columns of O.
 template <int TM, int TN, int columns>
 struct RegisterTile {
   int row_threads;  ///< threads of a row

@@ -6,8 +6,8 @@
 
 namespace attest {
 
-/// Where something lies in shared memory, in the form that its instructions take: 32 bits on the
-/// GPU, half of the registers and of the arithmetic of a pointer.
+/// Address in shared memory, in the form that its instructions take: 32 bits on the GPU, half of
+/// the registers and of the arithmetic of a pointer.
 class SharedAddress {
  public:
 #ifdef __CUDACC__

@@ -58,15 +58,15 @@ inline __device__ void fill_zeros(const SharedTile& tile, int rows, int columns)
   for_each_element(rows, columns, [&](int r, int c) { tile.row(r)[c] = 0.0F; });
 }
 
-/// Whether every row starts at a multiple of 16 bytes and is a whole number of them.
+/// True if every row starts at a multiple of 16 bytes and is a whole number of them.
 inline __device__ bool rows_are_vectors(const RowView<const float>& rows, int columns) {
   return reinterpret_cast<std::uintptr_t>(rows.first) % sizeof(float4) == 0 &&
          rows.stride % 4 == 0 && columns % 4 == 0;
 }
 
-/// Does what load_zeroed() does, but global memory is read in 128-bit loads, which
-/// rows_are_vectors() allows and `filled`, a multiple of 4, too. Shared memory is written in
-/// scalars: padded rows do not start at multiples of 16 bytes.
+/// Does what load_zeroed() does, but reads global memory in 128-bit loads, which rows_are_vectors()
+/// allows and `filled`, a multiple of 4, too. Shared memory is written in scalars: padded rows do
+/// not start at multiples of 16 bytes.
 __device__ __forceinline__ void load_zeroed_vectors(const RowView<const float>& from,
                                                     std::int64_t begin, int rows, int columns,
                                                     int filled, const SharedTile& tile) {

@@ -24,16 +24,16 @@ struct SwizzledTile {
 
   /// Chunks that hold `columns` columns.
   static __device__ int chunks_of(int columns) { return (columns + chunk - 1) / chunk; }
-  /// Where chunk `c` of row `r` begins, in elements from the start.
+  /// Offset of chunk `c` of row `r`, in elements from the start.
   static __device__ int offset(int r, int c) {
     return r * dim + (c ^ (group == 8 ? r & 7 : r >> 1 & 3)) * chunk;
   }
   __device__ T* at(int r, int c) const { return first + offset(r, c); }
 };
 
-/// What a lane needs to load blocks of 16 rows and 32 bytes of swizzled tiles, four matrices of 8
-/// rows and 16 bytes by one load_matrices(): 16 columns of 16-bit elements, 8 of fp32, 32 of codes.
-/// Where the block starts only flips bits of one offset, which is computed once.
+/// Offsets by which a lane loads blocks of 16 rows and 32 bytes of swizzled tiles, four matrices of
+/// 8 rows and 16 bytes by one load_matrices(): 16 columns of 16-bit elements, 8 of fp32, 32 of
+/// codes. Where the block starts only flips bits of one offset, which is computed once.
 template <typename T, int dim>
 struct SwizzledLane {
   using Tile = SwizzledTile<T, dim>;

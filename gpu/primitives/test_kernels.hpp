@@ -34,7 +34,7 @@ void launch_store_boxes(const CUtensorMap& map, const BoxCorner* corners, int bo
 void launch_multicast(const CUtensorMap& map, std::array<unsigned, 2> targets, int box_rows,
                       std::byte* out, Device& device);
 
-/// Who pauses in a ring, so that the others run ahead as far as they are let.
+/// Side of a ring that pauses, so that the others run ahead as far as they are let.
 enum class SlowSide { none, producer, consumers };
 
 /// Passes `boxes` boxes of 8 rows one after the other through a ring of `stages` places (1 to 4): a
@@ -81,7 +81,7 @@ void launch_convert_codes(ElementType type, Code code, unsigned* out, Device& de
 /// A product of one warpgroup: D [64, N] = A [64, depth] B [depth, N], plus what D held where
 /// `adds`.
 struct ProductOperands {
-  /// In device memory, 16-bit elements. In shared memory as it stands: panels
+  /// A in device memory, 16-bit elements. In shared memory as it stands: panels
   /// (wgmma_descriptor.hpp) of [64, depth] (K-major) or [depth, 64] (MN-major); for registers [64,
   /// depth], row by row.
   const std::byte* a;

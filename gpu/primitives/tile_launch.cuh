@@ -8,7 +8,7 @@ namespace attest {
 
 /// Launches with the grid, threads and shared memory of `needs`, which why_tiles_do_not_fit() has
 /// accepted.
-template <Executor home = this_executor>  // so that the two homes have one each
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_tiles(void (*kernel)(ForwardArguments), const TileNeeds& needs,
                   const ForwardArguments& a, Device& device) {
   launch(kernel, dim3(static_cast<unsigned>(needs.grid_x), static_cast<unsigned>(needs.grid_y)),

@@ -30,7 +30,7 @@ ATTEST_HOST_DEVICE constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t 
 /// Head dims that the tiled fp32 kernels claim.
 inline constexpr std::int64_t max_head_dim = 128;
 
-/// What a launch of a kernel with runtime tiles needs of the machine.
+/// Needs of a launch of a kernel with runtime tiles.
 struct TileNeeds {
   std::int64_t threads = 0;
   std::int64_t shared_floats = 0;
@@ -38,7 +38,7 @@ struct TileNeeds {
   std::int64_t grid_y = 1;
 };
 
-/// Why a kernel cannot run a problem with a Plan, or nothing.
+/// A sentence why a kernel cannot run a problem with a Plan, or nothing.
 using UnsupportedCheck = std::function<std::optional<std::string>(const Problem&, const Plan&)>;
 
 /// A sentence when head_dim is too long, when the tiles are no tiles, or when no GPU from sm_80 on

@@ -25,7 +25,7 @@ struct BoxStart {
 using TensorMap = CUtensorMap;
 #endif
 
-/// What the L2 cache should do with the lines.
+/// Hint to the L2 cache about the lines.
 enum class L2Hint : unsigned long long {
   evict_first = 0x12F0000000000000,  ///< read once
   evict_last = 0x14F0000000000000    ///< read by many blocks
@@ -130,7 +130,7 @@ __device__ __forceinline__ void add_bytes(float* target, SharedAddress source, i
 #endif
 }
 
-/// The same of 32-bit integers, modulo 2^32: their sums do not depend on the order.
+/// Adds 32-bit integers, modulo 2^32, otherwise as above: their sums do not depend on the order.
 __device__ __forceinline__ void add_bytes(std::int32_t* target, SharedAddress source, int bytes) {
 #ifdef __CUDACC__
   asm volatile(

@@ -49,7 +49,7 @@ __device__ __forceinline__ void arrive_named(int id, int threads) {
 #endif
 }
 
-/// What this thread wrote to shared memory with ordinary stores becomes visible to wgmma and to the
+/// Makes what this thread wrote to shared memory with ordinary stores visible to wgmma and to the
 /// copy engine; a barrier among the writers follows.
 __device__ __forceinline__ void fence_async_shared() {
 #ifdef __CUDACC__
@@ -81,7 +81,7 @@ __device__ __forceinline__ void store_matrices(SharedAddress row, const unsigned
 #endif
 }
 
-/// The same with each matrix transposed: lane 8 i + r stores column r of matrix i at its `row`.
+/// Stores four matrices, each transposed: lane 8 i + r stores column r of matrix i at its `row`.
 __device__ __forceinline__ void store_transposed(SharedAddress row, const unsigned (&r)[4]) {
 #ifdef __CUDACC__
   asm volatile(

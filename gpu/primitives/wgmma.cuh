@@ -80,7 +80,7 @@ __device__ __forceinline__ void hold(unsigned (&registers)[n]) {
 /// The direction in which an operand in shared memory is contiguous.
 enum class Major { k, mn };
 
-/// What an instruction is told of an operand in shared memory; the steps of wgmma_descriptor.hpp
+/// Descriptor of an operand in shared memory, for an instruction; the steps of wgmma_descriptor.hpp
 /// are added to it.
 #ifdef __CUDACC__
 using MatrixDescriptor = std::uint64_t;

@@ -43,11 +43,11 @@ ATTEST_HOST_DEVICE constexpr std::uint64_t mn_major_descriptor(std::uint32_t add
                           swizzle_bytes);
 }
 
-/// What to add to a descriptor for the k-th 16 columns of a tile of `rows` rows.
+/// Step that is added to a K-major descriptor for the k-th 16 columns of a tile of `rows` rows.
 ATTEST_HOST_DEVICE constexpr std::uint64_t k_major_step(int k, int rows) {
   return static_cast<std::uint64_t>((k % 4) * 32 + (k / 4) * rows * panel_row_bytes) >> 4;
 }
-/// What is added to an MN-major descriptor for the k-th 16 rows.
+/// Step that is added to an MN-major descriptor for the k-th 16 rows.
 ATTEST_HOST_DEVICE constexpr std::uint64_t mn_major_step(int k) {
   return static_cast<std::uint64_t>(k * 16 * panel_row_bytes) >> 4;
 }

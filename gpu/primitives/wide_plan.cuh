@@ -80,7 +80,7 @@ inline std::vector<Plan> wide_plans(std::span<const WideForm> forms, const Probl
 }
 
 /// Launches the form that the Plan names, which why_no_wide_form() has accepted.
-template <Executor home = this_executor>  // so that the two homes have one each
+template <Executor home = this_executor>  // so that both executors have one each
 void launch_wide_form(std::span<const WideForm> forms, const ForwardArguments& a, Device& device) {
   const WideForm& form = *find_wide_form(forms, a.plan);
   const BlockGrid grid = block_grid(a.problem, a.plan);

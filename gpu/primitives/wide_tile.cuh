@@ -11,12 +11,11 @@ namespace attest {
 inline constexpr int lane_rows = 8, lane_columns = 8;
 inline constexpr int warp_rows = 4 * lane_rows, warp_columns = 8 * lane_columns;
 
-/// Where a lane sits: rows 4 ty + {0, 1, 2, 3} and 16 more, columns 4 tx + {0, 1, 2, 3} and 32
-/// more.
+/// Place of a lane: rows 4 ty + {0, 1, 2, 3} and 16 more, columns 4 tx + {0, 1, 2, 3} and 32 more.
 ///
-/// Place of a lane. In two lanes of a pair tx differs, in two pairs ty: in every half warp each 16
-/// bytes are then wanted twice by neighbours, and the hardware serves half a warp's 128-bit loads
-/// at once instead of a quarter. Measured on an H200 (ncu): 2 wavefronts a load instead of 3.
+/// In two lanes of a pair tx differs, in two pairs ty: in every half warp each 16 bytes are then
+/// wanted twice by neighbours, and the hardware serves half a warp's 128-bit loads at once instead
+/// of a quarter. Measured on an H200 (ncu): 2 wavefronts a load instead of 3.
 struct WideLane {
   int tx, ty;
 
@@ -46,7 +45,7 @@ inline __device__ void store4(float* to, float a, float b, float c, float d) {
 inline __device__ void unpack(const float4& four, float* to) {
   to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
 }
-/// n / 4 groups of four, `apart` floats from one to the next.
+/// Loads n / 4 groups of four, `apart` floats from one to the next.
 template <int n>
 __device__ void load_groups(const float* from, int apart, float (&to)[n]) {
 #pragma unroll
@@ -146,8 +145,8 @@ class TurnedWeights {
   }
 
  private:
-  /// In floats. Bits 2, 3, 4 of the key move to bits 3, 4, 2: storing lanes differ in the first two
-  /// of them and in ty's lower bit, which is bit 2 of the place.
+  /// Turn of a key's row, in floats. Bits 2, 3, 4 of the key move to bits 3, 4, 2: storing lanes
+  /// differ in the first two of them and in ty's lower bit, which is bit 2 of the place.
   static __device__ int turn_of(int key) {
     return (key << 1 & 24) ^ (key >> 2 & 4);
   }

@@ -10,8 +10,8 @@ namespace attest {
 void launch_clusters_checked(const void* kernel, unsigned cluster, dim3 grid, dim3 block,
                              std::size_t shared_bytes, Device& device, void** arguments);
 
-/// Empty where blocks can be launched in clusters: from compute capability 9.0 on; otherwise one
-/// line.
+/// One line why blocks cannot be launched in clusters; empty where they can: from compute
+/// capability 9.0 on.
 [[nodiscard]] std::string why_no_clusters();
 
 inline namespace on_gpu {

@@ -12,8 +12,8 @@
 
 namespace attest {
 
-/// Which counters of a chip are read in which pass, and what their readings mean: the half of
-/// CUPTI that needs no GPU.
+/// Counters of a chip by the pass in which they are read, and the meaning of their readings: the
+/// half of CUPTI that needs no GPU.
 class CounterSchedule {
  public:
   /// `chip`: as CUPTI calls it, such as `GH100`. `available`: CUPTI's picture of what the GPU at
@@ -25,11 +25,11 @@ class CounterSchedule {
   CounterSchedule& operator=(const CounterSchedule&) = delete;
   ~CounterSchedule();
 
-  /// How often the work must run.
+  /// Number of times that the work must run.
   [[nodiscard]] std::size_t passes() const;
   /// Names of CUPTI's metrics, each once; valid as long as this lives.
   [[nodiscard]] std::vector<const char*> metrics() const;
-  /// What CUPTI's range profiler is configured with.
+  /// Configuration of CUPTI's range profiler.
   [[nodiscard]] const std::vector<std::uint8_t>& config_image() const;
   /// Measurements of the first range of decoded counter data.
   [[nodiscard]] std::vector<Measurement> measurements(

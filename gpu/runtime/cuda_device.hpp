@@ -33,11 +33,11 @@ class CudaDevice final : public Device {
   void poison_scratch() override;
   void synchronize() override { stream_.synchronize(); }
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
-  /// As a CUDA graph. `work` must not wait for the device.
+  /// Milliseconds of the work as a CUDA graph. `work` must not wait for the device.
   [[nodiscard]] double replay_ms(const std::function<void()>& work) override;
   [[nodiscard]] bool records() const override { return true; }
   [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& work) override;
-  /// From NVML; nothing where it is missing.
+  /// State of the GPU from NVML; nothing where it is missing.
   [[nodiscard]] std::optional<DeviceState> state() override;
   [[nodiscard]] std::map<std::string, double> throttled_ms() override;
   /// Twice the L2 of nobody's data is read in the stream.
@@ -48,8 +48,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] void* native_stream() const override { return stream_.get(); }
   [[nodiscard]] std::string description() const override { return to_string(info_); }
 
-  /// While it stays the same, buffers hold what they held, but for what kernels wrote: it changes
-  /// when one is made, filled or given back, and no two devices of a process ever have the same.
+  /// Version of the device's memory. While it stays the same, buffers hold what they held, but for
+  /// what kernels wrote: it changes when one is made, filled or given back, and no two devices of a
+  /// process ever have the same.
   [[nodiscard]] std::uint64_t memory_version() const { return memory_version_; }
   [[nodiscard]] const Stream& stream() const { return stream_; }
   [[nodiscard]] const DeviceInfo& info() const { return info_; }

@@ -24,8 +24,8 @@ class CudaError : public MachineError {
 
 /// Throws CudaError unless `code` is cudaSuccess.
 void check_cuda(cudaError_t code, const char* call, const char* file, int line);
-/// For destructors, which must not throw: one line on stderr. Silent when the driver is already
-/// shutting down.
+/// Prints one line on stderr, for destructors, which must not throw. Silent when the driver is
+/// already shutting down.
 void log_cuda_failure(cudaError_t code, const char* call) noexcept;
 
 }  // namespace attest

@@ -11,13 +11,14 @@
 
 namespace attest {
 
-/// Empty when CUPTI could be opened; otherwise one line. Opens it on the first call: the file
-/// $ATTEST_CUPTI, the loader's path, the CUDA toolkit, Python's packages.
+/// One line why CUPTI could not be opened; empty when it could. Opens it on the first call: the
+/// file $ATTEST_CUPTI, the loader's path, the CUDA toolkit, Python's packages.
 [[nodiscard]] const std::string& why_no_cupti();
 
 /// A function of the opened library; throws MachineError where there is none.
 [[nodiscard]] void* cupti_function(const char* name);
-/// Throws MachineError, which says what to do where the machine forbids its counters.
+/// Throws MachineError unless the call succeeded; it says what to do where the machine forbids its
+/// counters.
 void check_cupti(CUptiResult result, const char* call);
 /// The sentence of check_cupti.
 [[nodiscard]] std::string cupti_failure(CUptiResult result, const std::string& call,

@@ -48,7 +48,7 @@ class DeviceBuffer {
   [[nodiscard]] T* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return count_; }
 
-  /// Both wait until the copy is done. Sizes must match.
+  /// Copies values of the host here, and waits until that is done. Sizes must match.
   void copy_from(std::span<const T> host) {
     require_size(host.size());
     if (count_ == 0) return;

@@ -5,7 +5,7 @@
 
 namespace attest {
 
-/// What a GPU is. Sizes in bytes.
+/// Properties of a GPU. Sizes in bytes.
 struct DeviceInfo {
   std::string name;
   int compute_major = 0, compute_minor = 0;
@@ -23,20 +23,20 @@ struct DeviceInfo {
   std::string runtime;       ///< CUDA version this program was built with
 };
 
-/// Throws CudaError when `ordinal` is not a device.
+/// Properties of a device. Throws CudaError when `ordinal` is none.
 [[nodiscard]] DeviceInfo device_info(int ordinal);
 
 /// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, PCI 0000:1b:00.0, driver CUDA 13.0, runtime
 /// CUDA 13.0`. The bus id tells the GPUs of a machine apart, whose clocks and temperatures differ.
 [[nodiscard]] std::string to_string(const DeviceInfo& info);
 
-/// Empty when kernels built for `all_gpus`, or for sm_90a only, run on compute capability
-/// major.minor; otherwise one line.
+/// One line why kernels built for `all_gpus`, or for sm_90a only, do not run on compute capability
+/// major.minor; empty when they do.
 [[nodiscard]] std::string why_not_on(int major, int minor, bool all_gpus);
 
-/// Empty when device 0 can run our kernels; otherwise one line that says why not: no driver, a
-/// driver that is too old, no device, a device that they were not built for. Prints nothing and
-/// leaves no error behind.
+/// One line why device 0 cannot run our kernels: no driver, a driver that is too old, no device, a
+/// device that they were not built for. Empty when it can. Prints nothing and leaves no error
+/// behind.
 [[nodiscard]] std::string why_no_gpu();
 
 }  // namespace attest

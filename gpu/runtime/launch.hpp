@@ -22,13 +22,13 @@ inline constexpr Executor this_executor = Executor::gpu;
 void launch_checked(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes,
                     Device& device, void** arguments, bool is_dependent = false);
 
-/// How many blocks of `kernel` run on the whole of `device` at once, at least 1. Throws
+/// Number of blocks of `kernel` that run on the whole of `device` at once, at least 1. Throws
 /// MachineError.
 [[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
                                               std::size_t shared_bytes, Device& device);
 
-// A kernel's types are the same in both homes, so without a name of their own these templates would
-// be one symbol, and the linker would keep either home's.
+// A kernel's types are the same on the GPU and on the executor, so without a name of their own
+// these templates would be one symbol, and the linker would keep either.
 inline namespace on_gpu {
 
 /// Launches kernel(arguments...) on `device`, which must be a CudaDevice, and returns without

@@ -10,11 +10,11 @@
 
 namespace attest {
 
-/// Empty when NVML, which comes with the driver, could be opened; otherwise one line. $ATTEST_NVML
-/// names another file.
+/// One line why NVML, which comes with the driver, could not be opened; empty when it could.
+/// $ATTEST_NVML names another file.
 [[nodiscard]] const std::string& why_no_nvml();
 
-/// What NVML says of the GPU with this PCI bus id, such as `0000:1b:00.0`: CUDA's numbers mean
+/// NVML's readings of the GPU with this PCI bus id, such as `0000:1b:00.0`: CUDA's numbers mean
 /// other GPUs where CUDA_VISIBLE_DEVICES is set. Power is the mean over the last second on sm_80
 /// and later. What the GPU does not tell is NaN. Nothing where NVML is missing or does not know it.
 [[nodiscard]] std::optional<DeviceState> nvml_state(const std::string& pci_bus_id);

@@ -14,7 +14,7 @@ class SharedLibrary {
   SharedLibrary(const std::string& name, const char* environment,
                 const std::vector<std::string>& folders);
 
-  /// Empty when it is open; otherwise one line that says what was looked for, and what to set.
+  /// One line that says what was looked for, and what to set; empty when the library is open.
   [[nodiscard]] const std::string& why_missing() const { return why_missing_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Null where the library has no such function, or is missing.
@@ -25,8 +25,8 @@ class SharedLibrary {
   std::string path_, why_missing_;
 };
 
-/// Where the CUDA toolkit keeps its libraries, and where packages of Python, PyTorch's among them,
-/// bring them along: `nvidia/<package>/lib` of every site-packages.
+/// Folders in which the CUDA toolkit keeps its libraries, and to which packages of Python,
+/// PyTorch's among them, bring them along: `nvidia/<package>/lib` of every site-packages.
 [[nodiscard]] std::vector<std::string> cuda_library_folders(
     const std::vector<std::string>& packages);
 

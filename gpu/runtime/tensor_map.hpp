@@ -13,8 +13,8 @@ namespace attest {
 /// has no such maps or refuses this one.
 [[nodiscard]] CUtensorMap tensor_map(const BoxedTensor& tensor);
 
-/// Empty where kernels that take Hopper's own instructions can run; otherwise one line. They are
-/// built for sm_90a, which runs on compute capability 9.0 and on nothing newer.
+/// One line why kernels that take Hopper's own instructions cannot run; empty where they can. They
+/// are built for sm_90a, which runs on compute capability 9.0 and on nothing newer.
 [[nodiscard]] std::string why_not_hopper();
 
 }  // namespace attest

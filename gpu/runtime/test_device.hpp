@@ -46,7 +46,7 @@ attest::DeviceBuffer<T> on_device(const std::vector<T>& values) {
   return buffer;
 }
 
-/// What the work that `device` was given left there.
+/// Values of a buffer after all work of `device`.
 template <typename T>
 std::vector<T> read_back(const attest::DeviceBuffer<T>& buffer, attest::CudaDevice& device) {
   device.synchronize();

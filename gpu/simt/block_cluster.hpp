@@ -19,7 +19,7 @@ class BlockCluster {
   /// Blocks first_block and following of the launch, one for each of `runners`.
   BlockCluster(std::vector<BlockRunner*> runners, const Launch& launch, std::uint64_t first_block);
 
-  /// False when a block could not go on: that is then a finding.
+  /// Runs the blocks of the cluster; false when one could not go on: that is then a finding.
   [[nodiscard]] bool run();
 
   // What the blocks ask.
@@ -34,12 +34,14 @@ class BlockCluster {
   [[nodiscard]] bool has(std::uint64_t serial) const {
     return serial - first_serial_ < blocks_.size();
   }
-  /// Was the access, which a block of the cluster made, before the last barrier? Whoever has waited
-  /// comes after whoever has arrived; that everybody else does too is more than the hardware says.
+  /// True if the access, which a block of the cluster made, was before the last barrier. Whoever
+  /// has waited comes after whoever has arrived; that everybody else does too is more than the
+  /// hardware says.
   [[nodiscard]] bool is_before_barrier(Stamp access) const;
   /// The shared memory that holds the address, of a block that runs; null: none.
   [[nodiscard]] const ShadowedMemory* shared_at(std::uintptr_t address) const;
-  /// Is it the shared memory of a block that has ended, or beside that of any?
+  /// True for an address in the shared memory of a block that has ended, or beside that of any
+  /// block.
   [[nodiscard]] bool is_in_guards(std::uintptr_t address) const;
 
  private:

@@ -35,7 +35,7 @@ struct Launch {
   unsigned threads_per_block = 0;
   std::uint64_t seed = 0;          ///< of the schedule
   std::uint64_t first_serial = 0;  ///< block i has serial first_serial + i
-  /// Of the launch before, which may still run; first_serial: it does not.
+  /// First serial of the launch before, which may still run; first_serial: it does not.
   std::uint64_t predecessor_serial = 0;
   const GlobalMemory* memory = nullptr;
   FindingLog* findings = nullptr;
@@ -57,13 +57,13 @@ class BlockRunner {
 
   /// Binds the calling OS thread to the launch, until end().
   void begin(const Launch& launch);
-  /// False when the block could not finish because not all threads reached a barrier: that is then
-  /// a finding.
+  /// Runs a block; false when it could not finish because not all threads reached a barrier: that
+  /// is then a finding.
   [[nodiscard]] bool run_block(std::uint64_t block_index);
   void end();
 
-  /// What became of a block of a cluster at its turn: it waits for the others of the cluster, or
-  /// could not go on.
+  /// End of a turn of a block of a cluster: the block ended, waits for the others of the cluster,
+  /// or could not go on.
   enum class Turn { ended, waits, failed };
   /// Begins the block; the calling OS thread is not bound to it between its turns.
   void enter(BlockCluster& cluster, const Launch& launch, std::uint64_t block_index);
@@ -72,7 +72,7 @@ class BlockRunner {
   /// Reports where the block waits in vain.
   void fail_waiting();
   void leave_cluster();
-  /// Do threads wait for the cluster's barrier?
+  /// True if threads wait for the cluster's barrier.
   [[nodiscard]] bool is_held_by_cluster() const;
 
   // What the CUDA built-ins call, on the fiber of the current thread.
@@ -88,7 +88,7 @@ class BlockRunner {
   [[nodiscard]] const ShadowedMemory& dynamic_shared() const { return dynamic_; }
   [[nodiscard]] ShadowedMemory shared_guards() const { return shared_.with_guards(); }
   [[nodiscard]] bool has_ended() const { return exited_count_ == thread_count_; }
-  /// What has this stamp or a later one came after the last barrier of the cluster.
+  /// First stamp after the last barrier of the cluster.
   [[nodiscard]] Stamp cluster_barrier() const { return cluster_barrier_; }
   // hopper.hpp.
   void init_mbarrier(const void* barrier, unsigned arrivals);
@@ -107,7 +107,7 @@ class BlockRunner {
   void wait_for_sums(bool until_read, unsigned newest);
   [[nodiscard]] unsigned lane() const { return current_ % warp_size; }
   [[nodiscard]] const Launch& launch() const { return *launch_; }
-  /// Whether the serial is one that this block had before its barriers outgrew the stamp's counter.
+  /// True if the serial is one that this block had before its barriers outgrew the stamp's counter.
   [[nodiscard]] bool is_own_serial(std::uint64_t serial) const;
   /// The asynchronous copies of the current thread.
   [[nodiscard]] AsyncCopyQueue& async_copies();
@@ -117,13 +117,13 @@ class BlockRunner {
     if (fenced_) launch_->order.publish(serial_of(serial_stamp_));
   }
   void after_atomic() { acquired_ = launch_->order.see(); }
-  /// What the block saw at its last atomic operation; 0: it did none.
+  /// State of BlockSynchronisation that the block saw at its last atomic operation; 0: it did none.
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
 
   // processor_fault.hpp.
   /// Reports the fault of the current thread and ends the block; the thread never goes on.
   [[noreturn]] void abandon(const ProcessorFault& fault);
-  /// Is the address on the current thread's stack, or just below it, where a full one ends?
+  /// True if the address is on the current thread's stack, or just below it, where a full one ends.
   [[nodiscard]] bool is_on_stack(std::uintptr_t address) const;
 
   void forget_shared_memory() { shared_.forget(); }

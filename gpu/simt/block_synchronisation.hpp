@@ -7,10 +7,10 @@
 
 namespace attest::simt {
 
-/// What orders blocks of one launch: fences and atomics. A block that passes a fence and then does
-/// an atomic has published what it wrote; a block that does an atomic later has seen it ("the last
-/// block adds up"). Which address the atomics touch is not asked, so a missing order may go unseen,
-/// but an existing one is never denied.
+/// Order between blocks of one launch, by fences and atomics. A block that passes a fence and then
+/// does an atomic has published what it wrote; a block that does an atomic later has seen it ("the
+/// last block adds up"). Which address the atomics touch is not asked, so a missing order may go
+/// unseen, but an existing one is never denied.
 class BlockSynchronisation {
  public:
   // Numbers are drawn before a block's operation when it publishes and after it when it sees: so
@@ -24,7 +24,7 @@ class BlockSynchronisation {
   /// A block has done an atomic operation. Returns what is_ordered() wants to know of it.
   [[nodiscard]] std::uint64_t see() { return count_.fetch_add(1) + 1; }
 
-  /// Whether a block whose last atomic was `acquired` comes after the block with this serial. 0: it
+  /// True if a block whose last atomic was `acquired` comes after the block with this serial. 0: it
   /// did none.
   [[nodiscard]] bool is_ordered(std::uint64_t serial, std::uint64_t acquired) const {
     if (acquired == 0) return false;

@@ -32,7 +32,7 @@ constexpr std::uint16_t half_bits(float x) {
   return static_cast<std::uint16_t>(sign | result);
 }
 
-/// Exact.
+/// Value of an fp16 number's bits, exact.
 constexpr float half_value(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1fU;
   const std::uint32_t fraction = bits & 0x3ffU;
@@ -48,7 +48,7 @@ constexpr std::uint16_t bfloat16_bits(float x) {
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
-/// Exact.
+/// Value of a bf16 number's bits, exact.
 constexpr float bfloat16_value(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }

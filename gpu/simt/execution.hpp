@@ -21,7 +21,7 @@ namespace attest::simt {
 
 /// Waits for all threads of the block. `file` and `line` are where the kernel says so.
 void sync_block(const char* file, int line);
-/// The same; returns the number of threads whose `predicate` is nonzero.
+/// Waits for all threads of the block; returns the number of threads whose `predicate` is nonzero.
 int sync_block_count(int predicate, const char* file, int line);
 
 enum class WarpOperation : std::uint8_t {
@@ -44,8 +44,8 @@ enum class WarpOperation : std::uint8_t {
 /// explains.
 std::uint64_t warp_exchange(WarpOperation operation, unsigned mask, std::uint64_t value,
                             unsigned source, const char* file, int line);
-/// What a lane brings to an operation that all 32 lanes make together: a struct that begins so and
-/// goes on with operands and results.
+/// Contribution of a lane to an operation that all 32 lanes make together: a struct that begins so
+/// and goes on with operands and results.
 struct Collective {
   void (*work)(Collective* const* lanes);  ///< the same function for all
 };

@@ -46,7 +46,7 @@ struct AccessedWord {
   const ShadowedMemory* of_block = nullptr;  ///< in a cluster: the shared memory that holds it
 };
 
-/// Whether all bytes belong to the buffer's accessible part. Global memory only.
+/// True if all bytes belong to the buffer's accessible part. Global memory only.
 [[nodiscard]] bool is_accessible(const RunningThread& thread, const AccessedWord& word);
 
 void report_out_of_bounds(const RunningThread& thread, const AccessedWord& word);
@@ -58,7 +58,8 @@ void report_before_predecessor_ended(const RunningThread& thread, const Accessed
 void report_race(const RunningThread& thread, const AccessedWord& word, const char* verb,
                  Stamp other, Stamp readers, ProgramPoint other_point);
 
-/// What the processor refused: an access of what is no memory at all, or a division by zero.
+/// Reports what the processor refused: an access of what is no memory at all, or a division by
+/// zero.
 void report_fault(const RunningThread& thread, const ProcessorFault& fault);
 
 /// `(1, 0, 2)`.

@@ -25,7 +25,7 @@ class GlobalMemory {
     std::vector<Part> parts;
 
     [[nodiscard]] bool is_accessible(std::size_t byte) const;
-    /// Where the accessible bytes begin and end, from the first part to the last.
+    /// Range of the accessible bytes, from the first part to the last.
     [[nodiscard]] ByteRange accessible() const;
   };
 
@@ -34,15 +34,15 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
   ~GlobalMemory();
 
-  /// Throws MachineError when the range is full.
+  /// Adds a buffer and returns its address. Throws MachineError when the range is full.
   [[nodiscard]] std::byte* add(const BufferImage& image);
   void remove(std::byte* buffer) noexcept;
   [[nodiscard]] const ShadowedMemory& memory() const { return memory_; }
   /// The buffer whose memory, guards included, holds the address, and its start; nullptr when there
   /// is none.
   [[nodiscard]] const Buffer* find(std::uintptr_t address, std::uintptr_t& start) const;
-  /// Is the word at this address a kernel's as a whole? Such a word whose stamp is `inaccessible`
-  /// is unwritten.
+  /// True if the word at this address is a kernel's as a whole. Such a word whose stamp is
+  /// `inaccessible` is unwritten.
   [[nodiscard]] bool holds_word(std::uintptr_t address) const;
   /// The buffer itself, or the one that lies nearest to the address.
   [[nodiscard]] const Buffer* find_nearest(std::uintptr_t address, std::uintptr_t& start) const;

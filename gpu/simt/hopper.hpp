@@ -42,7 +42,7 @@ struct BulkCopy {
   std::uint32_t point;      ///< in the program where it was asked for, as races are reported
   bool has_waited = false;  ///< for the launch before: who asked for it had
 };
-/// Lets it arrive.
+/// Lets a copy arrive.
 void deliver(const BulkCopy& copy);
 
 /// Adds `bytes` bytes of fp32 numbers in shared memory to those at `target` [PTX ISA,
@@ -51,7 +51,7 @@ void deliver(const BulkCopy& copy);
 /// wait_for_bulk(false) does, or when the launch has ended; here either both at once, or at the
 /// last moment. A block that ends before its shared memory was read adds NaN.
 void add_bytes(float* target, const void* source, unsigned bytes);
-/// The same of 32-bit integers, modulo 2^32 [.add.s32].
+/// Adds 32-bit integers, modulo 2^32, otherwise as above [.add.s32].
 void add_bytes(std::int32_t* target, const void* source, unsigned bytes);
 /// Makes a group of the sums that the thread asked for since it made the last one.
 void commit_bulk();
@@ -70,7 +70,7 @@ struct BulkSum {
   bool of_integers, is_read;
   std::uint32_t point;
 };
-/// Reads its terms; adds them.
+/// Reads the terms of a sum; add_terms() adds them.
 void read_terms(BulkSum& sum);
 void add_terms(const BulkSum& sum);
 

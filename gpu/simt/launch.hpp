@@ -29,15 +29,15 @@ struct KernelCall {
 void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
               Device& device, bool is_dependent);
 
-/// How many blocks of a kernel run at once. Few, so that drawn problems have fewer tiles, as many,
-/// and many more; on a device that traces launches for another one, what TraceOptions say.
+/// Number of blocks of a kernel that run at once. Small, so that drawn problems have fewer tiles,
+/// as many, and many more; on a device that traces launches for another one, what TraceOptions say.
 [[nodiscard]] std::int64_t resident_blocks_of(const void* kernel, dim3 block,
                                               std::size_t shared_bytes, Device& device);
 
 }  // namespace simt
 
-// A kernel's types are the same in both homes, so without a name of their own these templates would
-// be one symbol, and the linker would keep either home's.
+// A kernel's types are the same on the GPU and on the executor, so without a name of their own
+// these templates would be one symbol, and the linker would keep either.
 inline namespace on_simt {
 
 /// Runs `kernel` over the grid on the executor; arguments are converted to the kernel's parameter
@@ -65,7 +65,7 @@ void launch_dependent(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t s
   launch<true>(kernel, grid, block, shared_bytes, device, arguments...);
 }
 
-/// How many blocks of `kernel` a persistent launch starts.
+/// Number of blocks of `kernel` that a persistent launch starts.
 template <typename... P>
 std::int64_t resident_blocks(void (*kernel)(P...), dim3 block, std::size_t shared_bytes,
                              Device& device) {

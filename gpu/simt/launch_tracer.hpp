@@ -17,7 +17,7 @@ namespace attest::simt {
 
 class GlobalMemory;
 
-/// Whether the block with this linear number is run. Empty: all are.
+/// Tests if the block with this linear number is run. Empty: all are.
 using BlockSample = std::function<bool(std::uint64_t block)>;
 
 struct TraceOptions {
@@ -27,7 +27,7 @@ struct TraceOptions {
   ResidentBlocks resident_blocks = {};
 };
 
-/// What an SimtDevice does instead of checking accesses: it counts them. One OS thread.
+/// Counter of accesses, by which an SimtDevice counts them instead of checking them. One OS thread.
 class LaunchTracer {
  public:
   explicit LaunchTracer(TraceOptions options) : options_(std::move(options)) {}
@@ -37,7 +37,7 @@ class LaunchTracer {
     return !options_.sample || options_.sample(block);
   }
 
-  /// What the options say; nothing: they say nothing.
+  /// Number of blocks that run at once by the options; nothing: they do not say it.
   [[nodiscard]] std::optional<std::int64_t> resident_blocks(const void* kernel, dim3 block,
                                                             std::size_t shared_bytes) const;
 
@@ -57,9 +57,9 @@ class LaunchTracer {
   /// Names the memory that was touched while its buffers still exist.
   void end_launch(const GlobalMemory& memory);
 
-  /// In order of launch.
+  /// Configurations of all launches, in their order.
   [[nodiscard]] const std::vector<LaunchConfiguration>& launches() const { return launches_; }
-  /// In order of each kernel's first launch.
+  /// Traces of all kernels, in order of each kernel's first launch.
   [[nodiscard]] std::vector<KernelTrace> traces() const;
 
  private:

@@ -12,7 +12,7 @@ inline constexpr Stamp who_and_when = ~(epoch_mask | all_bytes | tag_mask);
 
 inline constexpr Stamp lane_mask = Stamp{31} << thread_shift, warp_mask = thread_mask & ~lane_mask;
 
-/// Written by this block before its last barrier: serials agree, intervals do not, no byte is
+/// True if this block wrote it before its last barrier: serials agree, intervals do not, no byte is
 /// missing.
 inline bool before_barrier(Stamp s, Stamp now) {
   return ((s ^ now) >> interval_shift) - 1 < last_interval;

@@ -78,13 +78,13 @@ class RequestBuilder {
   std::vector<SiteIndex> loop_end_;  ///< the last site from which a lane went back to this one
 };
 
-/// What the lanes of a warp access together by one instruction.
+/// Accesses that the lanes of a warp make together by one instruction.
 struct WarpRequest {
   MemorySpace space = MemorySpace::shared;
   AccessKind kind = AccessKind::read;
   unsigned size_bytes = 4;                   ///< of one lane: 1, 2, 4, 8 or 16
   unsigned lanes = 0;                        ///< a bit for each that takes part
-  std::array<std::uintptr_t, 32> address{};  ///< of those lanes
+  std::array<std::uintptr_t, 32> address{};  ///< of the lanes that take part
 };
 
 struct RequestCost {

@@ -20,8 +20,8 @@ struct ShadowedMemory {
       nullptr;  ///< of words whose write stamp is `incomplete`: a bit a byte
 };
 
-/// What the hooks and the CUDA built-ins need to know about the thread that runs on this OS thread.
-/// Outside a block all sizes are 0, so that no access is checked.
+/// State of the thread that runs on this OS thread, for the hooks and the CUDA built-ins. Outside a
+/// block all sizes are 0, so that no access is checked.
 struct RunningThread {
   ShadowedMemory shared;         ///< the part that the launch asked for
   ShadowedMemory global;         ///< the device's whole arena
@@ -41,8 +41,8 @@ struct RunningThread {
   /// The block runs in a cluster: the size of `shared` is then 0 and the guards seem to cover
   /// everything, so that every access takes the long way, which knows the cluster.
   bool is_in_cluster = false;
-  /// When set, accesses are counted and not checked: the sizes of the memories above are then 0,
-  /// but for the guards, which seem to cover everything.
+  /// Tracer of the launch, if not null: accesses are counted and not checked. The sizes of the
+  /// memories above are then 0, but for the guards, which seem to cover everything.
   LaunchTracer* tracer = nullptr;
   std::uint64_t fmas = 0;  ///< that threads of this block did
 };

@@ -23,7 +23,7 @@ inline constexpr Stamp one_thread = 0, lanes_of_a_warp = 1, warps_of_a_block = 2
 inline constexpr Stamp all_bytes = Stamp{15} << bytes_shift;
 inline constexpr Stamp thread_mask = Stamp{1023} << thread_shift;
 inline constexpr Stamp epoch_mask = Stamp{63} << epoch_shift;
-inline constexpr unsigned last_epoch = 63;  ///< of that or a later one: order unknown
+inline constexpr unsigned last_epoch = 63;  ///< stands for later ones, too: their order is unknown
 inline constexpr unsigned last_interval = (1U << 14) - 1;
 inline constexpr std::uint64_t serial_limit = std::uint64_t{1} << 27;
 /// Some byte of the word was never written: WordState knows which.
@@ -54,7 +54,7 @@ inline constexpr unsigned bytes_of(Stamp s) {
   return static_cast<unsigned>(s >> bytes_shift) & 15U;
 }
 
-/// Where in the program an access was: low half of the return address. 0 when unknown.
+/// Place of an access in the program: low half of the return address. 0 when unknown.
 using ProgramPoint = std::uint32_t;
 
 struct Cell {

@@ -34,7 +34,7 @@ class SimtDevice final : public Device {
   [[nodiscard]] std::vector<Finding> take_findings() override { return findings_.take(); }
   [[nodiscard]] std::string description() const override;
 
-  /// nullptr on a device that checks.
+  /// Tracer of a device that counts; nullptr on one that checks.
   [[nodiscard]] const LaunchTracer* tracer() const { return tracer_.get(); }
 
   void run_grid(const KernelCall& call, dim3 grid, dim3 block, std::size_t shared_bytes,
@@ -43,7 +43,7 @@ class SimtDevice final : public Device {
                     std::size_t shared_bytes);
 
  private:
-  /// What all launches begin with; false: nothing is to run.
+  /// Begins any launch; false: nothing is to run.
   [[nodiscard]] bool begin_launch(Launch& launch, const KernelCall& call, dim3 grid, dim3 block,
                                   std::size_t shared_bytes, bool is_dependent);
   void start_serials_anew();

@@ -7,7 +7,7 @@
 namespace attest {
 namespace simt {
 
-/// What CUtensorMap is on the GPU, and as large, so that parameters have one layout in both homes.
+/// The executor's CUtensorMap, as large as the GPU's, so that parameters have one layout on both.
 struct alignas(64) TensorMap {
   BoxedTensor tensor;
   char rest[128 - sizeof(BoxedTensor)];

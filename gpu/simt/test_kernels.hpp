@@ -29,7 +29,7 @@ struct DetectionCase {
                  int threads);
 };
 
-/// For GoogleTest's messages.
+/// Prints a case for GoogleTest's messages.
 inline void PrintTo(const DetectionCase& c, std::ostream* out) {
   *out << c.name;
 }
@@ -47,7 +47,7 @@ void launch_divide(Device& device, int* values, int by);
 
 // bulk_test.cu
 
-/// What may be forgotten where the copy engine moves bytes that lie side by side.
+/// Bug where the copy engine moves bytes that lie side by side.
 enum class BulkBug {
   none,
   not_waited_for,         ///< loaded bytes are read at once
@@ -70,7 +70,7 @@ void launch_transpose(Device& device, const unsigned* from, unsigned* out);
 
 // cluster_test.cu
 
-/// What may be forgotten or confused where blocks of a cluster read each other's shared memory.
+/// Bug where blocks of a cluster read each other's shared memory.
 enum class ClusterBug {
   none,
   not_before_reading,  ///< no barrier between a write and the others' reads
@@ -95,7 +95,7 @@ void launch_write_to_all(Device& device, int clusters, int cluster, bool begins_
 /// First column, row, head and entry of a box.
 using BoxAt = std::array<int, 4>;
 
-/// What may go wrong where threads wait for each other; each bug leaves some waiting for ever.
+/// Bug where threads wait for each other; each leaves some waiting for ever.
 enum class WaitBug {
   none,
   other_parity,      ///< the loading warp waits for the phase to come
@@ -125,7 +125,7 @@ void launch_load_box(Device& device, const BoxedTensor& from, const BoxAt& at, i
 /// Stores a box whose image in shared memory is `in`.
 void launch_store_box(Device& device, const BoxedTensor& to, const BoxAt& at, const unsigned* in);
 
-/// How a product's operands lie: A [64, depth] in registers or in shared memory, there along its
+/// Layout of a product's operands: A [64, depth] in registers or in shared memory, there along its
 /// rows or columns, and B [depth, N] along its columns (K-major) or rows.
 struct ProductCase {
   bool is_half;
@@ -140,7 +140,7 @@ void launch_product(Device& device, const ProductCase& c, const std::uint16_t* a
 
 // async_copy_test.cu
 
-/// What can be forgotten around an asynchronous copy.
+/// Cases of bugs around an asynchronous copy.
 [[nodiscard]] const std::vector<DetectionCase>& async_copy_cases();
 
 /// One block copies `rows` rows of `columns` elements, `stride` elements apart, from `from` through
@@ -157,7 +157,7 @@ void launch_rotate(Device& device, int* values, int blocks, int threads, int rou
 
 // elementary_test.cu
 
-/// What a kernel may compute of one number.
+/// Function that a kernel computes of one number.
 enum class Elementary { exp2, natural_log, tanh };
 
 /// y[i] = f(x[i]).
@@ -174,7 +174,7 @@ void launch_mma(Device& device, bool is_half, bool b_by_rows, const std::uint16_
 /// rounded_to_tf32() of 32 numbers.
 void launch_rounding(Device& device, const float* from, float* to);
 
-/// What a matrix load may do wrong.
+/// Bug of a matrix load.
 enum class MatrixLoadBug { none, unaligned_row, unwritten_row, lane_has_exited };
 void launch_matrix_load(Device& device, MatrixLoadBug bug, unsigned* out);
 
@@ -188,7 +188,7 @@ void launch_count_tiles(const ForwardArguments& a, Device& device);
 
 // random_program_test.cu
 
-/// What a thread does in one step of a random program. Steps that wait are the same for all
+/// Action of a thread in one step of a random program. Steps that wait are the same for all
 /// threads. meet_warp is a shuffle: lanes wait for each other, but memory is not ordered.
 enum class Step : int { nothing, read, write, update, meet_warp, sync_warp, sync_block };
 
@@ -207,7 +207,7 @@ void launch_arrival(Device& device, int* order, unsigned* counter, int blocks, i
 
 // register_tile_test.cu
 
-/// How a tile is loaded; `widest` by vectors where the rows allow it.
+/// Method of loading a tile; `widest` by vectors where the rows allow it.
 enum class TileLoad { scalar, widest };
 
 /// A load of rows [begin, begin + rows) of `count`, each `stride` floats after the last.
@@ -251,7 +251,7 @@ void launch_blocks(Device& device, float* values, int blocks);
 
 // warp_test.cu
 
-/// What one thread sees of its warp.
+/// View of one thread on its warp.
 struct WarpView {
   int from_lane, down, up, across, in_groups;
   unsigned ballot, any, all, same;

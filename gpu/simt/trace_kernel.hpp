@@ -19,7 +19,7 @@ namespace attest {
 /// once.
 class TraceMemo {
  public:
-  /// What `make` gave the first time for this key; an exception as well.
+  /// Traces that `make` gave the first time for this key; an exception as well.
   [[nodiscard]] std::vector<KernelTrace> get(const std::string& key,
                                              const std::function<std::vector<KernelTrace>()>& make);
 

@@ -9,8 +9,8 @@
 // what kernels call; PTX ISA, warp-level matrix instructions, defines the fragments.
 namespace attest::simt {
 
-/// Which tensor cores mma_16x8x16 on this OS thread stands for, until the next call. Default:
-/// hopper().
+/// Sets the tensor cores that mma_16x8x16 on this OS thread stands for, until the next call.
+/// Default: hopper().
 void use_tensor_core(const Accumulation& tensor_core);
 
 /// d [16, 8] in fp32 += a [16, 16] b [16, 8] in fp16 or bf16, by accumulate_tensor_core(). Each

@@ -54,12 +54,12 @@ struct CampaignOptions {
   /// Makes what judges the cases of one thread; empty: InProcessRunner. May be called from any
   /// thread.
   std::function<std::unique_ptr<CaseRunner>()> make_runner{};
-  /// Asked often; true ends the campaign with what is done.
+  /// Asked often; true ends the campaign with the results so far.
   std::function<bool()> is_interrupted{};
   std::function<void(const KernelInfo&)> on_case_done{};  ///< called from any thread
-  /// Before each case that a shrinker tries, with how many it tried before; from any thread.
+  /// Called before each case that a shrinker tries, with how many it tried before; from any thread.
   std::function<void(const KernelInfo&, int)> on_shrink{};
-  /// What is done so far, every two seconds and whenever a failure was shrunk; calls do not
+  /// Gets the results so far, every two seconds and whenever a failure was shrunk; calls do not
   /// overlap.
   std::function<void(const std::vector<KernelResult>&)> on_checkpoint{};
   /// Results of an earlier campaign of the same kernels and options: what is done there is not done
@@ -77,7 +77,7 @@ struct CampaignOptions {
 struct Tasks {
   std::int64_t begin = 0, end = 0;
 };
-/// How many those are; nothing under a time limit, where they do not end.
+/// Number of tasks of a kernel in its shard; nothing under a time limit, where they do not end.
 [[nodiscard]] std::optional<std::int64_t> tasks_of(const KernelInfo& kernel,
                                                    const CampaignOptions& options);
 /// Judges some of them in this thread, in their order; what fails is not shrunk, and what follows

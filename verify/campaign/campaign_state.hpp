@@ -23,14 +23,15 @@ struct CampaignState {
 /// Replaces the file in one step, after its data have reached the disk: whoever is killed while
 /// writing leaves the state before. Throws MachineError with the path.
 void write_campaign_state(const std::filesystem::path& folder, const CampaignState& state);
-/// Only program, arguments, seconds and is_finished. Throws InvalidInput naming the file if there
-/// is none or it is none.
+/// Reads only program, arguments, seconds and is_finished of a campaign's state. Throws
+/// InvalidInput naming the file if there is none or it is none.
 [[nodiscard]] CampaignState read_campaign_header(const std::filesystem::path& folder);
-/// All of it; the kernels must be registered.
+/// Reads the whole state of a campaign; the kernels must be registered. Throws as
+/// read_campaign_header().
 [[nodiscard]] CampaignState read_campaign_state(const std::filesystem::path& folder);
 
-/// Is it finished, and do these options ask for nothing beyond it? A campaign that is resumed may
-/// get more cases or more time than it was finished with.
+/// True if the campaign is finished and these options ask for nothing beyond it. A campaign that is
+/// resumed may get more cases or more time than it was finished with.
 [[nodiscard]] bool has_nothing_left(const CampaignState& state,
                                     const std::vector<const KernelInfo*>& kernels,
                                     const CampaignOptions& options);

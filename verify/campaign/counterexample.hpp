@@ -26,8 +26,8 @@ std::filesystem::path write_counterexample(const std::filesystem::path& folder,
                                            const Failure& failure, Executor executor,
                                            const std::string& inputs_file);
 
-/// Strict: throws InvalidInput naming the file, the key and what is allowed; MachineError if it
-/// cannot be read.
+/// Reads a counterexample's file. Strict: throws InvalidInput naming the file, the key and what is
+/// allowed; MachineError if it cannot be read.
 [[nodiscard]] Counterexample read_counterexample(const std::filesystem::path& path);
 /// Reads the text of a counterexample's file; `where` is named in messages.
 [[nodiscard]] Counterexample counterexample_from_json(std::string_view text,

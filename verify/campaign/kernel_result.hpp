@@ -17,7 +17,7 @@
 
 namespace attest {
 
-/// Which tasks of a kernel are done: nearly all of them in order.
+/// Set of the tasks of a kernel that are done: nearly all of them in order.
 struct DoneTasks {
   std::int64_t below = 0;           ///< all before this one
   std::set<std::int64_t> beyond{};  ///< and these
@@ -38,7 +38,7 @@ struct KnownFailures {
   std::string library{};  ///< in which version it was seen
 };
 
-/// What a campaign found about one kernel.
+/// Findings of a campaign about one kernel.
 struct KernelResult {
   const KernelInfo* kernel = nullptr;
   std::int64_t cases = 0;        ///< judged
@@ -94,13 +94,13 @@ struct KernelResult {
   [[nodiscard]] std::int64_t checks_of(Layer layer) const;
 };
 
-/// What a campaign comes to: `failed` if any kernel is not as expected; else `inconclusive` if too
+/// Verdict of a campaign: `failed` if any kernel is not as expected; else `inconclusive` if too
 /// little of any is decided; else `passed`.
 [[nodiscard]] Verdict campaign_verdict(const std::vector<KernelResult>& results);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const KernelResult& result);
-/// Throws InvalidInput if this program does not know the kernel, nlohmann's exceptions for anything
-/// that to_json did not write.
+/// Result that to_json() wrote. Throws InvalidInput if this program does not know the kernel,
+/// nlohmann's exceptions for anything else.
 [[nodiscard]] KernelResult kernel_result_from_json(const nlohmann::ordered_json& json);
 
 /// Sentences on what of a kernel was asked for and not judged: what it refused, of which laws it

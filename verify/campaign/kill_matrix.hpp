@@ -22,11 +22,11 @@ struct KillMatrixOptions {
   const Operation* operation = &forward_operation;  ///< whose mutants, and whose rules
   std::string kernels = "mutant/*";                 ///< glob over mutants
   std::int64_t cases = 100;                         ///< of each mutant, as a campaign draws them
-  /// More of each, drawn the same way but with the input that the peers' tests use: N(0, 1),
-  /// default scale, contiguous. Only the peers judge them.
+  /// Further cases of each mutant, drawn the same way but with the input that the peers' tests use:
+  /// N(0, 1), default scale, contiguous. Only the peers judge them.
   std::int64_t normal_cases = 30;
-  /// At least so many of each kernel of the CPU without the bug, a quarter on the executor; those
-  /// past `cases` for false alarms alone.
+  /// Least number of cases of each kernel of the CPU without the bug, a quarter of it on the
+  /// executor; cases past `cases` are for false alarms alone.
   std::int64_t correct_cases = 0;
   std::uint64_t seed = 1;
   int jobs = 1;

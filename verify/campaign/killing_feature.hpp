@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// How many cases a planted bug was run on, and how many of them killed it.
+/// Number of cases that a planted bug was run on, and of those that killed it.
 struct KillTally {
   std::int64_t cases = 0;
   std::int64_t kills = 0;

@@ -19,14 +19,15 @@ struct KnownFinding {
   std::vector<std::string> versions;  ///< of which it is known: `cuDNN 9.14` means 9.14.0 too
   std::string laws;                   ///< glob over those that see it
   std::string stored_case;            ///< name of a file of verify/regressions that shows it
-  /// Does the failure have its cause? Asked of the case as it was found, and when it is shrunk
-  /// again.
+  /// True if the failure has this finding's cause. Asked of the case as it was found, and when it
+  /// is shrunk again.
   bool (*is_about)(const Failure&) = nullptr;
 
-  /// Is it known of the version that a kernel noted (note_library)? Of an unknown one nothing is.
+  /// True if the finding is known of the version that a kernel noted (note_library). Of an unknown
+  /// version nothing is known.
   [[nodiscard]] bool is_known_of(std::string_view library) const;
-  /// Is the failure this defect, whatever the version? Never one that gave no answer, or that did
-  /// not repeat.
+  /// True if the failure is this defect, whatever the version. Never of a failure that gave no
+  /// answer, or that did not repeat.
   [[nodiscard]] bool explains(const KernelInfo& kernel, const Failure& failure) const;
 };
 

@@ -27,14 +27,14 @@ struct LargeOptions {
   std::function<void()> on_case_done;
 };
 
-/// What one kernel did.
+/// Results of one kernel on long sequences.
 struct LargeResult {
   const KernelInfo* kernel = nullptr;
   std::string left_out;  ///< why no case was run; else empty
   std::int64_t cases = 0;
   std::int64_t longest = 0;         ///< max(query_len, key_len)
   std::int64_t rows = 0;            ///< of all cases
-  std::int64_t checked_rows = 0;    ///< of them compared in every element
+  std::int64_t checked_rows = 0;    ///< rows that were compared in every element
   std::int64_t certified_rows = 0;  ///< recomputed by the 113-bit oracle as well
   WorstOverBound worst_over_bound;
   std::optional<Failure> failure;  ///< shrunk

@@ -17,14 +17,14 @@
 
 namespace attest {
 
-/// What one process did of a campaign that several share.
+/// Share of one process in a campaign that several share.
 struct Share {
   std::int64_t chunks = 0;
   std::int64_t cases = 0;
   double seconds = 0;
   bool is_interrupted = false;
-  /// All that was found, by whomever, nothing shrunk yet. Only one process gets it: it goes on as
-  /// if it resumed the campaign.
+  /// Findings of all processes, nothing shrunk yet. Only one process gets them: it goes on as if it
+  /// resumed the campaign.
   std::optional<std::vector<KernelResult>> whole{};
 };
 
@@ -56,8 +56,8 @@ class SharedCampaign {
   /// A chunk that is this process's now; nothing when all are done or time is over.
   [[nodiscard]] std::optional<std::int64_t> next();
   [[nodiscard]] std::optional<std::int64_t> take_one(bool& is_any_left);
-  /// Is there such a chunk, and has nobody judged it, nor an earlier one in which its kernel
-  /// failed?
+  /// True if the chunk exists and nobody has judged it, nor an earlier one in which its kernel
+  /// failed.
   [[nodiscard]] bool is_open(std::int64_t chunk);
   [[nodiscard]] bool are_others_at_work();
   [[nodiscard]] std::filesystem::path path_of(std::int64_t chunk, bool has_failed) const;
@@ -78,7 +78,7 @@ class SharedCampaign {
 
 /// Adds the chunks that processes left in a campaign's folder and that `results` do not hold yet.
 void absorb_chunks(const std::filesystem::path& folder, std::vector<KernelResult>& results);
-/// Before another campaign begins in the folder.
+/// Removes a campaign's chunks, before another one begins in the folder.
 void remove_chunks(const std::filesystem::path& folder);
 
 }  // namespace attest

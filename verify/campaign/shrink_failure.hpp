@@ -15,8 +15,8 @@ struct ShrinkBudget {
   double seconds = 60;
   /// Wall time of shrinking a crash or a time-out, where each case tried costs a process.
   double seconds_without_answer = 30;
-  /// What a candidate that hangs costs. A correct run of a case that a campaign draws takes
-  /// milliseconds.
+  /// Time limit of a candidate, past which it counts as hanging. A correct run of a case that a
+  /// campaign draws takes milliseconds.
   double candidate_seconds = 2;
 };
 

@@ -10,9 +10,8 @@
 
 namespace attest {
 
-/// What a case asks of a kernel, by name: its element type, mask, head dim and extras, which
-/// choices of a Plan, and whether its heads, groups, batch or head dim are beyond what most
-/// problems have.
+/// Demands of a case on a kernel, by name: its element type, mask, head dim and extras, choices of
+/// a Plan, and whether its heads, groups, batch or head dim are beyond what most problems have.
 [[nodiscard]] std::set<std::string> facts_of(const Case& c);
 
 /// Something that a kernel says it can do.
@@ -22,8 +21,8 @@ struct Claim {
   std::vector<Case> probes{};
 };
 
-/// What the kernel claims, or may claim: what its description lists, what a Problem has that a
-/// description does not mention (many heads, large groups, wide heads), and every choice of its
+/// Facts that the kernel claims, or may claim: what its description lists, what a Problem has that
+/// a description does not mention (many heads, large groups, wide heads), and every choice of its
 /// Plans. Probes are made from `example`, a case that it has run.
 [[nodiscard]] std::vector<Claim> claims_of(const KernelInfo& kernel, const Case& example);
 

@@ -16,20 +16,20 @@ struct Feature {
   std::string name;
   std::vector<int> zoo;  ///< rows of the bug zoo (verify/README.md) that it exposes
   std::function<bool(const KernelInfo&, const Case&)> holds;
-  /// Empty: every default run reaches it. Otherwise a sentence that says what it takes.
+  /// A sentence about what it takes to reach the feature; empty: every default run reaches it.
   std::string needs = {};
   /// The operations of whose cases, and of those that extend them, it is asked; empty: all, as it
   /// only looks at layouts.
   std::vector<const Operation*> operations = {&forward_operation};
 };
 
-/// In the order in which they are printed.
+/// All features, in the order in which they are printed.
 [[nodiscard]] const std::vector<Feature>& all_features();
 
 /// Names of the features that the case has: a pure function of its arguments.
 [[nodiscard]] std::vector<std::string> features_of(const KernelInfo& kernel, const Case& c);
 
-/// How many cases had each feature.
+/// Number of cases that had each feature.
 using Coverage = std::map<std::string, std::int64_t>;
 /// Features that no case had although every default run should, in the order of all_features().
 [[nodiscard]] std::vector<std::string> unreached(const Coverage& coverage);

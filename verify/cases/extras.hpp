@@ -6,8 +6,8 @@
 
 namespace attest {
 
-/// What a drawn case has, but for no_queries, which it may have, beyond a dense problem under a
-/// mask without a window. The functions draw from RapidCheck, so inside rc::gen::exec only.
+/// Extras of a drawn case beyond a dense problem under a mask without a window, but for no_queries,
+/// which it may have. The functions draw from RapidCheck, so inside rc::gen::exec only.
 struct Extras : Features {
   bool window = false;
 };
@@ -25,12 +25,13 @@ struct Extras : Features {
 void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int64_t key_tile,
                        std::int64_t max_head_dim, Problem& problem);
 
-/// Does a case of the kernel have a dLSE? Draws nothing for a kernel that takes none. Drawn after
-/// all else, so that a kernel that comes to take it draws the cases that it drew before.
+/// Draws whether a case of the kernel has a dLSE; draws nothing for a kernel that takes none. Drawn
+/// after all else, so that a kernel that comes to take it draws the cases that it drew before.
 [[nodiscard]] LseGradient draw_lse_gradient(const KernelInfo& kernel);
 
-/// From far below the logits, where all scores are nearly equal, to far above them, where nothing
-/// is capped; 30 and 50 are what models use. `magnitude` is about the size of the logits.
+/// Draws a softcap, from far below the logits, where all scores are nearly equal, to far above
+/// them, where nothing is capped; 30 and 50 are what models use. `magnitude` is about the size of
+/// the logits.
 [[nodiscard]] float draw_softcap(double magnitude);
 
 }  // namespace attest

@@ -16,7 +16,7 @@ using Predicate = std::function<bool(const Case&)>;
 [[nodiscard]] std::int64_t empty_rows(const Case& c);
 [[nodiscard]] bool family_is(const Case& c, std::initializer_list<std::string_view> names);
 
-/// Does it hold of some entry and its keys?
+/// True if holds(entry, keys of the entry) is true of some entry.
 template <typename Holds>
 [[nodiscard]] bool any_entry(const Case& c, const Holds& holds) {
   for (std::int64_t entry = 0; entry < c.problem.batch; ++entry) {
@@ -25,11 +25,11 @@ template <typename Holds>
   return false;
 }
 
-/// What logits and V look like.
+/// Adds features of logits and V.
 void add_value_features(std::vector<Feature>& list);
-/// What only some kernels offer: windows, softcap, value_dim, lengths, padding.
+/// Adds features of what only some kernels offer: windows, softcap, value_dim, lengths, padding.
 void add_extra_features(std::vector<Feature>& list);
-/// Large sizes, and what else is drawn on purpose because chance would not (heavy_tail.hpp).
+/// Adds large sizes, and what else is drawn on purpose because chance would not (heavy_tail.hpp).
 void add_tail_features(std::vector<Feature>& list);
 /// K and V in pages, keys in chunks, few queries.
 void add_paging_features(std::vector<Feature>& list);

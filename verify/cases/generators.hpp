@@ -26,13 +26,13 @@ inline constexpr std::int64_t usual_head_dim = 128;
 inline constexpr SizeLimits tail_sizes{
     .len = 1 << 17, .head_dim = 1024, .batch = 1 << 17, .query_heads = 1 << 17};
 
-/// What is drawn. A limit that is not set is that of usual_sizes, and in the heavy tail that of
-/// tail_sizes.
+/// Limits of what is drawn. A limit that is not set is that of usual_sizes, and in the heavy tail
+/// that of tail_sizes.
 struct GeneratorOptions {
   std::optional<std::int64_t> max_len = {}, max_head_dim = {}, max_batch = {}, max_query_heads = {};
   LengthWeights lengths = {};
   std::string families = "*";  ///< glob over the input families
-  /// May tensors span more than 2^31 elements on a GPU? That takes 8 GiB of its memory for each
+  /// Lets tensors span more than 2^31 elements on a GPU. That takes 8 GiB of its memory for each
   /// case that runs at a time, so those of 4 bytes end there before 2^32 elements. Elsewhere they
   /// cost address space only and are always drawn.
   bool far_elements_on_gpu = false;
@@ -45,7 +45,7 @@ struct GeneratorOptions {
   }
 };
 
-/// How often a case is drawn until one can run.
+/// Number of times that a case is drawn until one can run.
 inline constexpr std::int64_t draw_attempts = 50;
 
 /// Attempt number `attempt` at case number `index` of a campaign, of which the kernel has refused

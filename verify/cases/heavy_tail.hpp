@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// Which dimensions of a case are far larger than usual, or on purpose so.
+/// Dimensions of a case that are far larger than usual, or on purpose so.
 enum class Tail {
   lengths,       ///< queries, keys or both; keys of a Plan that splits them
   shape,         ///< query heads, batch or head_dim
@@ -18,9 +18,9 @@ enum class Tail {
   square_tiles,  ///< lengths too: causal, as many queries as keys, two to four whole tiles
 };
 
-/// What a case costs, in multiply-adds: those of Q K^T, masked pairs among them, on the SIMT
-/// executor over whole tiles of the Plan; and what a judge spends on each element that is drawn,
-/// guarded and compared.
+/// Cost of a case in multiply-adds: those of Q K^T, masked pairs among them, on the SIMT executor
+/// over whole tiles of the Plan; and what a judge spends on each element that is drawn, guarded and
+/// compared.
 [[nodiscard]] std::int64_t work_of(const KernelInfo& kernel, const Problem& p, const Plan& plan);
 
 /// The work of the largest usual cases under the same Plan, those with many key tiles: three to

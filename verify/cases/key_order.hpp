@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// In which order a kernel meets the keys of a head. The exact answer does not depend on it, but
+/// Order in which a kernel meets the keys of a head. The exact answer does not depend on it, but
 /// what is rescaled and how sums grow does.
 enum class KeyOrder {
   drawn,     ///< as the input family made them
@@ -16,7 +16,7 @@ enum class KeyOrder {
   falling    ///< the highest first
 };
 [[nodiscard]] std::string_view name_of(KeyOrder order);
-/// Throws InvalidInput listing the names.
+/// Order of a name. Throws InvalidInput listing the names.
 [[nodiscard]] KeyOrder key_order_from_name(std::string_view name);
 
 /// Throws InvalidInput where rows see different keys (a mask, lengths, padding): then an order

@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// How often each kind of length is drawn: weights of any sum.
+/// Frequency of each kind of length: weights of any sum.
 struct LengthWeights {
   std::int64_t tile_edges = 6;  ///< a multiple of the plan's tile, one less or one more
   std::int64_t one = 1;

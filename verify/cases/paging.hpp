@@ -5,8 +5,8 @@
 
 namespace attest {
 
-/// Are pages of that size much memory for what they hold: a page of 256 keys for an entry of one,
-/// with 2^16 heads?
+/// True if pages of that size take much memory for what they hold: a page of 256 keys for an entry
+/// of one, with 2^16 heads.
 [[nodiscard]] bool has_dear_pages(const Problem& problem, std::int64_t page_size);
 
 /// Pages for K and V of a drawn problem, whose shared_keys it may set, and whose batch where the

@@ -10,14 +10,14 @@ namespace attest {
 /// that the kernel has, if it has one.
 [[nodiscard]] Problem plain_problem(const KernelInfo& kernel, Problem problem);
 
-/// How the fields of a Problem are drawn that only one operation has. The function draws from
-/// RapidCheck, inside rc::gen::exec, after the fields that all operations share.
+/// Registers a function that draws the fields of a Problem which only one operation has. It draws
+/// from RapidCheck, inside rc::gen::exec, after the fields that all operations share.
 struct OwnFieldsRegistration {
   OwnFieldsRegistration(const Operation& operation,
                         void (*draw)(const KernelInfo& kernel, Problem& problem));
 };
 
-/// Does nothing for an operation without fields of its own.
+/// Draws the operation's own fields; does nothing for an operation without any.
 void draw_own_fields(const KernelInfo& kernel, Problem& problem);
 
 }  // namespace attest

@@ -9,10 +9,10 @@
 
 namespace attest {
 
-/// What a kernel said that it cannot run, counted by sentence. Sentences that differ in their
-/// numbers only ("37 keys are no multiple of 64") count as one. The order in which they are added
-/// changes nothing, but that a kernel with hundreds of sentences has some of them counted without
-/// their words.
+/// Sentences of a kernel about what it cannot run, counted. Sentences that differ in their numbers
+/// only ("37 keys are no multiple of 64") count as one. The order in which they are added changes
+/// nothing, but that a kernel with hundreds of sentences has some of them counted without their
+/// words.
 class Refusals {
  public:
   struct Sentence {
@@ -27,11 +27,11 @@ class Refusals {
   [[nodiscard]] std::int64_t count() const { return count_; }
   /// The sentence that was added most often; its count is 0 where there were none.
   [[nodiscard]] Sentence most_frequent() const;
-  /// All that are kept, the most frequent first.
+  /// All sentences that are kept, the most frequent first.
   [[nodiscard]] std::vector<Sentence> by_count() const;
 
   [[nodiscard]] nlohmann::ordered_json to_json() const;
-  /// Throws nlohmann's exceptions for anything that to_json did not write.
+  /// Refusals that to_json() wrote. Throws nlohmann's exceptions for anything else.
   [[nodiscard]] static Refusals from_json(const nlohmann::ordered_json& json);
   friend bool operator==(const Refusals&, const Refusals&) = default;
 

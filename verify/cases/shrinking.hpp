@@ -10,12 +10,12 @@
 
 namespace attest {
 
-/// Whether the case's input family has values for its problem.
+/// True if the case's input family has values for its problem.
 [[nodiscard]] bool has_inputs(const Case& c);
-/// Why the kernel cannot run the case: a sentence of its own, or a Plan that it does not offer for
+/// A sentence why the kernel cannot run the case: its own, or that it does not offer the Plan for
 /// the problem. Nothing when it can.
 [[nodiscard]] std::optional<std::string> why_refused(const KernelInfo& kernel, const Case& c);
-/// Whether kernel, plan and input family can all run the case.
+/// True if kernel, plan and input family can all run the case.
 [[nodiscard]] bool can_run(const KernelInfo& kernel, const Case& c);
 
 /// Changes the columns of Q and K. A scale that is their default follows, and V that becomes as

@@ -11,7 +11,7 @@
 // What laws share that compare one launch with another of the same exact answer.
 namespace attest {
 
-/// What else differs between two launches of one exact answer. Of each a kernel says whether it may
+/// Differences between two launches of one exact answer. Of each a kernel says whether it may
 /// change bits.
 struct Differences {
   bool batch = false;       ///< what else is in the batch, or the place there
@@ -24,27 +24,29 @@ struct Differences {
 /// A cascade whose launch for shared keys multiplies otherwise than that for an entry's own, in
 /// larger products that overlap: a key has other bits where its page is shared.
 [[nodiscard]] bool treats_shared_keys_apart(const Plan& plan);
-/// Does the kernel claim that the two, both of this Plan, have the same bits?
+/// True if the kernel claims that two launches with these differences, both of this Plan, give the
+/// same bits.
 [[nodiscard]] bool claims_same_bits(const KernelInfo& kernel, const Plan& plan,
                                     const Differences& differences);
-/// The same of the case's kernel and Plan.
+/// True if the run's kernel claims the same bits for the case's Plan.
 [[nodiscard]] bool claims_same_bits(const Run& run, const Differences& differences);
 
-/// How far two launches of one exact answer may lie apart.
+/// Limit of the distance between two launches of one exact answer.
 struct Agreement {
-  /// By output. Empty: no bit may differ; a NaN agrees with any NaN.
+  /// Largest distance of each element, by output. Empty: no bit may differ; a NaN agrees with any
+  /// NaN.
   IndexedList<Tensor<double>, OutputIndex> within{};
 };
-/// Within the sum of the two bounds.
+/// Agreement within the sum of the two bounds.
 [[nodiscard]] Agreement within_bounds(const Answer& of_got, const Answer& of_want);
-/// Bits where the kernel claims them; otherwise the sum of two bounds of `answer()`, which is only
-/// then asked for.
+/// Agreement in bits where the kernel claims them; otherwise within the sum of two bounds of
+/// `answer()`, which is only then asked for.
 [[nodiscard]] Agreement agreement_of(const Run& run, const Differences& differences,
                                      const std::function<Answer()>& answer);
-/// Do two launches agree that both owe the answer of the case?
+/// Agreement of two launches that both owe the answer of the case.
 [[nodiscard]] Agreement agreement_of(Run& run, const Differences& differences);
 
-/// Which elements are compared.
+/// Selects the elements that are compared.
 using IsCompared = std::function<bool(OutputIndex, std::int64_t b, std::int64_t h, std::int64_t n,
                                       std::int64_t d)>;
 /// The two agree in every output that the kernel gives. Elements without a finite bound are

@@ -50,8 +50,8 @@ struct Calibration {
                                     Device& device, const CalibrationOptions& options,
                                     const std::function<void()>& on_set);
 
-/// For a record: sets, and median, 99 % point, largest value, threshold and alarms of each
-/// statistic; the false-alarm rate with its upper limit at 95 % confidence.
+/// Measurements for a record: sets, and median, 99 % point, largest value, threshold and alarms of
+/// each statistic; the false-alarm rate with its upper limit at 95 % confidence.
 [[nodiscard]] std::vector<Measurement> measurements_of(const Calibration& calibration);
 
 /// Largest rate that still gives `alarms` or fewer among `sets` in one case of twenty (exact

@@ -9,12 +9,12 @@
 // What the laws of combine_operation share.
 namespace attest {
 
-/// Is a weight of the largest part exactly 1, and O of a single part that part's?
+/// True if a weight of the largest part is exactly 1, and O of a single part is that part's.
 [[nodiscard]] bool merges_exactly(Run& run);
 
 /// The case with another number of parts, contiguous.
 [[nodiscard]] Case with_parts(const Run& run, std::int64_t parts);
-/// Does the kernel take that?
+/// True if the kernel takes the case with that number of parts.
 [[nodiscard]] bool can_have_parts(const Run& run, std::int64_t parts);
 
 /// Inputs whose part i is part parts[i] of `from`, inputs of `problem`, O_p changed by `change`.

@@ -33,7 +33,8 @@ struct Comparison {
 [[nodiscard]] Comparison compare(const Tensor<float>& got, const Tensor<double>& want,
                                  const Tensor<double>& bound);
 
-/// What the exact laws ask: hardware does not promise which NaN it gives. -0 differs from 0.
+/// Equality that the exact laws ask for: the same bits, or NaN both, as hardware does not promise
+/// which NaN it gives. -0 differs from 0.
 [[nodiscard]] bool same_bits_or_both_nan(float a, float b);
 
 /// `[b, h, n, d]`

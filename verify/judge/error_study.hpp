@@ -11,13 +11,13 @@
 
 namespace attest {
 
-/// How large the errors of one output are.
+/// Errors of one output.
 struct OutputErrors {
   std::string label;  ///< `O`
   TensorErrors errors;
 };
 
-/// How large the errors of a kernel are on data sets of one kind, all outputs alike.
+/// Errors of a kernel on data sets of one kind, all outputs alike.
 struct ErrorStudy {
   /// Errors of the outputs that the kernel gives, over all data sets together: the batch axis of
   /// `largest_at` counts through them, set s holding the entries from s * batch on.
@@ -25,24 +25,24 @@ struct ErrorStudy {
   std::int64_t certified_rows = 0;  ///< rows of the reference that the oracle computed again
 };
 
-/// Which inputs the exact answer is asked of.
+/// Inputs whose exact answer is the truth.
 enum class Truth {
   given,  ///< the inputs as the kernel reads them
-  /// The same, but for inputs that follow from others (Operation::complete): exact ones, of which a
-  /// 16-bit kernel reads rounded ones. A backward pass is held against the gradient, and what
-  /// rounding the O that it was given costs counts as its error.
+  /// The inputs as the kernel reads them, but exact ones where inputs follow from others
+  /// (Operation::complete), of which a 16-bit kernel reads rounded ones. A backward pass is held
+  /// against the gradient, and what rounding the O that it was given costs counts as its error.
   exact_saved,
   /// The inputs before they were rounded to the element type: what a user who starts from fp32
   /// gets. Inputs that follow from others follow from these.
   unrounded
 };
 
-/// What a study may do beside measuring outputs as wholes.
+/// Options of a study beside measuring outputs as wholes.
 struct ErrorStudyOptions {
   KeyOrder key_order = KeyOrder::drawn;
   ErrorDetail detail{};  ///< maps are made of outputs with columns: not of LSE
-  /// Other than `given` there is no bound: none holds for inputs that a kernel did not see. What is
-  /// exact is so to half an ulp of fp32.
+  /// Inputs whose exact answer is the truth. With another than `given` there is no bound: none
+  /// holds for inputs that a kernel did not see. What is exact is so to half an ulp of fp32.
   Truth truth = Truth::given;
 };
 

@@ -11,7 +11,7 @@
 
 namespace attest {
 
-/// How one output that somebody else computed compares with the exact answer.
+/// Comparison of one output that another program computed with the exact answer.
 struct GivenOutput {
   OutputIndex index{0};
   Comparison comparison{};

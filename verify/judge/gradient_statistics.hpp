@@ -13,7 +13,7 @@
 
 namespace attest {
 
-/// What is asked of the errors of dQ, dK and dV, along directions that the exact answer gives. The
+/// Statistics of the errors of dQ, dK and dV, along directions that the exact answer gives. The
 /// roundings to 16 bits, each as good as independent of the others, have a variance there; all that
 /// is fp32 stays a bound, because it may have one sign, and is taken off the error's size.
 ///
@@ -36,11 +36,11 @@ struct GradientStatisticInfo {
   std::string_view family;  ///< of the inputs that it is asked on, whatever those of the case are
   double magnitude;
 };
-/// In the order of GradientStatistic.
+/// All statistics of gradients, in the order of GradientStatistic.
 [[nodiscard]] const std::array<GradientStatisticInfo, gradient_statistic_count>&
 all_gradient_statistics();
 
-/// No correct kernel is met beyond so many standard deviations: of a normal law 3e-12 are.
+/// Standard deviations beyond which no correct kernel is met: of a normal law 3e-12 are.
 inline constexpr double most_gradient_deviations = 7;
 
 struct GradientDeviation {
@@ -49,14 +49,14 @@ struct GradientDeviation {
   std::string detail;  ///< what a value beyond most_gradient_deviations says
 };
 
-/// Does the model hold? Decided without looking at an output. Of fp32 kernels nothing is rounded
-/// that the bound does not know to the last bit.
+/// True if the model holds, which is decided without looking at an output. Of fp32 kernels nothing
+/// is rounded that the bound does not know to the last bit.
 [[nodiscard]] bool is_modelled(const Run& run, GradientStatistic statistic);
-/// Of a launch of the case on inputs of the statistic's family. 0 where a bound is infinite or an
-/// output no number: that is the bound's affair.
+/// Deviation of a launch of the case on inputs of the statistic's family. 0 where a bound is
+/// infinite or an output no number: that is the bound's affair.
 [[nodiscard]] GradientDeviation deviation_of(Run& run, GradientStatistic statistic);
-/// Of all statistics, in their order, with one launch a family; nothing where the model does not
-/// hold.
+/// Deviations of all statistics, in their order, with one launch a family; nothing where the model
+/// does not hold.
 [[nodiscard]] std::vector<std::optional<GradientDeviation>> deviations_of(Run& run);
 
 }  // namespace attest

@@ -17,14 +17,14 @@ class Run;
 [[nodiscard]] std::string_view column_name(const Operation& operation, std::size_t column);
 [[nodiscard]] std::string_view column_head(const Operation& operation, std::size_t column);
 
-/// Who judges a case.
+/// Rules that judge a case.
 enum class Judges {
   laws,      ///< the laws that the task selects
   peers,     ///< the rules of other projects
   all_rules  ///< those and our layers, each whatever the others say
 };
 
-/// What every rule says of one case: true is a rejection.
+/// Answers of all rules to one case: true is a rejection.
 struct Judgement {
   std::vector<bool> rejected{};
   std::vector<std::string> laws{};  ///< of ours that reject it, the first of each layer

@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// What a law found in one case.
+/// Finding of a law in one case.
 struct Check {
   enum class Status {
     passed,
@@ -64,14 +64,14 @@ struct Law {
   Layer layer = Layer::exact;
   /// The operations that it is about; empty: all, as it needs to know nothing of what is computed.
   std::vector<const Operation*> operations = {};
-  /// It cannot be asked where V is a part of K: it changes values without their keys or keys
+  /// The law cannot be asked where V is a part of K: it changes values without their keys or keys
   /// without their values, or it counts on columns of V that have nothing in common, which those of
   /// K may have.
   bool needs_own_values = false;
   std::function<bool(Run&)> applies;  ///< may be empty: always
   std::function<Check(Run&)> check;
-  /// What a kernel from outside says that it does not take, where the law would ask for it: counted
-  /// and said. May be empty: nothing.
+  /// A sentence of a kernel from outside about what it does not take, where the law would ask for
+  /// it: counted and said. May be empty: nothing.
   std::function<std::optional<std::string>(Run&)> declines = {};
 
   [[nodiscard]] bool is_about(const Operation& operation) const;
@@ -90,9 +90,9 @@ struct OutputLawRegistration {
 /// output's name before it.
 [[nodiscard]] std::string bound_law_of(const Operation& operation, OutputIndex output);
 
-/// Sorted by name.
+/// All registered laws, sorted by name.
 [[nodiscard]] const std::vector<Law>& all_laws();
-/// nullptr when there is none.
+/// Law of a name; nullptr when there is none.
 [[nodiscard]] const Law* find_law(std::string_view name);
 
 }  // namespace attest

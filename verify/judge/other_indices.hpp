@@ -12,7 +12,8 @@ namespace attest {
 struct IndexKind {
   std::string_view name;
   bool (*is_read)(const Case&);
-  /// Other numbers, a function of the bits; all sizes that a kernel is told stay as they are.
+  /// Puts other numbers in the case, a function of the bits; all sizes that a kernel is told stay
+  /// as they are.
   void (*change)(Case&, std::uint64_t bits);
 };
 /// Lengths of packed entries, hidden keys, the pages of a table.

@@ -19,7 +19,7 @@ struct PeerCase {
   const FrameworkAnswers& framework;
 };
 
-/// How another project decides whether a kernel of an operation is right.
+/// Rule by which another project decides whether a kernel of an operation is right.
 struct PeerRule {
   std::string_view name;
   std::string_view head;       ///< the name in at most 6 characters, above a column
@@ -29,7 +29,7 @@ struct PeerRule {
   bool (*accepts)(const PeerCase&);
 };
 
-/// Those about an operation, none if no project has one here. Of the forward pass: FlashAttention
+/// Rules about an operation, none if no project has one here. Of the forward pass: FlashAttention
 /// 2x, cuDNN 2e-2, xFormers, KernelBench 1e-2, FlashInfer 1e-3; then what tests of decoding ask:
 /// FlashAttention-3's cache, vLLM, XQA, FlashMLA; and torchtitan's, of any kernel. Of codes:
 /// FlashInfer's two, vLLM, XQA, their references being attention of the numbers that codes stand

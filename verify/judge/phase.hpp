@@ -8,7 +8,7 @@
 #include "core/run/kernel.hpp"
 
 namespace attest {
-/// What is being done about a case.
+/// Phase of the work on a case.
 enum class Phase {
   draw,       ///< Problem, Plan, layouts and seeds
   inputs,     ///< values of Q, K and V
@@ -21,15 +21,16 @@ enum class Phase {
 inline constexpr std::array<std::string_view, 7> phase_names{
     "draw", "inputs", "ask", "launch", "reference", "laws", "certify"};
 
-/// What a kernel's functions are asked besides to run.
+/// Questions to a kernel's functions besides to run.
 enum class Question { can_run, plans, precision, workspace };
-/// What follows `while the kernel was asked`, with the function's name in include/attest/plugin.h.
+/// Texts of questions, to follow `while the kernel was asked`, with the function's name in
+/// include/attest/plugin.h.
 inline constexpr std::array<std::string_view, 4> question_texts{
     "whether it can run the case: unsupported()", "for its plans",
     "how it rounds: refine_precision()", "for its scratch memory: scratch_bytes()"};
 using PhaseTimes = std::array<double, phase_names.size()>;  ///< seconds, by Phase
 
-/// What a process does right now, readable from outside when it dies or does not answer. Lives in
+/// Current activity of a process, readable from outside when it dies or does not answer. Lives in
 /// memory that two processes share, and a kernel gone wild may write to it: readers check all.
 struct ActivityNote {
   std::atomic<int> phase = 0;
@@ -73,7 +74,7 @@ class PhaseClock {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-/// In a phase until the end of the scope.
+/// Scope of a phase: enters it when made, returns to the phase before at its end.
 class InPhase {
  public:
   InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}

@@ -67,9 +67,9 @@ class Run {
   [[nodiscard]] const Launch& base();
   /// Exact O and LSE of the case with the bounds of this kernel's PrecisionPlan.
   [[nodiscard]] const Answer& answer();
-  /// What its errors should look like: the rows of the case that the model claims anything about.
+  /// Models of the errors of the rows of the case that the model claims anything about.
   [[nodiscard]] const std::vector<RowErrorModel>& error_models();
-  /// What the errors of the base launch look like.
+  /// Statistics of the errors of the base launch.
   [[nodiscard]] const StatisticValues& statistics();
 
   /// A launch of the same kernel on a variation: other inputs, plan, layouts or schedule. Throws
@@ -87,7 +87,7 @@ class Run {
   /// one left.
   [[nodiscard]] std::vector<Outputs> launch_in_turn(const std::vector<Call>& calls,
                                                     bool keeps_workspace = false);
-  /// Can launches be recorded where the kernel runs?
+  /// True if launches can be recorded on the kernel's device.
   [[nodiscard]] bool records() const { return device_.records() && !kernel_.timed_launch; }
   /// The first call is launched and then recorded; `second` is a replay of that record, which finds
   /// its own inputs and arrays where those of the first lay. Nothing where they do not fit. Throws

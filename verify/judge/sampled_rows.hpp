@@ -20,7 +20,7 @@ namespace attest {
 [[nodiscard]] IndexedList<Comparison, OutputIndex> compare_each(const Outputs& got,
                                                                 const Answer& answer);
 
-/// Of whole tensors, or of some rows of them.
+/// Comparisons of whole tensors, or of some rows of them.
 struct Compared {
   IndexedList<Comparison, OutputIndex> outputs;
   std::int64_t rows = 0;

@@ -11,13 +11,13 @@
 
 namespace attest {
 
-/// What is asked of the errors of one launch, in units of the modelled standard deviation
+/// Statistics of the errors of one launch, in units of the modelled standard deviation
 /// (error_model.hpp). z is an error over its standard deviation, after the allowed drift was taken
 /// off its size.
 enum class Statistic {
   o_largest,      ///< max |z| of O
   o_row_rms,      ///< largest excess of a row: (sum z^2 - d) / sqrt(2 d)
-  o_rms,          ///< the same over all elements
+  o_rms,          ///< excess over all elements
   o_gain,         ///< all errors along O: is O too short or too long?
   o_row_gain,     ///< excess of each row's error along O: is its normaliser right?
   o_temperature,  ///< all errors along dO / d ln(scale): is the scale right?
@@ -35,7 +35,7 @@ struct StatisticInfo {
   double threshold;                         ///< a correct kernel stays at or below
   std::int64_t least_rows, least_elements;  ///< fewer in scope: nothing is claimed
 };
-/// In the order of Statistic. See verify/README.md.
+/// All statistics, in the order of Statistic. See verify/README.md.
 [[nodiscard]] const std::array<StatisticInfo, statistic_count>& all_statistics();
 [[nodiscard]] const StatisticInfo& info_of(Statistic statistic);
 
@@ -46,7 +46,8 @@ struct StatisticValue {
 };
 using StatisticValues = std::array<StatisticValue, statistic_count>;
 
-/// Does the model claim enough for this statistic? Decided without looking at an output.
+/// True if the model claims enough for this statistic, which is decided without looking at an
+/// output.
 [[nodiscard]] bool has_enough(Statistic statistic, const std::vector<RowErrorModel>& models);
 
 [[nodiscard]] StatisticValues statistics_of(const std::vector<RowErrorModel>& models,

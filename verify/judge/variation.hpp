@@ -37,16 +37,16 @@ struct Variation {
   RowOwed row_owed = {};  ///< empty: the same row
   /// The other call's error has a bound of its own; false: that of the row that it owes.
   bool has_own_bound = false;
-  /// What it is compared with in the case's place.
+  /// Call that the other one is compared with in the case's place.
   std::optional<OtherCall> reference = {};
   std::string failure = {};  ///< empty: the law's
 };
 
-/// What a kernel from outside says that it does not take, where a law would ask for it.
+/// Refusal of a kernel from outside to take what a law would ask for.
 struct Declined {
   std::string why;
 };
-/// Nothing: the law says nothing of the case.
+/// Result of VariationLaw::vary; monostate: the law says nothing of the case.
 using Varied = std::variant<std::monostate, Variation, Declined>;
 
 /// The random choices of one law in one case: pure functions of the case's seed and the law's own
@@ -54,7 +54,7 @@ using Varied = std::variant<std::monostate, Variation, Declined>;
 class LawDraws {
  public:
   LawDraws(const Case& c, std::optional<JudgeStream> stream) : case_(c), stream_(stream) {}
-  /// In [0, limit); of draw number `index`. The law's row names a stream.
+  /// A number in [0, limit), of draw number `index`. The law's row names a stream.
   [[nodiscard]] std::int64_t below(std::int64_t limit, std::uint64_t index = 0) const;
   /// One of the entries for which is_eligible(b) holds; nothing when there is none.
   [[nodiscard]] std::optional<std::int64_t> entry(
@@ -72,7 +72,7 @@ struct VariationLaw {
   Layer layer = Layer::exact;
   std::vector<const Operation*> operations = {};  ///< as in Law
   bool needs_own_values = false;                  ///< as in Law
-  /// What differs between the two calls: they agree in bits where the kernel claims them for that,
+  /// Differences between the two calls: they agree in bits where the kernel claims them for these,
   /// else within the sum of the two bounds. Nothing: within the bounds.
   std::optional<Differences> same_bits_but_for = {};
   std::string failure = {};                ///< one sentence; empty: each Variation has its own
@@ -102,7 +102,8 @@ template <typename T, typename RowOf>
   return to;
 }
 
-/// The same with as many heads and rows, and `batch` entries of which entry b is entry_of(b).
+/// A tensor of `batch` entries, with the heads and rows of `from`, whose entry b is entry
+/// entry_of(b) of `from`.
 template <typename T, typename EntryOf>
 [[nodiscard]] Tensor<T> gathered_entries(const Tensor<T>& from, std::int64_t batch,
                                          const EntryOf& entry_of) {
@@ -113,7 +114,7 @@ template <typename T, typename EntryOf>
   });
 }
 
-/// What the other call's outputs owe, in their shapes, from the case's; a row that is not compared
+/// Outputs that the other call owes, in their shapes, from the case's; a row that is not compared
 /// holds 0.
 [[nodiscard]] Outputs owed(const Variation& variation, const Outputs& of_case);
 

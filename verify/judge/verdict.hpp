@@ -15,7 +15,7 @@
 
 namespace attest {
 
-/// What verification says of one case, or of a whole campaign of one kernel.
+/// Verdict on one case, or on a whole campaign of one kernel.
 enum class Verdict {
   passed,
   failed,
@@ -38,7 +38,7 @@ struct Failure {
   /// tried.
   std::string repetition{};
   std::string shrinking{};  ///< a sentence if the limit of time ended it before the smallest case
-  /// What may have been read where (misreadings_of), if it was asked for.
+  /// Sentences about what may have been read where (misreadings_of), if it was asked for.
   std::vector<std::string> misreadings{};
 };
 
@@ -68,7 +68,7 @@ struct CaseVerdict {
   std::vector<std::string> declined{};  ///< laws of which the kernel cannot be asked, and why
 };
 
-/// Which laws a case is checked against.
+/// Laws against which a case is checked.
 struct LawSelection {
   std::string glob = "*";
   std::set<Layer> layers{Layer::exact, Layer::bound, Layer::statistics};

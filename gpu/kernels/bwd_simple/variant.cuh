@@ -24,8 +24,8 @@ constexpr BwdVariant bwd_variant{D,
                                  bwd_simple_keys<home, T, D, Br, Bc>,
                                  bwd_simple_queries<home, T, D, Br, Bc>};
 
-/// Those of an element type, of each dim the first the one to take without a reason. Defined, for
-/// every T, in a file of its own, so that they are compiled side by side.
+/// Variants of an element type, of each dim the first the one to take without a reason. Defined,
+/// for every T, in a file of its own, so that they are compiled side by side.
 template <Executor home, typename T>
 std::span<const BwdVariant> bwd_variants();
 

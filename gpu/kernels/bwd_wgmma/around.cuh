@@ -41,7 +41,7 @@ struct BwdRowTile {
       entry = 0;
     }
   }
-  /// Its number among the tiles of all query heads.
+  /// Number of the tile among the tiles of all query heads.
   __device__ std::int64_t number(int tiles) const {
     return static_cast<std::int64_t>(plane) * tiles + tile;
   }

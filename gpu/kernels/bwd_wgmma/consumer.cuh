@@ -305,7 +305,7 @@ struct BwdConsumer : BwdThread {
     }
     ++steps;
   }
-  /// Of the group that forms dQ; scores are in s.
+  /// One row tile of the group that forms dQ; scores are in s.
   template <bool has_next>
   __device__ __forceinline__ void step_with_dq(const BwdWork& work, int key, int tile) {
     float dq[Shape::panels][panel_columns / 2];
@@ -371,7 +371,7 @@ struct BwdConsumer : BwdThread {
       form_ds<false>(rows);
     }
   }
-  /// The same, and issues dV and dK.
+  /// Does what weigh_to_ds() does, and issues dV and dK.
   __device__ __forceinline__ void weigh_and_sum(const BwdWork& work, int key, int tile) {
     weigh_to_ds(work, key, tile);
     hold(dv);
@@ -455,7 +455,7 @@ struct BwdConsumer : BwdThread {
     }
     return rows;
   }
-  /// Two neighbouring columns of a vector by row.
+  /// Values of a vector by row for two neighbouring columns.
   static __device__ __forceinline__ float2 pair_of(const float* vector, int j) {
     return *reinterpret_cast<const float2*>(vector + 8 * j + column_of());
   }

@@ -17,13 +17,13 @@ inline constexpr int bwd_key_block = 64;  ///< keys whose largest numbers are kn
 template <bool in_units>
 inline constexpr int bwd_dq_panel_words = bwd_query_tile * 64 + (in_units ? bwd_query_tile : 0);
 
-/// What the launches say of each other's memory: rows of every query head in tiles of 64, as many
+/// Layout of the memory that the launches share: rows of every query head in tiles of 64, as many
 /// tiles as the longest entry has.
 struct BwdSums {
   float* dq;     ///< [heads of all entries, tiles, panels of 64 columns], a panel in the order of
                  ///< wgmma's results: fp32 or, in units, integers
   float* lse;    ///< [heads of all entries, tiles * 64]: LSE log2(e)
-  float* delta;  ///< the same: dO.O of the row
+  float* delta;  ///< [heads of all entries, tiles * 64]: dO.O of the row
   int tiles;
   // In units alone (units.cuh).
   float* units_in_one;  ///< as lse
@@ -32,8 +32,8 @@ struct BwdSums {
   int key_blocks;       ///< as many as the longest entry has
 };
 
-/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
-/// reads the maps in place. Lengths are in 32 bits.
+/// Parameters of a launch, for its blocks: a `const __grid_constant__` parameter, since the copy
+/// engine reads the maps in place. Lengths are in 32 bits.
 struct BwdParameters {
   TensorMap q, k, v, d_o;
   void *dk, *dv;
@@ -83,8 +83,8 @@ struct BwdRowTiles {
   }
 };
 
-/// Is every pair of `keys` keys from `key` on and the rows of a tile from `row` on seen, as far as
-/// no key is hidden?
+/// True if every pair of `keys` keys from `key` on and the rows of a tile from `row` on is seen, as
+/// far as no key is hidden.
 __device__ __forceinline__ bool bwd_sees_all(const BwdWork& work, int key, int keys, int row) {
   const int last_key = key + keys - 1, last_row = row + bwd_query_tile - 1;
   return last_key < work.keys && last_row < work.queries && last_key < row + work.reach &&

@@ -8,13 +8,13 @@
 
 namespace attest {
 
-/// Where a block's tiles and barriers lie in shared memory. Each buffer has two barriers: full, at
+/// Places of a block's tiles and barriers in shared memory. Each buffer has two barriers: full, at
 /// which its writers arrive, and empty, at which its readers do. The nth use of a buffer with s
 /// stages has stage n % s; it waits for full with parity n / s % 2, for empty with the other one.
 template <typename Shape>
 struct BwdRings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit BwdRings(unsigned char* shared)
@@ -42,7 +42,8 @@ struct BwdRings {
   /// LSE log2(e) and delta of the rows of Q and dO.
   __device__ const float* lse(unsigned n) const { return vector(Shape::lse_at, n); }
   __device__ const float* delta(unsigned n) const { return vector(Shape::delta_at, n); }
-  /// In units alone: units in 1 of the rows of dO; what a panel's rows use of their range.
+  /// Units in 1 of the rows of dO, where dQ is summed in units alone. Beside them used(): the range
+  /// that a panel's rows use.
   __device__ float* units_in_one(unsigned n) const {
     return reinterpret_cast<float*>(first + Shape::units_at +
                                     static_cast<int>(n % Shape::unit_stages) * Shape::vector_bytes);

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What a kernel of the family is compiled for.
+/// Choice for which a kernel of the family is compiled.
 struct BwdChoice {
   int dim;               ///< D: columns that are computed, 64 or 128
   int groups;            ///< warpgroups that multiply; each has 64 keys
@@ -66,8 +66,8 @@ struct BwdShape {
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   static constexpr int shared_bytes = works_at + works * static_cast<int>(sizeof(BwdWork));
 
-  /// Those that a block begins with are all that its warpgroups can give each other: who asks for
-  /// more waits for ever.
+  /// Registers of a thread when a block begins: all that its warpgroups can give each other. A
+  /// group that asks for more waits for ever.
   static constexpr int registers_at_launch = 65536 / threads / 8 * 8;
   static_assert(loader_registers + groups * consumer_registers <=
                 (groups + 1) * registers_at_launch);

@@ -18,7 +18,7 @@ struct BwdThread {
 #endif
     return zero;
   }
-  /// In its warpgroup.
+  /// Number of the thread in its warpgroup.
   static __device__ __forceinline__ int thread() {
     return static_cast<int>(number() & 127U);
   }

@@ -102,7 +102,8 @@ __device__ __forceinline__ float as_integer(float x) {
     return __int_as_float(__float2int_rn(x));
   }
 }
-/// What a part of dQ uses of the range of a row in which its largest number is `most` units.
+/// Steps of a row's range (core/attention/dq_units.hpp) that a part of dQ uses, rounded up; `most`
+/// is its largest number in the row, in units. dq_range where that is too large or NaN.
 __device__ __forceinline__ unsigned used_of_range(float most) {
   constexpr float steps_in_unit = 1.0F / (1 << dq_range_step_bits);
   return most < 0x1p31F ? __float2uint_ru(most * steps_in_unit) : dq_range;

@@ -13,8 +13,8 @@
 
 namespace attest {
 
-/// One block: warpgroups that multiply, and one that loads and sends dQ. The home is part of the
-/// name, since both homes have this template.
+/// One block: warpgroups that multiply, and one that loads and sends dQ. The executor is part of
+/// the name, since both have this template.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     bwd_wgmma(const __grid_constant__ BwdParameters p) {
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
-/// The same for wide heads.
+/// The kernel for wide heads.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     bwd_wide_wgmma(const __grid_constant__ BwdParameters p) {
@@ -112,7 +112,7 @@ constexpr BwdVariant bwd_wide_variant() {
           bwd_convert<home, T, choice.dim, false>};
 }
 
-/// A list of it, empty where the home does not compile it for this type.
+/// A list of it, empty where the executor does not compile it for this type.
 template <Executor home, typename T, BwdChoice choice>
 constexpr auto bwd_listed() {
   if constexpr (is_compiled<home, T>(choice.simt)) {

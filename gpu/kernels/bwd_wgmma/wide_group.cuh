@@ -7,9 +7,9 @@
 
 namespace attest {
 
-/// What the multiplying warpgroups of the wide kernel have in common. Results [64, Bc] of a product
-/// have keys as columns: S and dP, whose rows are queries, and 64 columns of dV^T or dK^T. They go
-/// to shared memory transposed, as tiles [Bc, 64].
+/// Base of the multiplying warpgroups of the wide kernel. Results [64, Bc] of a product have keys
+/// as columns: S and dP, whose rows are queries, and 64 columns of dV^T or dK^T. They go to shared
+/// memory transposed, as tiles [Bc, 64].
 template <typename Shape>
 struct BwdWideGroup : BwdThread {
   using T = typename Shape::T;
@@ -32,7 +32,8 @@ struct BwdWideGroup : BwdThread {
   /// dK leave by way of them.
   __device__ __forceinline__ unsigned use() const { return works + steps; }
 
-  /// Where a lane stores its row of 8 numbers of the first 16 keys; others are 16 rows further.
+  /// Address at which a lane stores its row of 8 numbers of the first 16 keys; others are 16 rows
+  /// further.
   static __device__ __forceinline__ SharedAddress row_in(SharedAddress tile) {
     // Matrix m of a lane group: keys 8 (m / 2) on, rows 8 (m % 2) on of the warp's 16.
     const int matrix = lane() / 8, key = 8 * (matrix / 2) + lane() % 8;

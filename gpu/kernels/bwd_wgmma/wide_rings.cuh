@@ -5,11 +5,11 @@
 
 namespace attest {
 
-/// Where the tiles and barriers of a block of the wide kernel lie; full and empty as in BwdRings.
+/// Places of the tiles and barriers of a block of the wide kernel; full and empty as in BwdRings.
 template <typename Shape>
 struct BwdWideRings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit BwdWideRings(unsigned char* shared)

@@ -15,7 +15,8 @@ struct BwdWideShape {
   static constexpr BwdChoice choice = choice_;
   static constexpr int D = choice.dim;
   static constexpr int Br = bwd_query_tile;
-  /// As many as a warpgroup has registers for: D Bc / 128 of a thread hold dV or dK.
+  /// Keys of a tile: as many as a warpgroup has registers for, as D Bc / 128 of a thread hold dV or
+  /// dK.
   static constexpr int Bc = D > 192 ? 80 : 96;
   static constexpr int groups = 1, group_keys = Bc;  ///< V is loaded at once
   static constexpr int stages = 2;                   ///< of Q

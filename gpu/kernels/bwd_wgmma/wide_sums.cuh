@@ -43,7 +43,7 @@ struct BwdSumGroup : BwdWideGroup<Shape> {
   }
 
  private:
-  /// Of P, or dS.
+  /// Tile of P, or of dS.
   __device__ __forceinline__ SharedAddress tile() const {
     return of_values ? rings.p() : rings.ds();
   }

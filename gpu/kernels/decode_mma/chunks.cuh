@@ -24,15 +24,15 @@ inline constexpr int most_blocks = 264;
 /// clusters takes.
 inline constexpr int most_in_cluster = 8;
 
-/// What the host knows of a launch, in the 32 bits that a block counts in: a division of 64 bits
-/// takes a GPU as long as a load. Of 32 bits it takes 100 clocks, and a block begins with ten that
-/// wait for each other, so the host prepares them.
+/// Sizes of a launch that the host knows, in the 32 bits that a block counts in: a division of 64
+/// bits takes a GPU as long as a load. Of 32 bits it takes 100 clocks, and a block begins with ten
+/// that wait for each other, so the host prepares them.
 struct DecodeSizes {
   int batch = 0, query_heads = 0, kv_heads = 0, group = 0;
   int queries = 0, keys = 0;  ///< of an entry, at the most
   int tile_rows = 0, most_row_tiles = 0;
-  /// How keys are cut. Chunk i holds keys [i chunk_keys, (i + 1) chunk_keys); where that is 0 the
-  /// length of an entry says it.
+  /// Keys of a chunk: chunk i holds keys [i chunk_keys, (i + 1) chunk_keys); 0: the length of an
+  /// entry says it.
   int chunk_keys = 0;
   int most_chunks = 1;     ///< of an entry
   bool is_stream = false;  ///< blocks cut keys where their shares of the whole batch end
@@ -85,7 +85,7 @@ struct DecodeSizes {
     if (is_stream) return std::int64_t{2} * most_blocks * tile_rows;
     return std::int64_t{most_chunks} * batch * query_heads * queries;
   }
-  /// Of the keys that entries share.
+  /// Units of the keys that entries share.
   [[nodiscard]] std::int64_t prefix_units() const {
     return ceil_div(std::int64_t{batch} * queries * group, tile_rows) * kv_heads * prefix_chunks;
   }
@@ -98,7 +98,7 @@ struct DecodeSizes {
   }
 };
 
-/// Do arrays on the device say how long an entry is?
+/// True if arrays on the device say how long an entry is.
 __device__ inline bool has_own_lengths(const ForwardArguments& a) {
   return a.query_starts != nullptr || a.page_table.page_size > 0;
 }
@@ -146,7 +146,7 @@ struct DecodeEntry {
   }
   /// All chunks of a row: so many partial results are merged.
   __device__ int all_chunks() const { return prefix_chunks + chunks; }
-  /// What blocks have to do for it.
+  /// Units of work that blocks have to do for the entry.
   __device__ int units(int kv_heads) const { return row_tiles * kv_heads * chunks; }
 };
 
@@ -248,7 +248,8 @@ class ChunkList {
   __device__ ChunkList(const ForwardArguments& a, const DecodeSizes& sizes)
       : sizes_(sizes), scan_(a, sizes) {}
 
-  /// False: there is none of this number. Heads first: their keys lie beside each other.
+  /// Finds the unit of that number; false: there is none. Heads first: their keys lie beside each
+  /// other.
   __device__ bool find(int number, DecodeUnit& unit) {
     int within = 0;
     if (!scan_.find(number, unit, within)) return false;
@@ -289,8 +290,8 @@ class UnitList : ChunkList {
   static constexpr int least_share = 2;  ///< of chunk_step keys: less costs more than it saves
 
   __device__ int past_share() const { return (static_cast<int>(blockIdx.x) + 1) * share_; }
-  /// What the block's share has of a row tile. Row tiles follow each other, each with all of its
-  /// steps, so that a block cuts two at the most.
+  /// Takes what the block's share has of a row tile. Row tiles follow each other, each with all of
+  /// its steps, so that a block cuts two at the most.
   __device__ bool take_share(DecodeUnit& unit) {
     int within = 0;
     if (!scan_.find(at_, unit, within)) return false;

@@ -31,7 +31,7 @@ struct CodeProducts {
     Fragments parts[Shape::keeps_queries ? D / 16 : 1];
   };
 
-  /// Of Q, the lane itself: its elements are read by ordinary loads.
+  /// Offset by which a lane reads Q: the lane itself, as its elements are read by ordinary loads.
   static __device__ int query_offset(int lane) { return lane; }
   static __device__ int key_offset(int lane) { return Lane::offset_by_rows(lane); }
   static __device__ int value_offset(int lane) { return Lane::offset(lane); }

@@ -133,8 +133,9 @@ std::int64_t row_tiles_of(const Problem& problem, std::int64_t rows) {
   return problem.batch * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(rows, tile));
 }
 
-/// Few rows, chunks merged in clusters: as many chunks as give every other SM one, which is as many
-/// as there is room for where clusters are large. Nothing where that leaves most SMs idle for long.
+/// Plan for few rows whose chunks are merged in clusters: as many chunks as give every other SM
+/// one, which is as many as there is room for where clusters are large. Nothing where that leaves
+/// most SMs idle for long.
 template <typename Family>
 std::optional<Plan> cluster_plan(const Problem& problem, std::int64_t rows) {
   constexpr std::int64_t blocks = 64, least_keys = 2 * chunk_step, long_chunk = 256,
@@ -154,7 +155,7 @@ std::optional<Plan> cluster_plan(const Problem& problem, std::int64_t rows) {
   return plan;
 }
 
-/// What to take without a table. Few rows go to clusters, and where their keys are too many for
+/// Plan to take without a table. Few rows go to clusters, and where their keys are too many for
 /// that about one chunk to every SM: fewer leave SMs idle, and each more costs a beginning, an end
 /// and a part of a merge. Many rows are work for all SMs, whole where they are equally long. Where
 /// entries have lengths of their own, long rows are cut, so that nobody waits for the longest;
@@ -183,7 +184,7 @@ Plan preferred_plan(const Problem& problem) {
   return plan;
 }
 
-/// What to take where entries begin with the same keys, which may lie in memory once, and have rows
+/// Plan to take where entries begin with the same keys, which may lie in memory once, and have rows
 /// for half a tile of wgmma: about one shared chunk for every SM.
 template <typename Family>
 std::optional<Plan> preferred_cascade(const Problem& problem) {

@@ -16,8 +16,9 @@ inline std::string outside(const std::string& what, std::int64_t got, const std:
   return what + " is " + std::to_string(got) + "; allowed: " + allowed;
 }
 
-/// Why a kernel that counts in DecodeSizes cannot cut keys as the Plan says, by fixed_keys, own or
-/// even; std::nullopt: it can, or the rule is another and the kernel's own affair.
+/// A sentence why a kernel that counts in DecodeSizes cannot cut keys as the Plan says, by
+/// fixed_keys, own or even; std::nullopt: it can, or the rule is another and the kernel's own
+/// affair.
 inline std::optional<std::string> why_not_cut(const Problem& problem, const Plan& plan) {
   constexpr std::int64_t most_chunks = 4096;                     // of a row
   constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // it has 32 bits

@@ -15,9 +15,9 @@ struct NoKeyScales {
   __device__ void apply(typename Shape::Scores& /*s*/) const {}
 };
 
-/// What the scores of a unit are multiplied by for the codes of its keys: one number, which becomes
-/// part of the scale of the scores, or one for each key. Lane i looks up key i of the warp's next
-/// tile while the one before is at work.
+/// Factors of the scores of a unit for the codes of its keys: one number, which becomes part of the
+/// scale of the scores, or one for each key. Lane i looks up key i of the warp's next tile while
+/// the one before is at work.
 template <typename Shape>
 class KeyScales {
  public:
@@ -31,7 +31,7 @@ class KeyScales {
     if (a.problem.codes.k_scales == Scales::head) of_all_ = *first_;
   }
 
-  /// For the tile that apply() will be asked for next.
+  /// Loads the scales of the tile that apply() will be asked for next.
   __device__ __forceinline__ void look_ahead(int first_key) {
     const int key = first_key + static_cast<int>(threadIdx.x) % 32;
     if (is_by_key_ && key < to_) mine_ = first_[(key >> shift_) * row_];

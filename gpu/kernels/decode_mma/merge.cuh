@@ -99,7 +99,7 @@ struct RowPart {
   }
 };
 
-/// Where a row of an entry lies in O and LSE, and among partial results.
+/// Place of a row of an entry in O and LSE, and among partial results.
 template <typename T>
 struct DecodeRow {
   using Element = T;
@@ -124,7 +124,7 @@ struct DecodeRow {
     first_block = unit.first_block;
     number = n % sizes.tile_rows;
   }
-  /// Where chunk `chunk` of the row lies among the parts.
+  /// Place of chunk `chunk` of the row among the parts.
   __device__ int part(int chunk) const {
     if (first_block < 0) return chunk;
     return chunk == 0 ? 2 * first_block + 1 : 2 * (first_block + chunk);
@@ -139,7 +139,7 @@ struct MergedRow {
   float top = -FLT_MAX, l = 0.0F;
   RowPart<D> acc;
 
-  /// Of a part with reference r.
+  /// Weight of a part with reference r.
   __device__ __forceinline__ float weight_of(float r) const { return HardwareExp2::of(r - top); }
   __device__ __forceinline__ void add(float weight, float l_of_part,
                                       const RowPart<D>& acc_of_part) {
@@ -152,7 +152,7 @@ struct MergedRow {
     acc.store(to.acc_of(part, row), lane);
     if (lane == 0) *to.sums_of(part, row) = {top, l};
   }
-  /// The same in shared memory: O, then r and l.
+  /// Stores the row in shared memory: O, then r and l.
   __device__ __forceinline__ void leave(float* to, int lane) const {
     acc.store(to, lane);
     if (lane == 0) *reinterpret_cast<float2*>(to + D) = {top, l};
@@ -172,7 +172,7 @@ struct MergedRow {
   }
 };
 
-/// What chunks left of a row in the workspace.
+/// Parts of a row that chunks left in the workspace.
 template <typename Row, int D>
 struct WorkspaceParts {
   const DecodePartials<D>& partials;
@@ -186,7 +186,7 @@ struct WorkspaceParts {
   }
 };
 
-/// What the blocks of a cluster left of a row in their shared memory, each at the same place.
+/// Parts of a row that the blocks of a cluster left in their shared memory, each at the same place.
 template <int D>
 struct ClusterParts {
   float* left;  ///< by this block: O, then r and l

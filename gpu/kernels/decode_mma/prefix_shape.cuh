@@ -39,8 +39,8 @@ struct PrefixShape {
   static constexpr int shared_bytes = barriers_at + 8 * barriers;
 };
 
-/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
-/// reads the maps in place.
+/// Parameters of a launch, for its blocks: a `const __grid_constant__` parameter, since the copy
+/// engine reads the maps in place.
 struct PrefixParameters {
   TensorMap k, v;
   ForwardArguments a;

@@ -70,8 +70,8 @@ struct WithWeightsIn : Shape {
   using T = Half;
 };
 
-/// The same where K and V are codes. P V is formed in fp16, which takes a code in one instruction
-/// where bf16 takes five, and rounds weights less.
+/// Sizes of the kernel where K and V are codes. P V is formed in fp16, which takes a code in one
+/// instruction where bf16 takes five, and rounds weights less.
 template <typename T, Code code_, int D, int row_tiles, int Bc, int warps, int stages>
 struct CodeShape : DecodeShape<T, D, row_tiles, Bc, warps, stages, unsigned char> {
   static constexpr Code code = code_;

@@ -266,7 +266,7 @@ class DecodeBlock {
     }
   }
 
-  /// Where the block leaves a row for its cluster: in place of tiles, which all warps have read.
+  /// Place where the block leaves a row for its cluster: that of tiles, which all warps have read.
   __device__ float* left_for_cluster(int row) const {
     static_assert(Shape::rows * Shape::row_pitch * static_cast<int>(sizeof(float)) <=
                   Shape::shared_bytes - 2 * Shape::query_bytes - Shape::exchange_bytes);
@@ -294,7 +294,7 @@ class DecodeBlock {
     Cluster::wait();  // what this block left has been read
   }
 
-  /// What warp w leaves of a row: O, then r and l.
+  /// Place of what warp w leaves of a row: O, then r and l.
   __device__ float* exchanged(int w, int row) const {
     return exchange_ + (w * Shape::exchanged_rows + row) * Shape::row_pitch;
   }
@@ -353,8 +353,9 @@ class DecodeBlock {
     return sum;
   }
 
-  /// Is this block the last one that has left a chunk of its rows? The counter is then 0 again. All
-  /// threads of the block; what others left is seen by the block for which this is true.
+  /// True if this block is the last one that has left a chunk of its rows. The counter is then 0
+  /// again. All threads of the block call it; what others left is seen by the block for which this
+  /// is true.
   __device__ bool is_last_chunk(const DecodeUnit& unit) const {
     const auto last = static_cast<unsigned>(unit.of.chunks - 1);
     auto* const flag = reinterpret_cast<int*>(exchange_);

@@ -36,7 +36,7 @@ constexpr VariantOf<typename Shape::Arguments> decode_variant() {
           .paged_cluster = decode_mma<home, Shape, true, ClusterList>,
           .merge = decode_merge<home, typename Shape::Row, Shape::D, typename Shape::Arguments>};
 }
-/// A list of it, empty where the home does not compile it for the shape's type.
+/// A list of it, empty where the executor does not compile it for the shape's type.
 template <Executor home, SimtTypes types, typename Shape>
 constexpr auto decode_listed() {
   if constexpr (is_compiled<home, typename Shape::T>(types)) {
@@ -58,7 +58,7 @@ constexpr DecodeVariant cascade_variant() {
 /// that there is, in a file of its own, so that they are compiled side by side.
 template <Executor home, typename T, int D>
 std::span<const DecodeVariant> decode_variants();
-/// The same where K and V are codes.
+/// Variants for K and V of codes, otherwise as decode_variants().
 template <Executor home, typename T, Code code, int D>
 std::span<const CodesVariant> codes_variants();
 

@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// Two neighbours, rounded to T, at an address that both divide.
+/// Stores two neighbours, rounded to T, at an address that both divide.
 template <typename T>
 __device__ __forceinline__ void store_pair(T* to, float low, float high) {
   if constexpr (std::is_same_v<T, float>)

@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// What scores become of dot products.
+/// Map from dot products to scores.
 template <typename Shape>
 struct Fa2ScoreForm {
   static constexpr int row_tiles = Shape::row_tiles, Bc = Shape::Bc;
@@ -43,7 +43,7 @@ struct Fa2ScoreForm {
   }
 };
 
-/// What becomes of S between the two products, before the softmax sees it.
+/// Changes to S between the two products, before the softmax sees it.
 template <typename Shape, typename Work>
 struct Fa2Scoring : Fa2ScoreForm<Shape> {
   static constexpr int row_tiles = Shape::row_tiles, Bc = Shape::Bc;

@@ -17,7 +17,7 @@ struct Fa2Shape {
   static constexpr int row_tiles = warp_rows / 16;  ///< fragments of 16 rows that a warp has
   static_assert(row_tiles >= 1 && Br == 16 * row_tiles * warps && Bc % 16 == 0 && stages >= 1);
 
-  /// How a warp forms its two products (products.cuh).
+  /// The two products of a warp (products.cuh).
   template <typename Shape>
   using ProductsOf = Fa2Products<Shape>;
   /// Dense problems too have scales that are not positive: a test a tile.

@@ -27,7 +27,7 @@ struct Fa2Variant {
   TileKernels every_step = {};  ///< of dense problems, O divided at every step
 };
 
-// Everything that one home compiles carries its name: both have these templates.
+// All that is compiled for an executor carries its name: both have these templates.
 
 template <Executor home, typename Shape, Scheduling::Value scheduling>
 __global__ void __launch_bounds__(Shape::threads) fa2_mma(ForwardArguments a, TileLaunch launch) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Shape::threads)
   Fa2Tile<Shape, GeneralWork>::make(a, static_cast<int>(at.head), tile / splits, tile % splits);
 }
 
-/// What is compiled for a shape besides the dense kernel with one tile a block.
+/// Variants that are compiled for a shape besides the dense kernel with one tile a block.
 struct Fa2Extras {
   bool persistent = false, general = false, every_step = false;
 };
@@ -69,7 +69,7 @@ constexpr Fa2Variant fa2_variant() {
   }
   return v;
 }
-/// A list of it, empty where the home does not compile it for the shape's type.
+/// A list of it, empty where the executor does not compile it for the shape's type.
 template <Executor home, SimtTypes types, typename Shape, Fa2Extras extras = Fa2Extras{}>
 constexpr auto fa2_listed() {
   if constexpr (is_compiled<home, typename Shape::T>(types)) {

@@ -125,7 +125,8 @@ struct Fa3Output : Fa3Thread {
       }
     }
   }
-  /// May the warp's 16 rows be written as a box? Past the end of an entry another one begins.
+  /// True if the warp's 16 rows may be written as a box. Past the end of an entry another one
+  /// begins.
   __device__ __forceinline__ bool has_box(const Work& work) const {
     if constexpr (!Shape::choice.ragged) return true;  // the tensor ends there
     return work.row + 16 * warp() + 16 <= bounds_of(p, work).queries;

@@ -9,12 +9,12 @@
 
 namespace attest {
 
-/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
-/// reads the maps in place. Lengths are in 32 bits.
+/// Parameters of a launch, for its blocks: a `const __grid_constant__` parameter, since the copy
+/// engine reads the maps in place. Lengths are in 32 bits.
 struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   TensorMap q, k, v;
   TensorMap o;   ///< boxes of 16 rows
-  void* output;  ///< the same tensor
+  void* output;  ///< address of O
   Strides o_strides;
   float* lse;      ///< [batch, heads, queries]
   float* partial;  ///< with splits: [splits, batch * heads * queries, columns + 2], else null
@@ -51,8 +51,8 @@ struct alignas(16) Fa3Work {
   static constexpr int none_left = -1;
 };
 
-/// The same where entries have lengths of their own: `entry` is that of Q's and O's strides, 0
-/// where entries are packed.
+/// Work where entries have lengths of their own: `entry` is that of Q's and O's strides, 0 where
+/// entries are packed.
 struct alignas(16) Fa3RaggedWork : Fa3Work, CausalKeys<Fa3RaggedWork> {
   int queries, keys;       ///< of the entry
   int reach;               ///< as in Fa3Parameters, of the entry

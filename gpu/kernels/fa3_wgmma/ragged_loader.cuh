@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What a launch with lengths or pages tells its blocks besides.
+/// Parameters of a launch with lengths or pages, besides those of the dense kernel.
 struct Fa3RaggedParameters : Fa3Parameters {
   Fa3RowSource q_rows, k_rows, v_rows;  ///< the same tensors as the maps q, k and v
   PageTable pages;                      ///< page_size 0: K and V lie in no pages
@@ -20,7 +20,7 @@ struct Fa3RaggedParameters : Fa3Parameters {
   /// the rows.
   int unit_rows;
   bool has_plain_rows;  ///< as wide as the tile, and offsets in units of 16 bytes have 32 bits
-  /// Two key tiles are so many pages, and slots.
+  /// Pages, and slots, of two key tiles.
   int page_step, slot_step;
 };
 
@@ -74,7 +74,7 @@ class Fa3RaggedLoader {
     int head, kv_head;
     int count, keys;  ///< the item's
   };
-  /// Where a row of a key tile lies: in which slot of which page, or in which row.
+  /// Place of a row of a key tile: a slot of a page, or a row.
   struct Place {
     const std::int32_t* number;  ///< the page's, in the table
     int entry, row;
@@ -193,7 +193,7 @@ class Fa3RaggedLoader {
     ++q_tiles_;
   }
 
-  /// Where a key lies. The table is not asked for one that is not there.
+  /// Place of a key. The table is not asked for a key that is not there.
   __device__ __forceinline__ Place place_of(const Tile& tile, int key) const {
     if (p_.pages.page_size == 0) {
       return {nullptr, p_.packs_keys ? 0 : tile.item->entry, tile.item->first_key + key};
@@ -215,7 +215,7 @@ class Fa3RaggedLoader {
     place.entry = *place.number;
   }
 
-  /// This warp's key tiles, and as Fa3Loader does behind the first of all the work.
+  /// Loads this warp's key tiles, and does what Fa3Loader does behind the first of all the work.
   template <bool has_boxes>
   __device__ __forceinline__ void load(const Tile& tile) {
     const unsigned past = tiles_ + static_cast<unsigned>(tile.count);

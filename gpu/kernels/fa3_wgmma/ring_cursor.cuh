@@ -22,9 +22,8 @@ struct Fa3Thread {
   }
 };
 
-/// How far one warpgroup that multiplies has come in the rings of Q, K and V. Tiles are counted
-/// from the block's first; a tile's number gives its stage in the ring and the parity of its
-/// barriers.
+/// Progress of one warpgroup that multiplies in the rings of Q, K and V. Tiles are counted from the
+/// block's first; a tile's number gives its stage in the ring and the parity of its barriers.
 template <typename Shape>
 struct Fa3RingCursor {
   using Work = typename Shape::Work;
@@ -48,7 +47,7 @@ struct Fa3RingCursor {
   __device__ __forceinline__ SharedAddress v_tile(unsigned tile) const {
     return rings.v_tile(stage_of_v(tile));
   }
-  /// What is to be done with the current Q.
+  /// Work with the current Q.
   __device__ __forceinline__ const Work& work() const { return rings.work(q_tiles, group); }
   __device__ __forceinline__ const Work& last_work() const {
     return rings.work(q_tiles - 1, group);

@@ -7,12 +7,12 @@
 
 namespace attest {
 
-/// Where a block's tiles and barriers lie in shared memory. Each buffer has two barriers: full, on
+/// Places of a block's tiles and barriers in shared memory. Each buffer has two barriers: full, on
 /// which its bytes arrive, and empty, at which its readers arrive.
 template <typename Shape>
 struct Fa3Rings {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit Fa3Rings(unsigned char* shared)
@@ -28,7 +28,7 @@ struct Fa3Rings {
     return base + Shape::v_at + stage * Shape::kv_bytes;
   }
 
-  /// Where O of a group waits for the copy engine, `o_panels` panels at a time.
+  /// Place where O of a group waits for the copy engine, `o_panels` panels at a time.
   __device__ SharedAddress output(int group) const {
     return base + Shape::o_at + group * Shape::choice.o_panels * Shape::q_panel_bytes;
   }
@@ -44,9 +44,9 @@ struct Fa3Rings {
     return barrier(2 * (k + v) + (Shape::q_stages + stage) * Shape::consumers + group);
   }
 
-  /// What is to be done with the block's `n`th Q of a group; written before it is full.
-  /// Through a pointer, not an asm: ptxas then knows that all lanes have the same, and keeps what
-  /// follows from it, the descriptors above all, in uniform registers.
+  /// Work with the block's `n`th Q of a group; written before that Q is full. Through a pointer,
+  /// not an asm: ptxas then knows that all lanes have the same, and keeps what follows from it, the
+  /// descriptors above all, in uniform registers.
   __device__ typename Shape::Work& work(unsigned n, int group) const {
     const int place = static_cast<int>(n % Shape::works) * Shape::consumers + group;
     return reinterpret_cast<typename Shape::Work*>(first + Shape::works_at)[place];

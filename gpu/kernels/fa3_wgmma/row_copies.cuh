@@ -55,7 +55,7 @@ class Fa3RowCopies {
     }
   }
 
-  /// From row `there` on, and from `columns` on, zeros.
+  /// Copies a chunk of rows; zeros from row `there` on, and from `columns` on.
   static __device__ __forceinline__ void copy_some(const std::uint16_t* from, int columns,
                                                    const std::int64_t (&offsets)[2], int there,
                                                    SharedAddress to) {

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What a kernel of the family is compiled for.
+/// Choice for which a kernel of the family is compiled.
 struct Fa3Choice {
   int dim;               ///< D: columns of Q, K, V and O that are computed, a multiple of 16
   int consumers;         ///< warpgroups that multiply; each has 64 query rows

@@ -9,8 +9,8 @@
 
 namespace attest {
 
-/// One block: a warpgroup that loads, and those that multiply. The home is part of the name, since
-/// both homes have this template.
+/// One block: a warpgroup that loads, and those that multiply. The executor is part of the
+/// name, since both have this template.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     fa3_wgmma(const __grid_constant__ Fa3Parameters p) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
 }
 
-/// The same where entries have lengths, or K and V lie in pages.
+/// The kernel for entries with lengths, and for K and V in pages.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     fa3_ragged(const __grid_constant__ Fa3RaggedParameters p) {

@@ -75,7 +75,7 @@ struct Fa3Entry : CausalKeys<Fa3Entry> {
   __device__ int key_tiles(int row) const {
     return (past_key(min(row + tile_rows, queries) - 1) + key_tile - 1) / key_tile;
   }
-  /// Of the longest output tile.
+  /// Key tiles of the longest output tile.
   __device__ int most_key_tiles() const {
     return (past_key(queries - 1) + key_tile - 1) / key_tile;
   }

@@ -11,14 +11,14 @@ namespace attest {
 // Which rows fp16 parts leave to bf16 parts: the rules are in the README. A row is judged by what
 // it sees and by nothing else.
 
-/// Whether a row has no fp16 parts because of these keys, of which it sees the first `seen`.
+/// True if a row has no fp16 parts because of these keys, of which it sees the first `seen`.
 /// `reach` is that of its RowScale.
 __device__ inline bool refuses(const KeyScale& scale, int seen, float reach) {
   return scale.first_refused < min(seen, split_rows) ||
          (scale.first_sized < seen && !(reach * scale.k_size <= 1.0F));
 }
 
-/// Whether a row has no fp16 parts, once all its keys are weighed. `reach` is infinite where
+/// True if a row has no fp16 parts, once all its keys are weighed. `reach` is infinite where
 /// refuses() was true; l is the sum of its weights, the largest of which is 2^weight_lead.
 __device__ inline bool is_refused(float reach, int past, float l) {
   return !(reach < INFINITY) || (past > 0 && past <= few_keys) ||

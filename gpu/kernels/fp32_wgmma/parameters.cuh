@@ -15,13 +15,13 @@ inline constexpr int split_threads = 256;
 inline constexpr int flag_rows = 16;        ///< query rows of a warp, which share a flag
 inline constexpr int bf16_tile_rows = 128;  ///< query rows of a block that multiplies bf16 parts
 
-/// What the split says of a query row.
+/// Facts about a query row that the split leaves.
 struct RowScale {
   float factor;  ///< 2^-e: the row's parts are those of 2^e times it
   float reach;   ///< times KeyScale::size: error of a score over what is allowed; infinite: none is
 };
 
-/// What the split says of split_rows keys.
+/// Facts about split_rows keys that the split leaves.
 struct KeyScale {
   float k_factor, v_factor;     ///< 2^-e of K and of V
   float k_size;                 ///< largest |element| of the first key of K that is not 0
@@ -34,7 +34,7 @@ struct RowFlags {
   unsigned low, high;
 };
 
-/// What a launch tells its blocks. Lengths are in 32 bits.
+/// Parameters of a launch, for its blocks. Lengths are in 32 bits.
 struct SplitProblem : CausalKeys<SplitProblem> {
   TensorMap q, k, v;  ///< parts, [parts, heads, rows, D]
   const float *q_in, *k_in, *v_in;

@@ -8,14 +8,15 @@ namespace attest {
 
 inline constexpr int query_exponent = 13;  ///< a row's own largest element
 inline constexpr int key_exponent = 10;    ///< the largest of the first of 64 keys that is not 0
-inline constexpr int value_exponent = 8;   ///< the same of V
-inline constexpr int weight_lead = 8;      ///< weights are up to 2^8
+inline constexpr int value_exponent =
+    8;                                 ///< the largest of the first of 64 rows of V that is not 0
+inline constexpr int weight_lead = 8;  ///< weights are up to 2^8
 
 /// Rows whose largest element lies outside have no fp16 parts: products of the powers stay far from
 /// fp32's limits.
 inline constexpr float least_size = 0x1p-40F, largest_size = 0x1p40F;
-/// What the last bits of fp16 parts may change a score by, in natural units. Rows for which it
-/// could be more have none.
+/// Largest change of a score by the last bits of fp16 parts, in natural units. Rows for which it
+/// could be more have no fp16 parts.
 inline constexpr float allowed_score_error = 0x1p-22F;
 
 // Two fp16 parts hold 22 or 23 bits, and O shows it where few weights count: fp32 arithmetic has
@@ -37,7 +38,7 @@ __device__ inline float power_to(int n, float x) {
   return __uint_as_float((static_cast<unsigned>(254 + n) << 23) -
                          (__float_as_uint(x) & 0x7f800000U));
 }
-/// 1 / x of a power of two.
+/// Reciprocal of a power of two, exact.
 __device__ inline float inverse_power(float x) {
   return __uint_as_float((254U << 23) - __float_as_uint(x));
 }

@@ -6,7 +6,7 @@
 
 namespace attest {
 
-/// What a kernel of the family is compiled for.
+/// Choice for which a kernel of the family is compiled.
 struct SplitChoice {
   int dim;        ///< D: columns of Q, K, V and O, a multiple of 64
   int consumers;  ///< warpgroups that multiply; each has 64 query rows

@@ -182,9 +182,8 @@ __device__ __forceinline__ void split_keys(const SplitProblem& p, int head, int 
     p.key_scales[static_cast<std::int64_t>(head) * p.key_blocks() + block] = result;
 }
 
-/// Does the kernel of the bf16 parts need this block: queries in a tile with flags, or keys that
-/// those with flags see?
-/// All threads of the block call it.
+/// True if the kernel of the bf16 parts needs this block: queries in a tile with flags, or keys
+/// that those with flags see. All threads of the block call it.
 __device__ inline bool is_wanted(const SplitProblem& p, bool is_query, int head, int block) {
   if (p.refuses_all) return true;
   const int group = p.entry_heads / p.entry_kv_heads;

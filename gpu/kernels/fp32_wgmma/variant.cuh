@@ -24,8 +24,8 @@ __device__ int end_of_rows(const SplitProblem& p, int head, int first_row) {
   return found;
 }
 
-/// One tile of O: a warp that loads, warpgroups that multiply. The home is part of its name: both
-/// have this template.
+/// One tile of O: a warp that loads, warpgroups that multiply. The executor is part of its name:
+/// both have this template.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     fp32_wgmma(const __grid_constant__ SplitProblem p, std::int64_t first_block) {

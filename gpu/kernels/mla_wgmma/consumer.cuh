@@ -188,7 +188,7 @@ class MlaConsumer {
     }
     commit_products();
   }
-  /// The same with the other group's, in shared memory.
+  /// Issues the product with the other group's weights, in shared memory.
   __device__ __forceinline__ void issue_other(int tile) {
     const MatrixDescriptor v = values_of(tile), weights = k_major_at(shared_.weights());
     hold(o_);

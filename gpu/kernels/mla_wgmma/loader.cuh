@@ -37,7 +37,7 @@ class MlaLoader {
   }
 
  private:
-  /// What a tile's boxes are: `boxes` of `rows` keys, then single keys.
+  /// Cut of a tile into boxes: `boxes` of `rows` keys, then single keys.
   struct Cut {
     const TensorMap& map;
     int rows, boxes, single;

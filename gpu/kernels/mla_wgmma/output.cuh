@@ -43,8 +43,8 @@ class MlaOutput {
   static __device__ __forceinline__ int warp() {
     return static_cast<int>(thread() >> 5 & 3U);
   }
-  /// Asked anew every time: what follows from it would fill registers throughout the loop over key
-  /// tiles.
+  /// Number of the thread in its block. Asked anew every time: what follows from it would fill
+  /// registers throughout the loop over key tiles.
   static __device__ __forceinline__ unsigned thread() {
     unsigned thread = threadIdx.x;
 #ifdef __CUDACC__
@@ -59,7 +59,7 @@ class MlaOutput {
     return DecodeRow<T>(p_.a, p_.sizes, work_.unit, work_.first_row + row);
   }
 
-  /// What the chunk has, as it lies in registers.
+  /// Stores the chunk's part, as it lies in registers.
   __device__ __forceinline__ void leave(const float (&o)[Shape::group_columns / 2],
                                         const float (&r)[2], const float (&l)[2]) const {
     const auto partials = DecodePartials<Shape::columns>::of(p_.a, p_.sizes);

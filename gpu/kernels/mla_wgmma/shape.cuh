@@ -33,7 +33,8 @@ struct MlaShape {
   static constexpr int k_at = tile_bytes;
   static constexpr int weights_at = k_at + stages * tile_bytes;   ///< P [64, 64]
   static constexpr int references_at = weights_at + panel_bytes;  ///< floats [consumers][rows]
-  static constexpr int sums_at = references_at + 4 * consumers * rows;  ///< likewise
+  static constexpr int sums_at =
+      references_at + 4 * consumers * rows;  ///< floats [consumers][rows]
   static constexpr int works_at = sums_at + 4 * consumers * rows;
   static constexpr int work_bytes = 128;
   static constexpr int barriers_at = works_at + 2 * work_bytes;

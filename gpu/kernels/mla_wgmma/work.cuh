@@ -8,8 +8,8 @@
 
 namespace attest {
 
-/// What a launch tells its blocks: a `const __grid_constant__` parameter, since the copy engine
-/// reads the maps in place.
+/// Parameters of a launch, for its blocks: a `const __grid_constant__` parameter, since the copy
+/// engine reads the maps in place.
 struct MlaParameters {
   TensorMap k;         ///< boxes of box_rows keys
   TensorMap k_eights;  ///< boxes of 8 keys: where another entry's keys follow at once
@@ -49,12 +49,12 @@ struct alignas(16) MlaWork {
   }
 };
 
-/// Where a block's tiles and barriers lie. Every panel of a stage has a barrier on which its bytes
+/// Places of a block's tiles and barriers. Every panel of a stage has a barrier on which its bytes
 /// arrive; every part one at which its last reader arrives.
 template <typename Shape>
 struct MlaShared {
   unsigned char* first;
-  SharedAddress base;  ///< the same
+  SharedAddress base;  ///< shared address of `first`
 
   /// `shared` is aligned to swizzle_bytes.
   __device__ __forceinline__ explicit MlaShared(unsigned char* shared)
@@ -74,7 +74,7 @@ struct MlaShared {
   __device__ float* sums(int group) const {
     return reinterpret_cast<float*>(first + Shape::sums_at) + group * Shape::rows;
   }
-  /// Of the block's `n`th unit.
+  /// Description of the block's `n`th unit.
   __device__ MlaWork& work(unsigned n) const {
     static_assert(sizeof(MlaWork) <= Shape::work_bytes);
     return *reinterpret_cast<MlaWork*>(first + Shape::works_at +
