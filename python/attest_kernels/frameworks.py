@@ -138,7 +138,7 @@ def used_by(module):
     packages = {getattr(value, "__name__", "").partition(".")[0] for value in vars(module).values() if isinstance(value, type(sys))}
     packages |= {(getattr(value, "__module__", "") or "").partition(".")[0] for value in vars(module).values() if callable(value)}
     packages.add(module.__name__.partition(".")[0])
-    if packages & {"torch", "triton", "flash_attn", "xformers", "flashinfer"}:
+    if packages & {"torch", "triton", "flash_attn", "fa3_fwd_interface", "xformers", "flashinfer", "sageattention"}:
         return PyTorch()
     if packages & {"jax", "jaxlib"}:
         return Jax()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import typing
 
 
@@ -40,12 +41,26 @@ KNOWN = (
     Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",
           {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
+    Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",  # FlashAttention-4, flash_attn.cute
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}),
+    Known("fa3_fwd_interface", "flash_attn_func", "BNHD", "bottom_right",
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
+    Known("sageattention", "sageattn", "BHND", "top_left", {"causal": "is_causal", "scale": "sm_scale"}),
     Known("xformers", "memory_efficient_attention", "BNHD", "bottom_right", _THEIR_NAMES, _memory_efficient_attention),
     Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill),
 )
 
 
+def has(function, parameters):
+    """Has it parameters of these names, as far as Python knows its signature?"""
+    try:
+        return set(parameters) <= set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return True
+
+
 def row_of(function):
     """What is known of it, or None. Builtins have no module; PyTorch's say so or nothing."""
     package, name = (getattr(function, "__module__", None) or "torch").partition(".")[0], getattr(function, "__name__", "")
-    return next((known for known in KNOWN if (known.package, known.name) == (package, name)), None)
+    return next((known for known in KNOWN if (known.package, known.name) == (package, name)
+                 and (known.translated is not None or has(function, known.parameters.values()))), None)

@@ -36,6 +36,17 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, re
     return (swapped(o)[0], lse, None) if return_attn_probs else swapped(o)[0]
 
 
+def of_flash_attention_4():
+    def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False, window_size=(None, None), return_lse=False):
+        o, lse = attend(*swapped(q, k, v), causal, softmax_scale)
+        return swapped(o)[0], lse if return_lse else None
+    return flash_attn_func
+
+
+def sageattn(q, k, v, tensor_layout="HND", is_causal=False, sm_scale=None, smooth_k=True, **kwargs):
+    return attend(q, k, v, is_causal, sm_scale, "top_left")[0]
+
+
 def memory_efficient_attention(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None):
     causal = isinstance(attn_bias, LowerTriangularFromBottomRightMask)
     return swapped(attend(*swapped(query, key, value), causal, scale)[0])[0]
@@ -81,6 +92,21 @@ class Known(unittest.TestCase):
 
     def test_flash_attention(self):
         self.check(flash_attn_func, "flash_attn.flash_attn_interface", "bottom_right", lse=math.e)
+
+    def test_flash_attention_4_has_another_name_for_lse(self):
+        self.check(of_flash_attention_4(), "flash_attn.cute.interface", "bottom_right", lse=math.e)
+
+    def test_flash_attention_3(self):
+        self.check(flash_attn_func, "fa3_fwd_interface", "bottom_right", lse=math.e)
+
+    def test_one_whose_parameters_are_others_is_probed(self):
+        def flash_attn_func(q, k, v, causal, scale):
+            return q
+        flash_attn_func.__module__ = "flash_attn.interface"
+        self.assertFalse(conventions.attention(flash_attn_func).is_known)
+
+    def test_sageattention(self):
+        self.check(sageattn, "sageattention.core", "top_left")
 
     def test_xformers(self):
         self.check(memory_efficient_attention, "xformers.ops.fmha", "bottom_right")
