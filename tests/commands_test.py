@@ -32,6 +32,7 @@ ONLY_PARSED = {
     r"\.so\b": "needs a shared object of the reader's; plugin_test.sh builds one and runs these",
     r"--python mine\.py": "needs a file of the reader's; python/wheel_test.py runs one",
     r"--python (examples/python|torch)": "needs PyTorch and Triton; examples/python/examples_test.py and pytorch_test.py run these",
+    r"--python examples/peers": "needs a library and a GPU; examples/peers/peers_test.py calls these with stand-ins",
     r"^judge ": "needs somebody's solution; verify/cheats/judge_test.py has many",
     r"^verify --inputs|^errors --outputs": "needs tensors of the reader's",
     r"^replay |--resume|^study resume": "goes on from what another run left; campaign_test.sh and study_run_test.sh run them",

@@ -24,5 +24,7 @@ def flash_attention_4_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, 
 
 @kernel(types=["bf16"], head_dims=[64, 128], positive_scale=True, causal="bottom_right", layout="BNHD", grouped=True)
 def flash_attention_4_paged(q, k_cache, v_cache, page_table, cache_seqlens, causal, softmax_scale):
-    return flash_attn_varlen_func(q, k_cache, v_cache, page_table=torch.clamp(page_table, min=0), seqused_k=cache_seqlens, softmax_scale=softmax_scale,
-                                  causal=causal, return_lse=True)
+    # Nothing is said of table entries that no key uses: they name pages that are there.
+    table = torch.clamp(page_table, 0, k_cache.shape[0] - 1)
+    return flash_attn_varlen_func(q, k_cache, v_cache, page_table=table, seqused_k=cache_seqlens, softmax_scale=softmax_scale, causal=causal,
+                                  return_lse=True)

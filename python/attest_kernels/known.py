@@ -45,7 +45,7 @@ KNOWN = (
           {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}),
     Known("fa3_fwd_interface", "flash_attn_func", "BNHD", "bottom_right",
           {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
-    Known("sageattention", "sageattn", "BHND", "top_left", {"causal": "is_causal", "scale": "sm_scale"}),
+    Known("sageattention", "sageattn", "BHND", "top_left", {"scale": "sm_scale"}),  # its causal mask is for as many queries as keys
     Known("xformers", "memory_efficient_attention", "BNHD", "bottom_right", _THEIR_NAMES, _memory_efficient_attention),
     Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill),
 )
