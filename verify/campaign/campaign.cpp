@@ -113,7 +113,7 @@ class Campaign {
     return task - corpus_size();
   }
 
-  /// What became of a task.
+  /// Outcome of a task.
   struct Judged {
     std::optional<Case> the_case{};  ///< nothing: the kernel took none of what was drawn
     CaseAnswer answer{};
@@ -299,7 +299,7 @@ class Campaign {
     }
   }
 
-  /// Whether a kernel that nothing known here speaks against takes a case. A plugin's own answer is
+  /// True if a kernel that nothing known here speaks against takes a case. A plugin's own answer is
   /// its worker's; no law is asked, so nothing is launched.
   [[nodiscard]] static bool takes_it(const KernelInfo& kernel, const Case& c, CaseRunner& runner) {
     if (kernel.plugin.empty()) return true;
