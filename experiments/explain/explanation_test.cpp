@@ -28,7 +28,7 @@ bool reads(const Explanation& e, std::string_view memory) {
   });
 }
 
-/// With the kernel's first Plan, unless one is named.
+/// Explanation with the kernel's first Plan, unless one is named.
 Explanation explained(const char* kernel, const char* problem, const char* plan = nullptr,
                       const char* device = "h200") {
   const Problem asked = problem_from_string(problem);
