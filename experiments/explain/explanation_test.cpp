@@ -19,7 +19,7 @@ const KernelInfo& simulated(const char* name) {
   return *find_kernel(name, Executor::simt);
 }
 
-/// Do the counters name this memory?
+/// True if the counters name this memory.
 bool reads(const Explanation& e, std::string_view memory) {
   if (!e.counters) return false;
   return std::ranges::any_of(e.counters->kernels, [&](const KernelTrace& trace) {

@@ -104,7 +104,7 @@ class WordCheck {
     return epoch_of(s) < epoch_of(thread_.stamp) || epoch_of(s) == last_epoch;
   }
 
-  /// Was it made by the launch before, which may still run?
+  /// True if the access was made by the launch before, which may still run.
   [[nodiscard]] bool is_from_predecessor(Stamp s) const {
     s &= ~incomplete;
     return word_.region == Region::global && s >= thread_.predecessor_start &&
@@ -185,7 +185,7 @@ bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& w
   return within(thread.static_shared);
 }
 
-/// All of a range that lies in one memory; not of atomic operations.
+/// Checks a range that lies in one memory; not for atomic operations.
 template <Region region>
 void check_words(const RunningThread& thread, const ShadowedMemory& memory, std::uintptr_t begin,
                  std::size_t size, Access access, ProgramPoint point) {

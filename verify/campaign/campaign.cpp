@@ -267,7 +267,8 @@ class Campaign {
     };
   }
 
-  /// What is no longer the finding when it is shrunk never was.
+  /// Shrinks known findings of a kernel. A failure that is no longer the finding when it is shrunk
+  /// never was.
   void shrink_known(std::size_t k, CaseRunner& runner) {
     for (const KnownFinding& finding : options_.known_findings) {
       const auto same = results_[k].known.find(finding.id);
