@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// In single quotes; all three shells take this.
+/// Text in single quotes; all three shells take this.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {

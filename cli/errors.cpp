@@ -66,7 +66,7 @@ std::string named_kernels(const ErrorsOptions& options) {
   return of_plugins.empty() ? "" : glob_of_runnable(of_plugins);
 }
 
-/// What all kernels of a glob compute; forward where they differ.
+/// Operation that all kernels of a glob compute; forward where they differ.
 const Operation& operation_of_kernels(const std::string& glob) {
   const Operation* common = nullptr;
   for (const KernelInfo& kernel : all_kernels()) {

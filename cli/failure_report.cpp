@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As a code host names it, where the file lies below the current folder.
+/// Path as a code host names it, where the file lies below the current folder.
 std::string shown(const fs::path& file) {
   std::error_code ignored;
   const fs::path relative = fs::relative(file, fs::current_path(), ignored);

@@ -23,7 +23,7 @@ std::string why_not_here(const KernelInfo& kernel) {
   return kernel.unavailable ? kernel.unavailable() : std::string{};
 }
 
-/// Those of plugins only, when there are plugins.
+/// Lists kernels, those of plugins only when there are plugins.
 void list_kernels(bool mutants, bool of_plugins) {
   for (const KernelInfo& kernel : all_kernels()) {
     if ((kernel.role == KernelRole::mutant) != mutants) continue;

@@ -11,7 +11,8 @@
 
 #define ATTEST_HIDDEN __attribute__((visibility("hidden")))
 
-/// Of std::random_device. Ends the program where the kernel has no random numbers, as glibc's does.
+/// Replacement that std::random_device needs. Ends the program where the kernel has no random
+/// numbers, as glibc's does.
 extern "C" ATTEST_HIDDEN std::uint32_t arc4random() noexcept {
   std::uint32_t value = 0;
   if (getrandom(&value, sizeof value, 0) != sizeof value) abort();
@@ -23,7 +24,7 @@ extern "C" ATTEST_HIDDEN std::uint32_t arc4random() noexcept {
 namespace attest {
 namespace {
 
-/// Of dl_iterate_phdr: ends at the object whose code or data the address wanted lies in.
+/// Callback of dl_iterate_phdr: ends at the object whose code or data the address wanted lies in.
 int note_if_in(dl_phdr_info* object, std::size_t, void* wanted) {
   auto& found = *static_cast<dl_find_object*>(wanted);
   const auto address = reinterpret_cast<std::uintptr_t>(found.dlfo_map_start);
@@ -48,9 +49,9 @@ int note_if_in(dl_phdr_info* object, std::size_t, void* wanted) {
 }  // namespace
 }  // namespace attest
 
-/// Of the unwinder, for each frame that an exception passes. libgcc takes a failure for the end of
-/// the stack, so this must find what glibc's finds; the link map, which libgcc does not read, is
-/// null.
+/// Replacement that the unwinder needs for each frame that an exception passes. libgcc takes a
+/// failure for the end of the stack, so this must find what glibc's finds; the link map, which
+/// libgcc does not read, is null.
 extern "C" ATTEST_HIDDEN int _dl_find_object(void* address, dl_find_object* found) noexcept {
   *found = {};
   found->dlfo_map_start = address;

@@ -38,7 +38,7 @@ class JsonOutput {
 /// on it. The first is told at the end.
 class Trouble {
  public:
-  /// Runs `work`, keeps its first MachineError; false if it threw one.
+  /// Runs `work`; false if it threw a MachineError, of which the first is kept.
   template <typename Work>
   bool tries(const Work& work) {
     try {

@@ -22,7 +22,7 @@ bool runs_here(const KernelInfo& kernel, const std::string& executor) {
   return on_gpu == (kernel.executor == Executor::gpu);
 }
 
-/// Is it one of the names that commas separate?
+/// True if the name is one of those that commas separate.
 bool names_it(const std::string& glob, const std::string& name) {
   return ("," + glob + ",").find("," + name + ",") != std::string::npos;
 }

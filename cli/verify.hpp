@@ -67,8 +67,8 @@ void require_a_campaign_for_files(const VerifyOptions& options);
 
 /// The options that were typed, one string each, so that parse_verify_options reads them again.
 [[nodiscard]] std::vector<std::string> typed_options(const CLI::App& command);
-/// Options of a campaign that goes on, from the arguments that began it. Throws InvalidInput for
-/// options that this program does not know.
+/// Options of arguments as typed_options() gives them. Throws InvalidInput for options that this
+/// program does not know.
 [[nodiscard]] VerifyOptions parse_verify_options(const std::vector<std::string>& typed);
 
 /// The options of an interrupted campaign, with those that may change when it is resumed taken

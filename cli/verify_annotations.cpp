@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-/// As commands of a workflow's output take it; a property ends at a colon or a comma besides.
+/// Text as commands of a workflow's output take it; a property ends at a colon or a comma besides.
 std::string escaped(std::string_view text, bool is_property) {
   constexpr std::string_view always = "%\r\n", in_properties = ":,";
   std::string out;

@@ -28,8 +28,8 @@ bool is_planted(const KernelResult& result) {
   return result.kernel->role != KernelRole::kernel;
 }
 
-/// Nothing failed, and cases are missing: an interrupted campaign. A time limit asks for all cases
-/// until it is over.
+/// True if nothing failed and cases are missing: an interrupted campaign. A time limit asks for all
+/// cases until it is over.
 bool is_unfinished(const KernelResult& result, const CampaignOptions& campaign) {
   return !result.failure &&
          (campaign.time_limit || result.asked() < cases_of_shard(*result.kernel, campaign));
@@ -58,7 +58,7 @@ struct Column {
   std::function<std::string(const KernelResult&)> text;
 };
 
-/// Does the kernel write an output of that name?
+/// True if the kernel writes an output of that name.
 bool gives(const KernelInfo& kernel, std::string_view name) {
   const auto outputs = kernel.operation->outputs();
   const auto at = std::ranges::find(outputs, name, &TensorSpec::name);
@@ -72,7 +72,7 @@ std::string worst_ratio(const KernelResult& result, std::string_view output) {
   return fmt::format("{:.3f}", result.worst_over_bound.of(output));
 }
 
-/// Of the operations of all kernels, one a name.
+/// Outputs of the operations of all kernels, one a name.
 std::vector<const TensorSpec*> outputs_of(const std::vector<KernelResult>& results) {
   std::vector<const TensorSpec*> outputs;
   for (const KernelResult& result : results) {
@@ -110,7 +110,7 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
   return columns;
 }
 
-/// What it claims; batch_mates_irrelevant asks whether that is so.
+/// Column of what kernels claim; batch_mates_irrelevant asks whether that is so.
 Column batch_column() {
   return {"batch-invariant", [](const KernelResult& r) {
             if (!r.kernel->is_batch_invariant) return std::string("no");
@@ -118,7 +118,7 @@ Column batch_column() {
           }};
 }
 
-/// What the claims of batches are where the table has no room for their column: a line each that is
+/// Prints the claims of batches where the table has no room for their column: a line each that is
 /// not `yes`.
 void print_batch_claims(const std::vector<KernelResult>& results) {
   for (const KernelResult& result : results) {
@@ -127,8 +127,8 @@ void print_batch_claims(const std::vector<KernelResult>& results) {
   }
 }
 
-/// How many features no case reached that no case of these kernels on this machine could: they need
-/// others, as the features say.
+/// Number of features that no case reached and no case of these kernels on this machine could: they
+/// need others, as the features say.
 std::ptrdiff_t out_of_reach(const Coverage& coverage) {
   return std::ranges::count_if(all_features(), [&](const Feature& feature) {
     const auto found = coverage.find(feature.name);
@@ -136,8 +136,8 @@ std::ptrdiff_t out_of_reach(const Coverage& coverage) {
   });
 }
 
-/// What no case reached, in one line; a few names, how many others, and where to find them: with
-/// those that were reached they are all.
+/// One line about features that no case reached; a few names, how many others, and where to find
+/// them: with those that were reached they are all.
 std::string unreached_line(const Coverage& coverage) {
   constexpr std::size_t most_named = 3;
   const std::vector<std::string> missed = unreached(coverage);

@@ -171,14 +171,14 @@ class Descriptor {
   Padded<AttestPlugin> plugin_{};
 };
 
-/// Of the roundings of any operation.
+/// Checks the errors that roundings of any operation declare.
 void check_errors(const auto& how) {
   require(how.division_error > 0 && how.division_error <= 1 && how.log_error > 0 &&
               how.log_error <= 1 && how.exp.relative_error >= 0 && how.exp.argument_error >= 0,
           "errors are numbers from 0 to 1");
 }
 
-/// What generators and laws rely on.
+/// Checks what generators and laws rely on.
 void check_kernel(const KernelInfo& kernel) {
   require(!kernel.name.empty() && kernel.plugin == "fuzz", "a kernel has a name and a plugin");
   require(!kernel.element_types.empty() && !kernel.masks.empty(), "a kernel has types and masks");

@@ -14,7 +14,7 @@
 
 namespace attest {
 
-/// What is read can be written, and read again as the same case.
+/// A case that is read can be written, and read again as the same one.
 void fuzz_case(std::span<const std::uint8_t> bytes) {
   returns_or_complains([&] {
     const Case c = case_from_json(text_of(bytes), "fuzz");
@@ -41,7 +41,7 @@ void fuzz_safetensors(std::span<const std::uint8_t> bytes) {
   });
 }
 
-/// What is read can be written, and read again as the same table.
+/// A table that is read can be written, and read again as the same one.
 void fuzz_tuning_table(std::span<const std::uint8_t> bytes) {
   returns_or_complains([&] {
     const TuningTable table = tuning_table_from_json(text_of(bytes), "fuzz");

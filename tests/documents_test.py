@@ -1,5 +1,5 @@
-"""What holds of every document: its links lead somewhere, README.md is one page, and no record lies there that nobody names. Argument: the
-repository's root."""
+"""What holds of every document: its links lead somewhere, README.md is one page, no record lies there that nobody names, and doc comments of headers
+stand alone. Argument: the repository's root."""
 
 import fnmatch
 import pathlib
@@ -14,6 +14,18 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 ONE_PAGE = 9_000  # bytes
 RESULTS = "experiments/results/"
 NAMING = (".md", ".py", ".yaml", ".ipynb", ".cpp")  # documents, claims, and code that reads records
+
+# How a doc comment begins that is read only with the one before it, or asks instead of saying.
+FRAGMENT = re.compile(r"(?:Of|The same|What|Whether|Which|How|Where|In which|Is|Are|Was|Has|Do|Did|Can|May|Does (?:it|the|any|a)|Inverse)\b|Exact\.")
+NOT_YET = ("core/base/box", "core/base/landlock", "core/base/seccomp", "cli/judge", "cpu_reference/device_reference", "experiments/study/", "experiments/timing/",
+           "gpu/reference/", "plugin/", "verify/cheats/", "verify/workers/")  # to become empty
+
+
+def fragments_in(text):
+    """[line number] of doc comments that do not stand alone."""
+    lines = [line.strip() for line in text.splitlines()]
+    begins = [n for n, line in enumerate(lines) if line.startswith("/// ") and not (n > 0 and re.match("///(?!<)", lines[n - 1]))]
+    return [n + 1 for n in begins if FRAGMENT.match(lines[n], 4)]
 
 
 def anchors_of(document):
@@ -84,6 +96,14 @@ class Documents(unittest.TestCase):
         there = {path.relative_to(kernels).parts[0].removesuffix(".cu") for path in kernels.rglob("*.cu") if "KernelRegistration" in path.read_text()}
         self.assertGreater(len(there), 15)
         self.assertEqual(there - set(rows), set())
+
+    def test_doc_comments_of_headers_stand_alone(self):
+        headers = [name for name in files("*.hpp", "*.cuh") if not name.startswith(NOT_YET)]
+        self.assertEqual([f"{name}:{line}" for name in headers for line in fragments_in((ROOT / name).read_text())], [])
+
+    def test_a_doc_comment_that_leans_on_another_is_found(self):
+        text = "/// What it is.\nint a;\n/// A number.\n/// Of what it says more.\nint b;\nint c;  ///< of it\n  /// The same.\nint d;\n/// Officially none.\nint e;\n"
+        self.assertEqual(fragments_in(text), [1, 7])
 
     def test_a_citation_names_the_version_that_is_built(self):
         built = re.search(r"project\(attest VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]

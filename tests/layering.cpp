@@ -139,7 +139,7 @@ std::string broken_rule(std::string_view file, std::string_view include, bool is
   return fmt::format("{} may include only {}", layer->folder, fmt::join(layer->may_include, ", "));
 }
 
-/// What stands between the delimiters of an #include line; empty when the line is none.
+/// Text between the delimiters of an #include line; empty when the line is none.
 std::string_view included(std::string_view line, bool& is_quoted) {
   const auto skip_spaces = [&] {
     const std::size_t next = line.find_first_not_of(" \t");

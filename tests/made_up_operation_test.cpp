@@ -108,7 +108,7 @@ void store(float value, void* data, std::int64_t at, ElementType type) {
   std::memcpy(static_cast<std::byte*>(data) + static_cast<std::size_t>(at) * size, &bits, size);
 }
 
-/// What a wrong kernel does.
+/// Bug of a wrong kernel.
 enum class Bug { none, last_column, unwritten };
 
 void run(const Arguments& a, Bug bug) {

@@ -43,7 +43,7 @@ GeneratorOptions small_sizes() {
   return options;
 }
 
-/// What happened to a kernel on its first cases.
+/// Outcome of a kernel's first cases.
 struct Outcome {
   std::uint64_t judged = 0;  ///< until the first failure
   std::set<std::string> laws{};
@@ -123,7 +123,7 @@ KernelResult campaign_of(const std::string& name, const std::string& laws = "*_b
   return result;
 }
 
-/// How often a campaign counts what holds the words, and that it says so.
+/// Number of cases that a campaign counts by a sentence with the words, and that it says so.
 std::int64_t said(const KernelResult& result, const Refusals& counted, const std::string& words) {
   const std::vector<std::string> lines = shortfalls_of(result, false);
   const bool is_printed = std::ranges::any_of(

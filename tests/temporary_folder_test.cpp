@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Does the text of a test ask for the machine's folder of temporary files, which all have?
+/// True if the text of a test asks for the machine's folder of temporary files, which all have.
 bool shares_a_folder(std::string_view text) {
   // Written in two parts, or this file would be found.
   for (const std::string name : {"TempDir", "temp_directory_path"}) {

@@ -11,8 +11,8 @@
 namespace attest {
 namespace {
 
-/// Of the words of a problem's text; nullptr where none is an operation, and the problem is of
-/// forward.
+/// Operation that a problem's text names; nullptr where none of its words is one, and the problem
+/// is of forward.
 const Operation* named_operation(std::string_view text) {
   constexpr std::string_view separators = " ,";
   while (!text.empty()) {

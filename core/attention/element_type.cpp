@@ -74,7 +74,7 @@ struct Ieee {
   static constexpr std::uint32_t exponents = ((1U << exponent_bits) - 1) << fraction_bits;
   static constexpr std::uint32_t fractions = (1U << fraction_bits) - 1;
   static constexpr std::uint32_t quiet = 1U << (fraction_bits - 1);
-  /// What fp32's exponent has more.
+  /// Bias of fp32's exponent less that of this format.
   static constexpr std::uint32_t rebias = 127U - ((1U << (exponent_bits - 1)) - 1);
   /// Exponent of the least significant bit of a subnormal number.
   static constexpr int least = 2 - (1 << (exponent_bits - 1)) - fraction_bits;

@@ -67,8 +67,8 @@ float cubic_exp2(float x) {
   return std::ldexp(p, static_cast<int>(whole));
 }
 
-/// The same where floor() is an addition that rounds down and leaves the whole part in the last
-/// bits of a large number [Cody and Waite; FlashAttention-4]; 0 from 2^-127 down.
+/// 2^x as cubic_exp2() forms it, but floor() is an addition that rounds down and leaves the whole
+/// part in the last bits of a large number [Cody and Waite; FlashAttention-4]; 0 from 2^-127 down.
 float magic_cubic_exp2(float x) {
   constexpr float magic = 0x1.8p23F;
   const float argument = std::max(x * std::numbers::log2e_v<float>, -127.0F);

@@ -103,7 +103,7 @@ std::optional<std::string> why_paging_does_not_fit(const LayoutNeeds& needs, con
   return std::nullopt;
 }
 
-/// What the kernel asks of one tensor: vectors are loads of rows, and scales are no rows.
+/// Needs of the kernel for one tensor: vectors are loads of rows, and scales are no rows.
 LayoutNeeds needs_of(const LayoutNeeds& needs, const TensorSpec& tensor) {
   LayoutNeeds own = needs;
   if (tensor.rows == Rows::neither) own.pointer_alignment_bytes = own.stride_alignment_bytes = 1;

@@ -44,7 +44,7 @@ std::int64_t pages_of(std::int64_t keys, std::int64_t page_size) {
   return (keys + page_size - 1) / page_size;
 }
 
-/// Of a table entry that no key uses, in the row of an entry of the batch.
+/// Page number of a table entry that no key uses, in the row of an entry of the batch.
 std::int32_t unused_page(const PageMap& map, Unused unused, std::size_t entry) {
   if (unused == Unused::nan) return -1;
   if (unused == Unused::infinity) return 2147480000;

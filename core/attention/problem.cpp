@@ -24,7 +24,7 @@ constexpr std::int64_t max_packed_rows = (std::int64_t{1} << 31) - 1;
 /// The prefix of a field that stands behind the one before it: `h12/4`.
 constexpr std::string_view behind = "/";
 
-/// Both lengths at once, in text.
+/// Prefix of both lengths at once, in text.
 constexpr std::string_view both_lengths = "n", both_lengths_example = "n4096 (both lengths)";
 
 [[noreturn]] void reject_part(std::string_view part) {

@@ -10,7 +10,7 @@ struct Place {
   std::int64_t row, column;
 };
 
-/// Where the scale of an element stands in the scales of its head.
+/// Position of an element's scale in the scales of its head.
 Place place_of(Scales kind, std::int64_t row, std::int64_t column) {
   switch (kind) {
     case Scales::none:

@@ -59,7 +59,7 @@ TEST(JsonNumbers, EveryDoubleSurvivesAndWhatIsNoNumberIsRefused) {
   }
 }
 
-/// What reading the key `x` of `{"x": value}` complains about; empty: nothing.
+/// Complaint about reading the key `x` of `{"x": value}`; empty: there is none.
 template <typename Read>
 std::string complaint_about(const char* value, const Read& read) {
   const Json json = parse_json(fmt::format(R"({{"x": {}}})", value));

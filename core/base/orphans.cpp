@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// Those of every thread [proc(5)].
+/// Children of all threads of this process [proc(5)].
 std::vector<pid_t> children_now() {
   std::vector<pid_t> found;
   std::error_code error;

@@ -22,7 +22,7 @@ namespace {
 constexpr int first_file = 3;  // of the child's descriptors
 constexpr std::size_t longest_last_words = 300;
 constexpr std::size_t longest_answer = std::size_t{1} << 24;  // bytes
-/// Its channel ends a moment before it does.
+/// Longest time from the end of a worker's channel to that of its process.
 constexpr std::chrono::seconds longest_end{5};
 constexpr std::chrono::milliseconds between_looks{2};
 
@@ -51,7 +51,7 @@ std::string harmless(std::string_view bytes) {
   return text;
 }
 
-/// Where the child finds the file with this number.
+/// Path at which the child finds the file with this number.
 std::string path_there(std::size_t number) {
   return fmt::format("/proc/self/fd/{}", first_file + static_cast<int>(number));
 }

@@ -41,7 +41,7 @@ PythonWorker worker(std::string_view script, int answer_ms = 60'000) {
   return PythonWorker("the worker", std::array{script}, limits(answer_ms));
 }
 
-/// What an exception of type Error says; a failure where there is none.
+/// Message of an exception of type Error that the action throws; a failure where there is none.
 template <typename Error, typename Action>
 std::string what_of(const Action& action) {
   try {

@@ -10,7 +10,7 @@
 namespace attest {
 namespace {
 
-/// Its owner touched it last so long ago.
+/// Moves the time at which the claim's owner touched it last into the past.
 void age(const std::filesystem::path& claim, std::chrono::seconds seconds) {
   std::filesystem::last_write_time(claim, std::filesystem::last_write_time(claim) - seconds);
 }

@@ -14,7 +14,7 @@
 namespace attest {
 namespace {
 
-/// What a child that could not start tells its parent before it ends.
+/// Message of a child that could not start to its parent, before it ends.
 struct Trouble {
   const char* call = nullptr;  ///< a text of the program, which both have at the same address
   int error = 0;

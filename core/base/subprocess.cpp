@@ -31,7 +31,7 @@ std::string signal_name(int signal) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
-/// The same file beyond all descriptors that a child gets: none is overwritten before it is given.
+/// Duplicate of a descriptor, beyond all that a child gets: none is overwritten before it is given.
 OwnedFd moved_up(int fd) {
   constexpr int beyond = 64;
   OwnedFd high(fcntl(fd, F_DUPFD_CLOEXEC, beyond));
@@ -39,7 +39,7 @@ OwnedFd moved_up(int fd) {
   return high;
 }
 
-/// What posix_spawn does to descriptors and signals, freed in the end.
+/// Actions of posix_spawn on descriptors and signals, freed in the end.
 struct SpawnActions {
   posix_spawn_file_actions_t files{};
   posix_spawnattr_t attributes{};
@@ -71,7 +71,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// This process's environment, and the variables that it has not.
+/// Environment of this process, and the variables that it has not.
 std::vector<std::string> environment_with(const std::vector<std::string>& more) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable)

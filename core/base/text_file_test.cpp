@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t limit = 100;
 
-/// What is said of the path, without it.
+/// Complaint about the path, without the path.
 std::string why_not_read(const std::filesystem::path& path, std::size_t most_bytes = limit) {
   try {
     (void)read_text_file(path, most_bytes);

@@ -28,7 +28,7 @@ enum Draw : std::uint64_t {
   draw_queries
 };
 
-/// What cases take from: shared by the family's two functions.
+/// Captured layers that cases take rows from: shared by the family's two functions.
 class Source {
  public:
   Source(std::vector<CapturedLayer> layers, std::string family)
@@ -88,7 +88,7 @@ std::int64_t aligned_window(const Problem& problem, std::int64_t key_begin,
   return std::clamp<std::int64_t>(begin, 0, captured_queries - problem.query_len);
 }
 
-/// Where rows come from: (batch, head, first row) of a captured tensor.
+/// Origin of rows: (batch, head, first row) of a captured tensor.
 struct CapturedRows {
   std::int64_t batch = 0, head = 0, begin = 0;
 };

@@ -28,7 +28,7 @@ auto normal_gradient(const InputSpec& spec, double size = 1) {
   };
 }
 
-/// As memory holds them, so that O and LSE are those of what a kernel reads.
+/// Rounds Q, K and V as memory holds them, so that O and LSE are those of what a kernel reads.
 void round_attention(const Problem& problem, Inputs& inputs) {
   for (const InputIndex index : {backward::q, backward::k, backward::v}) {
     for (float& x : inputs[index].values()) {

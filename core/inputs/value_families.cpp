@@ -15,7 +15,7 @@ Inputs with_values(const Problem& problem, const InputSpec& spec, double size, c
   return inputs;
 }
 
-/// Which of the problem's KV heads, over all batch entries.
+/// Number of the element's KV head among those of all batch entries.
 std::int64_t kv_head_at(const Problem& problem, const ElementPlace& at) {
   return at.b * problem.kv_heads + at.h;
 }

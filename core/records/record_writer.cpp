@@ -26,7 +26,7 @@ constexpr std::string_view record_start = "{\"schema\":";
                                  std::generic_category().message(error)));
 }
 
-/// What follows the last newline.
+/// Text behind the last newline of a file.
 std::string unfinished_line(int file, off_t size, const std::filesystem::path& path) {
   std::string tail;
   char block[4096];

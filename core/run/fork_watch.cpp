@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// For how long a child that was forked is expected to come back, or to end. Long beside what a
+/// Time in which a child that was forked is expected to come back, or to end. Long beside what a
 /// scheduler needs on a busy machine; only a call whose child does neither pays it.
 constexpr auto patience = std::chrono::seconds(2);
 

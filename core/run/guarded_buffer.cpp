@@ -75,8 +75,8 @@ std::size_t aligned_up(std::size_t size, std::size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-/// Of a buffer whose tensor begins `offset_bytes` past an aligned address: enough that the address
-/// of the tensor is a multiple of the same powers of two wherever the buffer lies.
+/// Alignment of a buffer whose tensor begins `offset_bytes` past an aligned address: enough that
+/// the address of the tensor is a multiple of the same powers of two wherever the buffer lies.
 std::size_t alignment_of(std::size_t offset_bytes, const Placement& placement) {
   if (offset_bytes == 0) return placement.alignment;
   const std::size_t largest_power = offset_bytes & (~offset_bytes + 1);

@@ -22,8 +22,8 @@ namespace {
 /// there.
 constexpr std::size_t untouchable_bytes = std::size_t{1} << 17;
 
-/// What a signal handler may know of a mapping. A slot is free while `begin` is 0; the other
-/// members are written before `begin` is.
+/// Facts about a mapping that a signal handler may read. A slot is free while `begin` is 0; the
+/// other members are written before `begin` is.
 struct KnownMapping {
   std::atomic<bool> is_taken = false;
   std::atomic<std::uintptr_t> begin = 0;  ///< of the reserved pages

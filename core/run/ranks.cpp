@@ -14,7 +14,7 @@
 namespace attest {
 namespace {
 
-/// What a launcher calls its numbers; several names: the first that is set counts.
+/// Variables in which a launcher gives its numbers; several names: the first that is set counts.
 struct Launcher {
   const char* name;
   const char* index;

@@ -22,7 +22,7 @@ constexpr std::uint64_t page_end_stream = 91;
 constexpr std::size_t strided_alignment = 16, contiguous_alignment = 64;
 constexpr std::size_t workspace_alignment = 256;  // include/attest/plugin.h promises it
 
-/// Do all entries hold the same keys and values in their first rows?
+/// True if all entries hold the same keys and values in their first rows.
 bool have_shared_prefix(const Problem& problem, const Inputs& inputs) {
   const auto specs = problem.operation->inputs();
   for (std::size_t i = 0; i < specs.size(); ++i) {

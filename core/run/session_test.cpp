@@ -192,7 +192,7 @@ TEST(Session, GuardsAroundFarElementsAreChecked) {
             "84 elements of O were not written, the first is O[1, 0, 0, 0]");
 }
 
-/// As a kernel that lifts the protection of its inputs.
+/// Lifts the protection of an input, as a wrong kernel might.
 void make_writable(const void* address) {
   const auto page = reinterpret_cast<std::uintptr_t>(address) / 4096 * 4096;
   ASSERT_EQ(mprotect(reinterpret_cast<void*>(page), 4096, PROT_READ | PROT_WRITE), 0);

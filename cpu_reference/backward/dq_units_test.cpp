@@ -105,7 +105,7 @@ TEST(DqUnits, WeightsThatSumTo1AreWithinTheRangeAndWeightsPastItAreNaNNotSomethi
   }
 }
 
-/// Where weights go from fitting to not fitting the bound gives up before the kernel does.
+/// The bound gives up before the kernel does, as weights go from fitting to not fitting.
 TEST(DqUnits, WhatHasABoundIsNoNaN) {
   const Problem problem = backward_problem("b1 h1/1 q2 k200 d8 none bf16");
   int bounded = 0, lost = 0;

@@ -24,7 +24,7 @@ SavedErrors<double> errors_of_row(const Inputs& inputs, const Tensor<double>& ls
   return errors;
 }
 
-/// What errors of LSE and delta move the three gradients by.
+/// Movement of the three gradients by errors of LSE and delta.
 class Movement {
  public:
   explicit Movement(const Problem& problem)

@@ -44,7 +44,7 @@ struct BothPasses {
   }
 
   [[nodiscard]] Answer exact() const { return exact_gradient(problem, inputs, how, forward); }
-  /// Of what is given, as a kernel without roundings would have it.
+  /// Gradients of what is given, as a kernel without roundings would have them.
   [[nodiscard]] Answer of_given() const {
     return mapped_gradients(problem, inputs, how,
                             [&](std::int64_t b, std::int64_t h, std::int64_t n) {

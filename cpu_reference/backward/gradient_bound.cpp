@@ -7,8 +7,8 @@
 namespace attest {
 namespace {
 
-/// Of a format narrower than the arithmetic; otherwise nothing is rounded but what the arithmetic
-/// has rounded.
+/// Rounding to a format narrower than the arithmetic; otherwise nothing is rounded but what the
+/// arithmetic has rounded.
 StoredRounding stored_in(ElementType type, const Arithmetic& arithmetic) {
   const ElementFormat& format = format_of(type);
   const bool is_narrow = format.unit_roundoff > fp32_arithmetic.unit_roundoff &&
@@ -27,7 +27,7 @@ double sum_of_chains(const Accumulation& how, double terms, double tiles, double
   return (1 + of_chain) * (1 + of_part) * (1 + of_parts) - 1;
 }
 
-/// As it looks before a factor has multiplied what is stored.
+/// The rounding in units of what is stored, before a factor multiplies it.
 StoredRounding before_factor(StoredRounding rounding, double factor) {
   if (factor == 0) return rounding;
   return {rounding.relative, rounding.absolute / factor, rounding.overflow / factor};

@@ -37,7 +37,7 @@ class GradientAdversary {
   bool is_biased_;
 };
 
-/// What an emulation gets wrong on purpose.
+/// Bug that an emulation has on purpose.
 struct GradientBug {
   double dk_scale = 1;  ///< dK is multiplied by it
   bool drops_delta = false;
@@ -158,7 +158,7 @@ struct GradientRatios {
   double of[3] = {0, 0, 0};  ///< by output
 };
 
-/// Of a kernel that rounds as `how` says and is held to what `claimed` allows.
+/// Errors over bounds of a kernel that rounds as `how` says and is held to what `claimed` allows.
 GradientRatios gradient_ratios(const Problem& problem, const InputSpec& spec,
                                const BackwardRoundings& how, const BackwardRoundings& claimed,
                                GradientBug bug = {}) {
@@ -237,10 +237,9 @@ TEST(GradientBound, NoKernelThatRoundsAdversariallyExceedsItAndSomeComeNear) {
   }
 }
 
-/// What kernels of others do besides: dS from P as it is stored, scaled before it is, dK and dV of
-/// every query head stored before they are added; LSE and delta read in 16 bits, dQ summed in them.
-/// Each bound holds, and the same kernel exceeds
-/// that of one that does not say so.
+/// Kernels of others round more: dS from P as it is stored, scaled before it is, dK and dV of every
+/// query head stored before they are added; LSE and delta read in 16 bits, dQ summed in them. Each
+/// bound holds, and the same kernel exceeds that of one that does not say so.
 TEST(GradientBound, WhatIsStoredBetweenTheProductsIsCountedWhereItIsDeclared) {
   const Problem problem = backward_problem("b1 h4/1 q12 k12 d8 none fp16 scale0.0078125");
   BackwardRoundings plain = roundings_for(problem, ElementType::fp32, LseForm::natural);

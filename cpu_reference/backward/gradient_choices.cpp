@@ -11,14 +11,14 @@
 namespace attest {
 namespace {
 
-/// Which numbers have the problem's element type instead of fp32.
+/// Numbers that have the problem's element type instead of fp32.
 using Formats = std::vector<ElementType BackwardRoundings::*>;
 using How = BackwardRoundings;
 
-/// Of what dS is formed.
+/// Weights of which dS is formed.
 enum class DscoreFrom { weights, rounded_weights };
 
-/// In what the parts of dQ are added.
+/// Form in which the parts of dQ are added.
 enum class DqSums { format, units };
 
 /// `backward_tiled` that rounds its outputs and, of what is inside, `rounded` alone. Query heads of

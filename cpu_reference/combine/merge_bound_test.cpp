@@ -23,8 +23,8 @@ struct PartialRows {
   std::size_t columns;
 };
 
-/// Of each kind some: logits far apart, equal, one dominant, many parts, large, with empty parts.
-/// Outputs are of size 2^`exponent`.
+/// Draws rows of each kind: logits far apart, equal, one dominant, many parts, large, with empty
+/// parts. Outputs are of size 2^`exponent`.
 PartialRows drawn_parts(std::uint64_t seed, ElementType type, int exponent = 0) {
   const auto uniform = [&](std::uint64_t stream) { return random_uniform(seed, stream, 0); };
   const bool has_many = seed % 16 == 0;
@@ -49,8 +49,8 @@ PartialRows drawn_parts(std::uint64_t seed, ElementType type, int exponent = 0) 
   return rows;
 }
 
-/// What may happen to an exact result within a relative error. Random directions, or one for the
-/// numerator and the other for the normaliser, which is worst for O.
+/// Errors of an exact result within a relative error. Random directions, or one for the numerator
+/// and the other for the normaliser, which is worst for O.
 class Adversary {
  public:
   Adversary(std::uint64_t seed, const MergeRoundings& how)
@@ -197,7 +197,7 @@ TEST(MergeBound, no_merge_that_rounds_adversarially_exceeds_it_and_some_come_nea
   }
 }
 
-/// In fp32 as a kernel would, weights e^(lse - largest); `weigh` may be wrong.
+/// Merge in fp32 as a kernel would form it, weights e^(lse - largest); `weigh` may be wrong.
 Merged fp32_merge(const PartialRows& rows, const std::function<float(float)>& weigh,
                   bool drops_the_last = false) {
   const float maximum = *std::max_element(rows.lse.begin(), rows.lse.end());
@@ -219,7 +219,7 @@ Merged fp32_merge(const PartialRows& rows, const std::function<float(float)>& we
   return merged;
 }
 
-/// Whether O or LSE of some row is outside its bound.
+/// True if O or LSE of some row is outside its bound.
 bool is_caught(const std::function<Merged(const PartialRows&)>& merge, std::uint64_t seed) {
   const MergeRoundings how{.division_error = 0x1p-24, .log_error = 0x1p-23};
   const PartialRows rows = drawn_parts(seed, ElementType::fp32);

@@ -78,7 +78,7 @@ class Composition {
   [[nodiscard]] double division() const {
     return declared_error(plan_.division_error, arithmetic_);
   }
-  /// Of O_p between split and merge.
+  /// True if O_p is rounded between split and merge.
   [[nodiscard]] bool rounds_parts() const {
     return finishes_parts() &&
            format_of(plan_.partial_format).unit_roundoff > arithmetic_.unit_roundoff;

@@ -36,7 +36,8 @@ void add_ulp_shares(const Tensor<double>& want, const Tensor<float>& got, Elemen
   }
 }
 
-/// What remains of a kernel that makes no error but to round its output: the floor of the format.
+/// Adds the floor of the format: what remains of a kernel that makes no error but to round its
+/// output.
 void add_floor(const Tensor<double>& want, ElementType type,
                std::vector<Measurement>& measurements) {
   Tensor<float> rounded(want.shape());

@@ -139,7 +139,7 @@ TEST(Oracle, NanInAKeyReachesTheRowsThatSeeItAndNanInAValueItsColumn) {
   }
 }
 
-/// Of one entry: the keys it sees in row n, and nothing else.
+/// Inputs of one entry with the keys that row n sees, and nothing else.
 Inputs only_seen(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t n,
                  Problem& alone) {
   const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);

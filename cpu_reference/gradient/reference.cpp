@@ -38,8 +38,8 @@ constexpr double of_normaliser = 4;
 /// so many products in 113 bits.
 constexpr std::int64_t most_certified_products = 1 << 18;
 
-/// As backward_operation orders them; O, LSE and dLSE are not looked at, and the last has no
-/// columns.
+/// Inputs in the order of backward_operation; O, LSE and dLSE are not looked at, and the last has
+/// no columns.
 Inputs as_of_backward(const Problem& problem, const Inputs& inputs) {
   Shape none = lse_shape(problem);
   none[3] = 0;
@@ -63,7 +63,8 @@ GradientConstants constants_of(const Problem& problem, const GradientRoundings& 
   return c;
 }
 
-/// Of both passes of a kernel, row by row.
+/// LSE and delta of rows that a kernel forms itself, in a forward pass of its own, with their
+/// errors.
 class OwnPass {
  public:
   OwnPass(const Problem& problem, const Inputs& inputs, const GradientConstants& c,

@@ -25,7 +25,7 @@ void require_replayed(const BackwardRoundings& how) {
     throw std::logic_error("emulate_backward: P is expf(scale q.k - LSE)");
 }
 
-/// What a query row brings to its pairs.
+/// Values that a query row brings to its pairs.
 struct SavedFloats {
   float lse, delta;
 };

@@ -23,7 +23,7 @@ struct KeyHead {
         v_columns(v.transposed()) {}
 };
 
-/// What one query head adds to dK and dV of its KV head; writes its dQ.
+/// Adds what one query head gives dK and dV of its KV head; writes its dQ.
 void add_head(const BackwardArguments& a, const BackwardRows& rows, std::int64_t h,
               const KeyHead& keys, HeadTensor& dk, HeadTensor& dv) {
   const HeadTensor q = rows.q(h), o = rows.o(h), gradient = rows.gradient(h);

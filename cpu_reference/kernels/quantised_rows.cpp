@@ -20,7 +20,7 @@
 namespace attest {
 namespace {
 
-/// Do all rows of a head share the scale of a column?
+/// True if all rows of a head share the scale of a column.
 bool is_common(Scales scales) {
   return scales == Scales::head || scales == Scales::column;
 }

@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-/// What a tensor's scales multiply by; 1 where there are none.
+/// Smallest and largest factor of a tensor's scales; 1 where there are none.
 ScaleRange range_of(const Tensor<float>& scales) {
   ScaleRange range;
   bool is_first = true;

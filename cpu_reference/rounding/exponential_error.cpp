@@ -10,8 +10,8 @@
 namespace attest {
 namespace {
 
-/// What the logarithm of a result within 1 +- (eps + a x) has beside that of eps, per x in (0,
-/// largest]: -ln(1 - a x / (1 - eps)) / x, which grows with x.
+/// Largest logarithm of a result within 1 +- (eps + a x) less that of eps, per x in (0, largest]:
+/// -ln(1 - a x / (1 - eps)) / x, which grows with x.
 double log_per_argument(const ExpMethod& method, double largest) {
   const double share = largest * method.argument_error / (1 - method.relative_error);
   // A result that may be 0: so much that nothing is claimed, and still 0 times a difference of 0.

@@ -83,7 +83,7 @@ Certificate certify(const Problem& problem, const Inputs& inputs, const Answer& 
 const OperationRegistration operation{add_bias};
 const ReferenceRegistration reference{{.operation = &add_bias, .exact = exact, .certify = certify}};
 
-/// In fp32, which is all that the kernel below takes.
+/// Runs in fp32, which is all that the kernel below takes.
 void run(const Arguments& a, Device& /*device*/) {
   const auto at = [](const auto& tensor, auto b, auto h, auto n) {
     return static_cast<float*>(tensor.data) + tensor.strides.offset(b, h, n);

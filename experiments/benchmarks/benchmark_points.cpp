@@ -14,8 +14,8 @@ namespace attest {
 
 namespace {
 
-/// What is timed knows pages as studies do: no pool has room for both K and V, and nothing is
-/// asked of what no key uses.
+/// Throws InvalidInput for pages that nothing timed knows: as in studies, no pool has room for both
+/// K and V, and nothing is asked of what no key uses.
 void require_timed(const Paging& paging) {
   if (!paging.joins_kv && paging.unused == Unused::nan) return;
   throw InvalidInput(

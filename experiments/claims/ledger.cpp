@@ -114,7 +114,8 @@ LedgerRow row_of(const Node& node) {
   return row;
 }
 
-/// What a verdict needs, so that none is only written down.
+/// Throws InvalidInput unless the row has what its verdict needs, so that none is only written
+/// down.
 void require_whole(const LedgerRow& row, bool is_claim) {
   const auto require = [&](bool condition, std::string_view what) {
     if (!condition) throw InvalidInput(fmt::format("{}: {}: {}", row.place, row.id, what));

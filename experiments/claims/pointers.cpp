@@ -24,8 +24,8 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// Has any Plan that the kernel offers all these words? A Plan may be one of a longer problem, so
-/// one of each kind of shape is asked.
+/// True if any Plan that the kernel offers has all these words. A Plan may be one of a longer
+/// problem, so one of each kind of shape is asked.
 bool offers(const KernelInfo& kernel, const std::string& plan) {
   if (!kernel.plans) return false;
   const std::vector<std::string> wanted = words_of(plan);

@@ -94,7 +94,7 @@ class Records {
     return found;
   }
 
-  /// Of at least one record.
+  /// Values of at least one record.
   std::vector<double> values(FormulaValues a) {
     std::vector<double> values;
     for (const Record* record : chosen(text_of(a, 0), text_of(a, 1))) {

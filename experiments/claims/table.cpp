@@ -21,7 +21,7 @@ std::vector<std::string> places_of(const LedgerRow& row) {
   return places;
 }
 
-/// What is found, and where that is not the verdict written down, both.
+/// Verdict that is found, and where that is not the one written down, both.
 std::string verdict_of(const Evaluation& evaluation) {
   if (evaluation.is_regression()) {
     return fmt::format("{}, NOT {}", name_of(*evaluation.found), name_of(evaluation.row->verdict));

@@ -141,7 +141,7 @@ std::vector<Questions> questions_of(const ErrorsAxes& axes, const ErrorsDefaults
   return all;
 }
 
-/// Does the family that a text of the defaults names have inputs for the problem?
+/// True if the family that a text of the defaults names has inputs for the problem.
 bool fits(const std::string& text, const Problem& problem) {
   const InputFamily& family = input_family(text.substr(0, text.find(':')));
   return !family.unsupported || !family.unsupported(problem);
@@ -210,7 +210,7 @@ std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std:
   return {};
 }
 
-/// Does a family give the same inputs whatever the seed? One of another operation, which ours
+/// True if a family gives the same inputs whatever the seed. One of another operation, which ours
 /// extends, leaves some to be drawn.
 bool is_fixed(const ErrorsAxes& axes, const std::string& family) {
   return std::ranges::count(axes.fixed_families, family) != 0 &&

@@ -129,8 +129,8 @@ void append_line(std::string& to, const ErrorsRow& row, std::string_view tensor,
   append(to, "\n");
 }
 
-/// How the errors of one table are distributed and signed, below it: beside it they would not fit
-/// into a terminal.
+/// Appends how the errors of one table are distributed and signed, below it: beside it they would
+/// not fit into a terminal.
 void append_distributions(std::string& to, std::span<const ErrorsRow> rows, std::size_t width) {
   if (std::ranges::all_of(rows, [](const ErrorsRow& row) { return row.outputs.empty(); })) return;
   append(to, "\n{:<{}} {:<4} {:<4} {:<3} {:>41} {:>7} {:>7}\n", "", width, "", "", "",

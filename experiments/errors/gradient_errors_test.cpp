@@ -57,7 +57,7 @@ std::string complaint_about(const ErrorsAxes& axes) {
   return "";
 }
 
-/// To the nearest power of two.
+/// Logarithm of a ratio to base 2, to the nearest whole number.
 long binades(double ratio) {
   return std::lround(std::log2(ratio));
 }

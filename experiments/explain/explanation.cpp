@@ -34,7 +34,8 @@ const CompiledKernel* machine_code_of(const LaunchConfiguration& launch) {
   return found == compiled.end() ? nullptr : &*found;
 }
 
-/// What a block of the launch takes; registers where the machine code of it is in the program.
+/// Resources that a block of the launch takes; registers where the machine code of it is in the
+/// program.
 BlockNeeds needs_of(const LaunchConfiguration& launch) {
   BlockNeeds needs{.threads = launch.block.count(), .shared_bytes = launch.dynamic_shared_bytes};
   if (const CompiledKernel* const code = machine_code_of(launch)) {
@@ -44,8 +45,8 @@ BlockNeeds needs_of(const LaunchConfiguration& launch) {
   return needs;
 }
 
-/// How many blocks run at once, for kernels that ask: on the GPU that is explained, not on the
-/// executor that explains.
+/// Number of blocks that run at once, for kernels that ask: on the GPU that is explained, not on
+/// the executor that explains.
 ResidentBlocks resident_blocks_on(const GpuModel& gpu) {
   return
       [&gpu](const LaunchConfiguration& launch) { return blocks_at_once(gpu, needs_of(launch)); };

@@ -119,7 +119,8 @@ Json counters_json(const ProblemCounters& counters) {
   return json;
 }
 
-/// That of attention has the fields of traffic_json(), so that it can be held against a law.
+/// Compulsory traffic. That of attention has the fields of traffic_json(), so that it can be held
+/// against a law.
 Json compulsory_json(const Explanation& e) {
   if (e.problem.operation == &forward_operation) {
     return traffic_json(compulsory_traffic(e.problem), e.flops_visible);

@@ -19,7 +19,7 @@ const KernelInfo& simulated(const char* name) {
   return *find_kernel(name, Executor::simt);
 }
 
-/// Do the counters name this memory?
+/// True if the counters name this memory.
 bool reads(const Explanation& e, std::string_view memory) {
   if (!e.counters) return false;
   return std::ranges::any_of(e.counters->kernels, [&](const KernelTrace& trace) {
@@ -28,7 +28,7 @@ bool reads(const Explanation& e, std::string_view memory) {
   });
 }
 
-/// With the kernel's first Plan, unless one is named.
+/// Explanation with the kernel's first Plan, unless one is named.
 Explanation explained(const char* kernel, const char* problem, const char* plan = nullptr,
                       const char* device = "h200") {
   const Problem asked = problem_from_string(problem);

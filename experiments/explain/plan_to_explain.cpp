@@ -17,7 +17,7 @@
 namespace attest {
 namespace {
 
-/// Of fields that are set in `given`, how many `plan` has alike; then, how few others it sets.
+/// Number of fields set in `given` that `plan` has alike; then, how few others it sets.
 std::pair<int, int> likeness(const Plan& plan, const Plan& given) {
   int alike = 0, others = 0;
   for (const PlanField& field : plan_fields()) {

@@ -42,7 +42,7 @@ class Tuner {
         is_interrupted_(is_interrupted),
         result_(result) {}
 
-  /// Those of `plans` that are right; the others are refused.
+  /// Plans among `plans` that are right; the others are refused.
   [[nodiscard]] std::vector<Plan> verified(const std::vector<Plan>& plans) {
     std::vector<Plan> right;
     for (const Plan& plan : plans) {
@@ -94,7 +94,7 @@ class Tuner {
   Tuning& result_;
 };
 
-/// How tiles are handed out to blocks; all other fields say what a tile is.
+/// Fields that say how tiles are handed out to blocks; all others say what a tile is.
 constexpr std::array arrangement{&Plan::grid_order, &Plan::group, &Plan::scheduling,
                                  &Plan::key_splits, &Plan::pack_gqa};
 

@@ -10,8 +10,8 @@
 namespace attest {
 namespace {
 
-/// Where the parts of a number lie. TF32 lies in the upper 19 bits of an fp32 register; what stands
-/// below is drawn too, since the tensor core must not look at it.
+/// Positions of the parts of a number. TF32 lies in the upper 19 bits of an fp32 register; what
+/// stands below is drawn too, since the tensor core must not look at it.
 struct Format {
   int exponent_bits, fraction_bits, unused_bits;
   bool has_infinity = true;  ///< false: the largest exponent is a number's, but for the last code

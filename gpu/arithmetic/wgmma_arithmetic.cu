@@ -23,8 +23,8 @@ namespace {
 constexpr int core_bytes = 128;  // 8 rows of 16 bytes: a core matrix of tiles without swizzle
 constexpr int chunk_bytes = 16, most_steps = 4;
 
-/// Of a tile without swizzle: core matrices of the next 16 bytes of depth are `leading_bytes` away,
-/// those of the next 8 rows 128.
+/// Descriptor of a tile without swizzle: core matrices of the next 16 bytes of depth are
+/// `leading_bytes` away, those of the next 8 rows 128.
 __device__ std::uint64_t unswizzled_descriptor(unsigned address, unsigned leading_bytes) {
   return (address & 0x3ffffU) >> 4 | std::uint64_t{leading_bytes >> 4} << 16 |
          std::uint64_t{core_bytes >> 4} << 32;

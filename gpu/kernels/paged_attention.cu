@@ -68,7 +68,7 @@ struct Partitions {
   }
 };
 
-/// What the partitions of V2 leave in the workspace. Rows are those of full lengths.
+/// Rows that the partitions of V2 leave in the workspace: those of full lengths.
 template <typename T>
 struct PartialRows {
   float2* sums;  ///< m and l
@@ -136,7 +136,7 @@ struct Row {
   }
 };
 
-/// How far key `key` of an entry lies from its first one, or from slot 0 of page 0.
+/// Offset of key `key` of an entry from its first one, or from slot 0 of page 0.
 inline __device__ std::int64_t offset_of(const PageTable& table, const std::int32_t* pages,
                                          const Strides& strides, int key) {
   if (pages == nullptr) return key * strides.row;

@@ -21,7 +21,7 @@ struct Region {
   }
 };
 
-/// What all dataflows share: where tensors lie, and how tiles are clipped.
+/// Base of all dataflows: where tensors lie, and how tiles are clipped.
 class Layout {
  public:
   Layout(const L2Launch& launch, std::int64_t line_bytes)

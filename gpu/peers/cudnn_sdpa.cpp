@@ -137,7 +137,7 @@ auto key_of(const ForwardArguments& a) {
 
 namespace {
 
-/// What cuDNN's documentation and the frontend's checks exclude.
+/// A sentence for what cuDNN's documentation and the frontend's checks exclude.
 std::optional<std::string> unsupported(const Problem& problem, const Plan&) {
   const auto outside = [](std::string what, std::int64_t got, std::string allowed) {
     return std::move(what) + " is " + std::to_string(got) + "; cuDNN allows " + std::move(allowed);

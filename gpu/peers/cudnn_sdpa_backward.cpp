@@ -92,7 +92,7 @@ auto key_of(const BackwardArguments& a, Sums sums) {
       std::tuple(strides(a.dq_strides), strides(a.dk_strides), strides(a.dv_strides)));
 }
 
-/// Of the calling host thread, whose device it is.
+/// Plan of the calling host thread, whose device it is.
 BackwardPlan& plan_of(const BackwardArguments& arguments, Sums sums) {
   // Destroyed in reverse order: plans before their handle.
   thread_local const CudnnHandle handle;

@@ -25,7 +25,8 @@ std::optional<std::string> unsupported(const Problem& p, const Plan&) {
   return fmt::format("scale is {}; allowed: positive normal numbers", p.scale);
 }
 
-/// As its headers say: the tensor cores add the rows of P, whose weights are rounded by then.
+/// Roundings as its headers say: the tensor cores add the rows of P, whose weights are rounded by
+/// then.
 PrecisionPlan precision(const Problem& problem, const Plan&) {
   PrecisionPlan plan = fused_precision(problem);
   plan.sums_rounded_weights = true;

@@ -26,20 +26,20 @@ PeerTensor integers(std::string name, const std::int32_t* first, std::int64_t ro
   return {std::move(name), first, {rows, columns}, {columns, 1}, std::nullopt};
 }
 
-/// Of a tensor that is packed along its rows where the entries have lengths: as one entry.
+/// Shape of a tensor that is packed along its rows where the entries have lengths: as one entry.
 Shape packed(const Problem& p, Shape shape, const std::vector<std::int32_t>& starts) {
   if (p.length_seed == 0) return shape;
   return {1, shape[1], starts.back(), shape[3]};
 }
 
-/// Of K or V: pages take the place of entries.
+/// Shape of K or V: pages take the place of entries.
 Shape stored_keys(const ForwardArguments& a, const Shape& shape) {
   if (a.page_table.page_size == 0) return packed(a.problem, shape, key_starts(a.problem));
   return {a.page_table.pool_pages, shape[1], a.page_table.page_size, shape[3]};
 }
 
-/// Where the entries have lengths, the first rows of each; where K and V lie in pages, their dense
-/// table.
+/// Adds the first rows of entries, where these have lengths, and the dense table, where K and V lie
+/// in pages.
 void add_arrays(PeerCall& call, const ForwardArguments& a) {
   const std::int64_t batch = a.problem.batch;
   if (a.query_starts != nullptr) {

@@ -16,7 +16,7 @@
 namespace attest {
 namespace {
 
-/// Those in this build: cuBLAS's need its headers.
+/// Names of peers in this build: cuBLAS's need its headers.
 std::vector<std::string> peers_among(std::vector<std::string> names) {
   std::erase_if(
       names, [](const std::string& name) { return find_kernel(name, Executor::gpu) == nullptr; });

@@ -19,7 +19,7 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// From the driver at run time, so that nothing links to it.
+/// cuMemGetAddressRange, from the driver at run time, so that nothing links to it.
 PFN_cuMemGetAddressRange_v3020 address_range() {
   static const PFN_cuMemGetAddressRange_v3020 function = [] {
     void* entry = nullptr;

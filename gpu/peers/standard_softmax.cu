@@ -35,7 +35,7 @@ struct Sum {
   static __device__ float of(float a, float b) { return a + b; }
 };
 
-/// Of `row_threads` threads that share a row: 32, or the whole block.
+/// Reduces x over the `row_threads` threads that share a row: 32, or the whole block.
 template <int row_threads, typename Operation>
 __device__ float reduce(float x) {
   for (int step = warp / 2; step > 0; step /= 2) {

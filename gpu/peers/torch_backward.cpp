@@ -53,7 +53,7 @@ BackwardRoundings of_efficient(const Problem& p, const Plan&) {
   return how;
 }
 
-/// What torch_backward.py writes down: fp32 throughout, cuBLAS's sums in any order.
+/// Roundings that torch_backward.py writes down: fp32 throughout, cuBLAS's sums in any order.
 BackwardRoundings of_math(const Problem& p, const Plan&) {
   return {.delta_chain = p.output_dim(),
           .dq_chain = p.key_len,

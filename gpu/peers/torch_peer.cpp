@@ -114,14 +114,15 @@ class TorchPeer {
   [[nodiscard]] const std::string& kernels() const { return kernels_; }
 
  private:
-  /// Which originals the copies are of, and when. Addresses alone would not do: others may hold
-  /// their inputs there now. Whose launch asks makes no difference: peers take turns.
+  /// Originals that the copies are of, and the version of their memory. Addresses alone would not
+  /// do: others may hold their inputs there now. Whose launch asks makes no difference: peers take
+  /// turns.
   struct Copied {
     std::uint64_t version = 0;
     std::vector<const std::byte*> originals;
     friend bool operator==(const Copied&, const Copied&) = default;
   };
-  /// Nothing where the device does not say when its memory changed.
+  /// State of the originals; nothing where the device does not say when its memory changed.
   [[nodiscard]] std::optional<Copied> state_of(const Device& device) const {
     const auto* const cuda = dynamic_cast<const CudaDevice*>(&device);
     if (cuda == nullptr) return std::nullopt;

@@ -32,8 +32,8 @@ std::optional<std::string> why_sizes_do_not_fit(const Problem& p) {
   return std::nullopt;
 }
 
-/// Of fused kernels: a row without keys has no LSE of -infinity, or an answer (README.md, finding
-/// 5).
+/// A sentence for what fused kernels do not take: of a row without keys they have no LSE of
+/// -infinity, or an answer (README.md, finding 5).
 std::optional<std::string> why_not_fused(const Problem& p) {
   if (auto reason = why_sizes_do_not_fit(p)) return reason;
   if (auto reason = why_no_such_grid(p)) return reason;
@@ -44,7 +44,8 @@ std::optional<std::string> why_not_fused(const Problem& p) {
   return std::nullopt;
 }
 
-/// Of those that take the maximum before they scale (README.md, findings 1 and 3).
+/// A sentence for scales that kernels do not take which form the maximum before they scale
+/// (README.md, findings 1 and 3).
 std::optional<std::string> why_not_positive(const Problem& p) {
   if (p.scale >= std::numeric_limits<float>::min()) return std::nullopt;
   return fmt::format("scale is {}; allowed: positive normal numbers (gpu/peers/README.md)",

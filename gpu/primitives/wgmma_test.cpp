@@ -69,7 +69,7 @@ Matrix random_numbers(int rows, int columns, int largest_exponent, ElementType t
 
 using Image = std::vector<std::uint16_t>;
 
-/// As an operand lies in shared memory: panels of 64 columns, chunks of 8 elements swizzled.
+/// Image of an operand in shared memory: panels of 64 columns, chunks of 8 elements swizzled.
 Image panels_of(const Matrix& m, ElementType type) {
   const int panels = (m.columns + panel_columns - 1) / panel_columns;
   Image image(static_cast<std::size_t>(panels * m.rows * panel_columns),
@@ -99,7 +99,7 @@ std::string words_for(const ProductForm& form, int depth) {
       major(form.is_right_k_major));
 }
 
-/// What D should be: A B + C. Every partial sum is an integer below 2^24.
+/// D = A B + C, exact: every partial sum is an integer below 2^24.
 std::vector<float> exact_product(const Matrix& a, const Matrix& b, const std::vector<float>& c) {
   std::vector<float> d = c;
   d.resize(static_cast<std::size_t>(a.rows * b.columns));
@@ -113,7 +113,7 @@ std::vector<float> exact_product(const Matrix& a, const Matrix& b, const std::ve
   return d;
 }
 
-/// What D should be where sums are not exact.
+/// D = A B + C as tensor cores form it, where sums are not exact.
 std::vector<float> emulated_product(const Matrix& a, const Matrix& b, const std::vector<float>& c,
                                     ElementType type, const Accumulation& tensor_core) {
   std::vector<float> d = c;

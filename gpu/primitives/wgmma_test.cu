@@ -18,7 +18,7 @@ __device__ unsigned char* first_panel() {
   return shared + (swizzle_bytes - SharedAddress(shared).value() % swizzle_bytes) % swizzle_bytes;
 }
 
-/// By the whole block; visible to wgmma after a barrier. A multiple of 16 bytes.
+/// Copies a multiple of 16 bytes by the whole block; visible to wgmma after a barrier.
 __device__ void copy_bytes(unsigned char* to, const std::byte* from, std::size_t bytes) {
   for (std::size_t i = threadIdx.x * 16; i < bytes; i += blockDim.x * 16) {
     *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(from + i);

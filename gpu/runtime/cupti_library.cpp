@@ -10,7 +10,7 @@ namespace attest {
 
 namespace {
 
-/// Of the version that this program was built with: structures grow with it.
+/// CUPTI of the version that this program was built with: structures grow with it.
 const SharedLibrary& library() {
   constexpr int major = CUDART_VERSION / 1000;
   static const SharedLibrary opened(

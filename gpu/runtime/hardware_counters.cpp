@@ -23,8 +23,8 @@ std::string chip_name(int ordinal) {
   return p.pChipName;
 }
 
-/// Of the current device, made when there is none yet. From the driver at run time, so that nothing
-/// links to it.
+/// Context of the current device, made when there is none yet. From the driver at run time, so that
+/// nothing links to it.
 CUcontext current_context() {
   ATTEST_CUDA_CHECK(cudaFree(nullptr));
   void* entry = nullptr;
@@ -178,7 +178,7 @@ struct HardwareCounters::Target {
   CUcontext context = nullptr;
   std::string chip;
   std::vector<std::uint8_t> available;
-  /// By the names of its counters: making one takes a third of a second.
+  /// Schedules by the names of their counters: making one takes a third of a second.
   std::map<std::string, CounterSchedule> schedules;
 
   const CounterSchedule& schedule(const std::vector<HardwareCounter>& counters) {

@@ -14,7 +14,8 @@
 namespace attest {
 namespace {
 
-/// From the driver at run time, so that nothing links to it and the program starts without one.
+/// cuTensorMapEncodeTiled, from the driver at run time, so that nothing links to it and the program
+/// starts without one.
 PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   static const PFN_cuTensorMapEncodeTiled_v12000 encode = [] {
     void* entry = nullptr;

@@ -26,7 +26,7 @@ class GpuTensorMap : public OnHopper {
             .columns = 64,
             .strides = {.batch = 3 * 70 * 64, .head = 70 * 64, .row = 64}};
   }
-  /// What is said about a tensor that gets no map; empty when it does.
+  /// Complaint about a tensor that gets no map; empty when it gets one.
   [[nodiscard]] static std::string refusal(const BoxedTensor& tensor) {
     try {
       (void)tensor_map(tensor);

@@ -89,7 +89,7 @@ class WordCheck {
     if (word_.access != Access::read) bytes |= static_cast<std::uint8_t>(word_.bytes);
   }
 
-  /// Whether something orders an access that `s` stands for before this one. `by_other` says that
+  /// True if something orders an access that `s` stands for before this one. `by_other` says that
   /// threads other than the one in the stamp made it too.
   [[nodiscard]] bool is_ordered(Stamp s, Stamp readers) const {
     if (!is_from_this_launch(s) || is_before_cluster_barrier(s)) return true;
@@ -104,7 +104,7 @@ class WordCheck {
     return epoch_of(s) < epoch_of(thread_.stamp) || epoch_of(s) == last_epoch;
   }
 
-  /// Was it made by the launch before, which may still run?
+  /// True if the access was made by the launch before, which may still run.
   [[nodiscard]] bool is_from_predecessor(Stamp s) const {
     s &= ~incomplete;
     return word_.region == Region::global && s >= thread_.predecessor_start &&
@@ -164,7 +164,7 @@ class WordCheck {
   Stamp write_, read_;
 };
 
-/// Where the address lies; false: not in device memory.
+/// Finds the place of an address; false: not in device memory.
 bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& word) {
   const auto within = [&](const ShadowedMemory& memory) {
     word.offset = address - memory.base;
@@ -185,7 +185,7 @@ bool locate(const RunningThread& thread, std::uintptr_t address, AccessedWord& w
   return within(thread.static_shared);
 }
 
-/// All of a range that lies in one memory; not of atomic operations.
+/// Checks a range that lies in one memory; not for atomic operations.
 template <Region region>
 void check_words(const RunningThread& thread, const ShadowedMemory& memory, std::uintptr_t begin,
                  std::size_t size, Access access, ProgramPoint point) {
@@ -202,7 +202,7 @@ void check_words(const RunningThread& thread, const ShadowedMemory& memory, std:
   }
 }
 
-/// Is it beside the shared memory of the block, or of a block of its cluster?
+/// True if the address is beside the shared memory of the block, or of a block of its cluster.
 bool is_in_guards(const RunningThread& thread, std::uintptr_t address) {
   if (thread.is_in_cluster) return thread.runner->cluster()->is_in_guards(address);
   return address - thread.shared_guards.base < thread.shared_guards.size_bytes;

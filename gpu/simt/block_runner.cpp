@@ -170,7 +170,7 @@ bool BlockRunner::pick_next() {
   }
 }
 
-/// What comes from now on comes after what was before.
+/// Begins an interval: what comes from now on comes after what was before.
 void BlockRunner::next_interval() {
   if (interval_ ==
       last_interval) {  // the stamp's counter is full: the block goes on under one more serial

@@ -43,8 +43,8 @@ struct Picture {
     return at[3] >= 0 && at[3] < shape[0] && at[2] >= 0 && at[2] < shape[1] && at[1] >= 0 &&
            at[1] < shape[2] && at[0] < shape[3];
   }
-  /// Where the element of a box lies in shared memory: 16-byte chunks of row r permuted by XOR with
-  /// r mod 8.
+  /// Place of an element of a box in shared memory: 16-byte chunks of row r permuted by XOR with r
+  /// mod 8.
   static std::size_t place_in_box(int r, int c) {
     return static_cast<std::size_t>(r * columns_of_a_box + ((c / chunk) ^ (r % 8)) * chunk +
                                     c % chunk);

@@ -43,7 +43,7 @@ KernelTrace store(std::int64_t rows, std::int64_t columns) {
   });
 }
 
-/// Of the copy itself: what the kernels do beside it goes by words of 4 bytes.
+/// Counts of the copy itself: what the kernels do beside it goes by words of 4 bytes.
 AccessCounts copied(const KernelTrace& trace, MemorySpace space, AccessKind kind) {
   AccessCounts counts;
   for (const AccessSite& site : trace.sites) {

@@ -41,7 +41,7 @@ TEST(AddBytes, AddsOnceAndIsSeenBehindTheWait) {
   }
 }
 
-/// How many schedules show a bug in the sums, or in what a block found.
+/// Number of schedules that show a bug in the sums, or in what a block found.
 int shown(BulkBug bug) {
   int count = 0;
   for (std::uint64_t seed = 0; seed < schedules; ++seed) {

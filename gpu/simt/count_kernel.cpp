@@ -126,10 +126,10 @@ struct Samples {
     });
     return result;
   }
-  /// The same, but for instructions of which some count is no quadratic. Whether lanes meet in a
-  /// request may depend on the values: one request more in one sample would become thousands, and
-  /// counts of one instruction would contradict each other. Only how often lanes run it is
-  /// continued then.
+  /// Counts at so many steps, but for instructions of which some count is no quadratic. Whether
+  /// lanes meet in a request may depend on the values: one request more in one sample would become
+  /// thousands, and counts of one instruction would contradict each other. Only how often lanes run
+  /// it is continued then.
   [[nodiscard]] std::optional<std::vector<KernelTrace>> at(std::int64_t steps) const {
     const auto expected = quadratic(first + 3);
     auto result = quadratic(steps);
@@ -144,7 +144,7 @@ struct Samples {
     }
     return result;
   }
-  /// How far the last sample is from what the others say of it, over all counts, relative to them;
+  /// Distance of the last sample from what the others say of it, over all counts, relative to them;
   /// infinite where quadratic() has nothing.
   [[nodiscard]] double disagreement() const {
     const auto expected = quadratic(first + 3);

@@ -129,7 +129,7 @@ TEST(CountKernel, aLongCausalProblemHasOneBlockMoreThanOneATileShorter) {
     EXPECT_EQ(with[i] - without[i], last[i]) << i;
 }
 
-/// Whether lanes of it meet in a request depends on the values at some lengths.
+/// The kernel is one whose lanes meet in a request or not, by the values, at some lengths.
 TEST(CountKernel, countsOfOneInstructionDoNotContradictEachOtherFarFromTheSamples) {
   const KernelInfo& kernel = *find_kernel("fa3_wgmma", Executor::simt);
   const Problem problem = problem_from_string("b1 h1 n16384 d64 causal_top_left bf16");

@@ -9,7 +9,7 @@
 
 namespace attest::simt {
 
-/// What the thread waits for, in words.
+/// Description of what the thread waits for.
 std::string BlockRunner::describe_wait(unsigned thread) const {
   const auto sleeper = std::find_if(sleepers_.begin(), sleepers_.end(),
                                     [&](const Sleeper& s) { return s.thread == thread; });

@@ -26,8 +26,8 @@ std::vector<float> on_the_executor(Elementary f, const std::vector<float>& x) {
   return out.read();
 }
 
-/// All of `count` numbers from `low` to `high`, neighbours at equal distances of their bits: every
-/// size and every significand alike.
+/// `count` numbers from `low` to `high`, neighbours at equal distances of their bits: every size
+/// and every significand alike.
 std::vector<float> spread(float low, float high, std::int64_t count) {
   const auto first = std::bit_cast<std::uint32_t>(low), last = std::bit_cast<std::uint32_t>(high);
   std::vector<float> x;

@@ -9,7 +9,8 @@
 namespace attest::simt {
 namespace {
 
-/// In segment s, t = f - s / 64: 2^f - 1 = value 2^-25 + slope 2^-16 t + curvature 2^-11 t^2.
+/// Coefficients of segment s; with t = f - s / 64: 2^f - 1 = value 2^-25 + slope 2^-16 t +
+/// curvature 2^-11 t^2.
 struct Coefficients {
   std::int64_t value, slope, curvature;
 };

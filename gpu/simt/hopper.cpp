@@ -42,8 +42,8 @@ void for_each_row(const void* box, const BoxedTensor& t, const int (&at)[4], con
   }
 }
 
-/// The same for each 16 bytes; the last of a row may have fewer bytes in the tensor, those outside
-/// it have 0.
+/// Calls copy for each 16 bytes of a box; the last of a row may have fewer bytes in the tensor,
+/// those outside it have 0.
 template <typename Copy>
 void for_each_chunk(const void* box, const BoxedTensor& t, const int (&at)[4], const Copy& copy) {
   for_each_row(
@@ -56,7 +56,7 @@ void for_each_chunk(const void* box, const BoxedTensor& t, const int (&at)[4], c
       });
 }
 
-/// For a traced launch, which checks nothing: what the copy of a box costs on either side.
+/// Counts what the copy of a box costs on either side, for a traced launch, which checks nothing.
 void count_box(const void* box, const BoxedTensor& t, const int (&at)[4], bool is_load,
                ProgramPoint point) {
   const auto count = [&](MemorySpace space, std::uintptr_t address, std::int64_t bytes,
@@ -73,7 +73,7 @@ void count_box(const void* box, const BoxedTensor& t, const int (&at)[4], bool i
   });
 }
 
-/// The same of bytes side by side.
+/// Counts what the copy of bytes side by side costs, for a traced launch.
 void count_bytes(MemorySpace space, std::uintptr_t address, std::size_t bytes, AccessKind kind,
                  ProgramPoint point) {
   for (std::size_t done = 0; done < bytes; done += row_bytes) {

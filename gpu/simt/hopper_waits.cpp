@@ -109,7 +109,7 @@ void BlockRunner::wait_for_sums(bool until_read, unsigned newest) {
   });
 }
 
-/// What the block has not waited for is there when the launch has ended.
+/// Leaves sums that the block has not waited for to the end of the launch.
 void BlockRunner::leave_sums() {
   for (BulkSum& sum : sums_) {
     // Its shared memory is gone: NaN, or a number as large.
@@ -145,7 +145,7 @@ void BlockRunner::meet_named_barrier(int id, unsigned threads, bool waits, const
   }
 }
 
-/// Where the product adds: what the thread's earlier products into the same d have left, or d
+/// Place where the product adds: what the thread's earlier products into the same d have left, or d
 /// itself if none is under way. d then holds NaN.
 float* BlockRunner::result_of(unsigned thread, const GroupProduct& product) {
   Products& products = products_[thread];

@@ -61,7 +61,7 @@ TEST(LadderLaunches, haveS3sGridsBlocksAndSharedMemory) {
   }
 }
 
-/// Where a kernel's tiles lie in shared memory, in floats: Q, K, V, then S.
+/// Places of a kernel's tiles in shared memory, in floats: Q, K, V, then S.
 struct Tiles {
   std::size_t q, k, v, s;
 };

@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// How often each tile was made, [heads, tiles].
+/// Number of times that each tile was made, [heads, tiles].
 std::vector<int> counts(const Problem& problem, const Plan& plan, simt::SimtDevice& device) {
   const TileGrid tiles = output_tiles(problem, plan);
   const TestBuffer<int> made(device, "counts",

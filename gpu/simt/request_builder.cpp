@@ -21,7 +21,7 @@ std::pair<std::string_view, int> file_and_number(std::string_view line) {
   return {line.substr(0, colon), number};
 }
 
-/// Whether `a` stands before `b` in the source. What a line calls stands before what it does
+/// True if `a` stands before `b` in the source. What a line calls stands before what it does
 /// itself: `x[i] = f(y)` ends with the store.
 bool stands_before(const RequestBuilder::Site& a, const RequestBuilder::Site& b) {
   auto x = a.lines.rbegin(), y = b.lines.rbegin();
@@ -35,7 +35,7 @@ bool stands_before(const RequestBuilder::Site& a, const RequestBuilder::Site& b)
 
 constexpr unsigned bank_count = 32, sector_bytes = 32;
 
-/// Whether each lane wants what its partner wants, unless one of the two takes no part.
+/// True if each lane wants what its partner wants, unless one of the two takes no part.
 bool agrees_with_partner(const WarpRequest& request, unsigned distance) {
   for (unsigned lane = 0; lane < 32; ++lane) {
     const unsigned partner = lane ^ distance;
@@ -167,7 +167,7 @@ void RequestBuilder::find_loops() {
   }
 }
 
-/// Whether all lanes that did anything did the same.
+/// True if all lanes that did anything did the same.
 bool RequestBuilder::lanes_agree() const {
   const auto& first = events_[static_cast<unsigned>(std::countr_zero(busy_lanes_))];
   return std::ranges::all_of(events_, [&](const std::vector<Event>& events) {

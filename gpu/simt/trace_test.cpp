@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// What `launch` did; its values lie at a multiple of 64 bytes.
+/// Trace of what `launch` does; its values lie at a multiple of 64 bytes.
 KernelTrace traced(const std::function<void(Device&, float*)>& launch,
                    simt::TraceOptions options = {}) {
   simt::SimtDevice device(std::move(options));

@@ -18,7 +18,7 @@ std::vector<int> drawn(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-/// The same by loops over the lanes of a full warp.
+/// View that a lane should have, by loops over the lanes of a full warp.
 WarpView expected(const int* warp, int lane) {
   const auto at = [&](int l) { return warp[l]; };
   WarpView v{};

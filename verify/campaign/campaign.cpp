@@ -113,7 +113,7 @@ class Campaign {
     return task - corpus_size();
   }
 
-  /// What became of a task.
+  /// Outcome of a task.
   struct Judged {
     std::optional<Case> the_case{};  ///< nothing: the kernel took none of what was drawn
     CaseAnswer answer{};
@@ -267,7 +267,8 @@ class Campaign {
     };
   }
 
-  /// What is no longer the finding when it is shrunk never was.
+  /// Shrinks known findings of a kernel. A failure that is no longer the finding when it is shrunk
+  /// never was.
   void shrink_known(std::size_t k, CaseRunner& runner) {
     for (const KnownFinding& finding : options_.known_findings) {
       const auto same = results_[k].known.find(finding.id);
@@ -299,7 +300,7 @@ class Campaign {
     }
   }
 
-  /// Whether a kernel that nothing known here speaks against takes a case. A plugin's own answer is
+  /// True if a kernel that nothing known here speaks against takes a case. A plugin's own answer is
   /// its worker's; no law is asked, so nothing is launched.
   [[nodiscard]] static bool takes_it(const KernelInfo& kernel, const Case& c, CaseRunner& runner) {
     if (kernel.plugin.empty()) return true;

@@ -102,8 +102,8 @@ class Judge {
             .on_normal = std::vector<Tally>(peers_)};
   }
 
-  /// For each mutant what a campaign draws for it: of a family it has some variants only. The case
-  /// by which its campaign killed it is among them, however late it came.
+  /// Draws for each mutant what a campaign draws for it: of a family it has some variants only. The
+  /// case by which its campaign killed it is among them, however late it came.
   void draw_cases() {
     for (std::size_t mutant = 0; mutant < matrix_.mutants.size(); ++mutant) {
       const KernelResult& campaign = matrix_.campaign[mutant];

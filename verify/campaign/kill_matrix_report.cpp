@@ -19,7 +19,7 @@ std::string short_name(const KernelInfo& mutant) {
   return mutant.name.substr(mutant.name.find('/') + 1);
 }
 
-/// For a cell of a Markdown table.
+/// Text as a cell of a Markdown table.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -48,7 +48,7 @@ std::string families_of(const MatrixRow& row) {
   return text;
 }
 
-/// What tells the cases that kill it from the others.
+/// Feature that tells the cases that kill a mutant from the others.
 std::string feature_of(const MatrixRow& row) {
   if (!row.killing_feature) return row.features.all.kills > 0 ? "any" : "";
   const auto& [name, tally] = *row.killing_feature;
@@ -176,7 +176,7 @@ Json row_json(const KillMatrix& matrix, const MatrixRow& row) {
   return json;
 }
 
-/// What the rules of other projects compare with.
+/// References of the rules of other projects.
 std::string_view references_of(const Operation& operation) {
   if (&operation == &forward_operation) {
     return "`ref` is attention in fp32, cast to the element type; `pt` is attention in the element "

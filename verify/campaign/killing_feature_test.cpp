@@ -19,7 +19,7 @@ FeatureTallies tallies_of(const std::vector<Cases>& groups) {
   return tallies;
 }
 
-/// All that the tests use.
+/// All names that the tests use.
 const std::vector<std::string> every_name{
     "a",       "b",          "c",      "causal",   "d",         "always",         "grouped",
     "strided", "many heads", "narrow", "two keys", "one query", "negative scale", "wide"};

@@ -20,7 +20,7 @@
 namespace attest {
 namespace {
 
-/// Which query heads of a launch have NaN in the dK and dV of their keys.
+/// Selects the query heads of a launch that have NaN in the dK and dV of their keys.
 using Spoils = bool (*)(const BackwardArguments& a, float lse);
 
 bool where_a_row_past_the_end_is_infinite(const BackwardArguments& a, float lse) {

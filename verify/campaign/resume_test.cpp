@@ -16,7 +16,7 @@
 namespace attest {
 namespace {
 
-/// Which cases ran, over all threads of a campaign.
+/// Cases that ran, over all threads of a campaign.
 struct Log {
   std::mutex mutex;
   std::multiset<std::string> cases;

@@ -27,7 +27,7 @@ CampaignOptions small() {
   return options;
 }
 
-/// What a campaign found, but for what shrinking adds and for times.
+/// Findings of a campaign, but for what shrinking adds and for times.
 std::vector<Json> found(const std::vector<KernelResult>& results) {
   std::vector<Json> all;
   for (const KernelResult& result : results) {
@@ -44,7 +44,7 @@ std::vector<KernelResult> of_one_process(const CampaignOptions& options) {
   return run_campaign(kernels(), alone);
 }
 
-/// As many processes in one folder; the result of the one that reports.
+/// Results of `count` processes in one folder, as the one that reports has them.
 std::vector<KernelResult> of_processes(int count, const std::filesystem::path& folder,
                                        const CampaignOptions& options) {
   const auto asked = kernels();

@@ -21,7 +21,7 @@
 namespace attest {
 namespace {
 
-/// Where shrinking ends for one planted bug: medians over several campaigns' seeds.
+/// End of shrinking for one planted bug: medians over several campaigns' seeds.
 struct ShrinkSummary {
   std::string kernel;
   std::int64_t seeds = 0;   ///< campaigns

@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-/// What the first `cases` cases of a run with default options draw for the kernel.
+/// Features of the first `cases` cases that a run with default options draws for the kernel.
 Coverage coverage_of(const KernelInfo& kernel, std::int64_t cases) {
   const CampaignOptions defaults;
   Coverage coverage;
@@ -25,7 +25,7 @@ Coverage coverage_of(const KernelInfo& kernel, std::int64_t cases) {
   return coverage;
 }
 
-/// What that many cases of every kernel draw, together.
+/// Features of that many cases of every kernel, together.
 Coverage coverage_of_all(const CaseCounts& cases) {
   const CampaignOptions options{.cases_per_kernel = cases.per_kernel,
                                 .cases_per_simt_kernel = cases.per_simt_kernel};

@@ -22,7 +22,7 @@ class Adder {
   std::string needs_;
 };
 
-/// Does some row of the first entry satisfy the predicate?
+/// True if some row of the first entry satisfies the predicate.
 template <typename Holds>
 bool any_row(const Problem& p, const Holds& holds) {
   for (std::int64_t query = 0; query < p.query_len_of(0); ++query) {
@@ -123,7 +123,7 @@ void add_lse_gradients(std::vector<Feature>& list) {
   add_of_gradients("dLSE and a softcap", [](const Case& c) { return c.problem.softcap > 0; });
 }
 
-/// Does an entry of a batch with lengths satisfy the predicate?
+/// True if an entry of a batch with lengths satisfies the predicate.
 template <typename Holds>
 bool any_entry(const Problem& p, const Holds& holds) {
   for (std::int64_t entry = 0; entry < p.batch && p.length_seed != 0; ++entry) {

@@ -19,8 +19,8 @@ bool one_of(int count) {
   return count == 1 || *gen::inRange(0, count) == 0;
 }
 
-/// Of how many cases with extras one has the feature, of a kernel that offers it. In the order in
-/// which they are drawn: another one makes other cases of a seed.
+/// Number of cases with extras of which one has the feature, of a kernel that offers it. In the
+/// order in which they are drawn: another one makes other cases of a seed.
 struct Odds {
   bool Features::*feature;
   int one_of;

@@ -35,7 +35,7 @@ std::int64_t group(const Case& c) {
   return c.problem.query_heads / c.problem.kv_heads;
 }
 
-/// Does the layout of any strided tensor satisfy the predicate?
+/// True if the layout of any strided tensor satisfies the predicate.
 template <typename Holds>
 bool any_layout(const Case& c, const Holds& holds) {
   bool found = false;
@@ -177,7 +177,7 @@ void add_shapes(std::vector<Feature>& list) {
       [](const Case& c) { return c.problem.scale != default_scale(c.problem.head_dim); });
 }
 
-/// Where the tensors lie.
+/// Adds features of where the tensors lie.
 void add_memory(std::vector<Feature>& list) {
   const auto add = [&](std::string name, std::vector<int> zoo, Predicate holds) {
     list.push_back(feature(std::move(name), std::move(zoo), std::move(holds)));

@@ -42,13 +42,13 @@ constexpr std::array<HeadCounts, 23> head_counts{{{1, 1}, {1, 1},  {2, 1},  {2, 
 /// Half of the cases with packed entries have few heads, so that entries are as long as elsewhere.
 constexpr std::array<HeadCounts, 4> few_heads{{{1, 1}, {2, 1}, {2, 2}, {3, 1}}};
 
-/// For plans that pack the query heads of a group into the rows of a tile: as many rows as users
-/// have, and ratios that divide no tile.
+/// Head counts for plans that pack the query heads of a group into the rows of a tile: as many rows
+/// as users have, and ratios that divide no tile.
 constexpr std::array<HeadCounts, 8> packed_head_counts{
     {{8, 1}, {8, 1}, {16, 2}, {5, 1}, {10, 2}, {6, 2}, {7, 1}, {12, 4}}};
 
-/// For kernels of latent attention, whose heads share one cache: half a tile of rows and less, and
-/// with several queries tiles of rows that are not full.
+/// Head counts for kernels of latent attention, whose heads share one cache: half a tile of rows
+/// and less, and with several queries tiles of rows that are not full.
 constexpr std::array<HeadCounts, 6> latent_head_counts{
     {{16, 1}, {16, 1}, {20, 1}, {12, 1}, {5, 1}, {6, 2}}};
 
@@ -119,7 +119,7 @@ void move_far(TensorLayout& layout, const Shape& shape, std::int64_t distance) {
   layout.outer_gap = (distance + steps - 1) / steps;
 }
 
-/// How far from the first element the last one may lie, in elements: beyond what signed and what
+/// Draws the distance of the last element from the first, in elements: beyond what signed and what
 /// unsigned 32-bit offsets reach. Memory of a GPU is taken, address space of the host is not.
 std::int64_t draw_distance(const KernelInfo& kernel, ElementType type) {
   const auto distance = *gen::element(far_elements, 2 * far_elements);
@@ -147,7 +147,7 @@ Layouts draw_layouts(const KernelInfo& kernel, const Plan& plan, Problem& proble
   return layouts;
 }
 
-/// What is left of max_len when batch, heads and wide heads multiply the work.
+/// Largest length: what is left of max_len when batch, heads and wide heads multiply the work.
 std::int64_t len_limit(const Problem& p, std::int64_t max_len) {
   const double share = std::sqrt(
       2.0 * usual_head_dim /
@@ -186,10 +186,9 @@ const InputFamily& draw_family(const Operation& operation, const GeneratorOption
   return **gen::elementOf(families);
 }
 
-/// Where the loop over keys is long there is one query tile, whose rows are as many loops at a
-/// time, or a part of one, whose other warps run ahead; and no mask that leaves few queries few
-/// keys. But there are heads enough for a block that stays to take several tiles, one after the
-/// other.
+/// Shapes a problem whose loop over keys is long: one query tile, whose rows are as many loops at a
+/// time, or a part of one, whose other warps run ahead; no mask that leaves few queries few keys;
+/// but heads enough for a block that stays to take several tiles, one after the other.
 void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
                           Problem& p) {
   const auto rows = *gen::element<std::int64_t>(1, 16, 40, plan.query_tile);
@@ -202,13 +201,14 @@ void shape_for_many_tiles(const KernelInfo& kernel, const SizeLimits& most, cons
   p.kv_heads = heads.kv;
 }
 
-/// Is the Plan one of a kernel for decoding? Others that read lengths do not split keys by a rule.
+/// True if the Plan is one of a kernel for decoding. Others that read lengths do not split keys by
+/// a rule.
 bool decodes(const KernelInfo& kernel, const Plan& plan) {
   return kernel.reads_lengths && plan.key_split_rule != 0;
 }
 
-/// Of a kernel for decoding every other case has few queries, and keys that end beside a chunk: one
-/// query among 9 chunks is what it is for, and requests of all lengths in one batch.
+/// Gives every other case of a kernel for decoding few queries, and keys that end beside a chunk:
+/// one query among 9 chunks is what it is for, and requests of all lengths in one batch.
 void shape_for_decoding(const KernelInfo& kernel, const SizeLimits& most, const Plan& plan,
                         Extras& extras, Problem& p) {
   if (plan.cascade != Cascade::yes && *gen::inRange(0, 2) == 0) return;
@@ -234,8 +234,8 @@ std::vector<Plan> plans_of_one_query(const KernelInfo& kernel, Problem problem,
   return plans;
 }
 
-/// Where few Plans take pages, every third case has one of them: a draw from all would hardly meet
-/// any.
+/// Keeps, in every third case, only Plans that take pages, where not all do: a draw from all would
+/// hardly meet any.
 void keep_plans_for_pages(const KernelInfo& kernel, const Problem& problem,
                           std::vector<Plan>& plans) {
   if (!kernel.unsupported_in_pages || *gen::inRange(0, 3) != 0) return;
@@ -322,15 +322,14 @@ Case draw_within(const KernelInfo& kernel, const GeneratorOptions& options, cons
   return c;
 }
 
-/// Of how many cases one has a size past 2^16, which is dear: seldom in a default campaign, and as
-/// often as it takes to meet all of them in a thorough one. Not for the executor, which takes a
-/// second for what others do in milliseconds.
+/// Number of cases of which one has a size past 2^16, which is dear: seldom in a default campaign,
+/// and as often as it takes to meet all of them in a thorough one. Not for the executor, which
+/// takes a second for what others do in milliseconds.
 int far_one_in(std::uint64_t index) {
   return index < 100 ? 200 : 8;
 }
 
-/// What the lengths of a case say of its other sizes; of others one in 13 is large in another
-/// dimension.
+/// Tail of a case that its lengths ask for; of other cases one in 13 is large in another dimension.
 std::optional<Tail> draw_tail(const KernelInfo& kernel, std::uint64_t index,
                               const LengthKind* kind) {
   if (kind == nullptr) {

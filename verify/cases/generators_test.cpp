@@ -21,7 +21,7 @@ const KernelInfo& k3() {
   return *find_kernel("k3_sequence_parallel", Executor::simt);
 }
 
-/// It offers everything that a Problem has.
+/// A kernel that offers everything that a Problem has.
 const KernelInfo& every_shape() {
   return *find_kernel("m6_every_shape", Executor::cpu);
 }
@@ -175,7 +175,7 @@ TEST(Generators, EverySimplerCaseIsSupportedAndAnother) {
   }
 }
 
-/// Where shrinking the draws of the kernel that has every shape ends.
+/// Shrinks draws of the kernel that has every shape, and looks at the smallest that fails.
 void expect_shrunk(const std::function<bool(const Case&)>& fails,
                    const std::function<void(const Problem&)>& expect_smallest) {
   int shrunk = 0;

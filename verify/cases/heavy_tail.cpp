@@ -19,7 +19,7 @@ namespace {
 
 namespace gen = rc::gen;
 
-/// What a judge spends on an element, in multiply-adds, and on a row, in columns: m6_every_shape at
+/// Cost of an element for a judge, in multiply-adds, and of a row, in columns: m6_every_shape at
 /// 65,537 entries of one key, with 1 and 16 columns.
 constexpr std::int64_t work_of_element = 32, columns_of_row = 16;
 
@@ -37,7 +37,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 /// Sizes of a problem, as a set of bits.
 enum Size : unsigned { queries = 1, keys = 2, heads = 4, batch = 8, head_dim = 16 };
 
-/// How dimensions are made large.
+/// A way to make dimensions large.
 struct Enlargement {
   unsigned sizes;  ///< which are drawn, and so not cut to make room
   /// Draws them and says whether they are within the limits.
@@ -60,7 +60,7 @@ bool enlarge_queries(const KernelInfo& /*kernel*/, const Plan& plan, const SizeL
   return true;
 }
 
-/// As many as one head can have.
+/// Makes queries and keys equally many, up to what one head can have.
 bool enlarge_both_lengths(const KernelInfo& /*kernel*/, const Plan& plan, const SizeLimits& most,
                           Problem& p) {
   p.query_len = draw_magnitude(least_length, std::min<std::int64_t>(most.len, 4096),
@@ -107,7 +107,7 @@ bool enlarge_batch(const KernelInfo& /*kernel*/, const Plan& /*plan*/, const Siz
   return p.batch >= least_batch;
 }
 
-/// All that the kernel lists, or widths in use and their neighbours.
+/// Draws a head dim from all that the kernel lists, or from widths in use and their neighbours.
 bool enlarge_head_dim(const KernelInfo& kernel, const Plan& /*plan*/, const SizeLimits& most,
                       Problem& p) {
   std::vector<std::int64_t> dims = kernel.head_dims;
@@ -255,14 +255,14 @@ void draw_long_window(const KernelInfo& kernel, Case& c) {
   c.problem.window = draw_window(c.plan.key_tile, c.problem.key_len);
 }
 
-/// What 2^16 entries or keys cost, as a multiple of the dearest usual cases. Kernels of a GPU have
+/// Cost of 2^16 entries or keys, as a multiple of the dearest usual cases. Kernels of a GPU have
 /// few head dims, and none is as small as 2.
 std::int64_t far_times(const KernelInfo& kernel) {
   return kernel.executor == Executor::gpu ? 20 : 8;
 }
 
-/// What a case may cost: a part of the most where one size is large, most of all on the executor;
-/// two sizes take more.
+/// Draws the cost that a case may have: a part of the most where one size is large, most of all on
+/// the executor; two sizes take more.
 std::int64_t draw_work(Tail tail, bool is_pair, const KernelInfo& kernel, const Plan& plan) {
   const std::int64_t most = most_work(kernel, plan);
   if (tail == Tail::past_16_bits) return far_times(kernel) * most;
@@ -271,8 +271,8 @@ std::int64_t draw_work(Tail tail, bool is_pair, const KernelInfo& kernel, const 
   return most >> *gen::inRange(is_slow ? 1 : 0, is_slow ? 5 : 3);
 }
 
-/// What is enlarged: one dimension of the tail's, and where a case is to be large in two another
-/// one of any tail.
+/// Draws what is enlarged: one dimension of the tail's, and where a case is to be large in two
+/// another one of any tail.
 std::vector<Enlargement> draw_enlargements(Tail tail, bool is_pair) {
   const std::span<const Enlargement> of_tail = enlargements(tail);
   const Enlargement first = of_tail[*gen::inRange<std::size_t>(0, of_tail.size())];
@@ -286,8 +286,8 @@ std::vector<Enlargement> draw_enlargements(Tail tail, bool is_pair) {
   return {first, *gen::elementOf(others)};
 }
 
-/// Of a GPU's kernels, whose blocks keep whole tiles of each entry there; a plugin is asked by its
-/// worker alone.
+/// True if a GPU's kernel, whose blocks keep whole tiles of each entry there, needs a large
+/// workspace; a plugin is asked by its worker alone.
 bool has_large_workspace(const KernelInfo& kernel, const Case& c) {
   const bool is_asked =
       kernel.executor == Executor::gpu && kernel.plugin.empty() && kernel.workspace_bytes;

@@ -17,7 +17,7 @@ constexpr std::int64_t small_page = 256;
 /// Elements of the pages of a batch, each entry of which fills a part of one only.
 constexpr std::int64_t most_elements = 1 << 23;
 
-/// Of K or V, whichever are more.
+/// Elements of K or of V in a slot, whichever are more.
 std::int64_t elements_of_slot(const Problem& problem) {
   return problem.kv_heads * std::max(problem.head_dim, problem.output_dim());
 }

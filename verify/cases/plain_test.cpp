@@ -27,7 +27,7 @@ Case case_for(const Problem& problem) {
   return c;
 }
 
-/// Has attention, which the kernel computes, a feature for the field?
+/// True if attention, which the kernel computes, has a feature for the field.
 bool has_feature(const ProblemField& field) {
   return field.feature && (field.belongs_to == nullptr || field.belongs_to(usual_problem()));
 }

@@ -30,7 +30,7 @@ std::vector<std::int64_t> smaller_sizes(std::int64_t size, std::int64_t least) {
   return smaller;
 }
 
-/// The same of a length; those around a tile's edge are the likely culprits.
+/// Smaller lengths to try; those around a tile's edge are the likely culprits.
 std::vector<std::int64_t> smaller_lengths(std::int64_t length, std::int64_t tile,
                                           std::int64_t least) {
   std::vector<std::int64_t> smaller = smaller_sizes(length, least);

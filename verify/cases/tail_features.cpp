@@ -31,14 +31,14 @@ bool has_key_tiles(const Case& c, std::int64_t tiles) {
   return c.problem.key_len > tiles * tile_or_usual(c.plan.key_tile);
 }
 
-/// Does some entry of a packed batch have more keys than a tile?
+/// True if some entry of a packed batch has more keys than a tile.
 bool has_long_packed_entry(const Case& c) {
   return c.problem.length_seed != 0 && any_entry(c, [&](std::int64_t, std::int64_t keys) {
            return keys > tile_or_usual(c.plan.key_tile);
          });
 }
 
-/// Does some tensor span more elements?
+/// True if some tensor spans more elements.
 bool spans_more_than(const Case& c, std::int64_t elements) {
   std::int64_t longest = 0;
   for_each_tensor(*c.problem.operation, [&](const TensorSpec& tensor, auto index) {

@@ -35,7 +35,7 @@ class Collected {
   std::int64_t filled_ = 0;
 };
 
-/// What one output tensor should be, may be off by, and is.
+/// Exact values, bounds and results of one output tensor over all data sets.
 struct Collection {
   Collected<double> want, bound;
   Collected<float> got;
@@ -58,7 +58,7 @@ Problem problem_of(Truth truth, Problem problem) {
   return problem;
 }
 
-/// Its inputs; `given`: what the kernel reads.
+/// Inputs whose exact answer is the truth; `given`: those that the kernel reads.
 Inputs inputs_of(Truth truth, const Problem& asked, const InputSpec& spec, const Inputs& given,
                  KeyOrder order) {
   if (truth == Truth::given) return given;

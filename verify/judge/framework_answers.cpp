@@ -13,10 +13,10 @@
 namespace attest {
 namespace {
 
-/// Which factor of the scores the scale is multiplied into.
+/// Factor of the scores into which the scale is multiplied.
 enum class Fold { into_query, into_key };
 
-/// What a framework has of one query row before it multiplies by V. Of no keys, there is nothing.
+/// State of one query row in a framework before it multiplies by V. Of no keys, there is nothing.
 template <typename Real>
 struct AttendedRow {
   KeyRange range{};
@@ -193,7 +193,7 @@ WideOutputs framework_attention(const Problem& p, const Inputs& inputs, bool rou
   return outputs;
 }
 
-/// What one query head adds to dK and dV of its KV head, [keys, dim].
+/// Sums that one query head adds to dK and dV of its KV head, [keys, dim].
 template <typename Real>
 struct KeySums {
   std::vector<Real> dk, dv;
@@ -284,7 +284,7 @@ Outputs in_their_formats(const Problem& problem, const WideOutputs& wide) {
   return outputs;
 }
 
-/// What codes and scales stand for, as a framework keeps it: in fp32.
+/// Numbers that codes and scales stand for, as a framework keeps them: in fp32.
 Inputs in_fp32(const RealInputs& numbers) {
   return {in_format(ElementType::fp32, numbers[forward::q]),
           in_format(ElementType::fp32, numbers[forward::k]),

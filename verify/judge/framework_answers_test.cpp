@@ -68,8 +68,8 @@ Problem backward_of(const std::string& text) {
   return problem;
 }
 
-/// Of a kernel in fp32 that turns LSE into units of log2 and adds delta up: more than what rounding
-/// O and LSE to fp32 once, as `complete` does, can move a gradient.
+/// Roundings of a kernel in fp32 that turns LSE into units of log2 and adds delta up: more than
+/// what rounding O and LSE to fp32 once, as `complete` does, can move a gradient.
 BackwardRoundings of_fp32_kernel(const Problem& problem) {
   const std::int64_t group = problem.query_heads / problem.kv_heads;
   return {.softcap_error = 6 * fp32_arithmetic.unit_roundoff,

@@ -139,7 +139,7 @@ TEST(GivenOutputs, RowsWithoutKeysAreZeroAndTheirLseIsMinusInfinity) {
   EXPECT_FALSE(judge_given_outputs(file_of(tensors), question).are_within());
 }
 
-/// Of a problem of gradients, with O and LSE as a forward pass saved them.
+/// The problem is one of gradients, with O and LSE as a forward pass saved them.
 TEST(GivenOutputs, GradientsAreThoseOfWhatTheForwardPassSavedAndOfDlseWhereThereIsOne) {
   for (const char* const more : {"", " dlse_given"}) {
     const Problem backward =

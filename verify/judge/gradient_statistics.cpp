@@ -23,8 +23,8 @@ BackwardRoundings in_fp32(BackwardRoundings how) {
   return how;
 }
 
-/// Of the rounding of x to the format, which is uniform between neighbours, at the most. `factor`
-/// multiplies x before it is rounded.
+/// Largest variance of the rounding of x to the format, which is uniform between neighbours.
+/// `factor` multiplies x before it is rounded.
 double variance(ElementType type, double x, double factor = 1) {
   const StoredRounding rounding = stored_rounding(format_of(type));
   const double absolute = factor == 0 ? 0 : rounding.absolute / factor;
@@ -66,7 +66,7 @@ double dscore_variance(const BackwardRoundings& how, const Problem& problem,
   return of_dscore + variance(how.weight_format, pair.p) * pair.r * pair.r * pair.chi * pair.chi;
 }
 
-/// Of the sum of errors times the exact gradient.
+/// Variance of the sum of errors times the exact gradient.
 double variance_along(OutputIndex output, const Problem& problem, const JudgedLaunch& judged) {
   const Tensor<double>& gradient = judged.in_fp32[output].value;
   const double factor = output == backward::dv ? 1 : problem.scale;
@@ -97,7 +97,7 @@ double variance_along(OutputIndex output, const Problem& problem, const JudgedLa
   return sum;
 }
 
-/// How far an error goes beyond what may be one-sided, in standard deviations; below 0 where it
+/// Distance of an error beyond what may be one-sided, in standard deviations; below 0 where it
 /// stays within.
 double deviations(double error, double drift, double sd) {
   const double beyond = std::abs(error) - drift;
@@ -134,7 +134,8 @@ struct AlongMeanKey {
   double error = 0, drift = 0, variance = 0;
 };
 
-/// Nothing where few keys weigh: their dS are nearly the same number, and so are its roundings.
+/// Error of a row along its mean key. Nothing where few keys weigh: their dS are nearly the same
+/// number, and so are its roundings.
 AlongMeanKey along_mean_key(const Problem& problem, const JudgedLaunch& judged, std::int64_t b,
                             std::int64_t h, std::int64_t n) {
   constexpr double least_effective_keys = 8;  // as in ErrorModelScope

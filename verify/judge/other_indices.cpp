@@ -49,7 +49,7 @@ std::vector<std::int64_t> lengths_of(const Problem& p) {
   return lengths;
 }
 
-/// Do tensors and arrays of the two lie in as much memory?
+/// True if tensors and arrays of the two lie in as much memory.
 bool have_same_sizes(const Case& a, const Case& b) {
   const Problem& p = a.problem;
   std::int64_t queries = 0, keys = 0;

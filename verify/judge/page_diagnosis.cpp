@@ -36,7 +36,7 @@ struct Pool {
   std::int64_t first = 0;                           ///< element of the memory
   std::shared_ptr<std::vector<float>> memory = {};  ///< NaN where nothing lies
 
-  /// Nothing outside of the memory.
+  /// Value at an offset; nothing outside of the memory.
   [[nodiscard]] std::optional<float> at(std::int64_t offset) const {
     const std::int64_t place = first + offset;
     if (place < 0 || place >= std::ssize(*memory)) return std::nullopt;
@@ -119,7 +119,7 @@ void write(const Tensor<float>& values, const Pool& pool) {
   }
 }
 
-/// Of every input that lies in pages; none where one spans too much memory.
+/// Pools of every input that lies in pages; none where one spans too much memory.
 std::vector<Pool> pools_of(const Case& c, const Inputs& inputs) {
   const Paging& paging = c.layouts.paging;
   const auto specs = c.problem.operation->inputs();
@@ -154,8 +154,8 @@ std::vector<Pool> pools_of(const Case& c, const Inputs& inputs) {
   return pools;
 }
 
-/// What a kernel with that mistake takes for an input. Entries for which it reads what nobody
-/// knows, outside of the table or of the memory, are noted and stay as they are.
+/// Values that a kernel with that mistake takes for an input. Entries for which it reads what
+/// nobody knows, outside of the table or of the memory, are noted and stay as they are.
 Tensor<float> misread(const Pool& pool, const Misreading& mistake, const PageFinder& pages,
                       const Problem& problem, const Tensor<float>& right,
                       std::vector<bool>& is_unknown) {

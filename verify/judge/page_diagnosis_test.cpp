@@ -31,7 +31,7 @@ Case paged_case(const char* paging) {
   return c;
 }
 
-/// What is said of a correct kernel that is told something wrong.
+/// Failure of a correct kernel that is told something wrong.
 Failure failure_of(const Case& c, const Mistake& mistake) {
   const KernelInfo& correct = *find_kernel(c.kernel, Executor::cpu);
   KernelInfo kernel = correct;

@@ -267,7 +267,8 @@ TEST(GradientRules, NanIsRejectedByAllButTwoEvenWhereEveryReferenceIsNan) {
   }
 }
 
-/// In fp16, where all the projects test, with what the tutorial of Triton takes for the scale.
+/// A case in fp16, where all the projects test, with what the tutorial of Triton takes for the
+/// scale.
 Case usual_case(const KernelInfo& kernel) {
   Problem problem = problem_from_string("b1 h2/2 q24 k24 d16 causal_top_left fp16 scale0.25");
   problem.operation = &backward_operation;

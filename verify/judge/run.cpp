@@ -41,7 +41,7 @@ const StatisticValues& Run::statistics() {
 
 namespace {
 
-/// What `work` gives; what it throws is the kernel's fault.
+/// Result of `work`; an exception of it is the kernel's fault.
 template <typename Work>
 auto of_kernel(const Work& work) {
   try {

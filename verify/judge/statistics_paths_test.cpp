@@ -72,7 +72,7 @@ StatisticValues values_of(const Problem& problem, const Inputs& inputs, const Pl
   return statistics_of(models, answer, outputs);
 }
 
-/// Those above their thresholds.
+/// Names of the statistics above their thresholds.
 std::set<std::string> alarms_of(const Problem& problem, const Inputs& inputs, const Plan& plan,
                                 const PrecisionPlan& performed, const PrecisionPlan& declared) {
   const StatisticValues values = values_of(problem, inputs, plan, performed, declared);

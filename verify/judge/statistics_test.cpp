@@ -71,7 +71,7 @@ Outputs attend(const Problem& problem, const Inputs& inputs, Defect defect) {
   return outputs;
 }
 
-/// What such a kernel declares.
+/// Roundings that such a kernel declares.
 PrecisionPlan precision_of(const Problem& problem) {
   PrecisionPlan precision;
   precision.weight_format = problem.element_type;

@@ -12,7 +12,7 @@ const Inputs& inputs_of(Run& run, const OtherCall& call, std::optional<Inputs>& 
   return made.emplace(call.inputs(run.inputs()));
 }
 
-/// What the rows of one output of the other call owe; a row that is not compared holds 0.
+/// Rows that one output of the other call owes; a row that is not compared holds 0.
 template <typename T>
 Tensor<T> owed_rows(const Tensor<T>& from, const Shape& shape, OutputIndex output,
                     const RowOwed& row_owed) {

@@ -43,7 +43,7 @@ std::vector<const Law*> select(Run& run, const LawSelection& laws,
   return cheap;
 }
 
-/// Which law decided, and in which layer.
+/// Law that decided, and its layer.
 std::string law_of(const Failure& failure) {
   if (failure.kind != Verdict::failed) {
     return fmt::format("none: {} while {} was checked", name_of(failure.kind), failure.law);

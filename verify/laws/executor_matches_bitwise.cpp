@@ -26,7 +26,7 @@ bool is_dear(const KernelInfo& twin, const Case& c) {
   return work_of(twin, c.problem, c.plan) > 2 * most_work(twin, c.plan);
 }
 
-/// The same source, compiled for the executor; nullptr when the case is not for it.
+/// Kernel of the same source, compiled for the executor; nullptr when the case is not for it.
 const KernelInfo* twin_of(Run& run) {
   if (run.kernel().executor != Executor::gpu) return nullptr;
   const KernelInfo* const twin = find_kernel(run.the_case().kernel, Executor::simt);

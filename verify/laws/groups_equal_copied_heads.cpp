@@ -29,7 +29,7 @@ Tensor<float> copied_heads(const Problem& grouped, const Tensor<float>& from) {
   return to;
 }
 
-/// Of the query heads of each group.
+/// Sums over the query heads of each group.
 Tensor<double> summed(const Problem& grouped, const auto& from) {
   Shape shape = from.shape();
   shape[1] = grouped.kv_heads;

@@ -7,8 +7,8 @@
 namespace attest {
 namespace law_indices_may_change {
 
-/// What else lies in the arrays, and the inputs that go with it: those of a backward pass have O
-/// and LSE of the lengths.
+/// Other content of the arrays, and the inputs that go with it: those of a backward pass have O and
+/// LSE of the lengths.
 struct Variation {
   std::string_view what;
   Case the_case;

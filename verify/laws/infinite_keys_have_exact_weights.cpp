@@ -45,8 +45,8 @@ InfiniteKeys drawn_keys(Run& run) {
   return at;
 }
 
-/// How many of the planted head's rows the 113-bit oracle answers without the infinite keys: some
-/// milliseconds each, of long sequences fewer.
+/// Number of the planted head's rows that the 113-bit oracle answers without the infinite keys:
+/// some milliseconds each, of long sequences fewer.
 std::int64_t rows_for_the_oracle(const Problem& p) {
   constexpr std::int64_t work = std::int64_t{1} << 22;
   return std::clamp<std::int64_t>(work / (p.key_len * p.head_dim), 1, 16);
@@ -54,9 +54,9 @@ std::int64_t rows_for_the_oracle(const Problem& p) {
 
 enum class Score { minus_infinity, not_below_infinity, unclear };
 
-/// What a query element makes of the infinite keys' scores: -infinity, or +infinity or NaN. Unclear
-/// where the scale is 0, which kernels apply at different places, and where a kernel may flush it,
-/// the element or their product to 0.
+/// Score of an infinite key for a query element: -infinity, or +infinity or NaN. Unclear where the
+/// scale is 0, which kernels apply at different places, and where a kernel may flush it, the
+/// element or their product to 0.
 Score score_of(const Problem& p, float q, float infinity) {
   if (q == 0.0F && p.scale != 0.0F) return Score::not_below_infinity;
   const double least = 2 * fp32_arithmetic.min_normal;

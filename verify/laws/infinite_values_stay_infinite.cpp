@@ -12,8 +12,8 @@
 namespace attest {
 namespace law_infinite_values_stay_infinite {
 
-/// Is the weight that a correct kernel computes for `key`, which the row sees, above 0 at every
-/// step, and so its product with an infinity that infinity? Follows steps 2 and 5 of
+/// True if the weight that a correct kernel computes for `key`, which the row sees, is above 0 at
+/// every step, and so its product with an infinity that infinity. Follows steps 2 and 5 of
 /// cpu_reference/forward/error_bound.hpp; the row has finite bounds.
 bool weight_survives(Run& run, const PrecisionPlan& precision, const Magnitudes& magnitudes,
                      std::int64_t b, std::int64_t h, std::int64_t n, std::int64_t key) {

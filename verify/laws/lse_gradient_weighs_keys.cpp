@@ -83,8 +83,8 @@ KeySums weighed(const Problem& p, const Inputs& inputs) {
   return sums;
 }
 
-/// Nothing, but where nothing is proven, or where sums are rounded on their way: a format holds
-/// only so large whole numbers.
+/// Errors that are allowed: none, but where nothing is proven, or where sums are rounded on their
+/// way: a format holds only so large whole numbers.
 Tensor<double> allowed_of(Tensor<double> bound, ElementType on_the_way) {
   for (double& x : bound.values()) {
     if (std::isfinite(x) && on_the_way == ElementType::fp32) x = 0;

@@ -19,7 +19,8 @@ Spot::Where drawn_tensor(const Run& run) {
       random_below(run.the_case().inputs.seed, stream_nan, 0, 4))];
 }
 
-/// Does column `d` of an output of a row depend on the spot? A value reaches one column of O only.
+/// True if column `d` of an output of a row depends on the spot. A value reaches one column of O
+/// only.
 bool depends_on(const Problem& p, const Spot& spot, OutputIndex output, std::int64_t b,
                 std::int64_t h, std::int64_t n, std::int64_t d) {
   return sees(p, spot, b, h, n) &&

@@ -12,7 +12,7 @@
 namespace attest {
 namespace law_other_problem_between {
 
-/// In what the call between differs. A size may leave its range: then there is no such call.
+/// Difference of the call between. A size may leave its range: then there is no such call.
 struct Difference {
   std::string_view name;
   void (*change)(Problem&, const KernelInfo&);

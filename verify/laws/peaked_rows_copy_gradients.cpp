@@ -139,8 +139,8 @@ PeakedRows peaked_rows(Run& run) {
   return made;
 }
 
-/// Of a gradient's bounds those that no whole number can do without: where nothing is proven, and
-/// where a kernel rounds parts of more rows than their format counts one by one.
+/// Bounds of a gradient that no whole number can do without: where nothing is proven, and where a
+/// kernel rounds parts of more rows than their format counts one by one.
 Tensor<double> allowed_of(const Run& run, const PeakedRows& made, OutputIndex output,
                           Tensor<double> bound) {
   const ElementFormat& part = format_of(run.kernel()

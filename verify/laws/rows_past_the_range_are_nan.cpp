@@ -25,7 +25,7 @@ Inputs with_low_lse(Run& run) {
   return inputs;
 }
 
-/// What rounding the parts of a row of dQ to units may cost, however far their sum goes.
+/// Largest error from rounding the parts of a row of dQ to units, however far their sum goes.
 double of_units(const Problem& problem, const Inputs& inputs, std::int64_t parts, const Shape& at) {
   const auto [b, h, n, unused] = at;
   const auto row = given_row<double>(inputs, b, h, n);

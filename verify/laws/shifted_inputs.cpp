@@ -33,7 +33,7 @@ Inputs integer_inputs(Run& run) {
   return inputs;
 }
 
-/// What column d of every key of a head is moved by.
+/// Shift of column d of every key of a head.
 float key_shift(const Run& run, std::int64_t head, std::int64_t d) {
   const auto place = static_cast<std::uint64_t>(head * run.problem().head_dim + d);
   const std::int64_t draw =

@@ -62,11 +62,11 @@ void expect_caught(const std::string& law, const Case& c, const Keeps& is_stale,
   EXPECT_EQ(judged(law, c, is_stale, device, change).verdict, Verdict::failed) << to_string(c);
 }
 
-/// What an array held when the kernel was first called with sizes like these.
+/// Copy of what an array held when the kernel was first called with sizes like these.
 template <typename T>
 class Kept {
  public:
-  /// Is that something else than now?
+  /// True if that is something else than now.
   bool is_stale(const Problem& p, const T* now, std::int64_t count) {
     if (now == nullptr) return false;
     const std::vector<T> values(now, now + count);

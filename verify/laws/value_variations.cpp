@@ -107,9 +107,9 @@ Varied with_finer_scales(Run& run, const LawDraws&) {
   return Variation{.call = {c, inputs}, .has_own_bound = true};
 }
 
-/// What the other queries are multiplied by: 32, so that their scores outgrow whatever their rows
-/// were scaled by before, or less where the format would not hold them. -1 where heads may be
-/// scaled by their largest element.
+/// Factor of the other queries: 32, so that their scores outgrow whatever their rows were scaled by
+/// before, or less where the format would not hold them. -1 where heads may be scaled by their
+/// largest element.
 float factor_of_queries(const Inputs& inputs, ElementType type, bool scales_heads) {
   if (scales_heads) return -1.0F;
   float largest = 0;

@@ -40,13 +40,13 @@ std::set<std::string> hosts() {
   return names;
 }
 
-/// Of processor time. Cases of CPU kernels take hundredths of a second, those of the executor up to
-/// seconds; a hang is waited for twice.
+/// Limit of processor time, in seconds. Cases of CPU kernels take hundredths of a second, those of
+/// the executor up to seconds; a hang is waited for twice.
 double most_seconds(Executor executor) {
   return executor == Executor::cpu ? 5 : 20;
 }
 
-/// What each of the mutants comes to. They may crash, hang or write anywhere.
+/// Results of each of the mutants. They may crash, hang or write anywhere.
 std::vector<KernelResult> judged(const Kernels& kernels, CampaignOptions options) {
   const double seconds = most_seconds(kernels.front()->executor);
   options.make_runner = [seconds] {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t largest_head_dim = 128;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // rows and keys have 32 bits
 
-/// Those of the smallest compiled dim that holds the problem's.
+/// Variants of the smallest compiled dim that holds the problem's.
 std::vector<BwdVariant> variants(const Problem& problem) {
   const auto all = with_cuda_type(problem.element_type, []<typename T>(std::type_identity<T>) {
     return bwd_variants<this_executor, T>();

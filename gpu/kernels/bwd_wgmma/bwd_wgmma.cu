@@ -24,7 +24,7 @@ constexpr std::int64_t largest_head_dim = 256;                  // and value_dim
 constexpr std::int64_t largest_length = std::int64_t{1} << 28;  // sums of lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 
-/// For rows of so many columns, of Q and K or of V, the wider ones.
+/// Variants for rows of so many columns, of Q and K or of V, the wider ones.
 template <typename T>
 std::span<const BwdVariant> variants_of(std::int64_t columns) {
   if (columns <= 64) return bwd_variants<this_executor, T, 64>();

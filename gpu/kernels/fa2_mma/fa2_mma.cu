@@ -51,7 +51,7 @@ const Fa2Variant* find_variant(const Problem& problem, const Plan& plan) {
   return nullptr;
 }
 
-/// What only the general kernels do.
+/// True if only the general kernels take the problem and Plan.
 bool is_general(const Problem& problem, const Plan& plan) {
   return is_window(problem.mask) || problem.softcap != 0.0F || problem.length_seed != 0 ||
          problem.padding_seed != 0 || problem.query_len == 0 || plan.pack_gqa == PackGqa::yes ||
@@ -62,7 +62,7 @@ bool divides_every_step(const Plan& plan) {
   return plan.normalise == Normalise::every_step;
 }
 
-/// What runs dense problems.
+/// Kernels that run dense problems.
 const TileKernels& dense_kernels(const Fa2Variant& v, const Plan& plan) {
   return divides_every_step(plan) ? v.every_step : v.dense;
 }

@@ -54,7 +54,7 @@ std::span<const Fa3Variant> variants(const Problem& problem) {
   });
 }
 
-/// What the variant makes of a Plan: the fields that choose it.
+/// Plan of a variant: the fields that choose it.
 Plan plan_of(const Fa3Variant& v) {
   return {.query_tile = v.query_tile,
           .key_tile = v.choice.key_tile,
@@ -66,7 +66,7 @@ Plan plan_of(const Fa3Variant& v) {
           .delays = v.choice.delays ? std::int64_t{Delays::random} : 0};
 }
 
-/// Those for lengths and pages are compiled for fewer head dims.
+/// Variants for lengths and pages, which are compiled for fewer head dims.
 std::span<const Fa3Variant> ragged_variants(Problem problem) {
   if (problem.head_dim > largest_ragged_head_dim) return {};
   problem.head_dim = problem.head_dim <= 64 ? 64 : largest_ragged_head_dim;
@@ -118,8 +118,8 @@ bool is_one_seeing_query(const Problem& problem) {
   return problem.query_len == 1 && problem.mask != Mask::causal_top_left;
 }
 
-/// What the kernel is told to do. Packed, the query heads of a kv head are the queries of one head:
-/// they stand in one tile, and keys are read once for all of them.
+/// Problem as the kernel is told of it. Packed, the query heads of a kv head are the queries of one
+/// head: they stand in one tile, and keys are read once for all of them.
 Problem as_run(Problem problem, const Plan& plan) {
   if (plan.pack_gqa != PackGqa::yes) return problem;
   problem.query_len = problem.query_heads / problem.kv_heads;

@@ -21,7 +21,7 @@
 namespace attest {
 namespace {
 
-/// Where in the workspace what the split leaves is, in bytes from an address aligned to
+/// Places of what the split leaves in the workspace, in bytes from an address aligned to
 /// `alignment`. Parts are [parts, heads, rows, dim] without gaps, so that the copy engine reads
 /// them whatever the strides and addresses of the inputs are.
 struct SplitWorkspace {
@@ -86,7 +86,7 @@ std::vector<Plan> tile_plans(const SplitKernels& kernels) {
   return plans;
 }
 
-/// What the Plan says of tiles.
+/// Fields of the Plan that say what a tile is.
 Plan tiles_of(Plan plan) {
   plan.grid_order = plan.group = plan.scheduling = 0;
   if (plan.delays == Delays::none) plan.delays = 0;

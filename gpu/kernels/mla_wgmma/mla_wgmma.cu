@@ -83,7 +83,7 @@ Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
   return plan;
 }
 
-/// What to take without a table: the number of chunks that is done soonest, where a unit has a
+/// Plan to take without a table: the number of chunks that is done soonest, where a unit has a
 /// beginning and an end as long as some tiles, and what is cut must be merged.
 Plan preferred_plan(const Problem& problem) {
   constexpr std::int64_t blocks = 132, most = 64;  // of an H200

@@ -38,7 +38,7 @@ constexpr Tf32Variant variant() {
   return {fa2_variant<this_executor, Tf32Shape<D, Br, Bc, warps, stages, products>>(), products};
 }
 
-/// Those with 32 rows a warp where registers hold O: fragments of K and V are split once for all.
+/// Variants, of 32 rows a warp where registers hold O: fragments of K and V are split once for all.
 constexpr Tf32Variant variants[] = {
     variant<64, 128, 32, 4, 2, Products::tf32_x3>(),  variant<64, 128, 64, 4, 2, Products::tf32>(),
     variant<128, 128, 16, 4, 2, Products::tf32_x3>(), variant<128, 128, 64, 8, 1, Products::tf32>(),
