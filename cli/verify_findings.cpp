@@ -20,7 +20,7 @@ void print_known(const KnownFinding& finding, const KernelResult& result,
              origin_of(same.failing_case, options.campaign.regressions),
              describe(same.failure, *result.kernel));
   fmt::print("  finding  {}; {} with {}\n  report   {}\n", finding.summary,
-             counted(same.cases, "case"), same.library, finding.report);
+             counted(same.cases, "case"), same.library, finding.described_at());
   fmt::print("{}", replay_of(same.failure, kept));
 }
 
@@ -28,7 +28,8 @@ void print_known(const KnownFinding& finding, const KernelResult& result,
 void print_alike(const KnownFinding& finding, const KernelResult& result) {
   if (!result.failure || !finding.explains(*result.kernel, *result.failure)) return;
   fmt::print("\n{}: its failure looks like finding {}, which is known of {} alone: {}\n",
-             result.kernel->name, finding.id, fmt::join(finding.versions, ", "), finding.report);
+             result.kernel->name, finding.id, fmt::join(finding.versions, ", "),
+             finding.described_at());
 }
 
 }  // namespace

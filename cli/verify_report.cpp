@@ -323,7 +323,8 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
   for (const KnownFinding& finding : all_known_findings()) {
     if (result.known.contains(finding.id)) {
       std::string& label = record.labels["known_findings"];
-      label += fmt::format("{}{} {}", label.empty() ? "" : ", ", finding.id, finding.report);
+      label +=
+          fmt::format("{}{} {}", label.empty() ? "" : ", ", finding.id, finding.described_at());
     }
     if (result.not_reproduced.contains(finding.id)) {
       std::string& label = record.labels["findings_not_reproduced"];

@@ -121,7 +121,7 @@ def gradient_bugs_that_others_miss():
 
 # Speed
 
-PEERS = {"cudnn_sdpa": "cuDNN", "flash_attention_3": "FlashAttention-3", "torch_flash": "FlashAttention-2"}
+PEERS = {"cudnn_sdpa": "cuDNN 9.28.1", "flash_attention_3": "FlashAttention-3", "torch_flash": "FlashAttention-2"}
 
 
 def speeds_on_the_grid(kernel):
@@ -138,6 +138,7 @@ def speeds_on_the_grid(kernel):
 
 
 def over_peers(kernel):
+    require_library(Study("forward_grid"), "cudnn_sdpa", "cuDNN 9.28.1")
     ratios = speeds_on_the_grid(kernel)
 
     def cell(those):
@@ -424,6 +425,63 @@ def decode_codes():
     shapes = ((1, 4096), (1, 32768), (1, 262144), (8, 4096), (32, 4096), (64, 4096))
     return markdown(("entries", "keys", "`decode_mma` bf16, us", "e4m3, a scale a head", "e4m3, K's a key", "int8, a scale a head"),
                     *((str(batch), f"{keys:,}", *codes_row(study, (f"b{batch}", f"k{keys}"), kinds)) for batch, keys in shapes))
+
+
+def spread(ratios):
+    return f"{geometric_mean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+@table
+def decode_over_peers():
+    """Speed of decode_mma in graphs: over everybody, and one entry by its keys."""
+    sizes_of_pages = {"0": "contiguous", "64": "pages of 64", "16": "pages of 16"}
+    peers = {"cudnn_sdpa": "cuDNN 9.28.1", "flash_attention_3_kvcache": "FlashAttention-3", "torch_flash": "FlashAttention-2", "read_once": "reading alone"}
+    study = Study("decode_graph")
+    require_library(study, "cudnn_sdpa", "cuDNN 9.28.1")
+    rows = [("13 shapes", *(f"over {name}" for name in peers.values()))]
+    for size, words in sizes_of_pages.items():
+        those = [row for labels, row in study.rows if labels["contender"] == "decode_mma" and labels.get("axis.layout.page_size", "0") == size]
+        cells = [[row[f"speed_over_{peer}"] for row in those if f"speed_over_{peer}" in row] for peer in peers]
+        rows.append((words, *(spread(cell) if len(cell) == len(those) else "" for cell in cells)))
+    return markdown(*rows)
+
+
+@table
+def decode_by_keys():
+    study = Study("decode_graph")
+    rows = [("keys of one entry, 32 query heads, 8 KV heads", *(f"{words}: us | over cuDNN 9.28.1" for words in ("contiguous", "pages of 64", "pages of 16")))]
+    for keys in (1024, 4096, 8192, 16384, 65536, 131072):
+        cells = []
+        for size in ("0", "64", "16"):
+            row = one([row for labels, row in study.rows if labels["contender"] == "decode_mma" and labels.get("axis.layout.page_size", "0") == size
+                       and f"b1 h32/8 q1 k{keys} " in labels["problem"] + " "], f"{keys} keys, page size {size} in the study decode_graph")
+            cells.append(f"{1e3 * row['time']:.2f} | {row['speed_over_cudnn_sdpa']:.2f}")
+        rows.append((f"{keys:,}", *cells))
+    return markdown(tuple(" | ".join(rows[0]).split(" | ")), *rows[1:])
+
+
+@table
+def gradients_over_peers():
+    """Rates of bwd_wgmma in TFLOP/s, and its speed over cuDNN and FlashAttention-2, by head dim, mask and length."""
+    study = Study("peers_backward")
+    require_library(study, "cudnn_sdpa_backward", "cuDNN 9.28.1")
+    lengths = (1024, 4096, 16384)
+    rows = [("`bwd_wgmma`, bf16, H200: TFLOP/s, over cuDNN 9.28.1, over FlashAttention-2", *(f"{length:,}" for length in lengths))]
+    for dim in ("128", "64"):
+        for mask in ("none", "causal_bottom_right"):
+            those = [one([row for labels, row in study.rows if labels["contender"] == "bwd_wgmma" and labels["axis.problem.mask"] == mask
+                          and labels["axis.problem.head_dim"] == dim and labels["axis.problem.length"] == str(length)], f"D {dim} {mask} {length}")
+                     for length in lengths]
+            rows.append((f"D {dim}, {MASKS[mask]}", *(f"{row['rate']:.0f}, {row['speed_over_cudnn_sdpa_backward']:.2f}x, {row['speed_over_torch_flash_backward']:.2f}x"
+                                                      for row in those)))
+    return markdown(*rows)
+
+
+def require_library(study, kernel, library):
+    """LookupError where a study's records of a kernel are of another version than a table's head says."""
+    there = {labels.get("library") for labels, _ in study.rows if labels["contender"] == kernel}
+    if there != {library}:
+        raise LookupError(f"the study {study.name} measured {kernel} of {sorted(map(str, there))}, the table says {library}")
 
 
 @table

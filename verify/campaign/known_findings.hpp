@@ -9,12 +9,12 @@
 
 namespace attest {
 
-/// A defect of a library that has been reported (FINDINGS.md): what a failure must look like to be
-/// this one and no other.
+/// A defect of a library that FINDINGS.md tells of: what a failure must look like to be this one
+/// and no other.
 struct KnownFinding {
   std::string id;                     ///< of gpu/peers/README.md: `P11`
   std::string summary;                ///< one line
-  std::string report;                 ///< address
+  std::string report;                 ///< address; empty: no public report was found
   std::string kernels;                ///< glob
   std::vector<std::string> versions;  ///< of which it is known: `cuDNN 9.14` means 9.14.0 too
   std::string laws;                   ///< glob over those that see it
@@ -23,6 +23,8 @@ struct KnownFinding {
   /// is shrunk again.
   bool (*is_about)(const Failure&) = nullptr;
 
+  /// The report, or where else the finding is described.
+  [[nodiscard]] std::string_view described_at() const;
   /// True if the finding is known of the version that a kernel noted (note_library). Of an unknown
   /// version nothing is known.
   [[nodiscard]] bool is_known_of(std::string_view library) const;

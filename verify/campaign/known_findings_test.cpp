@@ -155,7 +155,7 @@ TEST(KnownFindings, NameStoredCasesThatShowThem) {
     const auto stored =
         std::ranges::find(all_regressions(), finding.stored_case, &Regression::name);
     ASSERT_NE(stored, all_regressions().end()) << finding.stored_case;
-    EXPECT_TRUE(finding.report.starts_with("https://")) << finding.id;
+    EXPECT_TRUE(finding.report.empty() || finding.report.starts_with("https://")) << finding.id;
     EXPECT_FALSE(finding.versions.empty()) << finding.id;
   }
 }
@@ -186,6 +186,56 @@ TEST(KnownFindings, ExplainWhatCudnnGaveAndNothingWithAnOrdinaryLse) {
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.problem.query_len = 2; }));
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.inputs.magnitude = 1; }));
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.inputs.family = "normal"; }));
+}
+
+const KnownFinding& finding_of(std::string_view id) {
+  return *std::ranges::find(all_known_findings(), id, &KnownFinding::id);
+}
+
+TEST(KnownFindings, ExplainNaNOverPagesOnlyWhereAPageHasUnusedSlotsThatHoldIt) {
+  Failure failure{.law = "within_bound",
+                  .the_case = {.problem = problem_from_string("b2 h1/1 q2 k5 d8 none fp16")},
+                  .check = Check::failed_at("O", {.got = NAN, .want = 1, .bound = 0.001}, "NaN")};
+  failure.the_case.layouts.paging = paging_from_string("paged4");
+  KernelInfo kernel = *find_kernel("f2_half", Executor::cpu);
+  kernel.name = "cudnn_sdpa";
+  const auto is_explained = [&](const auto& change) {
+    Failure other = failure;
+    change(other);
+    return finding_of("P13").explains(kernel, other);
+  };
+  EXPECT_TRUE(is_explained([](Failure&) {}));
+  const auto with_paging = [](const char* text) {
+    return [text](Failure& f) { f.the_case.layouts.paging = paging_from_string(text); };
+  };
+  EXPECT_TRUE(is_explained(with_paging("paged4/infinity")));
+  EXPECT_FALSE(is_explained(with_paging("paged4/large"))) << "no NaN lies there";
+  EXPECT_FALSE(is_explained(with_paging("paged1"))) << "no slot is unused";
+  EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.layouts.paging = {}; }));
+  EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.problem.query_len = 1; }));
+  EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.problem.key_len = 8; })) << "full pages";
+  EXPECT_FALSE(is_explained([](Failure& f) { f.check.worst.got = 0.5; })) << "a wrong number";
+  EXPECT_FALSE(is_explained([](Failure& f) { f.check.tensor = "LSE"; }));
+}
+
+TEST(KnownFindings, ExplainNaNInDqOnlyOfALowLseAndHalfATileOfKeys) {
+  const Regression& stored =
+      *std::ranges::find(all_regressions(), finding_of("P14").stored_case, &Regression::name);
+  const Failure failure{
+      .law = "within_bound",
+      .the_case = stored.the_case,
+      .check = Check::failed_at("dQ", {.got = NAN, .want = -0.02, .bound = 0.222}, "NaN")};
+  KernelInfo kernel = *find_kernel("backward_tiled", Executor::cpu);
+  kernel.name = "torch_cudnn_backward";
+  const auto is_explained = [&](const auto& change) {
+    Failure other = failure;
+    change(other);
+    return finding_of("P14").explains(kernel, other);
+  };
+  EXPECT_TRUE(is_explained([](Failure&) {}));
+  EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.problem.key_len = 256; }));
+  EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.inputs.family = "normal"; }));
+  EXPECT_FALSE(is_explained([](Failure& f) { f.check.tensor = "dK"; }));
 }
 
 TEST(KnownFindings, AreKeptInTheStateOfACampaign) {
