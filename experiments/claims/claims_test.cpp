@@ -196,6 +196,17 @@ TEST(Ledger, AVerdictThatTheFiguresNoLongerGiveIsARegression) {
   }
 }
 
+TEST(Ledger, RecordsThatHoldATextAndThoseThatDoNotAreAllOfThem) {
+  const std::string grid = "records('h200/studies/forward_grid/records', 'kind=study; contender=fa3_wgmma";
+  std::string text = made_up_row;
+  text.replace(text.find("2 + 2"), 5,
+               "\"" + grid + "; role=point') - " + grid + "; role=point; problem~lengths') - " +
+                   grid + "; role=point; problem!~lengths') + 4\"");
+  const Ledger ledger = LedgerFile(text).read();
+  const auto found = evaluate({&ledger.rows[0]}, tree / "experiments/results");
+  EXPECT_EQ(found[0].ours, "4") << found[0].trouble;
+}
+
 TEST(Ledger, ARecordFileThatIsNotThereIsNoVerdict) {
   std::string text = made_up_row;
   text.replace(text.find("2 + 2"), 5, "\"record('h200/nothing', 'a=b', 'time')\"");

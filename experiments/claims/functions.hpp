@@ -35,7 +35,8 @@ class NoRecords : public std::runtime_error {
 
 /// Committed records as functions of formulas. FILE is a name below `results` without its ending,
 /// such as 'h200/ladder'. WHICH chooses records by their labels: 'contender=k1_naive;
-/// shape~causal', = for the whole label, ~ for a part of it; `verdict` and `kind` count as labels.
+/// shape~causal', = for the whole label, ~ for a part of it, != and !~ for labels that are not so;
+/// `verdict` and `kind` count as labels.
 ///
 ///   record(FILE, WHICH, NAME)     the measurement of that name, of the only record
 ///   records(FILE, WHICH)          how many there are

@@ -21,7 +21,7 @@ using FormulaValues = std::span<const FormulaValue>;
 
 struct Term {
   std::string label, text;
-  bool is_whole;
+  bool is_whole, is_denied;
 };
 
 std::vector<Term> terms_of(std::string_view which) {
@@ -38,16 +38,20 @@ std::vector<Term> terms_of(std::string_view which) {
     if (trimmed(term).empty()) continue;
     const std::size_t sign = term.find_first_of("=~");
     if (sign == std::string_view::npos) {
-      throw InvalidInput(fmt::format("'{}' is no LABEL=TEXT or LABEL~TEXT", trimmed(term)));
+      throw InvalidInput(
+          fmt::format("'{}' is no LABEL=TEXT, LABEL~TEXT or LABEL!~TEXT", trimmed(term)));
     }
-    terms.push_back(
-        {trimmed(term.substr(0, sign)), trimmed(term.substr(sign + 1)), term[sign] == '='});
+    const bool is_denied = sign > 0 && term[sign - 1] == '!';
+    terms.push_back({trimmed(term.substr(0, is_denied ? sign - 1 : sign)),
+                     trimmed(term.substr(sign + 1)), term[sign] == '=', is_denied});
   }
   return terms;
 }
 
 bool agrees(const Term& term, const std::string& text) {
-  return term.is_whole ? text == term.text : text.find(term.text) != std::string::npos;
+  const bool is_there =
+      term.is_whole ? text == term.text : text.find(term.text) != std::string::npos;
+  return is_there != term.is_denied;
 }
 
 bool agrees(const std::vector<Term>& terms, const Record& record) {
