@@ -30,8 +30,7 @@ namespace {
 constexpr std::size_t longest_seed_file = 1 << 16;  // bytes
 
 struct JudgeOptions {
-  std::string solution, task, format = "numpy", seed_file, time_limit, timeout = "20s", json, out,
-                              serve;
+  std::string solution, task, format, seed_file, time_limit, timeout = "20s", json, out, serve;
   std::uint64_t seed = 0;
   bool has_seed = false;
   std::int64_t cases = default_cases.per_kernel;
@@ -157,7 +156,9 @@ void add_judge_command(CLI::App& app, Action& action) {
       "judge", "Judge a solution that nobody trusts, in a box, by what its task asks");
   const auto options = std::make_shared<JudgeOptions>();
   options->jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  command->add_option("SOLUTION", options->solution, "FILE.py or FILE.py:NAME");
+  command->add_option(
+      "SOLUTION", options->solution,
+      "FILE.py or FILE.py:NAME; FILE.so or FILE.so:KERNEL, a plugin of host memory");
   std::string names;
   for (const NamedTask& task : named_tasks()) {
     names += fmt::format("; {}: {}", task.name, task.summary);
@@ -166,7 +167,7 @@ void add_judge_command(CLI::App& app, Action& action) {
   command
       ->add_option("--format", options->format,
                    fmt::format("how it is called: {}", fmt::join(judged_formats(), ", ")))
-      ->capture_default_str();
+      ->default_str("numpy, of FILE.so plugin");
   add_seed_option(*command, options->seed, "seed of the cases, which processes here can see")
       ->default_str("drawn")
       ->each([options](const std::string&) { options->has_seed = true; });

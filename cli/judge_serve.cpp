@@ -40,7 +40,8 @@ std::vector<std::string> arguments_of(const std::string& line) {
   if (!is_json(line)) throw InvalidInput("a request is no JSON; allowed: an object on one line");
   const Json request = parse_json(line);
   if (!request.is_object() || !request.contains("solution") || !request["solution"].is_string()) {
-    throw InvalidInput("a request names no 'solution'; allowed: FILE.py or FILE.py:NAME");
+    throw InvalidInput(
+        "a request names no 'solution'; allowed: FILE.py, FILE.py:NAME, FILE.so or FILE.so:KERNEL");
   }
   std::vector<std::string> arguments{"attest", "judge", "--json", "-"};
   for (const auto& [key, value] : request.items()) {

@@ -32,6 +32,12 @@ class OwnedFd {
 /// Sends all bytes through a socket; false if the other end is gone. Never raises SIGPIPE.
 [[nodiscard]] bool send_all(int socket, std::string_view bytes);
 
+/// For the environment of a process that runs kernels: glibc fills memory that malloc gives with
+/// the complement of this byte, 0x7f, and freed memory with the byte: a kernel that reads what it
+/// did not write finds 3.4e38, NaN in fp16, and not the zeros of fresh pages or what it wrote there
+/// last time [mallopt(3), M_PERTURB].
+inline constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
+
 /// How a process ended, by its wait status: `was killed by SIGSEGV`, `called exit(3)`.
 [[nodiscard]] std::string how_it_ended(int status);
 

@@ -17,9 +17,4 @@ inline constexpr std::string_view worker_argument = "worker";
 /// and the process ends: after a sticky CUDA error it could not go on. Returns the exit code.
 [[nodiscard]] int run_worker(const std::function<void(const WorkerSetup&)>& load);
 
-/// From now on an access that the processor refuses (SIGSEGV, SIGBUS) leaves a sentence in the note
-/// before it kills this process as ever: which buffer of the kernel it was about (describe_fault).
-/// For main programs of worker processes; the note outlives the process.
-void note_faults_in(ActivityNote& note);
-
 }  // namespace attest

@@ -31,10 +31,6 @@ constexpr std::size_t kept_words = 4096;  // bytes of a worker's stderr
 constexpr std::size_t longest_line = std::size_t{1} << 26;
 // How often memory, deadline and Ctrl-C are looked at while a worker is silent.
 constexpr auto look_every = std::chrono::milliseconds(50);
-// glibc fills memory that malloc gives with the complement of this byte, 0x7f, and freed memory
-// with the byte: a kernel that reads what it did not write finds 3.4e38, NaN in fp16, and not the
-// zeros of fresh pages or what it wrote there last time [mallopt(3), M_PERTURB].
-constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
 // Loading means reading the captured activations and the plugins.
 constexpr double start_seconds = 120;
 
