@@ -35,6 +35,7 @@ struct JudgeOptions {
   bool has_seed = false;
   std::int64_t cases = default_cases.per_kernel;
   int runs = 8, jobs = 1;
+  bool is_ahead = false;
 };
 
 std::uint64_t seed_of(const JudgeOptions& options) {
@@ -81,6 +82,7 @@ void ask(const JudgeOptions& options, const Task& task, const std::string& text,
   campaign.is_interrupted = was_interrupted;
   campaign.make_runner =
       isolated_runners({.setup = {.plugins = {text}},
+                        .make_worker = worker_for_judging,
                         .limits = {.seconds = static_cast<double>(limit.count()) / 1e3,
                                    .memory_bytes = std::uint64_t{8} << 30},
                         .is_interrupted = was_interrupted});
@@ -119,6 +121,7 @@ void ask(const JudgeOptions& options, const Task& task, const std::string& text,
 
 ExitCode judge(const JudgeOptions& options) {
   if (!options.serve.empty()) return serve_judge(options.serve);
+  if (options.is_ahead) return judge_when_asked(options.format == "plugin");
   if (options.solution.empty() || options.task.empty()) {
     throw InvalidInput("judge takes a SOLUTION and a --task, or --serve SOCKET");
   }
@@ -189,6 +192,7 @@ void add_judge_command(CLI::App& app, Action& action) {
   command->add_option("--out", options->out, "folder for a counterexample that can be replayed");
   command->add_option("--serve", options->serve,
                       "Unix socket: judges for whoever connects, a request a line of JSON");
+  command->add_flag("--ahead", options->is_ahead)->group("");  // of --serve's own processes
   command->footer(
       "What the solution declares of itself counts for nothing: types, masks, sizes and the "
       "roundings behind the bound are the task's.\n"

@@ -194,6 +194,10 @@ bool is_judged_subject(std::string_view text) {
   return find_format(parts_of_judged(text).format) != nullptr;
 }
 
+bool is_shared_object(std::string_view place) {
+  return end_of_file(place, ".so") != std::string_view::npos;
+}
+
 std::string judged_text(const JudgedSubject& subject) {
   const auto fits = [&](const Format& one) {
     return (subject.format.empty() || one.name == subject.format) &&

@@ -28,6 +28,8 @@ struct JudgedSubject {
 /// a task that is none.
 [[nodiscard]] std::string judged_text(const JudgedSubject& subject);
 [[nodiscard]] bool is_judged_subject(std::string_view text);
+/// Is a place FILE.so or FILE.so:KERNEL?
+[[nodiscard]] bool is_shared_object(std::string_view place);
 
 /// The name under which all are registered.
 inline constexpr const char* judged_kernel_name = "solution";

@@ -15,7 +15,7 @@ struct PythonPlace {
   std::vector<std::string> folders;  ///< what it imports from
   bool has_numpy = false;
 };
-/// Asked of it once a process. Throws MachineError. Not for several threads.
+/// Asked of it once, by the first process that needs it. Throws MachineError. Not for several threads.
 [[nodiscard]] const PythonPlace& python_place();
 
 }  // namespace attest

@@ -3,14 +3,17 @@ the program; the Python that has NumPy is the one that runs this."""
 
 import ast
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -19,6 +22,7 @@ CHEATS = sorted(file for file in HERE.glob("*.py") if "\ndef cheat(" in file.rea
 PLUGINS = sorted(HERE.glob("*.c"))  # the same, as shared objects
 NOT_EXPRESSIBLE = {15: "launches over the limit of shared memory", 20: "several ranks"}
 SMALL = {"--task": "d16:n1-64:h1-2:b1-2", "--cases": "4", "--runs": "4", "--jobs": "1", "--seed": "7", "--json": "-"}
+OPTIONS = {key.removeprefix("--"): value for key, value in SMALL.items() if key != "--json"}  # of a request
 ENVIRONMENT = {**os.environ, "ATTEST_PYTHON": sys.executable}
 RIGHT = "from attest_kernels.testing.functions import attend\nimport os, sys, time\ndef attention(q, k, v):\n    "
 
@@ -315,26 +319,24 @@ class HostilePlugin(unittest.TestCase):
 
 
 class Served(unittest.TestCase):
-    def test_a_line_asked_at_a_socket_gets_a_line(self):
+    @contextlib.contextmanager
+    def served(self):
+        """(a function from a request to its answer, the server); afterwards nothing of it is left."""
         with tempfile.TemporaryDirectory() as folder:
-            path = str(pathlib.Path(folder) / "judge")
-            server = subprocess.Popen([PROGRAM, "judge", "--serve", path], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            path, temporary = str(pathlib.Path(folder) / "judge"), pathlib.Path(folder) / "tmp"
+            temporary.mkdir()
+            server = subprocess.Popen([PROGRAM, "judge", "--serve", path], stderr=subprocess.PIPE, text=True, env={**ENVIRONMENT, "TMPDIR": str(temporary)})
             try:
                 self.assertIn(path, server.stderr.readline())
                 client = socket.socket(socket.AF_UNIX)
                 client.connect(path)
                 lines = client.makefile("rw")
-                small = {key.removeprefix("--"): value for key, value in SMALL.items() if key != "--json"}
-                for name, said in (("cheat", "failed"), ("twin", "passed")):
-                    lines.write(json.dumps({"solution": f"{HERE / 'mean_of_v.py'}:{name}", **small}) + "\n")
+
+                def answer(request):
+                    lines.write((request if isinstance(request, str) else json.dumps(request)) + "\n")
                     lines.flush()
-                    self.assertEqual(json.loads(lines.readline())["verdict"], said)
-                for request, error in (("{", "no JSON"), ("{}", "names no 'solution'"), ('{"solution": "a.py", "rm": 1}', "a request has 'rm'"),
-                                       ('{"solution": "nowhere.py", "task": "d16"}', "nowhere.py"), ('{"solution": "a.py", "cases": -1}', "--cases")):
-                    lines.write(request + "\n")
-                    lines.flush()
-                    self.assertIn(error, json.loads(lines.readline())["error"])
-                self.assertEqual(subprocess.run([PROGRAM, "judge", "--serve", path], capture_output=True, check=False).returncode, 2)
+                    return json.loads(lines.readline())
+                yield answer, server, path
                 lines.close()
                 client.close()
             finally:
@@ -342,6 +344,38 @@ class Served(unittest.TestCase):
                 self.assertEqual(server.wait(60), 130)
                 server.stderr.close()
             self.assertFalse(pathlib.Path(path).exists())
+            self.assertEqual(list(temporary.iterdir()), [])
+
+    def test_a_line_asked_at_a_socket_gets_a_line(self):
+        with self.served() as (answer, _, path), tempfile.TemporaryDirectory() as folder:
+            plugin = compiled(HERE / "forged_verdict.c", folder)
+            for solution in (f"{HERE / 'mean_of_v.py'}", str(plugin)):
+                for name, said in (("cheat", "failed"), ("twin", "passed")):
+                    self.assertEqual(answer({"solution": f"{solution}:{name}", **OPTIONS})["verdict"], said)
+            for request, error in (("{", "no JSON"), ("{}", "names no 'solution'"), ('{"solution": "a.py", "rm": 1}', "a request has 'rm'"),
+                                   ('{"solution": "nowhere.py", "task": "d16"}', "nowhere.py"), ('{"solution": "a.py", "cases": -1}', "--cases")):
+                self.assertIn(error, answer(request)["error"])
+            self.assertEqual(subprocess.run([PROGRAM, "judge", "--serve", path], capture_output=True, check=False).returncode, 2)
+
+    def test_nobody_is_judged_where_another_was(self):
+        text = ("import os, pathlib\nimport numpy\nfrom attest_kernels.testing.functions import attend\n"
+                "assert not hasattr(numpy, 'was_here') and 'was_here' not in os.listdir(), 'somebody was here'\n"
+                "numpy.was_here = pathlib.Path('was_here').write_text('yes')\ndef attention(q, k, v):\n    return attend(q, k, v)[0]\n")
+        with self.served() as (answer, _, _), tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "solution.py"
+            file.write_text(text)
+            for _ in range(3):
+                said = answer({"solution": str(file), **OPTIONS})
+                self.assertEqual(said.get("verdict"), "passed", said)
+
+    def test_a_judge_that_is_gone_before_it_is_asked_is_replaced(self):
+        with self.served() as (answer, server, _):
+            children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(server.pid)], capture_output=True, text=True, check=True).stdout
+            waiting = [int(line.split()[0]) for line in children.splitlines() if "--ahead" in line]
+            self.assertEqual(len(waiting), 1, children)
+            os.kill(waiting[0], signal.SIGTERM)
+            time.sleep(0.5)
+            self.assertEqual(answer({"solution": f"{HERE / 'mean_of_v.py'}:twin", **OPTIONS})["verdict"], "passed")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ CaseAnswer crashed(const CaseTask& task, const ActivityNote* note, const std::st
 
 }  // namespace
 
-int run_worker(const std::function<void(const WorkerSetup&)>& load) {
+int run_worker(const std::function<void(const WorkerSetup&)>& load,
+               const std::function<void()>& prepare) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   // An address space of the executor's size would make a core file nobody wants.
   const rlimit no_core{0, 0};
@@ -86,6 +87,7 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load) {
     channel.send(std::move(text));
   };
   try {
+    if (prepare) prepare();
     const std::optional<std::string> first = channel.receive();
     if (!first) return 0;
     load(setup_from_line(*first));

@@ -56,16 +56,26 @@ bool lives_on(pid_t process) {
 
 WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
   try {
-    spawn();
-    const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
-    if (reply.kind != WorkerReply::Kind::answered) {
-      throw MachineError("a worker process ended before its first case: it " + reply.text);
-    }
-    if (const auto error = error_from_line(reply.text)) rethrow(*error);
+    spawn(false);
+    load(setup);
   } catch (...) {
     clean_up();  // no destructor runs for what was not made
     throw;
   }
+}
+
+std::unique_ptr<WorkerProcess> WorkerProcess::ahead() {
+  std::unique_ptr<WorkerProcess> worker(new WorkerProcess);
+  worker->spawn(true);
+  return worker;
+}
+
+void WorkerProcess::load(const WorkerSetup& setup) {
+  const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
+  if (reply.kind != WorkerReply::Kind::answered) {
+    throw MachineError("a worker process ended before its first case: it " + reply.text);
+  }
+  if (const auto error = error_from_line(reply.text)) rethrow(*error);
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -77,7 +87,7 @@ void WorkerProcess::clean_up() {
   if (note_ != nullptr) munmap(note_, sizeof(ActivityNote));
 }
 
-void WorkerProcess::spawn() {
+void WorkerProcess::spawn(bool is_ahead) {
   std::array<int, 2> errors{};
   if (pipe2(errors.data(), O_CLOEXEC) != 0) fail("pipe2", errno);
   errors_.reset(errors[0]);
@@ -93,9 +103,11 @@ void WorkerProcess::spawn() {
   if (page == MAP_FAILED) fail("mmap", errno);
   note_ = static_cast<ActivityNote*>(page);
 
+  std::vector<std::string> arguments{"attest", std::string(worker_argument)};
+  if (is_ahead) arguments.emplace_back(worker_ahead_flag);
   try {
     process_ = Subprocess({.program = "/proc/self/exe",
-                           .arguments = {"attest", std::string(worker_argument)},
+                           .arguments = std::move(arguments),
                            .channel_there = {worker_channel_fd},
                            .descriptors = {{its_errors.get(), STDOUT_FILENO},
                                            {its_errors.get(), STDERR_FILENO},
