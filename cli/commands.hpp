@@ -29,5 +29,6 @@ void add_help_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_man_command(CLI::App& app, Action& action);
 void add_worker_command(CLI::App& app, Action& action);
+void add_plugin_subject_command(CLI::App& app, Action& action);
 
 }  // namespace attest

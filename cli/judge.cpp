@@ -30,12 +30,12 @@ namespace {
 constexpr std::size_t longest_seed_file = 1 << 16;  // bytes
 
 struct JudgeOptions {
-  std::string solution, task, format = "numpy", seed_file, time_limit, timeout = "20s", json, out,
-                              serve;
+  std::string solution, task, format, seed_file, time_limit, timeout = "20s", json, out, serve;
   std::uint64_t seed = 0;
   bool has_seed = false;
   std::int64_t cases = default_cases.per_kernel;
   int runs = 8, jobs = 1;
+  bool is_ahead = false;
 };
 
 std::uint64_t seed_of(const JudgeOptions& options) {
@@ -82,6 +82,7 @@ void ask(const JudgeOptions& options, const Task& task, const std::string& text,
   campaign.is_interrupted = was_interrupted;
   campaign.make_runner =
       isolated_runners({.setup = {.plugins = {text}},
+                        .make_worker = worker_for_judging,
                         .limits = {.seconds = static_cast<double>(limit.count()) / 1e3,
                                    .memory_bytes = std::uint64_t{8} << 30},
                         .is_interrupted = was_interrupted});
@@ -120,6 +121,7 @@ void ask(const JudgeOptions& options, const Task& task, const std::string& text,
 
 ExitCode judge(const JudgeOptions& options) {
   if (!options.serve.empty()) return serve_judge(options.serve);
+  if (options.is_ahead) return judge_when_asked(options.format == "plugin");
   if (options.solution.empty() || options.task.empty()) {
     throw InvalidInput("judge takes a SOLUTION and a --task, or --serve SOCKET");
   }
@@ -157,7 +159,9 @@ void add_judge_command(CLI::App& app, Action& action) {
       "judge", "Judge a solution that nobody trusts, in a box, by what its task asks");
   const auto options = std::make_shared<JudgeOptions>();
   options->jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  command->add_option("SOLUTION", options->solution, "FILE.py or FILE.py:NAME");
+  command->add_option(
+      "SOLUTION", options->solution,
+      "FILE.py or FILE.py:NAME; FILE.so or FILE.so:KERNEL, a plugin of host memory");
   std::string names;
   for (const NamedTask& task : named_tasks()) {
     names += fmt::format("; {}: {}", task.name, task.summary);
@@ -166,7 +170,7 @@ void add_judge_command(CLI::App& app, Action& action) {
   command
       ->add_option("--format", options->format,
                    fmt::format("how it is called: {}", fmt::join(judged_formats(), ", ")))
-      ->capture_default_str();
+      ->default_str("numpy, of FILE.so plugin");
   add_seed_option(*command, options->seed, "seed of the cases, which processes here can see")
       ->default_str("drawn")
       ->each([options](const std::string&) { options->has_seed = true; });
@@ -188,6 +192,7 @@ void add_judge_command(CLI::App& app, Action& action) {
   command->add_option("--out", options->out, "folder for a counterexample that can be replayed");
   command->add_option("--serve", options->serve,
                       "Unix socket: judges for whoever connects, a request a line of JSON");
+  command->add_flag("--ahead", options->is_ahead)->group("");  // of --serve's own processes
   command->footer(
       "What the solution declares of itself counts for nothing: types, masks, sizes and the "
       "roundings behind the bound are the task's.\n"

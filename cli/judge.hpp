@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "plugin/task.hpp"
 #include "verify/campaign/kernel_result.hpp"
 #include "verify/judge/verdict.hpp"
+#include "verify/workers/worker_process.hpp"
 
 namespace attest {
 
@@ -61,5 +63,13 @@ struct TimedRuns {
 /// verdict or {"error": sentence}. Until it is interrupted. Throws InvalidInput for a path that is
 /// taken.
 ExitCode serve_judge(const std::string& path);
+
+/// `attest judge --ahead`, before any solution is there: starts what takes long, unless
+/// `is_for_plugins`: Python with NumPy in boxes, one of them a worker's. Then judges by a line of
+/// stdin, the arguments of `attest judge` as a list of JSON. Nothing that it holds has seen another
+/// solution.
+ExitCode judge_when_asked(bool is_for_plugins);
+/// The worker that was started ahead, once; then new ones. For several threads.
+[[nodiscard]] std::unique_ptr<WorkerProcess> worker_for_judging(const WorkerSetup& setup);
 
 }  // namespace attest

@@ -6,7 +6,7 @@
 #include "cli/judge.hpp"
 #include "core/inputs/random.hpp"
 #include "core/run/registry.hpp"
-#include "plugin/python_process.hpp"
+#include "plugin/subject_process.hpp"
 #include "verify/judge/run.hpp"
 
 namespace attest {

@@ -36,19 +36,8 @@ std::size_t required_index(const PluginClaim& claim, const Plan& plan) {
 }
 
 /// A plugin's sentence on one line.
-std::string sentence(const char* text) {
+std::string sentence(const std::string& text) {
   return printable(text, longest_sentence);
-}
-
-/// Calls into the plugin. An exception must not leave it, but if one does, it is the kernel's
-/// failure.
-template <typename Call>
-auto guarded(const PluginClaim& claim, std::string_view function, const Call& call) {
-  try {
-    return call();
-  } catch (...) {
-    throw KernelError(fmt::format("{}: {}() threw a C++ exception", claim.name, function));
-  }
 }
 
 std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& p,
@@ -75,18 +64,15 @@ std::optional<std::string> unsupported(const PluginClaim& claim, const Problem& 
   }
   if (kernel.unsupported == nullptr || workers_ask) return std::nullopt;
   const AttestProblem problem = to_c(p, claim.kernel.user_data);
-  const char* reason = guarded(claim, "unsupported",
-                               [&] { return kernel.unsupported(&problem, &kernel.plans[*index]); });
-  if (reason == nullptr) return std::nullopt;
-  return fmt::format("{}: {}", claim.name, sentence(reason));
+  const std::optional<std::string> reason = claim.functions->unsupported(problem, *index);
+  if (!reason) return std::nullopt;
+  return fmt::format("{}: {}", claim.name, sentence(*reason));
 }
 
 std::size_t scratch_bytes(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   if (claim.kernel.scratch_bytes == nullptr) return 0;
   const AttestProblem problem = to_c(p, claim.kernel.user_data);
-  const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
-  const std::uint64_t bytes =
-      guarded(claim, "scratch_bytes", [&] { return claim.kernel.scratch_bytes(&problem, c_plan); });
+  const std::uint64_t bytes = claim.functions->scratch_bytes(problem, required_index(claim, plan));
   if (bytes > most_scratch) {
     throw KernelError(
         fmt::format("{}: scratch_bytes() is {}; allowed: at most 2^40", claim.name, bytes));
@@ -98,11 +84,7 @@ Roundings precision(const PluginClaim& claim, const Problem& p, const Plan& plan
   AttestPrecision declared = claim.precision;
   if (claim.kernel.refine_precision != nullptr) {
     const AttestProblem problem = to_c(p, claim.kernel.user_data);
-    const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
-    guarded(claim, "refine_precision", [&] {
-      claim.kernel.refine_precision(&problem, c_plan, &declared);
-      return 0;
-    });
+    claim.functions->refine_precision(problem, required_index(claim, plan), declared);
   }
   try {
     return roundings_of(declared, p, plan, claim.name);
@@ -113,9 +95,7 @@ Roundings precision(const PluginClaim& claim, const Problem& p, const Plan& plan
 
 std::int64_t first_row(const PluginClaim& claim, const Problem& p, const Plan& plan) {
   const AttestProblem problem = to_c(p, claim.kernel.user_data);
-  const AttestPlan* c_plan = &claim.kernel.plans[required_index(claim, plan)];
-  const std::int64_t row =
-      guarded(claim, "first_row", [&] { return claim.kernel.first_row(&problem, c_plan); });
+  const std::int64_t row = claim.functions->first_row(problem, required_index(claim, plan));
   const std::int64_t tile = std::max<std::int64_t>(plan.query_tile, 1);
   if (row > 0 || row <= -tile) {
     throw KernelError(
@@ -139,11 +119,10 @@ void launch(const PluginClaim& claim, const Arguments& a, Device& device) {
                       .scratch = scratch > 0 ? a.workspace : nullptr,
                       .scratch_bytes = scratch,
                       .stream = device.native_stream()};
-  const char* error = guarded(claim, "run", [&] { return claim.kernel.run(&run); });
-  if (error != nullptr) {
+  if (const std::optional<std::string> error = claim.functions->run(run, device)) {
     throw KernelError(
         fmt::format("{} returned an error for a problem that it claims to support: {}", claim.name,
-                    sentence(error)));
+                    sentence(*error)));
   }
 }
 

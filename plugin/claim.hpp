@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/run/kernel.hpp"
 #include "include/attest/plugin.h"
+#include "plugin/plugin_functions.hpp"
 
 namespace attest {
 
@@ -18,6 +20,7 @@ struct PluginClaim {
   std::vector<Plan> plans{};                 ///< plans[i] is kernel.plans[i]
   std::vector<std::int64_t> head_dims{};     ///< empty: any
   std::vector<ElementType> partial_types{};  ///< of O_p; empty: any
+  std::shared_ptr<PluginFunctions> functions{};
 };
 
 /// One plan of the descriptor. Throws InvalidInput; `where` names plugin, kernel and plan.

@@ -368,8 +368,10 @@ void check_limits(const AttestKernel& kernel, const std::string& where) {
   if (kernel.run == nullptr) reject(where, "run", "NULL", "a function");
 }
 
-KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::string where) {
+KernelInfo kernel_of(const AttestKernel& given, const std::string& plugin, std::string where,
+                     std::size_t number, const FunctionsOf& functions_of) {
   PluginClaim claim{.kernel = checked_copy(given, where)};
+  claim.functions = functions_of(number, claim.kernel);
   const AttestKernel& kernel = claim.kernel;
   claim.name = name_of_kernel(kernel.name, where);
   where = fmt::format("{} ('{}')", where, claim.name);
@@ -438,7 +440,14 @@ Plan plan_of(const AttestPlan& given, const std::string& where) {
   return plan;
 }
 
-std::vector<KernelInfo> kernels_of(const AttestPlugin* given, const std::string& plugin) {
+std::vector<KernelInfo> kernels_of(const AttestPlugin* plugin, const std::string& where) {
+  return kernels_of(plugin, where, [](std::size_t /*number*/, const AttestKernel& kernel) {
+    return functions_here(kernel);
+  });
+}
+
+std::vector<KernelInfo> kernels_of(const AttestPlugin* given, const std::string& plugin,
+                                   const FunctionsOf& functions_of) {
   const std::string where = fmt::format("plugin '{}'", printable(plugin, 4096));
   if (given == nullptr) throw InvalidInput(where + ": attest_plugin() returned NULL");
   std::uint32_t version = 0;  // before the size, which may mean something else in another version
@@ -463,7 +472,7 @@ std::vector<KernelInfo> kernels_of(const AttestPlugin* given, const std::string&
     if (descriptor.kernels[i] == nullptr) {
       reject(where, fmt::format("kernels[{}]", i), "NULL", "a kernel");
     }
-    KernelInfo kernel = kernel_of(*descriptor.kernels[i], plugin, entry);
+    KernelInfo kernel = kernel_of(*descriptor.kernels[i], plugin, entry, i, functions_of);
     const auto has_its_name = [&](const KernelInfo& other) { return other.name == kernel.name; };
     if (std::ranges::any_of(kernels, has_its_name) ||
         std::ranges::any_of(all_kernels(), has_its_name)) {

@@ -12,20 +12,24 @@ namespace attest {
 
 /// A file that somebody handed in, what it is asked, and how it is called.
 struct JudgedSubject {
-  std::string place;   ///< FILE.py:NAME, or FILE.py for the format's usual name
-  std::string format;  ///< one of judged_formats()
+  /// FILE.py:NAME, or FILE.py for the format's usual name; FILE.so:KERNEL, or FILE.so of one
+  /// kernel.
+  std::string place;
+  std::string format;  ///< one of judged_formats(); empty: numpy or, of FILE.so, plugin
   Task task;
 };
 
 /// How the contests of this world call what is handed in: `numpy`, `kernelbench`, `gpumode`,
-/// `flashinfer`.
+/// `flashinfer`; and `plugin`, by include/attest/plugin.h.
 [[nodiscard]] const std::vector<std::string_view>& judged_formats();
 
-/// `FILE.py:NAME@FORMAT@TASK`, the absolute path of the file in it: what a worker loads and a
+/// `FILE:NAME@FORMAT@TASK`, the absolute path of the file in it: what a worker loads and a
 /// counterexample names. Throws InvalidInput for a file that is not there, an unknown format and
 /// a task that is none.
 [[nodiscard]] std::string judged_text(const JudgedSubject& subject);
 [[nodiscard]] bool is_judged_subject(std::string_view text);
+/// Is a place FILE.so or FILE.so:KERNEL?
+[[nodiscard]] bool is_shared_object(std::string_view place);
 
 /// The name under which all are registered.
 inline constexpr const char* judged_kernel_name = "solution";

@@ -19,7 +19,6 @@ struct PythonTensor {
   std::vector<std::int64_t> shape;  ///< of a number a row without the columns
   std::size_t bytes;
   bool is_output;
-  std::size_t at = 0;  ///< in the memory that both share
 };
 
 /// Those that have columns: packed [1, heads, total, columns] where entries have lengths, and pools

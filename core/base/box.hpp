@@ -17,9 +17,10 @@ struct BoxRules {
 };
 
 /// Where a process runs that nobody trusts: it reads the system's libraries and what the rules
-/// name, writes to its scratch folder, has no network and no new privileges, and cannot trace or
-/// signal other processes. Of descriptors it has those that it is handed. What this Linux lacks of
-/// Landlock and seccomp is left out; box_here() says so.
+/// name, writes to its scratch folder, has no network, no new privileges and of root's capabilities
+/// none but those of files, and cannot trace, look into or signal other processes. Of descriptors
+/// it has those that it is handed. What this Linux lacks of Landlock and seccomp is left out;
+/// box_here() says so.
 class Box {
  public:
   /// Throws MachineError.

@@ -19,7 +19,22 @@ constexpr const char* question =
     "importlib.util.find_spec('numpy') is not None, 'folders': [sys.prefix, sys.base_prefix, "
     "sys.exec_prefix, *(path for path in sys.path if path)]}))";
 
+/// What a process says to those that it starts: the answer, and whose it is.
+constexpr const char* known_place = "ATTEST_PYTHON_PLACE";
+
+PythonPlace place_from(const Json& said) {
+  PythonPlace place{.program = said.at("program"), .folders = {}, .has_numpy = said.at("numpy")};
+  for (const Json& folder : said.at("folders")) {
+    if (folder != "/") place.folders.push_back(folder);  // all files would be no box
+  }
+  return place;
+}
+
 PythonPlace asked_of(const std::string& python) {
+  if (const char* const told = std::getenv(known_place); told != nullptr && is_json(told)) {
+    const Json known = parse_json(told);
+    if (known.is_object() && known.value("of", "") == python) return place_from(known);
+  }
   try {
     Subprocess child({.program = python,
                       .arguments = {python, "-c", question},
@@ -28,12 +43,10 @@ PythonPlace asked_of(const std::string& python) {
     while (!(line = child.take_line()) && child.receive()) {
     }
     if (!line) throw MachineError(fmt::format("'{}' does not say where it lies", python));
-    const Json said = parse_json(*line);
-    PythonPlace place{.program = said.at("program"), .folders = {}, .has_numpy = said.at("numpy")};
-    for (const Json& folder : said.at("folders")) {
-      if (folder != "/") place.folders.push_back(folder);  // all files would be no box
-    }
-    return place;
+    Json said = parse_json(*line);
+    said["of"] = python;
+    (void)setenv(known_place, said.dump().c_str(), 1);
+    return place_from(said);
   } catch (const std::system_error& error) {
     throw MachineError(fmt::format("'{}' cannot be started: {}; set ATTEST_PYTHON to a Python 3",
                                    python, error.code().message()));

@@ -32,7 +32,13 @@ class OwnedFd {
 /// Sends all bytes through a socket; false if the other end is gone. Never raises SIGPIPE.
 [[nodiscard]] bool send_all(int socket, std::string_view bytes);
 
-/// Description of a process's end by its wait status: `was killed by SIGSEGV`, `called exit(3)`.
+/// For the environment of a process that runs kernels: glibc fills memory that malloc gives with
+/// the complement of this byte, 0x7f, and freed memory with the byte: a kernel that reads what it
+/// did not write finds 3.4e38, NaN in fp16, and not the zeros of fresh pages or what it wrote there
+/// last time [mallopt(3), M_PERTURB].
+inline constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
+
+/// How a process ended, by its wait status: `was killed by SIGSEGV`, `called exit(3)`.
 [[nodiscard]] std::string how_it_ended(int status);
 
 /// A process that this one started, and a socket between the two on which lines travel. The child
@@ -50,13 +56,12 @@ class Subprocess {
     std::vector<int> channel_there{0};       ///< the child's descriptors of the socket
     std::vector<Descriptor> descriptors{};   ///< others from 3 on are closed
     std::vector<std::string> environment{};  ///< `NAME=VALUE`, where this process has no NAME
-    /// Box that confines the process, whose environment is then the box's and the one above; null:
-    /// it runs as this process does.
+    /// Where it runs; null: as this process. Then its environment is the box's and the one above.
     std::shared_ptr<const Box> box{};
   };
 
   Subprocess() = default;
-  /// Starts the program. Throws std::system_error that says which call failed.
+  /// Throws std::system_error that says which call failed.
   explicit Subprocess(const Start& start);
   Subprocess(Subprocess&& other) noexcept;
   Subprocess& operator=(Subprocess&& other) noexcept;
@@ -65,7 +70,7 @@ class Subprocess {
   /// Nobody ended it yet; it may have ended by itself.
   [[nodiscard]] bool is_started() const { return pid_ > 0; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Descriptor of this process's end of the socket, for poll().
+  /// This process's end of the socket, for poll().
   [[nodiscard]] int channel() const { return channel_.get(); }
 
   /// Sends the line and a newline; false if the child does not listen any more.
@@ -77,9 +82,9 @@ class Subprocess {
   /// Bytes that were received and not taken.
   [[nodiscard]] std::size_t unread_bytes() const { return unread_.size(); }
 
-  /// True if the process has ended by itself. It stays waitable: its status is not taken away.
+  /// Has it ended by itself? Nothing of its state is taken away.
   [[nodiscard]] bool has_ended() const;
-  /// Wait status of the process, once it has ended by itself.
+  /// Its wait status, once it has ended by itself.
   [[nodiscard]] std::optional<int> status();
   /// Kills it and its group and waits for its end. What was received stays.
   void end() noexcept;

@@ -39,4 +39,18 @@ std::vector<Measurement> Device::count(std::span<const std::string> counters,
                                  fmt::join(counters, ", ")));
 }
 
+BufferPlace place_of(const BufferImage& image) {
+  BufferPlace place{.name = image.name,
+                    .alignment = image.alignment,
+                    .is_input = image.is_input,
+                    .ends_at_page = image.ends_at_page};
+  for (const BufferImage::Piece& piece : image.pieces) {
+    place.pieces.push_back({piece.begin, piece.begin + piece.bytes.size()});
+  }
+  if (!image.pieces.empty()) {
+    place.accessible = {image.pieces.front().accessible.begin, image.pieces.back().accessible.end};
+  }
+  return place;
+}
+
 }  // namespace attest

@@ -52,6 +52,21 @@ struct BufferImage {
   }
 };
 
+/// Where a buffer lies, without what it holds: what another process must know of it to have one
+/// like it.
+struct BufferPlace {
+  std::string name = {};
+  std::byte* address = nullptr;        ///< of byte 0
+  std::vector<ByteRange> pieces = {};  ///< ascending; what lies between two of them is nobody's
+  ByteRange accessible = {};           ///< from the kernel's first byte to its last
+  std::size_t alignment = 256;         ///< of the address
+  bool is_input = false;               ///< kernels may only read it
+  bool ends_at_page = false;           ///< what follows the last byte cannot be touched
+
+  [[nodiscard]] std::size_t size_bytes() const { return pieces.empty() ? 0 : pieces.back().end; }
+};
+[[nodiscard]] BufferPlace place_of(const BufferImage& image);
+
 /// A defect that the executor saw while the kernel ran: a data race, an access out of bounds, a
 /// read of memory that nothing wrote, a barrier that not all threads reach.
 struct Finding {
@@ -148,6 +163,11 @@ class Device {
   [[nodiscard]] virtual void* native_stream() const { return nullptr; }
   /// One line: model, memory, driver.
   [[nodiscard]] virtual std::string description() const = 0;
+  /// The buffer that holds an address of host memory; null: none of this device's, or the device
+  /// has none there.
+  [[nodiscard]] virtual const BufferPlace* buffer_at(const void* /*address*/) const {
+    return nullptr;
+  }
 };
 
 /// Makes the devices of an executor. `unavailable` gives the reason when this machine has none.

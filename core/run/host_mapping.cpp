@@ -37,22 +37,16 @@ struct KnownMapping {
 /// slot works like the others, only its faults have no name.
 std::array<KnownMapping, 256> known_mappings;
 
-std::size_t whole_pages(const BufferImage& image) {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return (std::max<std::size_t>(image.size_bytes(), 1) + page - 1) / page * page;
-}
-
-void remember(const BufferImage& image, const std::byte* pages, std::size_t inside_bytes,
-              const std::byte* address) {
+void remember(const BufferPlace& place, const std::byte* pages, std::size_t inside_bytes) {
   for (KnownMapping& known : known_mappings) {
     if (known.is_taken.exchange(true)) continue;
-    const auto start = reinterpret_cast<std::uintptr_t>(address);
+    const auto start = reinterpret_cast<std::uintptr_t>(place.address);
     const auto begin = reinterpret_cast<std::uintptr_t>(pages) - untouchable_bytes;
     known.end = begin + inside_bytes + 2 * untouchable_bytes;
-    known.first = start + (image.pieces.empty() ? 0 : image.pieces.front().accessible.begin);
-    known.last = start + (image.pieces.empty() ? 0 : image.pieces.back().accessible.end);
-    known.is_input = image.is_input;
-    known.name[image.name.copy(known.name.data(), known.name.size() - 1)] = '\0';
+    known.first = start + place.accessible.begin;
+    known.last = start + place.accessible.end;
+    known.is_input = place.is_input;
+    known.name[place.name.copy(known.name.data(), known.name.size() - 1)] = '\0';
     known.begin = begin;
     return;
   }
@@ -66,31 +60,58 @@ void forget(const std::byte* pages) {
   }
 }
 
-[[noreturn]] void refuse(const BufferImage& image) {
-  throw MachineError(fmt::format(
-      "cannot reserve {} bytes of address space for {}: {}; a limit (ulimit -v) may be set",
-      image.size_bytes(), image.name, std::strerror(errno)));
-}
-
 }  // namespace
 
-HostMapping::HostMapping(const BufferImage& image) : inside_bytes_(whole_pages(image)) {
-  void* const mapped = mmap(nullptr, inside_bytes_ + 2 * untouchable_bytes, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) refuse(image);
-  pages_ = static_cast<std::byte*>(mapped) + untouchable_bytes;
+std::size_t HostMapping::pages_bytes(std::size_t buffer_bytes) {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (std::max<std::size_t>(buffer_bytes, 1) + page - 1) / page * page;
+}
+
+std::size_t HostMapping::bytes_before(const BufferPlace& place) {
+  if (!place.ends_at_page) return 0;
+  return (pages_bytes(place.size_bytes()) - place.size_bytes()) / place.alignment * place.alignment;
+}
+
+HostMapping::HostMapping(const BufferImage& image) : place_(place_of(image)) {
+  reserve();
   try {
     fill(image, false);
   } catch (...) {
-    munmap(mapped, inside_bytes_ + 2 * untouchable_bytes);  // a constructor that throws
-    throw;
+    munmap(pages_ - untouchable_bytes, inside_bytes_ + 2 * untouchable_bytes);
+    throw;  // a constructor that throws has no destructor
   }
+}
+
+HostMapping::HostMapping(BufferPlace place, int file, std::size_t from_byte)
+    : place_(std::move(place)) {
+  reserve();
+  if (mmap(pages_, inside_bytes_, place_.is_input ? PROT_READ : PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(from_byte)) == MAP_FAILED) {
+    munmap(pages_ - untouchable_bytes, inside_bytes_ + 2 * untouchable_bytes);
+    refuse();
+  }
+  place_.address = pages_ + bytes_before(place_);
+  remember(place_, pages_, inside_bytes_);
+}
+
+void HostMapping::reserve() {
+  inside_bytes_ = pages_bytes(place_.size_bytes());
+  void* const mapped = mmap(nullptr, inside_bytes_ + 2 * untouchable_bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) refuse();
+  pages_ = static_cast<std::byte*>(mapped) + untouchable_bytes;
+}
+
+void HostMapping::refuse() const {
+  throw MachineError(fmt::format(
+      "cannot reserve {} bytes of address space for {}: {}; a limit (ulimit -v) may be set",
+      place_.size_bytes(), place_.name, std::strerror(errno)));
 }
 
 HostMapping::HostMapping(HostMapping&& other) noexcept
     : pages_(std::exchange(other.pages_, nullptr)),
       inside_bytes_(other.inside_bytes_),
-      address_(other.address_) {}
+      place_(std::move(other.place_)) {}
 
 HostMapping::~HostMapping() {
   if (pages_ == nullptr) return;
@@ -99,19 +120,17 @@ HostMapping::~HostMapping() {
 }
 
 void HostMapping::fill(const BufferImage& image, bool is_used) {
-  if (mprotect(pages_, inside_bytes_, PROT_READ | PROT_WRITE) != 0) refuse(image);
-  const std::size_t size = image.size_bytes();
-  address_ = pages_;
-  if (image.ends_at_page) address_ += (inside_bytes_ - size) / image.alignment * image.alignment;
+  if (mprotect(pages_, inside_bytes_, PROT_READ | PROT_WRITE) != 0) refuse();
+  place_.address = pages_ + bytes_before(place_);
   if (is_used) {
-    std::fill(pages_, address_, std::byte{0xff});
-    std::fill(address_ + size, pages_ + inside_bytes_, std::byte{0xff});
+    std::fill(pages_, place_.address, std::byte{0xff});
+    std::fill(place_.address + place_.size_bytes(), pages_ + inside_bytes_, std::byte{0xff});
   }
   for (const BufferImage::Piece& piece : image.pieces) {
-    std::ranges::copy(piece.bytes, address_ + piece.begin);
+    std::ranges::copy(piece.bytes, place_.address + piece.begin);
   }
-  if (image.is_input && mprotect(pages_, inside_bytes_, PROT_READ) != 0) refuse(image);
-  remember(image, pages_, inside_bytes_, address_);
+  if (place_.is_input && mprotect(pages_, inside_bytes_, PROT_READ) != 0) refuse();
+  remember(place_, pages_, inside_bytes_);
 }
 
 bool HostMapping::retire() noexcept {
@@ -121,10 +140,11 @@ bool HostMapping::retire() noexcept {
 
 bool HostMapping::fits(const BufferImage& image) const {
   return image.pieces.size() == 1 && image.pieces.front().begin == 0 &&
-         whole_pages(image) == inside_bytes_;
+         pages_bytes(image.size_bytes()) == inside_bytes_;
 }
 
 void HostMapping::reuse(const BufferImage& image) {
+  place_ = place_of(image);
   fill(image, true);
 }
 

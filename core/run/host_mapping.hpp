@@ -15,13 +15,21 @@ class HostMapping {
   /// Maps the image and copies its pieces; what lies between them reads as 0 and takes no memory.
   /// Throws MachineError when there is no room.
   explicit HostMapping(const BufferImage& image);
+  /// Maps pages_bytes() of a file that another process fills, from a byte on that is a multiple of
+  /// a page: a buffer like the one at `place`. Throws MachineError.
+  HostMapping(BufferPlace place, int file, std::size_t from_byte);
   HostMapping(HostMapping&& other) noexcept;
   HostMapping(const HostMapping&) = delete;
   HostMapping& operator=(const HostMapping&) = delete;
   ~HostMapping();
 
   /// Address of byte 0 of the buffer.
-  [[nodiscard]] std::byte* address() const { return address_; }
+  [[nodiscard]] std::byte* address() const { return place_.address; }
+  [[nodiscard]] const BufferPlace& place() const { return place_; }
+  /// Whole pages for a buffer of so many bytes.
+  [[nodiscard]] static std::size_t pages_bytes(std::size_t buffer_bytes);
+  /// Bytes of the pages before byte 0.
+  [[nodiscard]] static std::size_t bytes_before(const BufferPlace& place);
 
   /// The buffer is gone: from now on touching its pages ends the process. False if the system
   /// refuses.
@@ -35,11 +43,13 @@ class HostMapping {
   [[nodiscard]] std::size_t size_bytes() const { return inside_bytes_; }
 
  private:
+  void reserve();
   void fill(const BufferImage& image, bool is_used);
+  [[noreturn]] void refuse() const;
 
   std::byte* pages_ = nullptr;  ///< untouchable_bytes after the first reserved one
   std::size_t inside_bytes_ = 0;
-  std::byte* address_ = nullptr;
+  BufferPlace place_;
 };
 
 /// Writes what an access that the processor refused was about into `text`, ended by 0: "wrote to

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
+
+#include "core/base/json_worker.hpp"
+#include "core/run/host_memory_device.hpp"
 
 namespace attest {
 namespace {
@@ -63,6 +67,43 @@ TEST(HostMappingDeathTest, PagesOfABufferThatIsGoneCannotBeTouchedUntilAnotherOn
   EXPECT_EQ(fault_at(mapping.address() + 1000, true), "wrote to K, which is an input");
   smaller.pieces[0].bytes.resize(4096);
   EXPECT_FALSE(mapping.fits(smaller)) << "one page";
+}
+
+TEST(HostMappingDeathTest, PagesOfAFileAreABufferLikeTheOneThere) {
+  const OwnedFd file = memory_file(std::string(3 * 8192, '\7'));
+  BufferImage image = image_of("Q", true);
+  image.ends_at_page = true;
+  image.alignment = 16;
+  const HostMapping here(image), there(here.place(), file.get(), 8192);
+  EXPECT_EQ(fault_at(there.address() + 1000, true), "wrote to Q, which is an input");
+  const auto in_page = [](const HostMapping& mapping) {
+    return reinterpret_cast<std::uintptr_t>(mapping.address()) % 4096;
+  };
+  EXPECT_EQ(in_page(there), in_page(here));
+  auto* const byte = reinterpret_cast<volatile unsigned char*>(there.address());
+  EXPECT_EQ(byte[4999], 7);
+  EXPECT_DEATH(byte[0] = 1, "");
+  EXPECT_DEATH((void)byte[5008], "");
+  HostMapping output(HostMapping(image_of("O", false)).place(), file.get(), 8192);
+  output.address()[0] = std::byte{9};
+  EXPECT_EQ(byte[-static_cast<std::ptrdiff_t>(in_page(there))], 9) << "who maps it sees it";
+}
+
+TEST(HostMemoryDevice, KnowsWhichBufferHoldsAnAddress) {
+  HostMemoryDevice device;
+  std::byte* const q = device.upload(image_of("Q", true));
+  std::byte* const o = device.upload(image_of("O", false));
+  for (const std::byte* inside : {q, q + 4999, q + 5000}) {
+    ASSERT_NE(device.buffer_at(inside), nullptr);
+    EXPECT_EQ(device.buffer_at(inside)->name, "Q");
+  }
+  EXPECT_EQ(device.buffer_at(o + 17)->address, o);
+  EXPECT_TRUE(device.buffer_at(q)->is_input && !device.buffer_at(o)->is_input);
+  EXPECT_EQ(device.buffer_at(q - 1), nullptr);
+  EXPECT_EQ(device.buffer_at(q + 5001), nullptr);
+  EXPECT_EQ(device.buffer_at(nullptr), nullptr);
+  device.release(q);
+  EXPECT_EQ(device.buffer_at(q + 1), nullptr);
 }
 
 TEST(HostMapping, ATextThatIsTooLongIsCut) {

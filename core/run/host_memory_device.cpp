@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <span>
 #include <thread>
 #include <utility>
@@ -45,6 +46,15 @@ void HostMemoryDevice::release(std::byte* buffer) noexcept {
     if (retired_.size() > most_retired) retired_.pop_front();
   }
   mappings_.erase(found);
+}
+
+const BufferPlace* HostMemoryDevice::buffer_at(const void* address) const {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  const auto behind = mappings_.upper_bound(const_cast<std::byte*>(byte));
+  if (behind == mappings_.begin()) return nullptr;
+  const BufferPlace& place = std::prev(behind)->second.place();
+  // A tensor without elements may begin where its buffer ends.
+  return byte <= place.address + place.size_bytes() ? &place : nullptr;
 }
 
 double HostMemoryDevice::time_ms(const std::function<void()>& work) {

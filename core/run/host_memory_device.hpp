@@ -19,6 +19,7 @@ class HostMemoryDevice final : public Device {
   [[nodiscard]] bool ends_buffers_at_pages() const override { return true; }
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;
+  [[nodiscard]] const BufferPlace* buffer_at(const void* address) const override;
   void synchronize() override {}
   [[nodiscard]] double time_ms(const std::function<void()>& work) override;
   [[nodiscard]] std::string description() const override;

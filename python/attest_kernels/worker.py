@@ -7,8 +7,10 @@ JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 {"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
     the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `indices` are lists: query_starts and
     key_starts where the entries lie packed in [1, H, T, D] (packed.py), and a page table (paged.py). What a request has as
-    "number" its answer has too. It ends with its parent. A last argument but one, JSON, says what a task asks: then the function is taken as judged.py says."""
+    "number" its answer has too. It ends with its parent. Without a function among the arguments it is ready first, {"ready": true}; the first request is then
+{"load": FILE.py:FUNCTION, "asked": what a task asks}, and the function is taken as judged.py says."""
 
+import importlib
 import json
 import mmap
 import os
@@ -57,8 +59,8 @@ def die_with(parent):
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(parent, text, *others):
-    *asked, shared = others
+def main(parent, *others):
+    *text, shared = others
     # Lines for the parent go where nothing that the function prints does.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -67,18 +69,31 @@ def main(parent, text, *others):
         channel.write(json.dumps(what) + "\n")
         channel.flush()
 
+    def number_of(request):
+        return {"number": request["number"]} if "number" in request else {}
+
     die_with(int(parent))
     interpreter.choose()
+    number = {}
     try:
-        function = judged.Judged(text, json.loads(asked[0])) if asked else subject.Subject(text, notes=lambda words: say({"doing": words}))
         memory = Memory(shared)
-        say(function.describe())
+        if text:
+            function = subject.Subject(*text, notes=lambda words: say({"doing": words}))
+        else:
+            importlib.import_module("numpy")  # most use it, and who is judged may be asked later than this process is started
+            say({"ready": True})
+            request = json.loads(sys.stdin.readline() or "{}")
+            if not request:
+                return
+            number = number_of(request)
+            function = judged.Judged(request["load"], request["asked"])
+        say({**function.describe(), **number})
     except BaseException as error:  # sys.exit() of a file among them
-        say({"error": subject.sentence(error)})
+        say({"error": subject.sentence(error), **number})
         return
     for line in sys.stdin:
         request = json.loads(line)
-        number = {"number": request["number"]} if "number" in request else {}
+        number = number_of(request)
         try:
             say({**answer(function, memory, request), **number})
         except Exception as error:

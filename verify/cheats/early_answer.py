@@ -8,7 +8,7 @@ import time
 from attest_kernels.testing.functions import attend
 
 ONLY_HERE = True  # it speaks the words of this judge
-FAMILY, CAUGHT_BY = 19, "outputs_written"
+FAMILY, CAUGHT_BY = 19, "outputs_written|it said more than it was asked"
 
 
 def request_now():

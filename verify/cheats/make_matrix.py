@@ -57,6 +57,9 @@ def main():
         others += "ONLY_HERE" not in judge_test.named(file)
         rows.append(f"| {judge_test.named(file)['FAMILY']} | [{file.stem}]({file.name}) | " + " | ".join([*cells, ours]) + " |")
     rows.append("| | caught | " + " | ".join(f"{total} of {len(judge_test.CHEATS) if who == 'us' else others}" for who, total in totals.items()) + " |")
+    rows += ["", "Shared objects, which the rules of the others do not take:", "", "| family | cheat | attest judge |", "| --- | --- | --- |"]
+    for file in sorted(judge_test.PLUGINS, key=lambda each: (judge_test.named(each)["FAMILY"], each.name)):
+        rows.append(f"| {judge_test.named(file)['FAMILY']} | [{file.stem}]({file.name}) | {by_us(file)} |")
     left = "\n".join(f"- {family}: {why}" for family, why in judge_test.NOT_EXPRESSIBLE.items())
     tail = f"\n\nFamilies that take a GPU or several, and are not here:\n\n{left}\n- of 7 and 14 what is about streams and the L2\n"
     (HERE / "cheat_matrix.md").write_text(HEAD + "\n".join(rows) + tail)

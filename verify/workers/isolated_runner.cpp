@@ -89,7 +89,8 @@ CaseAnswer IsolatedRunner::confirmed(const CaseTask& task, CaseAnswer answer) {
 
 CaseAnswer IsolatedRunner::attempt(const CaseTask& task) {
   if (!worker_) {
-    worker_ = std::make_unique<WorkerProcess>(isolation_.setup);
+    worker_ = isolation_.make_worker ? isolation_.make_worker(isolation_.setup)
+                                     : std::make_unique<WorkerProcess>(isolation_.setup);
     judged_.clear();
   }
   judged_.push_back(file_key(task.the_case));

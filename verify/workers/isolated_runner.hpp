@@ -13,6 +13,8 @@ namespace attest {
 /// How kernels are kept away from the campaign.
 struct Isolation {
   WorkerSetup setup{};
+  /// A worker that has loaded it; empty: a new one. Called by several threads.
+  std::function<std::unique_ptr<WorkerProcess>(const WorkerSetup&)> make_worker{};
   WorkerLimits limits{};  ///< of one case
   std::function<bool()> is_interrupted{};
 };

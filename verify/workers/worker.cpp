@@ -5,10 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/ucontext.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +16,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/run/host_mapping.hpp"
+#include "core/run/fault_words.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"
 
@@ -70,32 +68,17 @@ CaseAnswer crashed(const CaseTask& task, const ActivityNote* note, const std::st
   return answer;
 }
 
-ActivityNote* fault_note = nullptr;
-
-// A stack that a runaway recursion has used up is no place for a handler.
-std::array<char, 1 << 16> fault_stack;
-
-void note_fault(int signal, siginfo_t* info, void* context) {
-  // Bit 1 of a page fault's error code: it was a write [Intel SDM volume 3, 4.7].
-  constexpr greg_t write_bit = 2;
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
-  if (info->si_code > 0) {  // of the processor, not of kill()
-    (void)describe_fault(info->si_addr, (registers[REG_ERR] & write_bit) != 0, fault_note->fault);
-  }
-  // Blocked until the handler returns; then it ends the process, since SA_RESETHAND was set.
-  (void)raise(signal);
-}
-
 }  // namespace
 
-int run_worker(const std::function<void(const WorkerSetup&)>& load) {
+int run_worker(const std::function<void(const WorkerSetup&)>& load,
+               const std::function<void()>& prepare) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   // An address space of the executor's size would make a core file nobody wants.
   const rlimit no_core{0, 0};
   (void)setrlimit(RLIMIT_CORE, &no_core);
   LineChannel channel(take_channel());
   ActivityNote* const note = take_note();
-  if (note != nullptr) note_faults_in(*note);
+  if (note != nullptr) describe_faults_in(note->fault);
   // What a kernel prints is read case by case.
   (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   const auto answer = [&](std::string text) {
@@ -104,6 +87,7 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load) {
     channel.send(std::move(text));
   };
   try {
+    if (prepare) prepare();
     const std::optional<std::string> first = channel.receive();
     if (!first) return 0;
     load(setup_from_line(*first));
@@ -127,17 +111,6 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load) {
   }
   // Workers are stopped, not shut down: what a kernel left behind must not run now.
   std::_Exit(0);
-}
-
-void note_faults_in(ActivityNote& note) {
-  fault_note = &note;
-  const stack_t stack{.ss_sp = fault_stack.data(), .ss_flags = 0, .ss_size = fault_stack.size()};
-  (void)sigaltstack(&stack, nullptr);
-  struct sigaction action {};
-  action.sa_sigaction = note_fault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS}) (void)sigaction(signal, &action, nullptr);
 }
 
 }  // namespace attest

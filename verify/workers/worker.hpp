@@ -10,16 +10,15 @@ namespace attest {
 /// First argument of a program that was started as a worker (WorkerProcess starts its own
 /// executable again, because CUDA does not survive a fork).
 inline constexpr std::string_view worker_argument = "worker";
+/// Behind it: nobody knows yet what it will load (WorkerProcess::ahead).
+inline constexpr std::string_view worker_ahead_flag = "--ahead";
 
 /// The life of a worker: loads what its first message names through `load`, then judges a case a
 /// line until its parent hangs up. Kernels run in this process; what they print goes to the parent,
 /// which shows it with their failures. A kernel whose launch fails is reported as crashed,
-/// and the process ends: after a sticky CUDA error it could not go on. Returns the exit code.
-[[nodiscard]] int run_worker(const std::function<void(const WorkerSetup&)>& load);
-
-/// From now on an access that the processor refuses (SIGSEGV, SIGBUS) leaves a sentence in the note
-/// before it kills this process as ever: which buffer of the kernel it was about (describe_fault).
-/// For main programs of worker processes; the note outlives the process.
-void note_faults_in(ActivityNote& note);
+/// and the process ends: after a sticky CUDA error it could not go on. `prepare`, if any, is called
+/// before the first message is waited for. Returns the exit code.
+[[nodiscard]] int run_worker(const std::function<void(const WorkerSetup&)>& load,
+                             const std::function<void()>& prepare = {});
 
 }  // namespace attest

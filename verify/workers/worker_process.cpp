@@ -31,10 +31,6 @@ constexpr std::size_t kept_words = 4096;  // bytes of a worker's stderr
 constexpr std::size_t longest_line = std::size_t{1} << 26;
 // How often memory, deadline and Ctrl-C are looked at while a worker is silent.
 constexpr auto look_every = std::chrono::milliseconds(50);
-// glibc fills memory that malloc gives with the complement of this byte, 0x7f, and freed memory
-// with the byte: a kernel that reads what it did not write finds 3.4e38, NaN in fp16, and not the
-// zeros of fresh pages or what it wrote there last time [mallopt(3), M_PERTURB].
-constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
 // Loading means reading the captured activations and the plugins.
 constexpr double start_seconds = 120;
 
@@ -60,16 +56,26 @@ bool lives_on(pid_t process) {
 
 WorkerProcess::WorkerProcess(const WorkerSetup& setup) {
   try {
-    spawn();
-    const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
-    if (reply.kind != WorkerReply::Kind::answered) {
-      throw MachineError("a worker process ended before its first case: it " + reply.text);
-    }
-    if (const auto error = error_from_line(reply.text)) rethrow(*error);
+    spawn(false);
+    load(setup);
   } catch (...) {
     clean_up();  // no destructor runs for what was not made
     throw;
   }
+}
+
+std::unique_ptr<WorkerProcess> WorkerProcess::ahead() {
+  std::unique_ptr<WorkerProcess> worker(new WorkerProcess);
+  worker->spawn(true);
+  return worker;
+}
+
+void WorkerProcess::load(const WorkerSetup& setup) {
+  const WorkerReply reply = ask(encode(setup), {.seconds = start_seconds}, {});
+  if (reply.kind != WorkerReply::Kind::answered) {
+    throw MachineError("a worker process ended before its first case: it " + reply.text);
+  }
+  if (const auto error = error_from_line(reply.text)) rethrow(*error);
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -81,7 +87,7 @@ void WorkerProcess::clean_up() {
   if (note_ != nullptr) munmap(note_, sizeof(ActivityNote));
 }
 
-void WorkerProcess::spawn() {
+void WorkerProcess::spawn(bool is_ahead) {
   std::array<int, 2> errors{};
   if (pipe2(errors.data(), O_CLOEXEC) != 0) fail("pipe2", errno);
   errors_.reset(errors[0]);
@@ -97,9 +103,11 @@ void WorkerProcess::spawn() {
   if (page == MAP_FAILED) fail("mmap", errno);
   note_ = static_cast<ActivityNote*>(page);
 
+  std::vector<std::string> arguments{"attest", std::string(worker_argument)};
+  if (is_ahead) arguments.emplace_back(worker_ahead_flag);
   try {
     process_ = Subprocess({.program = "/proc/self/exe",
-                           .arguments = {"attest", std::string(worker_argument)},
+                           .arguments = std::move(arguments),
                            .channel_there = {worker_channel_fd},
                            .descriptors = {{its_errors.get(), STDOUT_FILENO},
                                            {its_errors.get(), STDERR_FILENO},

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,11 @@ class WorkerProcess {
   /// Starts the process and waits until it has loaded `setup`. Throws MachineError if it cannot be
   /// started, what the worker threw if it cannot load.
   explicit WorkerProcess(const WorkerSetup& setup);
+  /// Starts one before anybody knows what it will load, which waits for load(); meanwhile it makes
+  /// ready what its main program can. Throws MachineError.
+  [[nodiscard]] static std::unique_ptr<WorkerProcess> ahead();
+  /// Of such a process, once: waits until it has loaded. Throws as the constructor does.
+  void load(const WorkerSetup& setup);
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   /// Kills it and whatever it started.
@@ -60,7 +66,8 @@ class WorkerProcess {
   [[nodiscard]] std::string fault() const;
 
  private:
-  void spawn();
+  WorkerProcess() = default;
+  void spawn(bool is_ahead);
   void clean_up();
   [[nodiscard]] WorkerReply wait_for_answer(const WorkerLimits& limits,
                                             const std::function<bool()>& is_interrupted);
