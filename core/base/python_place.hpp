@@ -15,7 +15,8 @@ struct PythonPlace {
   std::vector<std::string> folders;  ///< what it imports from
   bool has_numpy = false;
 };
-/// Asked of it once, by the first process that needs it. Throws MachineError. Not for several threads.
+/// Place of python_program(), asked of it once, by the first process that needs it. Throws
+/// MachineError. Not for several threads.
 [[nodiscard]] const PythonPlace& python_place();
 
 }  // namespace attest
