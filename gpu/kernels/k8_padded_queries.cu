@@ -1,148 +1,18 @@
-// K8, padded queries [ours]: K7 with rows of Q one float apart from a power of two.
+// K8, padded queries [ours]: K7 with rows of Q one float apart from a power of two
+// (shuffled_rows.cuh).
 //
-// Idea
-//   S3 pads K and S and stops there. The 4 tile rows of a warp read the same dim of rows of Q that
-//   are TM * D floats apart: with D = 64 one bank, a 4-way conflict in every step of Q K^T. In rows
-//   of D + 1 floats they are different banks. No read has a conflict then; writes have, up to
-//   4-way, where neighbours write four floats apart: P, and the parts of vectors from global
-//   memory.
-// Resident
-//   shared     Q [Br, D] in rows of D + 1, for the whole loop; the rest as K7
-//   registers, global
-//              as K7
-// Legend, Masking, Barriers, Limits
-//   as K7
-#include <array>
-
-#include "core/operations/forward_arguments.hpp"
-#include "core/run/kernel.hpp"
+// S3 pads K and S and stops there. The 4 tile rows of a warp read the same dim of rows of Q that
+// are TM * D floats apart: with D = 64 one bank, a 4-way conflict in every step of Q K^T. In rows
+// of D + 1 floats they are different banks. No read has a conflict then; writes have, up to 4-way,
+// where neighbours write four floats apart: P, and the parts of vectors from global memory.
 #include "core/run/registry.hpp"
-#include "gpu/primitives/register_plan.cuh"
-#include "gpu/primitives/register_rows.cuh"
-#include "gpu/primitives/register_tile.cuh"
-#include "gpu/primitives/row_shuffle.cuh"
+#include "gpu/kernels/shuffled_rows.cuh"
 
 namespace attest {
 namespace {
 
-template <int TM, int TN, int columns, int slices>
-__device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
-  const Problem& problem = a.problem;
-  const int Br = static_cast<int>(a.plan.query_tile);
-  const int Bc = static_cast<int>(a.plan.key_tile);
-  const int Bk = static_cast<int>(a.plan.dim_tile);
-  const int D = static_cast<int>(problem.head_dim);
-  const RegisterTile<TM, TN, columns> at(Bc);
-
-  const std::int64_t head = tile.head;  // of all batch * query_heads
-  const std::int64_t first_query = tile.tile * Br;
-  const std::int64_t query = first_query + at.row;
-  const HeadRows x = head_rows(a, head / problem.query_heads, head % problem.query_heads);
-
-  const int value_columns = ceil_div(Bk, columns) * columns;
-  const SharedTile Q{dynamic_shared<float>(), D + 1};
-  const SharedTile K{Q.row(Br), Bk + 1};
-  const SharedTile V{K.row(Bc), value_columns};
-  const SharedTile P{V.row(Bc), Bc + 1};
-  RegisterRows<TM, slices * columns> rows;
-
-  load_widest(x.q, first_query, Br, D, D, Q);
-  const std::int64_t last_query = first_query + x.q.existing(first_query, Br) - 1;
-  const std::int64_t tile_visible = problem.visible_keys(last_query);  // later queries see more
-
-  for (std::int64_t first_key = 0; first_key < tile_visible; first_key += Bc) {
-    int seen[TM];
-    keys_seen_by_rows(problem, query, first_key, Bc, seen);
-
-    float s[TM][TN] = {};
-    for (int d = 0; d < D; d += Bk) {
-      const int dims = min(Bk, D - d);
-      __syncthreads();  // (1)
-      load_widest(columns_from(x.k, d), first_key, Bc, dims, dims, K);
-      __syncthreads();  // (2)
-      add_outer_products(Q.from(at.row, d), K.from(at.key), dims, s);
-    }
-    scale_scores(s, problem.scale);
-    float m_new[TM];
-    row_maxima_over_lanes(s, at.key, seen, at.row_threads, rows.m, m_new);
-    weigh_in_registers<FastExp>(s, at.key, seen, m_new);
-    rows.template rescale<FastExp>(m_new);
-    add_sums_over_lanes(s, at.row_threads, rows.l);
-    store_tile_part(s, P.from(at.row, at.key));
-#pragma unroll
-    for (int slice = 0; slice < slices; ++slice) {
-      const int d = slice * Bk;
-      if (d >= D) break;
-      const int dims = min(Bk, D - d);
-      __syncthreads();  // (3)
-      load_widest(columns_from(x.v, d), first_key, Bc, dims, value_columns, V);
-      __syncthreads();  // (4)
-      if (at.column < dims) {
-        add_weighted_values<columns>(P.from(at.row), V.from(0, at.column), seen, rows.o,
-                                     slice * columns);
-      }
-    }
-  }
-
-#pragma unroll
-  for (int slice = 0; slice < slices; ++slice) {
-    rows.template store<columns>(x.o, query, slice * columns, slice * Bk + at.column,
-                                 min(D, (slice + 1) * Bk));
-  }
-  if (at.key == 0) rows.store_lse(a.lse + head * problem.query_len, query, problem.query_len);
-}
-
-template <int TM, int TN, int columns, int slices, Scheduling::Value scheduling>
-__global__ void __launch_bounds__(max_register_threads)
-    k8_padded_queries(ForwardArguments a, TileLaunch launch) {
-  for_each_tile<scheduling>(
-      a, launch, [&](const TilePosition& tile) { make_tile<TM, TN, columns, slices>(a, tile); });
-}
-
-template <int TM, int TN, int columns, int slices>
-constexpr TileKernels one_tile{k8_padded_queries<TM, TN, columns, slices, Scheduling::one_tile>};
-template <int TM, int TN, int columns, int slices>
-constexpr TileKernels with_persistent{
-    k8_padded_queries<TM, TN, columns, slices, Scheduling::one_tile>,
-    k8_padded_queries<TM, TN, columns, slices, Scheduling::persistent>};
-constexpr std::array variants{RegisterVariant{4, 4, 4, 2, with_persistent<4, 4, 4, 2>},
-                              RegisterVariant{4, 4, 8, 2, one_tile<4, 4, 8, 2>},
-                              RegisterVariant{4, 4, 4, 8, one_tile<4, 4, 4, 8>},
-                              RegisterVariant{2, 4, 4, 4, one_tile<2, 4, 4, 4>},
-                              RegisterVariant{4, 2, 4, 4, one_tile<4, 2, 4, 4>},
-                              RegisterVariant{8, 4, 4, 2, one_tile<8, 4, 4, 2>},
-                              RegisterVariant{8, 8, 4, 2, one_tile<8, 8, 4, 2>}};
-
-std::int64_t shared_floats(const Problem& problem, const Plan& plan,
-                           const RegisterVariant& variant) {
-  const auto [Br, Bc] = std::pair(plan.query_tile, plan.key_tile);
-  const std::int64_t K = Bc * (plan.dim_tile + 1);
-  const std::int64_t V = Bc * value_stride(problem, plan, variant);
-  return Br * (problem.head_dim + 1) + K + V + Br * (Bc + 1);
-}
-
-std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
-  auto reason = why_register_tiles_do_not_fit(variants, shared_floats, problem, plan);
-  return reason ? reason : why_rows_are_not_shuffled(plan);
-}
-
-const KernelRegistration registration{
-    {.name = "k8_padded_queries",
-     .summary = "K7 with padded Q: reads without bank conflicts",
-     .source = "K8, after K7",
-     .executor = this_executor,
-     .dataflow = Dataflow::queries_outside,
-     .element_types = {ElementType::fp32},
-     .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
-     .precision = shuffled_rows_precision,
-     .plans =
-         [](const Problem& problem) {
-           return register_tile_plans(problem, unsupported, {.dim_tiles = {32, 16, 20}});
-         },
-     .unsupported = unsupported,
-     .workspace_bytes = tile_counter_bytes,
-     .launch = [](const ForwardArguments& a,
-                  Device& device) { launch_register_tiles(variants, shared_floats, a, device); }}};
+const KernelRegistration registration{ShuffledRows<this_executor, 1>::info(
+    "k8_padded_queries", "K7 with padded Q: reads without bank conflicts", "K8, after K7")};
 
 }  // namespace
 }  // namespace attest

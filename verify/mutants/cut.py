@@ -18,8 +18,8 @@ up to eight mutants and one of those of a KERNEL.mutants file that the tests jud
     what stands there instead
 
 The kernel's text is copied with that one edit, in namespace mutant_NAME, and registered as `mutant/NAME`: a mutant always is today's kernel plus its
-bug. A kernel in a folder of its own, NAME/NAME.cu, is a family: headers of its folder, and those beside the folder, which families share, become part of the
-copy and may be edited like it. The pairs of the section `=== family` are edits of every mutant.
+bug. Headers of device code, .cuh, beside the kernel become part of the copy and may be edited like it. A kernel in a folder of its own, NAME/NAME.cu, is a
+family: so do all headers of its folder, and those beside the folder, which families share. The pairs of the section `=== family` are edits of every mutant.
 """
 
 import argparse
@@ -103,7 +103,7 @@ class Tree:
         folder, stem = pathlib.PurePosixPath(name).parent, pathlib.PurePosixPath(name).stem
         if folder.name == stem:
             return self.flattened(name, rf"(?:{re.escape(str(folder))}|{re.escape(str(folder.parent))})/[^/\"]+", set())
-        return f'#line 1 "{name}"\n{self.text(name)}'
+        return self.flattened(name, rf"{re.escape(str(folder))}/[^/\"]+\.cuh", set())
 
     def flattened(self, name, header, seen):
         """The file with the headers of that pattern in place of their #include lines, each once."""

@@ -68,6 +68,15 @@ class Cut(unittest.TestCase):
         self.put("verify/mutants/k.mutants", MUTANTS)
         self.assertIn("registers no kernel", self.refusal(KERNEL.replace("KernelRegistration", "Nothing"), "gpu/k.cu"))
 
+    def test_device_code_beside_a_kernel_is_part_of_the_copy_and_may_be_edited(self):
+        self.put("gpu/tile.cuh", "#pragma once\nint tile() { return 1; }\n")
+        self.put("gpu/plan.hpp", "#pragma once\nint plan;\n")
+        self.put("gpu/k.cu", '#include "gpu/tile.cuh"\n#include "gpu/plan.hpp"\n' + KERNEL.replace("return 1;", "return tile();"))
+        made = self.made()
+        self.assertIn("int tile() { return 2; }", made)
+        self.assertNotIn('#include "gpu/tile.cuh"', made)
+        self.assertIn('#include "gpu/plan.hpp"', made)
+
     def test_of_a_family_the_headers_of_its_folder_are_part_of_the_copy_each_once(self):
         self.put("gpu/f/a.cuh", "#pragma once\nint many;\n")
         self.put("gpu/f/b.cuh", '#pragma once\n#include "gpu/f/a.cuh"\n#include "gpu/shared.cuh"\n#include "gpu/far/other.cuh"\n')

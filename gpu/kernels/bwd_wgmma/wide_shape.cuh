@@ -23,6 +23,10 @@ struct BwdWideShape {
   static constexpr int do_stages = D > 192 ? 1 : 2;
   static constexpr int k_stages = 1;
   static constexpr int threads = (choice.groups + 1) * warpgroup_threads;
+  enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
+    stores_dv = 1,  ///< of the warpgroup that sums dV: a panel lies in its tile, or has left
+    stores_dk = 2   ///< of the one that sums dK
+  };
   /// Registers of a thread: of the group that forms pairs, of those that sum, of the loaders.
   static constexpr int pair_registers = D > 192 ? 104 : 136, sum_registers = D > 192 ? 192 : 176;
   static constexpr int loader_registers = 24;

@@ -102,7 +102,7 @@ struct BwdSumGroup : BwdWideGroup<Shape> {
   }
   /// Writes the sums to memory by way of the tile, 64 columns at a time.
   __device__ __forceinline__ void store(const BwdWork& work) const {
-    constexpr int barrier = of_values ? 1 : 2;
+    constexpr int barrier = of_values ? Shape::stores_dv : Shape::stores_dk;
     const Strides& strides = of_values ? p.dv_strides : p.dk_strides;
     const int columns = of_values ? p.value_columns : p.columns;
     T* const first = static_cast<T*>(of_values ? p.dv : p.dk) +

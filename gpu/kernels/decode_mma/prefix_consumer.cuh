@@ -106,7 +106,7 @@ class PrefixConsumer {
     AsyncCopies::commit();
     AsyncCopies::wait<0>();
     fence_async_shared();
-    sync_named(1 + group_, warpgroup_threads);
+    sync_named(Shape::has_queries + group_, warpgroup_threads);
   }
 
   __device__ __forceinline__ void issue_scores(int tile) {

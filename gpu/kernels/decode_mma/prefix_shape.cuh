@@ -21,6 +21,9 @@ struct PrefixShape {
   static constexpr int tile_keys = prefix_tile_keys;  ///< of a step
   static constexpr int stages = 3;                    ///< tiles of K, and of V, in shared memory
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
+    has_queries = 1  ///< of group 0 alone: its rows of Q have arrived; that of group 1 follows
+  };
   static constexpr int loader_registers = 40, consumer_registers = 232;
   /// A block begins with 168 registers a thread, and who asks for more than it has waits for ever.
   static_assert(loader_registers + consumers * consumer_registers <= (consumers + 1) * 168);

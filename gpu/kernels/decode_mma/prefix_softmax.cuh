@@ -1,20 +1,15 @@
 #pragma once
 
-#include <cfloat>
-
 #include "gpu/kernels/fa2_mma/softmax.cuh"
-#include "gpu/kernels/row_fragment.cuh"
+#include "gpu/kernels/lagging_softmax.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 
 namespace attest {
 
 /// Fa2Softmax's references, of a warp's 16 rows whose scores lie in a wgmma accumulator: a row's is
 /// raised, to its largest score, where that lies more than reference_lag above it.
-struct PrefixSoftmax {
-  float r[2] = {-FLT_MAX, -FLT_MAX};
-  float l[2] = {0.0F, 0.0F};  ///< of this lane's keys
-  float keep[2];              ///< what O must be multiplied by when weigh() says so
-  bool has_large = false;     ///< a large reference in some row of the warp
+struct PrefixSoftmax : LaggingRows<WeightSums::at_once> {
+  bool has_large = false;  ///< a large reference in some row of the warp
 
   /// Scores become weights, l adds them before they are rounded. True where O must be multiplied by
   /// keep. All lanes of the warp call it.
@@ -24,22 +19,8 @@ struct PrefixSoftmax {
     const bool has_risen = largest[0] > r[0] + reference_lag || largest[1] > r[1] + reference_lag;
     const bool rescales = __any_sync(0xffffffffU, has_risen);
     if (rescales) raise(largest);
-    if (has_large) {
-      const float per_c = 1.0F / c;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        if (is_large_reference(r[h])) round_large_scores(s, h, c, per_c, r[h]);
-      }
-    }
-    const float below[2] = {subtracted_reference(r[0]), subtracted_reference(r[1])};
-    float sum[2] = {0.0F, 0.0F};
-#pragma unroll
-    for (int i = 0; i < scores; ++i) {
-      s[i] = HardwareExp2::of(fmaf(s[i], c, -below[i / 2 % 2]));
-      sum[i / 2 % 2] += s[i];
-    }
-    l[0] += sum[0];
-    l[1] += sum[1];
+    if (has_large) round_large(s, c);
+    add(s, c);
     return rescales;
   }
 

@@ -59,7 +59,6 @@ struct Fa3Consumer : Fa3Thread {
   /// Key tiles of the next output tile that may be skipped while V of this one is being read. Four
   /// groups have no register left for it.
   static constexpr int most_skipped_ahead = Shape::consumers < 4 ? Shape::v_stages - 1 : 0;
-  static constexpr int first_turn = 1;  ///< named barriers, one for each group's turn
 
   const Fa3Parameters& p;
   Fa3RingCursor<Shape> cursor;
@@ -109,15 +108,15 @@ struct Fa3Consumer : Fa3Thread {
   // Ping-pong: a group multiplies only in its turn. Barrier numbers are constants, for ptxas.
   __device__ __forceinline__ void wait_for_turn() const {
     if constexpr (Shape::choice.ping_pong) {
-      if (cursor.group == 0) sync_named(first_turn, 2 * warpgroup_threads);
-      if (cursor.group == 1) sync_named(first_turn + 1, 2 * warpgroup_threads);
-      if (cursor.group == 2) sync_named(first_turn + 2, 2 * warpgroup_threads);
+      if (cursor.group == 0) sync_named(Shape::first_turn, 2 * warpgroup_threads);
+      if (cursor.group == 1) sync_named(Shape::first_turn + 1, 2 * warpgroup_threads);
+      if (cursor.group == 2) sync_named(Shape::first_turn + 2, 2 * warpgroup_threads);
     }
   }
   __device__ __forceinline__ void arrive_turn(int next) const {
-    if (next == 0) arrive_named(first_turn, 2 * warpgroup_threads);
-    if (next == 1) arrive_named(first_turn + 1, 2 * warpgroup_threads);
-    if (next == 2) arrive_named(first_turn + 2, 2 * warpgroup_threads);
+    if (next == 0) arrive_named(Shape::first_turn, 2 * warpgroup_threads);
+    if (next == 1) arrive_named(Shape::first_turn + 1, 2 * warpgroup_threads);
+    if (next == 2) arrive_named(Shape::first_turn + 2, 2 * warpgroup_threads);
   }
   __device__ __forceinline__ void pass_turn() const {
     if constexpr (Shape::choice.ping_pong)

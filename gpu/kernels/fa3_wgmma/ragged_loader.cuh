@@ -38,7 +38,6 @@ class Fa3RaggedLoader {
   using Work = typename Shape::Work;
   using Copies = Fa3RowCopies<Shape::D>;
   static constexpr int Bc = Shape::Bc;
-  static constexpr int ticket_barrier = 8;  ///< a named barrier of the loading warps
   static_assert(Bc == 64 && Shape::group_rows == 64, "what row_copies.cuh copies");
   static_assert(Shape::k_stages == Shape::v_stages);
 
@@ -118,7 +117,7 @@ class Fa3RaggedLoader {
   __device__ __forceinline__ int shared_number(int number) {
     int& place = rings_.ticket(tickets_++);
     if (is_first()) place = number;
-    sync_named(ticket_barrier, warpgroup_threads);
+    sync_named(Shape::ticket, warpgroup_threads);
     return place;
   }
 

@@ -40,6 +40,10 @@ struct Fa3Shape {
   static constexpr int k_stages = choice.k_stages, v_stages = choice.v_stages;
   static constexpr int q_stages = choice.q_stages;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
+    first_turn = 1,          ///< ping-pong: the turn of group 0; those of groups 1 and 2 follow
+    ticket = 8               ///< of the four loading warps: a number has been left
+  };
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
   /// Whoever copies rows itself needs more of them.
   static constexpr int loader_registers = choice.ragged    ? (consumers == 2 ? 48 : 56)

@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "gpu/kernels/row_fragment.cuh"
+#include "gpu/kernels/lagging_softmax.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/online_softmax.cuh"
 #include "gpu/primitives/shared_address.cuh"
@@ -14,22 +14,16 @@ namespace attest {
 /// A weight may be up to 2^this: so much below its row's largest score a reference may lie.
 inline constexpr int fa3_reference_lag = 8;
 
-/// Online softmax of a warp's 16 rows, whose scores lie in a wgmma accumulator: a lane has keys 8 j
-/// + 2 t and 8 j + 2 t + 1 of rows g and g + 8, at s[4 j], s[4 j + 1] and s[4 j + 2], s[4 j + 3].
-///
-/// Weights are 2^(c s - r). The reference r of a row lies at most lag = fa3_reference_lag below its
-/// largest c s so far. So a tile is weighed before its maximum is known: where the sum of a lane's
-/// weights is at most 2^lag, each of them is. Only elsewhere are the scores searched, references
-/// raised, and O and l rescaled.
+/// Online softmax of a warp's 16 rows. The reference r of a row lies at most lag =
+/// fa3_reference_lag below its largest c s so far. So a tile is weighed before its maximum is
+/// known: where the sum of a lane's weights is at most 2^lag, each of them is. Only elsewhere are
+/// the scores searched, references raised, and O and l rescaled.
 template <int Bc>
-struct Fa3Softmax {
+struct Fa3Softmax : LaggingRows<WeightSums::afterwards> {
   static constexpr int scores = Bc / 2;
   static constexpr float largest_weight = 1U << fa3_reference_lag;
 
-  float r[2] = {-FLT_MAX, -FLT_MAX};
-  float l[2] = {0.0F, 0.0F};  ///< of this lane's keys
-  float keep[2];              ///< what O must be multiplied by when weigh() says so
-  bool is_special = true;     ///< some row of the warp has no reference yet, or a large one
+  bool is_special = true;  ///< some row of the warp has no reference yet, or a large one
 
   /// Scores become weights, l adds them before they are rounded. True where references were raised:
   /// O must then be multiplied by keep. References are raised to the largest score; after
@@ -39,12 +33,7 @@ struct Fa3Softmax {
     bool may_rise[2] = {true, true};
     if (is_unseen) find_misfits(s, c, may_rise);
     const bool has_risen = see(s, c, may_rise);
-    float below[2], sum[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) below[h] = subtracted_reference(r[h]);
-    weigh_below(s, c, below, sum);
-    l[0] += sum[0];
-    l[1] += sum[1];
+    add(s, c);
     return has_risen;
   }
 
@@ -54,7 +43,7 @@ struct Fa3Softmax {
   __device__ __forceinline__ bool weigh_unseen(float (&s)[scores], float c) {
     if (is_special) return false;
     float sum[2];
-    weigh_below(s, c, r, sum);
+    weigh_below<WeightSums::afterwards>(s, c, r, sum);
     const bool fits = sum[0] <= largest_weight && sum[1] <= largest_weight;
     if (!__all_sync(0xffffffffU, fits)) return false;
     l[0] += sum[0];
@@ -63,21 +52,6 @@ struct Fa3Softmax {
   }
 
  private:
-  static __device__ __forceinline__ void weigh_below(float (&s)[scores], float c,
-                                                     const float (&below)[2], float (&sum)[2]) {
-#pragma unroll
-    for (int i = 0; i < scores; ++i) s[i] = HardwareExp2::of(fmaf(s[i], c, -below[i / 2 % 2]));
-    sum[0] = sum[1] = 0.0F;
-#pragma unroll
-    for (int j = 0; j < column_groups<float[scores]>; ++j) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        sum[h] += s[4 * j + 2 * h];
-        sum[h] += s[4 * j + 2 * h + 1];
-      }
-    }
-  }
-
   /// Rows for which weigh_unseen() fails.
   __device__ __forceinline__ void find_misfits(const float (&s)[scores], float c,
                                                bool (&misfit)[2]) const {
@@ -85,7 +59,7 @@ struct Fa3Softmax {
     float weights[scores];
 #pragma unroll
     for (int i = 0; i < scores; ++i) weights[i] = s[i];
-    weigh_below(weights, c, r, sum);
+    weigh_below<WeightSums::afterwards>(weights, c, r, sum);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const bool fits = fabsf(r[h]) <= large_reference && sum[h] <= largest_weight;
@@ -122,6 +96,7 @@ struct Fa3Softmax {
     is_special = __any_sync(0xffffffffU, special);
   }
 
+  /// The base's with a jump around the scores, which ptxas orders otherwise.
   __device__ __forceinline__ void round_large(float (&s)[scores], float c) const {
     const float per_c = 1.0F / c;
 #pragma unroll

@@ -237,11 +237,12 @@ class SplitConsumer {
   }
 
   __device__ __forceinline__ void take_turn() const {
-    if constexpr (Shape::choice.ping_pong) sync_named(1 + group_, 2 * warpgroup_threads);
+    if constexpr (Shape::choice.ping_pong)
+      sync_named(Shape::first_turn + group_, 2 * warpgroup_threads);
   }
   __device__ __forceinline__ void end_turn() const {
     if constexpr (Shape::choice.ping_pong)
-      arrive_named(1 + (group_ + 1) % Shape::consumers, 2 * warpgroup_threads);
+      arrive_named(Shape::first_turn + (group_ + 1) % Shape::consumers, 2 * warpgroup_threads);
   }
 
   __device__ __forceinline__ int row_of(int h) const {

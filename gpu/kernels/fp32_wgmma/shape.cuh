@@ -32,6 +32,9 @@ struct SplitShape {
   static constexpr bool two_value_chains = !Parts::is_scaled && D == 64;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
+    first_turn = 1           ///< ping-pong: the turn of group 0; those of the other groups follow
+  };
   /// Registers of a thread: 65,536 shared by a warpgroup that loads and those that multiply.
   /// Loading three parts takes more.
   static constexpr int loader_registers = consumers == 3 ? 32 : Parts::count == 3 ? 40 : 24;

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     take_registers<Shape::consumer_registers>();
     // The first turn is that of group 0.
     if (Shape::choice.ping_pong && group == Shape::consumers - 1)
-      arrive_named(1, 2 * warpgroup_threads);
+      arrive_named(Shape::first_turn, 2 * warpgroup_threads);
     SplitConsumer<Shape>(p, shared, head, group, first_row).run(key_tiles);
   }
 }

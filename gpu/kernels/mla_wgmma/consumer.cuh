@@ -43,8 +43,6 @@ template <typename Shape, int group>
 class MlaConsumer {
   using T = typename Shape::T;
   static constexpr int both = Shape::consumers * warpgroup_threads;
-  /// Named barriers: of both groups; P of the first and of the second group; of each group alone.
-  static constexpr int meet = 1, left = 2, alone = 4;
 
  public:
   __device__ __forceinline__ MlaConsumer(const MlaParameters& p, const MlaShared<Shape>& shared)
@@ -59,7 +57,7 @@ class MlaConsumer {
       MlaSoftmax softmax;
 #pragma unroll
       for (float& x : o_) x = 0.0F;
-      sync_named(meet, both);  // all of Q is there
+      sync_named(Shape::meet, both);  // all of Q is there
       const int tiles = work.tiles;
 #pragma unroll 1
       for (int tile = 0; tile + 1 < tiles; tile += 2) {
@@ -167,7 +165,7 @@ class MlaConsumer {
                                 i % each * 16) = uint4{0, 0, 0, 0};
     }
     fence_async_shared();
-    sync_named(alone + group, warpgroup_threads);
+    sync_named(Shape::alone + group, warpgroup_threads);
   }
 
   __device__ __forceinline__ MatrixDescriptor values_of(int tile) const {
@@ -240,11 +238,11 @@ class MlaConsumer {
       shared_.references(group)[row() + 8] = softmax.r[1];
     }
     fence_async_shared();
-    arrive_named(left + group, both);
+    arrive_named(Shape::left + group, both);
   }
   /// Waits for what the other group leaves. True where O must be rescaled.
   __device__ __forceinline__ bool take_over(MlaSoftmax& softmax) const {
-    sync_named(left + 1 - group, both);
+    sync_named(Shape::left + 1 - group, both);
     const float* const references = shared_.references(1 - group);
     return softmax.follow(references[row()], references[row() + 8]);
   }
@@ -307,7 +305,7 @@ class MlaConsumer {
       shared_.sums(group)[row()] = sum[0];
       shared_.sums(group)[row() + 8] = sum[1];
     }
-    sync_named(meet, both);  // all products have read Q
+    sync_named(Shape::meet, both);  // all products have read Q
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       sum[h] = shared_.sums(0)[row() + 8 * h] + shared_.sums(1)[row() + 8 * h];

@@ -18,6 +18,11 @@ struct MlaShape {
   static constexpr int consumers = 2;   ///< warpgroups that multiply, each for half of O's columns
   static constexpr int group_columns = columns / consumers;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
+  enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
+    meet = 1,                ///< both groups that multiply are here
+    left = 2,                ///< P of group 0 is there; that of group 1 follows
+    alone = 4                ///< of group 0 alone; that of group 1 follows
+  };
   static constexpr int loader_registers = 88, consumer_registers = 208;
   /// A block begins with 168 registers a thread, and who asks for more than it has waits for ever.
   static_assert(loader_registers + consumers * consumer_registers <= (consumers + 1) * 168);
