@@ -26,6 +26,10 @@ OPTIONS = {key.removeprefix("--"): value for key, value in SMALL.items() if key 
 ENVIRONMENT = {**os.environ, "ATTEST_PYTHON": sys.executable}
 RIGHT = "from attest_kernels.testing.functions import attend\nimport os, sys, time\ndef attention(q, k, v):\n    "
 
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
+
+import rules  # noqa: E402
+
 
 def judged(place, *arguments):
     """(the verdict, exit code, what stderr says); `arguments` are options and their values."""
@@ -115,6 +119,11 @@ class Cheats(unittest.TestCase):
                 self.assertEqual((code, verdict and verdict["verdict"]), (0, "passed"), (verdict, said))
                 self.assertTrue(verdict["exact"] and verdict["bound"] and verdict["time_ms"] > 0)
                 self.assertNotIn(named(file)["CAUGHT_BY"].removeprefix("flag "), verdict["flags"])
+
+    def test_rules_of_others_accept_an_honest_twin(self):
+        for rule in rules.RULES:
+            with self.subTest(rule):
+                self.assertEqual(rules.applied(rule, HERE / "mean_of_v.py", "twin", "float16"), "accepted")
 
     def test_no_family_is_missing(self):
         families = {named(file)["FAMILY"] for file in CHEATS}

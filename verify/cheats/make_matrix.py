@@ -1,9 +1,7 @@
 """Writes cheat_matrix.md: every cheat and its honest twin by the rules of three projects (rules.py) and by `attest judge`. Arguments: the program.
 The Python that runs this has NumPy."""
 
-import os
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -20,14 +18,6 @@ by reading a solution is not in the table, and where a cheat is accepted that sa
 where a file says so (`DTYPE`). `-`: the cheat speaks the words of our judge alone; what it would write to another is not known.
 
 """
-
-
-def by_rule(rule, file, name, dtype):
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, HERE / "rules.py", rule, file, name, dtype], capture_output=True, text=True, check=False, env=environment,
-                          stdin=subprocess.DEVNULL, timeout=300)
-    lines = done.stdout.strip().splitlines()
-    return lines[-1] if lines and lines[-1].startswith(("accepted", "caught")) else "caught: no answer"
 
 
 def by_us(file):
@@ -48,7 +38,7 @@ def main():
     for file in sorted(judge_test.CHEATS, key=lambda each: (judge_test.named(each)["FAMILY"], each.name)):
         cells, dtype = [], judge_test.type_of(file)
         for rule in rules.RULES:
-            cheat, twin = by_rule(rule, file, "cheat", dtype), by_rule(rule, judge_test.twin_of(file), "twin", dtype)
+            cheat, twin = rules.applied(rule, file, "cheat", dtype), rules.applied(rule, judge_test.twin_of(file), "twin", dtype)
             is_about_it = "ONLY_HERE" not in judge_test.named(file)
             totals[rule] += is_about_it and cheat.startswith("caught")
             cells.append(f"{cheat if is_about_it else '-'} / {'accepted' if twin == 'accepted' else 'rejected'}")

@@ -4,16 +4,20 @@ applies one rule to one function: rules.py RULE FILE.py NAME DTYPE, whose last l
 
 import importlib.util
 import inspect
+import os
 import pathlib
+import subprocess
 import sys
 
 import numpy
 
-from attest_kernels import conventions
+from attest_kernels import probes
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def exact(q, k, v):
-    return conventions.exact(q, k, v, None, q.shape[3] ** -0.5)[0].astype(q.dtype)
+    return probes.exact(q, k, v, None, q.shape[3] ** -0.5)[0].astype(q.dtype)
 
 
 def called(function, q, k, v):
@@ -77,6 +81,15 @@ def flashinfer_bench(function, dtype):
 
 
 RULES = {"KernelBench 423217d": kernelbench, "GPU MODE f83cb92": gpu_mode, "FlashInfer-Bench 40e6ca7": flashinfer_bench}
+
+
+def applied(rule, file, name, dtype):
+    """What main() says, in a process of its own: `accepted`, or `caught: why`."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, HERE / "rules.py", rule, file, name, dtype], capture_output=True, text=True, check=False, env=environment,
+                          stdin=subprocess.DEVNULL, timeout=300)
+    lines = done.stdout.strip().splitlines()
+    return lines[-1] if lines and lines[-1].startswith(("accepted", "caught")) else "caught: no answer"
 
 
 def main(rule, file, name, dtype):
