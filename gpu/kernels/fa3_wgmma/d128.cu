@@ -1,20 +1,8 @@
+#include "gpu/kernels/fa3_wgmma/tiles.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 
 namespace attest {
-namespace {
-
-constexpr Fa3Choice serial{
-    .dim = 128, .consumers = 3, .key_tile = 64, .k_stages = 4, .v_stages = 4, .q_stages = 2};
-constexpr Fa3Choice overlapped = with(serial, &Fa3Choice::overlap);
-constexpr Fa3Choice two_groups{.dim = 128,
-                               .consumers = 2,
-                               .key_tile = 128,
-                               .k_stages = 2,
-                               .v_stages = 2,
-                               .q_stages = 2,
-                               .overlap = true};
-
-}  // namespace
+using namespace fa3_tiles::d128;
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 128>() {

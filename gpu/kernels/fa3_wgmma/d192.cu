@@ -1,18 +1,8 @@
+#include "gpu/kernels/fa3_wgmma/tiles.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 
 namespace attest {
-namespace {
-
-constexpr Fa3Choice tiles{.dim = 192,
-                          .consumers = 2,
-                          .key_tile = 64,
-                          .k_stages = 3,
-                          .v_stages = 3,
-                          .q_stages = 1,
-                          .o_panels = 1,
-                          .overlap = true};
-
-}  // namespace
+using namespace fa3_tiles::d192;
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 192>() {

@@ -1,17 +1,8 @@
+#include "gpu/kernels/fa3_wgmma/tiles.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 
 namespace attest {
-namespace {
-
-constexpr Fa3Choice tiles{.dim = 96,
-                          .consumers = 3,
-                          .key_tile = 64,
-                          .k_stages = 4,
-                          .v_stages = 4,
-                          .q_stages = 2,
-                          .overlap = true};
-
-}  // namespace
+using namespace fa3_tiles::d96;
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 96>() {
