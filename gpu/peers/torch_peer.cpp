@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/python_place.hpp"
 #include "core/base/python_worker.hpp"
 #include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
