@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/decode_mma/prefix_consumer.cuh"
 #include "gpu/kernels/decode_mma/prefix_loader.cuh"
+#include "gpu/kernels/decode_mma/unit_lists.cuh"
 #include "gpu/primitives/dependent_launch.cuh"
 #include "gpu/primitives/tensor_map.cuh"
 

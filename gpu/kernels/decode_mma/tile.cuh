@@ -19,6 +19,7 @@
 #include "gpu/kernels/decode_mma/merge.cuh"
 #include "gpu/kernels/decode_mma/products.cuh"
 #include "gpu/kernels/decode_mma/shape.cuh"
+#include "gpu/kernels/decode_mma/unit_lists.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
 #include "gpu/kernels/fa2_mma/softmax.cuh"
 #include "gpu/primitives/ordered_count.cuh"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/kernels/decode_mma/unit_lists.cuh"
 #include "gpu/kernels/mla_wgmma/work.cuh"
 #include "gpu/primitives/tma.cuh"
 #include "gpu/primitives/warpgroup.cuh"
