@@ -199,6 +199,7 @@ void add_judge_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  attest judge solution.py --task d64:causal --seed-file secret --for 90s --json -\n"
       "  attest judge solution.py --task kernelbench --format kernelbench\n"
+      "  attest judge solution.so:my_kernel --task d64:causal\n"
       "Exit code 0: passed; 1: failed, loading it among that; 4: too little was decided.");
   command->callback([options, &action] { action = [options] { return judge(*options); }; });
 }

@@ -40,6 +40,7 @@ ExitCode replay(const ReplayOptions& options) {
           .seconds = parse_seconds("--timeout", options.timeout),
           .memory_bytes = parse_bytes("--memory-limit", options.memory_limit, least_worker_bytes)}};
   const SharedTemporaryFolder folder;
+  if (!options.in_process) run_plugins_apart();
   const std::vector<std::string> plugins = load_plugins_for(options.path, options.plugins);
   const std::string inputs_file = read_counterexample(options.path).inputs_file;
   load_captured_inputs(inputs_file);
@@ -174,6 +175,7 @@ void add_replay_command(CLI::App& app, Action& action) {
 }
 
 ExitCode minimize(VerifyOptions options) {
+  if (!options.in_process) run_plugins_apart();
   options.plugins = load_plugins_for(path_of(options), options.plugins);
   if (!options.in_process) leave_questions_to_workers();
   const Subject subject = read_subject(path_of(options));

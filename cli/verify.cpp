@@ -178,6 +178,7 @@ ExitCode verify(VerifyOptions options, std::vector<std::string> typed) {
   campaign.shard = parse_shard("--shard", options.shard);
   const bool are_functions = ask_functions_for(options.operation, options.plugins);
   if (are_functions && !options.names_kernels) options.operation.clear();
+  if (!options.in_process && !options.is_large) run_plugins_apart();
   const std::vector<std::string> plugin_kernels = load_plugins(options.plugins);
   if (!plugin_kernels.empty() && !options.names_kernels) {
     options.kernels = glob_of_runnable(plugin_kernels);

@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/selection.hpp"
+#include "plugin/loader.hpp"
 #include "plugin/python_process.hpp"
 
 namespace attest {
@@ -18,6 +19,7 @@ void add_worker_command(CLI::App& app, Action& action) {
   command->callback([is_ahead, &action] {
     action = [is_ahead] {
       const auto load = [](const WorkerSetup& setup) {
+        run_plugins_apart();
         (void)load_plugins(setup.plugins, false);
         load_captured_inputs(setup.inputs_file);
       };

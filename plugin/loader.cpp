@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
+#include <memory>
 #include <system_error>
 
 #include "core/base/error.hpp"
@@ -11,6 +13,7 @@
 #include "core/run/floating_point_mode.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/descriptor.hpp"
+#include "plugin/plugin_process.hpp"
 #include "plugin/probe.hpp"
 
 namespace attest {
@@ -18,6 +21,8 @@ namespace {
 
 constexpr std::size_t longest_path = 4096;
 constexpr const char* symbol = "attest_plugin";
+
+bool are_apart = false;
 
 [[noreturn]] void reject(const std::string& path, std::string what) {
   // The dynamic linker begins its messages with the path, too.
@@ -43,6 +48,18 @@ std::vector<KernelInfo> kernels_in(const std::string& path) {
   }
   const auto describe = reinterpret_cast<decltype(&attest_plugin)>(address);
   return kernels_of(describe(ATTEST_PLUGIN_VERSION), path);
+}
+
+/// The same in a process of its own; here, if that is where its memory must be.
+std::vector<KernelInfo> kernels_apart(const std::string& path) {
+  try {
+    std::vector<KernelInfo> kernels =
+        PluginProcess::kernels_of(std::make_shared<PluginProcess>(path), path);
+    const auto is_of_a_gpu = [](const KernelInfo& one) { return one.executor == Executor::gpu; };
+    return std::ranges::any_of(kernels, is_of_a_gpu) ? kernels_in(path) : kernels;
+  } catch (const WorkerFault& fault) {
+    reject(path, fault.what());
+  }
 }
 
 /// Asks what the generators will ask in this process, so that a crash happens in the child instead.
@@ -85,6 +102,10 @@ std::string trial_load(const std::string& path) {
 
 }  // namespace
 
+void run_plugins_apart() {
+  are_apart = true;
+}
+
 const LoadedPlugin& load_plugin(const std::filesystem::path& given,
                                 std::chrono::milliseconds limit) {
   static std::deque<LoadedPlugin> loaded;  // keeps references good
@@ -102,7 +123,7 @@ const LoadedPlugin& load_plugin(const std::filesystem::path& given,
   if (!probe.finished) reject(path, probe.text + " while it is loaded");
   if (!probe.text.empty()) throw InvalidInput(probe.text);
   LoadedPlugin plugin{.path = path, .kernels = {}};
-  for (KernelInfo& kernel : kernels_in(path)) {
+  for (KernelInfo& kernel : are_apart ? kernels_apart(path) : kernels_in(path)) {
     plugin.kernels.push_back(kernel.name);
     add_kernel(std::move(kernel));
   }

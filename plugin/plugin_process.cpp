@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
+#include "core/run/floating_point_mode.hpp"
 #include "core/run/host_mapping.hpp"
 #include "plugin/descriptor.hpp"
 #include "plugin/plugin_subject.hpp"
@@ -18,15 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of who starts it: the program itself, which is the plugin's process, too.
-const std::string& this_program() {
-  static const std::string path = fs::read_symlink("/proc/self/exe").string();
-  return path;
-}
+/// Of whoever starts it: it is the plugin's process, too.
+constexpr const char* this_program = "/proc/self/exe";
+
+/// Who judges it has limits of his own.
+constexpr JsonWorker::Limits patient{.start = std::chrono::minutes(10),
+                                     .answer = std::chrono::hours(24)};
 
 JsonWorker::Start start_of(const Judgeable& judged) {
   return {.name = "solution",
-          .program = this_program(),
+          .program = this_program,
           .arguments = {"attest", std::string(plugin_subject_argument), judged.file},
           .environment = {perturbed_memory},
           .limits = {.start = judged.limit, .answer = judged.limit}};
@@ -34,7 +36,7 @@ JsonWorker::Start start_of(const Judgeable& judged) {
 
 BoxRules rules_of(const Judgeable& judged) {
   BoxRules rules = box_of(judged);
-  rules.readable = {this_program(), judged.file};
+  rules.readable = {this_program, judged.file};
   return rules;
 }
 
@@ -162,16 +164,25 @@ class FunctionsThere final : public PluginFunctions {
     asked["scratch"] = layout.place(run.scratch);
     asked["scratch_bytes"] = run.scratch_bytes;
     asked["buffers"] = layout.buffers();
-    const Json answer = process_->process_.call(std::move(asked), layout.shared(), layout.size());
-    const std::string mode =
-        understood([&] { return printable(answer.at("mode").get<std::string>(), 400); });
-    if (!mode.empty()) {
-      throw KernelError("it returned with another floating-point mode: " + mode);
-    }
+    const Json answer = called(std::move(asked), layout);
+    const auto control = understood([&] {
+      const Json& words = answer.at("control");
+      return FloatingPointControl{.mxcsr = words.at(0).get<std::uint32_t>(),
+                                  .x87 = words.at(1).get<std::uint16_t>()};
+    });
+    // What it does to its own thread is done to this one, where a law looks at it.
+    if (!take_over(control)) throw KernelError("it returned with other exceptions masked");
     return text_from(answer);
   }
 
  private:
+  [[nodiscard]] Json called(Json asked, const CallLayout& layout) {
+    try {
+      return process_->process_.call(std::move(asked), layout.shared(), layout.size());
+    } catch (const WorkerFault& fault) {
+      throw WorkerFault(fmt::format("{}, while the kernel ran", fault.what()));
+    }
+  }
   [[nodiscard]] Json question(const char* function, const AttestProblem& problem,
                               std::size_t plan) const {
     return {{"ask", function},
@@ -185,6 +196,14 @@ class FunctionsThere final : public PluginFunctions {
   AttestKernel kernel_;
   std::size_t number_;
 };
+
+PluginProcess::PluginProcess(const std::string& path)
+    : process_({.name = fs::path(path).filename().string(),
+                .program = this_program,
+                .arguments = {"attest", std::string(plugin_subject_argument), path},
+                .environment = {perturbed_memory},
+                .limits = patient},
+               std::nullopt) {}
 
 PluginProcess::PluginProcess(const Judgeable& judged)
     : process_(start_of(judged), rules_of(judged)) {}

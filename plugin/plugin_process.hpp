@@ -19,6 +19,8 @@ class PluginProcess {
   /// `judged`: in a box. Throws WorkerFault for what the plugin does when it is loaded,
   /// InvalidInput for what it says of itself, and MachineError.
   explicit PluginProcess(const Judgeable& judged);
+  /// One that is trusted, without a box.
+  explicit PluginProcess(const std::string& path);
 
   /// Kernels whose functions are asked there. They keep the process.
   [[nodiscard]] static std::vector<KernelInfo> kernels_of(

@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -171,9 +174,11 @@ Json answer_to_run(const Json& request, const AttestKernel& kernel, const Attest
   const ForkWatch watch;
   HostMemoryDevice nowhere;  // its memory is not what the tensors are in
   Json answer = text_json(functions_here(kernel)->run(run, nowhere));
-  answer["mode"] = mode.changes();
+  const FloatingPointControl control = floating_point_control();
+  answer["control"] = {control.mxcsr, control.x87};
   if (watch.child_came_back()) {
-    throw KernelError("it called fork(), and the child came back from the launch as well");
+    return {{"error", "it called fork(), and the child came back from the launch as well"},
+            {"fatal", true}};
   }
   return answer;
 }
@@ -206,6 +211,9 @@ Json buffer_json(const BufferPlace& place, std::size_t at) {
 
 void run_plugin_subject(const std::string& path) {
   static std::array<char, 200> fault_text;
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // a box has done so
+  const rlimit no_core{0, 0};
+  (void)setrlimit(RLIMIT_CORE, &no_core);
   Channel channel;
   describe_faults_in(fault_text, STDERR_FILENO);
   std::optional<LoadedHere> plugin;

@@ -22,8 +22,8 @@ inline constexpr std::string_view plugin_subject_argument = "plugin-subject";
 /// `refine_precision` ("precision": bytes) or `run`, which has "tensors" [{"struct", "name",
 /// "data": [buffer, byte], "starts", "room": bytes of an output that is not asked for}],
 /// "scratch", "scratch_bytes" and "buffers" (buffer_json()), pages of descriptor 3. Answers are
-/// {"number": n, "text"}, {"value"}, {"precision"}, of `run` {"text", "mode": how it left the
-/// floating-point mode}, or {"error": sentence}. Ends when stdin does.
+/// {"number": n, "text"}, {"value"}, {"precision"}, of `run` {"text", "control": words in which it
+/// left the floating-point mode}, or {"error": sentence}. Ends when stdin does.
 [[noreturn]] void run_plugin_subject(const std::string& path);
 
 /// How a buffer is described to such a process, whose pages lie from `at` on in the shared memory.

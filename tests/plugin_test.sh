@@ -160,6 +160,8 @@ for where in "" --in-process; do
   check "and its words are not in --json $where" is "$(grep -vc '^{"schema":' <<<"$out")" 0
   check "but for one record $where" is "$(wc -l <<<"$out")" 1
 done
+cases=4 verify "$plugins/knows_the_worker.so"
+check "a plugin does not run in the process that judges it" is "$status" 0
 verify "$plugins/wrong_answer.so"
 check "a wrong answer is a failure" is "$status" 1
 check "the bound finds it" has "$out" "within_bound"

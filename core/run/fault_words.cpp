@@ -25,7 +25,7 @@ void note_fault(int signal, siginfo_t* info, void* context) {
   if (info->si_code > 0 &&  // of the processor, not of kill()
       describe_fault(info->si_addr, (registers[REG_ERR] & write_bit) != 0, fault_text) &&
       fault_file >= 0) {
-    (void)!write(fault_file, "\n", 1);
+    (void)!write(fault_file, "\nit ", 4);
     (void)!write(fault_file, fault_text.data(), strnlen(fault_text.data(), fault_text.size()));
   }
   // Blocked until the handler returns; then it ends the process, since SA_RESETHAND was set.

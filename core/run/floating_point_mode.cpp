@@ -64,4 +64,27 @@ std::string FloatingPointMode::changes() const {
   return fmt::format("{}", fmt::join(changes, ", "));
 }
 
+FloatingPointControl floating_point_control() noexcept {
+  std::fenv_t now;
+  (void)std::fegetenv(&now);
+  return {.mxcsr = now.__mxcsr & ~sse_status, .x87 = now.__control_word};
+}
+
+bool take_over(const FloatingPointControl& control) noexcept {
+  constexpr std::uint16_t x87_exception_masks = 0x3f;
+  constexpr std::uint16_t x87_rounding_and_precision = 0x0f00;
+  constexpr std::uint32_t sse_how =
+      sse_denormals_are_zero | sse_flush_to_zero | 3U << sse_rounding_shift;
+  std::fenv_t now;
+  (void)std::fegetenv(&now);
+  const bool masks_the_same = ((now.__mxcsr ^ control.mxcsr) & sse_exception_masks) == 0 &&
+                              ((now.__control_word ^ control.x87) & x87_exception_masks) == 0;
+  now.__mxcsr = (now.__mxcsr & ~sse_how) | (control.mxcsr & sse_how);
+  now.__control_word =
+      static_cast<std::uint16_t>((now.__control_word & ~x87_rounding_and_precision) |
+                                 (control.x87 & x87_rounding_and_precision));
+  (void)std::fesetenv(&now);
+  return masks_the_same;
+}
+
 }  // namespace attest

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cfenv>
+#include <cstdint>
 #include <string>
 
 namespace attest {
@@ -23,5 +24,15 @@ class FloatingPointMode {
  private:
   std::fenv_t before_{};
 };
+
+/// The control words themselves, to be told to another process.
+struct FloatingPointControl {
+  std::uint32_t mxcsr = 0;
+  std::uint16_t x87 = 0;
+};
+[[nodiscard]] FloatingPointControl floating_point_control() noexcept;
+/// The calling thread now rounds and flushes denormals as a thread elsewhere did. Exceptions stay
+/// masked as they are: false if it masked others.
+[[nodiscard]] bool take_over(const FloatingPointControl& control) noexcept;
 
 }  // namespace attest

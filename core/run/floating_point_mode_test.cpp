@@ -37,6 +37,22 @@ TEST(FloatingPointMode, EveryChangeIsNamedAndUndone) {
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
+TEST(FloatingPointMode, OfAnotherThreadIsTakenOverButForItsExceptions) {
+  FloatingPointControl there;
+  {
+    const FloatingPointMode mode;
+    (void)std::fesetround(FE_UPWARD);
+    there = floating_point_control();
+  }
+  const FloatingPointMode mode;
+  EXPECT_EQ(mode.changes(), "");
+  EXPECT_TRUE(take_over(there));
+  EXPECT_NE(mode.changes().find("rounding is upward"), std::string::npos) << mode.changes();
+  there.mxcsr &= ~(1U << 9);  // a division by zero is no longer masked
+  EXPECT_FALSE(take_over(there));
+  EXPECT_EQ(mode.changes().find("masked"), std::string::npos) << mode.changes();
+}
+
 TEST(FloatingPointMode, RaisedFlagsAreNoChangeAndStayRaised) {
   std::feclearexcept(FE_ALL_EXCEPT);
   {

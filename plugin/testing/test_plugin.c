@@ -85,6 +85,12 @@ static const char* run(const AttestRun* r) {
   if (p->query_len > 3) fesetround(FE_UPWARD);
 #elif defined(NOISY)
   puts("{\"kind\": noise of run}");
+#elif defined(KNOWS_THE_WORKER)
+  char words[64] = {0};
+  FILE* file = fopen("/proc/self/cmdline", "r");
+  if (file == NULL || fread(words, 1, sizeof words - 1, file) == 0) return "it cannot see where it runs";
+  fclose(file);
+  if (strcmp(words + strlen(words) + 1, "worker") == 0) return "it runs where it is judged";
 #endif
   for (int64_t b = 0; b < p->batch; ++b) {
     for (int64_t h = 0; h < p->query_heads; ++h) {

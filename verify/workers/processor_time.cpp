@@ -8,7 +8,9 @@
 
 namespace attest {
 
-ProcessorTime processor_time(pid_t process) {
+namespace {
+
+ProcessorTime time_of_one(pid_t process) {
   ProcessorTime time;
   // The state first: a wait that begins after it is short.
   std::ifstream file(fmt::format("/proc/{}/stat", process));
@@ -23,6 +25,27 @@ ProcessorTime processor_time(pid_t process) {
   time.ran = std::chrono::nanoseconds(ran_ns);
   time.queued = std::chrono::nanoseconds(queued_ns);
   return time;
+}
+
+}  // namespace
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", process));
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+ProcessorTime processor_time(pid_t process) {
+  ProcessorTime sum = time_of_one(process);
+  for (const pid_t child : children_of(process)) {
+    const ProcessorTime one = time_of_one(child);
+    if (!one.is_known) continue;  // it is gone
+    sum.ran += one.ran;
+    sum.queued += one.queued;
+    sum.is_ready = sum.is_ready || one.is_ready;
+  }
+  return sum;
 }
 
 std::chrono::duration<double> used(const ProcessorTime& before, const ProcessorTime& now,

@@ -3,10 +3,15 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <vector>
 
 namespace attest {
 
-/// What the main thread of a process has had of the processors since it began [Linux, sched-stats].
+/// Processes that its main thread started and that are there: a kernel may run in one.
+[[nodiscard]] std::vector<pid_t> children_of(pid_t process);
+
+/// What the main threads of a process and of its children have had of the processors since they
+/// began [Linux, sched-stats]. One of them works while the others wait for it.
 struct ProcessorTime {
   std::chrono::duration<double> ran{}, queued{};
   bool is_ready = false;  ///< runs, or waits for a processor

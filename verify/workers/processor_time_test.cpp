@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +94,19 @@ TEST(ProcessorTime, WhoCannotRunForOthersDoesNot) {
     const auto [got, passed] = child.watched();
     EXPECT_LT(got, passed / 2) << niceness;
   }
+}
+
+/// As a worker waits for the process of its kernel.
+TEST(ProcessorTime, OfAChildIsThatOfWhoWaitsForIt) {
+  const Child parent([] {
+    if (fork() == 0) {
+      (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (true) spin();
+    }
+    pause();
+  });
+  parent.wait_until([](const ProcessorTime& now) { return now.ran > a_while && now.is_ready; });
+  EXPECT_EQ(children_of(parent.id()).size(), 1U);
 }
 
 TEST(ProcessorTime, OfAProcessThatIsNotThereAllTimeCounts) {

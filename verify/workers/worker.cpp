@@ -1,6 +1,7 @@
 #include "verify/workers/worker.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/json_worker.hpp"
 #include "core/run/fault_words.hpp"
 #include "core/run/registry.hpp"
 #include "verify/workers/worker_protocol.hpp"
@@ -55,6 +57,13 @@ WorkerError describe_current_exception() {
   } catch (const std::exception& error) {
     return {WorkerError::Kind::internal, error.what()};
   }
+}
+
+/// Of a kernel whose process died when it was asked something: its launches are KernelFaults.
+std::string words_for(const WorkerFault& fault, const ActivityNote* note) {
+  if (note == nullptr) return fault.what();
+  return fmt::format("{}, while the kernel was asked {}", fault.what(),
+                     question_texts.at(static_cast<std::size_t>(note->question.load())));
 }
 
 CaseAnswer crashed(const CaseTask& task, const ActivityNote* note, const std::string& what) {
@@ -101,6 +110,9 @@ int run_worker(const std::function<void(const WorkerSetup&)>& load,
       }
       try {
         answer(encode(runner.run(*kernel, task)));
+      } catch (const WorkerFault& fault) {
+        answer(encode(crashed(task, note, words_for(fault, note))));
+        std::_Exit(0);
       } catch (const KernelFault& fault) {
         answer(encode(crashed(task, note, fault.what())));
         std::_Exit(0);  // no destructor may wait for a lost device

@@ -235,10 +235,18 @@ std::string WorkerProcess::last_words() const {
 }
 
 std::uint64_t WorkerProcess::resident_bytes() const {
-  std::ifstream file(fmt::format("/proc/{}/statm", process_.pid()));
-  std::uint64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+  std::vector<pid_t> processes = children_of(process_.pid());  // where its kernel may be
+  processes.push_back(process_.pid());
+  std::uint64_t pages = 0;
+  for (const pid_t process : processes) {
+    std::ifstream file(fmt::format("/proc/{}/statm", process));
+    std::uint64_t size = 0, resident = 0, shared = 0;
+    // What a worker and its kernel's process share is the worker's.
+    if (file >> size >> resident >> shared) {
+      pages += process == process_.pid() ? resident : resident - std::min(shared, resident);
+    }
+  }
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 Phase WorkerProcess::phase() const {
