@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// Of a worker's program, and not of the machine: it died, did not answer in time, or said
+/// Fault of a worker's program, and not of the machine: it died, did not answer in time, or said
 /// something else than an answer.
 class WorkerFault : public MachineError {
  public:
@@ -45,7 +45,7 @@ class JsonWorker {
   /// words} before it say what it is at, for the words about one that dies. Throws MachineError;
   /// WorkerFault for what the program does, an `error` among it.
   explicit JsonWorker(Start start);
-  /// Where the child finds the file with this number in `files`.
+  /// Path at which the child finds the file with this number in `files`.
   [[nodiscard]] static std::string path_there(std::size_t number);
 
   /// Throws KernelError for an answer with `error`; MachineError where it says `machine`;
@@ -55,7 +55,7 @@ class JsonWorker {
   Json ask(const Json& request);
   void set_limits(const Limits& limits) { limits_ = limits; }
   [[nodiscard]] bool is_alive() const { return process_.is_started(); }
-  /// What it said when it was ready.
+  /// The answer that the program gave when it was ready.
   [[nodiscard]] const Json& greeting() const { return greeting_; }
 
  private:
@@ -65,7 +65,7 @@ class JsonWorker {
   [[nodiscard]] Json parsed(const std::string& line);
   [[nodiscard]] Json checked(const Json& answer);
   [[nodiscard]] std::string how_it_died();
-  /// Has it said something since its last answer?
+  /// True if the program said something since its last answer.
   [[nodiscard]] bool has_more();
   /// Ends the process; one line about how, for an error.
   [[nodiscard]] std::string bury(const std::string& why);

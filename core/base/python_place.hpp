@@ -8,8 +8,8 @@ namespace attest {
 /// The Python that peers and functions run in: $ATTEST_PYTHON, or python3 of the path.
 [[nodiscard]] std::string python_program();
 
-/// Where it lies. A box needs to know: it shows no other files, and a shim that looks for the
-/// program in somebody's home finds nothing there.
+/// Place of a Python. A box needs to know it: it shows no other files, and a shim that looks for
+/// the program in somebody's home finds nothing there.
 struct PythonPlace {
   std::string program;               ///< itself
   std::vector<std::string> folders;  ///< what it imports from

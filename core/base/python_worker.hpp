@@ -17,7 +17,7 @@ class PythonWorker : public JsonWorker {
   PythonWorker(std::string name, std::span<const std::string_view> scripts, Limits limits);
 };
 
-/// How a script that is a file is started: its arguments are this process's id and `arguments`. In
+/// Start of a script that is a file: its arguments are this process's id and `arguments`. In
 /// a box it is the Python that python_place() names.
 [[nodiscard]] JsonWorker::Start start_of_script(std::string name, const std::string& script,
                                                 const std::vector<std::string>& arguments,

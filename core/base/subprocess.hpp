@@ -38,7 +38,7 @@ class OwnedFd {
 /// last time [mallopt(3), M_PERTURB].
 inline constexpr const char* perturbed_memory = "MALLOC_PERTURB_=128";
 
-/// How a process ended, by its wait status: `was killed by SIGSEGV`, `called exit(3)`.
+/// End of a process in words, by its wait status: `was killed by SIGSEGV`, `called exit(3)`.
 [[nodiscard]] std::string how_it_ended(int status);
 
 /// A process that this one started, and a socket between the two on which lines travel. The child
@@ -56,7 +56,8 @@ class Subprocess {
     std::vector<int> channel_there{0};       ///< the child's descriptors of the socket
     std::vector<Descriptor> descriptors{};   ///< others from 3 on are closed
     std::vector<std::string> environment{};  ///< `NAME=VALUE`, where this process has no NAME
-    /// Where it runs; null: as this process. Then its environment is the box's and the one above.
+    /// Box that the child runs in; null: as this process. Then its environment is the box's and the
+    /// one above.
     std::shared_ptr<const Box> box{};
   };
 
@@ -82,7 +83,7 @@ class Subprocess {
   /// Bytes that were received and not taken.
   [[nodiscard]] std::size_t unread_bytes() const { return unread_.size(); }
 
-  /// Has it ended by itself? Nothing of its state is taken away.
+  /// True if the process has ended by itself. Nothing of its state is taken away.
   [[nodiscard]] bool has_ended() const;
   /// Its wait status, once it has ended by itself.
   [[nodiscard]] std::optional<int> status();

@@ -52,7 +52,7 @@ struct BufferImage {
   }
 };
 
-/// Where a buffer lies, without what it holds: what another process must know of it to have one
+/// Place of a buffer, without what it holds: what another process must know of it to have one
 /// like it.
 struct BufferPlace {
   std::string name = {};

@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(max_register_threads)
   });
 }
 
-/// What is compiled and offered. query_padding: floats behind each row of Q in shared memory, 0 or,
-/// so that reads have no bank conflicts, 1.
+/// Instances of the kernel and their Plans. query_padding: floats behind each row of Q in shared
+/// memory, 0 or, so that reads have no bank conflicts, 1.
 template <Executor home, int query_padding>
 struct ShuffledRows {
   template <int TM, int TN, int columns, int slices, Scheduling::Value scheduling>
