@@ -197,7 +197,8 @@ TEST(Ledger, AVerdictThatTheFiguresNoLongerGiveIsARegression) {
 }
 
 TEST(Ledger, RecordsThatHoldATextAndThoseThatDoNotAreAllOfThem) {
-  const std::string grid = "records('h200/studies/forward_grid/records', 'kind=study; contender=fa3_wgmma";
+  const std::string grid =
+      "records('h200/studies/forward_grid/records', 'kind=study; contender=fa3_wgmma";
   std::string text = made_up_row;
   text.replace(text.find("2 + 2"), 5,
                "\"" + grid + "; role=point') - " + grid + "; role=point; problem~lengths') - " +
