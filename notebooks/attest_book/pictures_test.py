@@ -13,19 +13,19 @@ class Grid(unittest.TestCase):
     def test_versions_are_those_of_the_records(self):
         rows = study.committed("h200/studies/forward_grid").timed()
         names = legend(pictures.grid_of(rows))
-        self.assertIn("cuDNN 9.14.0", names)
+        self.assertIn("cuDNN 9.28.1", names)
         for name in names:
             for word in name.split():
                 if word[:1].isdigit():
                     self.assertTrue(rows.library.str.contains(word, regex=False, na=False).any(), name)
-        changed = rows.assign(library=rows.library.str.replace("9.14.0", "10.2.1", regex=False).str.replace("2.11.0", "3.0", regex=False))
+        changed = rows.assign(library=rows.library.str.replace("9.28.1", "10.2.1", regex=False).str.replace("2.11.0", "3.0", regex=False))
         self.assertLessEqual({"cuDNN 10.2.1", "FlashAttention-2, PyTorch 3.0"}, set(legend(pictures.grid_of(changed))))
 
     def test_records_of_two_versions_are_said_to_be(self):
         rows = study.committed("h200/studies/forward_grid").timed()
         first = rows.index[(rows.contender == "cudnn_sdpa") & rows.problem.str.endswith("h32/32 q512 k512 d64 none bf16")][0]
         rows.loc[first, "library"] = "cuDNN 9.19.0"
-        self.assertIn("cuDNN 9.14.0 and cuDNN 9.19.0", legend(pictures.grid_of(rows)))
+        self.assertIn("cuDNN 9.19.0 and cuDNN 9.28.1", legend(pictures.grid_of(rows)))
 
 
 if __name__ == "__main__":
