@@ -57,7 +57,9 @@ TEST(LadderLaunches, haveS3sGridsBlocksAndSharedMemory) {
     EXPECT_EQ(launch.grid.count(), blocks) << name;
     EXPECT_EQ(launch.block.count(), threads) << name;
     EXPECT_EQ(launch.dynamic_shared_bytes, shared_bytes) << name;
-    EXPECT_EQ(launch.kernel.substr(0, launch.kernel.find('<')), name);
+    // K7 and K8 are one source.
+    const std::string function = name == "k8_padded_queries" ? "shuffled_rows" : name;
+    EXPECT_EQ(launch.kernel.substr(0, launch.kernel.find('<')), function);
   }
 }
 
