@@ -56,7 +56,8 @@ struct DeviceReference {
   std::function<WorstOutputs(Device&, const Problem&, const Inputs&, const Roundings&,
                              const Outputs&)>
       check;
-  /// The same for what lies on the device already: nothing of it travels.
+  /// Compares every element of outputs that lie on the device already, with inputs that do, too:
+  /// nothing of them travels.
   std::function<WorstOutputs(Device&, const Problem&, const DeviceInputs&, const Roundings&,
                              const DeviceOutputs&)>
       check_resident;

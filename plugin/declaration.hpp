@@ -15,14 +15,14 @@ namespace attest {
 /// Inverse; throws InvalidInput for anything else.
 [[nodiscard]] std::vector<std::byte> bytes_from(const Json& json);
 
-/// What attest_plugin() returned, in the process that loaded it: the bytes of every struct, and
-/// beside them what their pointers point to. Arrays that no plugin may have so long are left out,
-/// as what another version of plugin.h means by them.
+/// Declaration of a plugin, that is what attest_plugin() returned, in the process that loaded it:
+/// the bytes of every struct, and beside them what their pointers point to. Arrays that no plugin
+/// may have so long are left out, as what another version of plugin.h means by them.
 [[nodiscard]] Json declaration_json(const AttestPlugin* plugin);
 
-/// The same structs in the process that judges, where no byte is believed: every pointer leads into
-/// memory of this object, or nowhere, but for those of functions and user_data, which are not
-/// followed here.
+/// Structs of a plugin's declaration in the process that judges, where no byte is believed: every
+/// pointer leads into memory of this object, or nowhere, but for those of functions and user_data,
+/// which are not followed here.
 class Declaration {
  public:
   /// Throws InvalidInput for what declaration_json() never says. `where` names the plugin.
@@ -41,7 +41,7 @@ class Declaration {
   /// Throws InvalidInput where they are not `count`.
   template <typename Element>
   const Element* add_list(const std::vector<Element>& elements, std::size_t count);
-  /// The same of bytes that were said; null where there are none.
+  /// Array of `count` elements from the bytes that were said; null where there are none.
   template <typename Element>
   const Element* add_array(const Json& array, std::size_t count);
   const char* const* add_texts(const Json& texts, std::size_t count);

@@ -92,7 +92,7 @@ double GroupTimer::first_launch_s(const Contender& contender) {
   return seconds_since(start);
 }
 
-Measured GroupTimer::verified(const Contender& contender) {
+Measured GroupTimer::verified(const Contender& contender, Spent& spent) {
   constexpr std::int64_t rows_of_errors = 32;
   Measured measured;
   if (contender.kernel->role == KernelRole::limit) {
@@ -103,6 +103,7 @@ Measured GroupTimer::verified(const Contender& contender) {
     measured.why_refused = *std::move(why);
     return measured;
   }
+  spent.warm_up += first_launch_s(contender);
   timed_->resident().put_values(0);
   const KernelInfo& kernel = *contender.kernel;
   const Plan& plan = contender.subject.plan;
@@ -236,10 +237,7 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
       look_for_interrupt();
       try {
         place(contenders[i]);
-        if (!gate_.why_wrong(contenders[i].candidate())) {
-          result.spent.warm_up += first_launch_s(contenders[i]);
-        }
-        measured[i] = verified(contenders[i]);
+        measured[i] = verified(contenders[i], result.spent);
       } catch (const MachineError& error) {
         measured[i].why_refused = error.what();
         if (is_lost(device_)) result.device_lost = error.what();

@@ -92,7 +92,7 @@ class GroupTimer {
   void place(const Contender& contender);
   /// Seconds of a launch whose answer is not looked at: libraries compile and choose in it.
   [[nodiscard]] double first_launch_s(const Contender& contender);
-  [[nodiscard]] Measured verified(const Contender& contender);
+  [[nodiscard]] Measured verified(const Contender& contender, Spent& spent);
   void warm_up(std::vector<Racer>& racers);
   [[nodiscard]] double time(const Racer& racer, Spent& spent);
   /// Lets the slower points of `racers` leave; returns how many points are left.

@@ -24,7 +24,8 @@ constexpr std::size_t most_rows_at_a_time = 8;
 /// gradients (gpu/reference/README.md).
 constexpr double most_reference_work_gpu = 0x1p36, most_reference_work_executor = 0x1p20;
 
-/// What the device reference computes: it works on tiles of 64 queries, whole or not.
+/// reference_work() with partial tiles counted whole: the device reference takes 64 queries at
+/// once.
 double work_in_tiles(const Problem& problem) {
   constexpr std::int64_t tile = 64;
   const std::int64_t queries = std::max<std::int64_t>(problem.query_len, 1);

@@ -31,8 +31,8 @@ struct SampledRows {
 /// Plan and problem.
 [[nodiscard]] SampledRows launch_and_sample(ResidentProblem& resident, const KernelInfo& kernel,
                                             const Plan& plan, std::int64_t rows = 4);
-/// What launches gave: looks at every LSE and at `rows` rows of each kind that outputs have, the
-/// first and the last query or key among them.
+/// Samples the outputs of the last launches: looks at every LSE and at `rows` rows of each kind
+/// that outputs have, the first and the last query or key among them.
 [[nodiscard]] SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel,
                                       const Plan& plan, std::int64_t rows);
 /// Does a reference on the device find the worst element of all in some tenths of a second?

@@ -21,10 +21,11 @@ constexpr std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
 struct Chunk {
   std::int64_t head, heads, step, first, count;
 };
-/// Those of one head: a block's own. Scratch memory holds one head's after the other's.
+/// Rows of a launch that one block works on: all of one head. Scratch memory holds the rows of one
+/// head after those of another.
 struct HeadRows {
   std::int64_t batch, head, first, count;
-  std::int64_t scratch_row;  ///< the first of them there
+  std::int64_t scratch_row;  ///< where the first row lies in scratch memory
 };
 
 __device__ HeadRows rows_of_block(const Problem& p, const Chunk& c) {

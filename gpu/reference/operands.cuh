@@ -71,18 +71,16 @@ using InputOperands = IndexedList<Operand, InputIndex>;
 
 constexpr int operand_threads = 256;
 
-/// Element e of row r of `from` to element r * columns + e of `to`.
+/// Copies a tensor, widened to fp32, to where its rows follow one another. rows: where each begins
+/// in `from`, or absent_row; null: they follow one another there, too.
 template <typename T>
 __global__ void gather_rows(const T* from, const std::int64_t* rows, std::int64_t columns,
                             float absent, float* to, std::int64_t elements) {
   const std::int64_t e = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
   if (e >= elements) return;
-  const std::int64_t at = rows == nullptr ? e : rows[e / columns];
-  if (rows == nullptr) {
-    to[e] = to_float(from[e]);
-  } else {
-    to[e] = at == DeviceTensor::absent_row ? absent : to_float(from[at + e % columns]);
-  }
+  const std::int64_t row = e / columns;
+  const std::int64_t at = rows == nullptr ? row * columns : rows[row];
+  to[e] = at == DeviceTensor::absent_row ? absent : to_float(from[at + e % columns]);
 }
 
 Operand operand(Memory& memory, Device& /*device*/, const Tensor<float>& tensor) {
@@ -116,7 +114,7 @@ IndexedList<Operand, Index> operands(Memory& memory, Device& device,
   return all;
 }
 
-/// What is known of a tensor's elements without looking at them again.
+/// Summary of a tensor's elements.
 struct Extent {
   double largest = 0;  ///< finite |element|
   bool is_finite = true;

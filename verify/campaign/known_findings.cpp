@@ -12,6 +12,15 @@
 namespace attest {
 namespace {
 
+bool is_nan_for_a_number(const Check& check) {
+  return check.has_element && std::isnan(check.worst.got) && std::isfinite(check.worst.want);
+}
+
+/// Does exp(0 - LSE) overflow in fp32?
+bool is_low(double lse) {
+  return std::isfinite(lse) && lse < -std::log(std::numeric_limits<float>::max());
+}
+
 /// NaN in a gradient of one query, all of whose weights are those of an LSE so low that exp(0 -
 /// LSE) overflows in fp32: a row past the end, whose score is 0, then weighs infinitely, and a dO
 /// of 0 times that is NaN. Any other NaN, of an ordinary LSE say, is another defect. Of a batch the
@@ -20,19 +29,16 @@ bool is_one_query_with_low_lse(const Failure& failure) {
   const Problem& problem = failure.the_case.problem;
   const Check& check = failure.check;
   if (problem.operation != &backward_operation || problem.query_len != 1) return false;
-  if (!check.has_element) return false;
-  if (!std::isnan(check.worst.got) || !std::isfinite(check.worst.want)) return false;
+  if (!is_nan_for_a_number(check)) return false;
   const Inputs inputs = make_inputs(problem, failure.the_case.inputs);
   const Tensor<float>& lse = inputs[backward::lse];
-  const double lowest = -std::log(std::numeric_limits<float>::max());
   const bool is_any_entry = failure.law == "batch_mates_irrelevant";
   for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const bool is_of_element =
           (is_any_entry || entry == check.worst.index[0]) &&
           (check.tensor == "dQ" ? h : problem.kv_head_of(h)) == check.worst.index[1];
-      const double of_row = lse.at(entry, h, 0, 0);
-      if (is_of_element && std::isfinite(of_row) && of_row < lowest) return true;
+      if (is_of_element && is_low(lse.at(entry, h, 0, 0))) return true;
     }
   }
   return false;
@@ -44,12 +50,10 @@ bool is_half_key_tile_with_low_lse(const Failure& failure) {
   const Problem& problem = failure.the_case.problem;
   const Check& check = failure.check;
   if (problem.operation != &backward_operation || problem.key_len % 128 != 64) return false;
-  if (!check.has_element || check.tensor != "dQ") return false;
-  if (!std::isnan(check.worst.got) || !std::isfinite(check.worst.want)) return false;
+  if (!is_nan_for_a_number(check) || check.tensor != "dQ") return false;
   const Shape& at = check.worst.index;
   const Inputs inputs = make_inputs(problem, failure.the_case.inputs);
-  const double of_row = inputs[backward::lse].at(at[0], at[1], at[2], 0);
-  return std::isfinite(of_row) && of_row < -std::log(std::numeric_limits<float>::max());
+  return is_low(inputs[backward::lse].at(at[0], at[1], at[2], 0));
 }
 
 /// NaN in O of several queries over pages of 4 slots and more, where the last page of an entry has
@@ -61,8 +65,7 @@ bool is_unused_slot_of_a_page(const Failure& failure) {
   const Check& check = failure.check;
   if (problem.operation != &forward_operation || problem.query_len < 2) return false;
   if (paging.page_size < least_page_size || paging.unused == Unused::large) return false;
-  if (!check.has_element || check.tensor != "O") return false;
-  if (!std::isnan(check.worst.got) || !std::isfinite(check.worst.want)) return false;
+  if (!is_nan_for_a_number(check) || check.tensor != "O") return false;
   for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
     if (problem.key_len_of(entry) % paging.page_size != 0) return true;
   }

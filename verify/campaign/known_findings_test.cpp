@@ -160,6 +160,19 @@ TEST(KnownFindings, NameStoredCasesThatShowThem) {
   }
 }
 
+const KnownFinding& finding_of(std::string_view id) {
+  return *std::ranges::find(all_known_findings(), id, &KnownFinding::id);
+}
+
+/// Asks whether a finding explains a failure of a kernel after a change to it.
+auto explains(const KnownFinding& finding, const KernelInfo& kernel, const Failure& failure) {
+  return [&](const auto& change) {
+    Failure other = failure;
+    change(other);
+    return finding.explains(kernel, other);
+  };
+}
+
 TEST(KnownFindings, ExplainWhatCudnnGaveAndNothingWithAnOrdinaryLse) {
   // The shrunk case of gpu/peers/README.md, and what it gave.
   Failure failure{
@@ -172,11 +185,7 @@ TEST(KnownFindings, ExplainWhatCudnnGaveAndNothingWithAnOrdinaryLse) {
   const KernelInfo kernel = peer("", where_a_row_past_the_end_is_infinite);
   EXPECT_EQ(known_finding(all_known_findings(), kernel, failure, "cuDNN 9.14.0"),
             &all_known_findings().front());
-  const auto is_explained = [&](const auto& change) {
-    Failure other = failure;
-    change(other);
-    return all_known_findings().front().explains(kernel, other);
-  };
+  const auto is_explained = explains(all_known_findings().front(), kernel, failure);
   EXPECT_TRUE(is_explained([](Failure&) {}));
   EXPECT_FALSE(is_explained([](Failure& f) { f.law = "gradient_of_zero"; }));
   EXPECT_FALSE(is_explained([](Failure& f) { f.kind = Verdict::crashed; }));
@@ -188,10 +197,6 @@ TEST(KnownFindings, ExplainWhatCudnnGaveAndNothingWithAnOrdinaryLse) {
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.inputs.family = "normal"; }));
 }
 
-const KnownFinding& finding_of(std::string_view id) {
-  return *std::ranges::find(all_known_findings(), id, &KnownFinding::id);
-}
-
 TEST(KnownFindings, ExplainNaNOverPagesOnlyWhereAPageHasUnusedSlotsThatHoldIt) {
   Failure failure{.law = "within_bound",
                   .the_case = {.problem = problem_from_string("b2 h1/1 q2 k5 d8 none fp16")},
@@ -199,11 +204,7 @@ TEST(KnownFindings, ExplainNaNOverPagesOnlyWhereAPageHasUnusedSlotsThatHoldIt) {
   failure.the_case.layouts.paging = paging_from_string("paged4");
   KernelInfo kernel = *find_kernel("f2_half", Executor::cpu);
   kernel.name = "cudnn_sdpa";
-  const auto is_explained = [&](const auto& change) {
-    Failure other = failure;
-    change(other);
-    return finding_of("P13").explains(kernel, other);
-  };
+  const auto is_explained = explains(finding_of("P13"), kernel, failure);
   EXPECT_TRUE(is_explained([](Failure&) {}));
   const auto with_paging = [](const char* text) {
     return [text](Failure& f) { f.the_case.layouts.paging = paging_from_string(text); };
@@ -227,11 +228,7 @@ TEST(KnownFindings, ExplainNaNInDqOnlyOfALowLseAndHalfATileOfKeys) {
       .check = Check::failed_at("dQ", {.got = NAN, .want = -0.02, .bound = 0.222}, "NaN")};
   KernelInfo kernel = *find_kernel("backward_tiled", Executor::cpu);
   kernel.name = "torch_cudnn_backward";
-  const auto is_explained = [&](const auto& change) {
-    Failure other = failure;
-    change(other);
-    return finding_of("P14").explains(kernel, other);
-  };
+  const auto is_explained = explains(finding_of("P14"), kernel, failure);
   EXPECT_TRUE(is_explained([](Failure&) {}));
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.problem.key_len = 256; }));
   EXPECT_FALSE(is_explained([](Failure& f) { f.the_case.inputs.family = "normal"; }));
