@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What the results say about an expectation.
+/// Answer of a study's results to one of its expectations.
 struct StudyAnswer {
   enum class Kind {
     holds,       ///< whatever value within the intervals is true
@@ -20,6 +20,7 @@ struct StudyAnswer {
   Kind kind = Kind::no_results;
   std::string sentence;  ///< what was found: `1.32 (1.30 to 1.34) > 1.1`
 };
+/// Name of an answer in records: `holds`, `refuted`, `undecided`, `no_results`.
 [[nodiscard]] std::string_view name_of(StudyAnswer::Kind kind);
 
 /// Answers an expectation from the records of kind `study` with verdict `passed` and role `point`.

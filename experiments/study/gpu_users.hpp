@@ -16,7 +16,7 @@ class GpuUsers {
   GpuUsers& operator=(const GpuUsers&) = delete;
   ~GpuUsers();
 
-  /// Is another process there now?
+  /// True if another process times something on this GPU now. False where nobody is seen.
   [[nodiscard]] bool are_several() const;
 
  private:

@@ -17,7 +17,7 @@
 
 namespace attest {
 
-/// What became of a contender.
+/// Result of a contender: why it was refused, or its times and what was read beside them.
 struct Measured {
   std::string why_refused{};          ///< empty: it was verified, and its timed answers were right
   std::vector<double> times_ms{};     ///< of a launch, one a round
@@ -33,7 +33,7 @@ struct Measured {
   std::string library{};  ///< of others, that computed: its version, and what of it ran
 };
 
-/// Where the time went, in seconds.
+/// Seconds that a group or a whole study took, by what they were spent on.
 struct Spent {
   double kernels = 0;       ///< in launches that were timed
   double warm_up = 0;       ///< launches before them, the first ones too, and counters
@@ -42,12 +42,14 @@ struct Spent {
   Spent& operator+=(const Spent& other);
 };
 
+/// Results of a group, and what its timing took.
 struct GroupTimes {
   std::vector<Measured> points, rivals;  ///< of the group's, in its order
   Spent spent;
   std::string device_lost{};  ///< the device failed: some contender bears the sentence
 };
 
+/// Options of timing, which all groups of a study share.
 struct TimingOptions {
   CacheState cache = CacheState::hot;
   bool in_graph = false;
@@ -66,7 +68,8 @@ struct TimingOptions {
 
 /// The errors that the study wants beside times.
 [[nodiscard]] std::vector<ErrorMetric> errors_asked_for(const StudySpec& spec);
-/// What a study's file says of its timing.
+/// Options of timing as a study's file says them; the seed and what ends the timing are the
+/// caller's.
 [[nodiscard]] TimingOptions timing_options(const StudySpec& spec);
 
 /// Times groups on a device. Nothing is timed that does not pass the gate or whose sampled rows of
@@ -98,7 +101,8 @@ class GroupTimer {
   /// Lets the slower points of `racers` leave; returns how many points are left.
   [[nodiscard]] std::size_t halve(std::vector<Racer>& racers, std::size_t points, Spent& spent);
   [[nodiscard]] double timed_ms(const Contender& contender);
-  /// How `racers` are timed.
+  /// Timing of `racers`, each known by its number among them: their states are noted, the time in
+  /// kernels is added to `spent`.
   [[nodiscard]] Timing timing(const std::vector<Racer>& racers, Spent& spent);
   void check_timed_answers(const Racer& racer, GroupTimes& result);
   void count(const Contender& contender, Measured& measured);

@@ -11,7 +11,7 @@
 
 namespace attest {
 
-/// Which points of a study this process measures, and on which GPU.
+/// Part of a study that this process measures: a shard of its points, and the GPU for it.
 struct StudyPart {
   Shard shard{};
   std::string words{};        ///< `rank 2 of 4 (Slurm)`; empty: all of the study
@@ -23,7 +23,8 @@ struct StudyPart {
 [[nodiscard]] StudyPart study_part(const std::optional<Shard>& asked,
                                    const Environment& environment, std::int64_t gpus_of_machine);
 
-/// What the program gives to the studies that it runs.
+/// Functions that the program gives to the studies that it runs: `cli` alone knows the executor and
+/// the models.
 struct StudyProgram {
   LaunchesOf launches_of{};  ///< see ExpansionContext
   /// Counts of what is not timed, on a GPU of that model.
@@ -43,7 +44,7 @@ struct StudyProgram {
 [[nodiscard]] Expansion expand_here(const StudySpec& spec, const std::string& device,
                                     const StudyProgram& program);
 
-/// Is any point measured by time? Only points on a GPU are.
+/// True if any point is measured by time: only points on a GPU are.
 [[nodiscard]] bool is_timed(const Expansion& expansion);
 
 /// A study with its points and the folder of its results.
@@ -75,15 +76,20 @@ struct StudyJob {
 [[nodiscard]] StudyOutcome run_job(const StudyJob& job, std::size_t threads,
                                    const StudyProgram& program);
 
-/// What the user reads before a job runs.
+/// Text for the user before a job runs, lines with their ends: the question, counts of points and
+/// kernels, what is skipped and what is not timed.
 [[nodiscard]] std::string start_text(const StudyJob& job);
-/// What the user reads after it: refusals, notes, answers, what was spent.
+/// Text for the user after a job, lines with their ends: refusals, notes, answers, counts and what
+/// time was spent on.
 [[nodiscard]] std::string end_text(const StudyJob& job, const StudyOutcome& outcome);
-/// How to go on with a study that is not finished; empty where it is.
+/// Sentence that says how to go on with a study that is not finished; empty where it is, or where
+/// other ranks still work.
 [[nodiscard]] std::string how_to_go_on(const StudyJob& job, const StudyOutcome& outcome);
+/// Exit code of an outcome: interrupted; verdict_failed where something was refused or an
+/// expectation is refuted; inconclusive where the time budget left points out; else passed.
 [[nodiscard]] ExitCode exit_code_of(const StudyOutcome& outcome);
 
-/// What is skipped, by reason, a line each with the count.
+/// Counts of skipped points by reason, a line each; empty where none is skipped.
 [[nodiscard]] std::string skipped_text(const Expansion& expansion);
 /// A line where a study asks for fewer rounds than make an interval, else nothing.
 [[nodiscard]] std::string few_rounds_text(const StudySpec& spec);

@@ -31,12 +31,14 @@ class DevicesOfThread {
   std::map<Executor, std::unique_ptr<Device>> devices_;
 };
 
-/// What an executor measures of a contender: no time; whether it is right and, on request, its
-/// errors, on a problem that is short enough.
+/// Result of a contender on an executor: no time; whether it is right and, on request, its errors,
+/// on a problem that is short enough.
 struct OnExecutor {
   Measured measured;            ///< errors, or why it was refused
   std::string error_problem{};  ///< on which they were measured
 };
+/// Verifies a contender by the gate and, if errors are asked for, launches it on
+/// problem_for_errors(). Throws MachineError when there is no device or no room on it.
 [[nodiscard]] OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
                                              const std::vector<ErrorMetric>& errors,
                                              DevicesOfThread& devices);
@@ -46,7 +48,7 @@ struct OnExecutor {
 [[nodiscard]] std::vector<Measurement> row_errors(const SampledRows& sampled,
                                                   const Problem& problem,
                                                   const std::vector<ErrorMetric>& metrics);
-/// Why a kernel of the role `limit` has no errors.
+/// Sentence that says why a kernel of the role `limit` has no errors.
 [[nodiscard]] std::string gives_no_answer(const KernelInfo& kernel);
 
 /// The problem itself, or where it is large one of its kind on which the executor can launch: one

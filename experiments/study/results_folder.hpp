@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// How a study was begun, so that it goes on alike.
+/// Settings with which a study was begun, so that it goes on alike.
 struct RunSettings {
   std::string name{};      ///< of the study: its file has another one here
   std::string program{};   ///< commit, and build where the tree had changes
@@ -39,6 +39,7 @@ class ResultsFolder {
   void require_alike(const RunSettings& settings) const;
   /// The study's text and how it was begun. Throws InvalidInput when there is none.
   [[nodiscard]] std::string study() const;
+  /// Settings in run.json. Throws InvalidInput when there is none, or it is none.
   [[nodiscard]] RunSettings settings() const;
 
   /// records.jsonl, or of part 2 of 5 records.2-of-5.jsonl.
@@ -52,8 +53,8 @@ class ResultsFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  /// Is the file one of another part of the same number of parts, of a process that may write at
-  /// the same time?
+  /// True if the file is one of another part of the same number of parts, of a process that may
+  /// write at the same time.
   [[nodiscard]] bool is_of_other_part(const std::filesystem::path& file, const Shard& shard) const;
   [[nodiscard]] std::vector<std::filesystem::path> record_files() const;
 

@@ -15,10 +15,11 @@
 #include "experiments/study/results_folder.hpp"
 
 namespace attest {
-/// What models say of a launch that nobody times: FLOP, bytes, bank conflicts.
+/// Counts by models of a launch that nobody times: FLOP, bytes, bank conflicts.
 using LaunchModel =
     std::function<std::vector<Measurement>(const KernelInfo&, const Problem&, const Plan&)>;
 
+/// Settings of one writer's run, and what the program gives to it.
 struct StudyRun {
   Shard shard{};
   std::uint64_t seed = 1;  ///< of the order
@@ -36,7 +37,7 @@ struct StudyRun {
   double warm_up_s = 0.2;
 };
 
-/// What one writer did.
+/// Outcome of one writer's run, and of the study where it is complete.
 struct StudyOutcome {
   std::size_t points = 0;   ///< of the whole study, baselines and skipped ones not among them
   std::size_t timed = 0;    ///< contenders that got a record here, of which on executors nothing
@@ -52,7 +53,7 @@ struct StudyOutcome {
   /// To the expectations, when complete; all undecided when the time budget left points out.
   std::vector<Record> answers;
 
-  /// What else but kernels took time, over their time; NaN when nothing was timed.
+  /// Time spent on anything but kernels, over theirs; NaN when nothing was timed.
   [[nodiscard]] double overhead() const;
 };
 

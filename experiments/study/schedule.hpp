@@ -33,6 +33,7 @@ struct Contender {
 struct Group {
   std::vector<Contender> points, rivals;
 
+  /// Records that are to be made of the group.
   [[nodiscard]] std::size_t wanted() const;
   /// For what all have in common.
   [[nodiscard]] const Contender& any() const { return points.empty() ? rivals[0] : points[0]; }
@@ -40,7 +41,7 @@ struct Group {
 
 /// Points that are timed side by side at most: rounds are short, and a kill loses few.
 inline constexpr std::size_t points_a_group = 8;
-/// How many points of a problem are timed together: with halving all, for they race; of what an
+/// Most points of a problem that are timed together: with halving all, for they race; of what an
 /// executor counts one, so that ranks share evenly.
 [[nodiscard]] std::size_t most_side_by_side(const StudySpec& spec,
                                             const std::vector<Point>& points);

@@ -20,7 +20,8 @@ namespace attest {
 /// A point that was not reached before the time budget ended.
 [[nodiscard]] Record over_budget_record(const StudySpec& spec, const Contender& contender,
                                         const Provenance& provenance);
-/// What the file asks for and nobody runs.
+/// Record of what the file asks for and nobody runs: verdict `unsupported`, the reason, and no
+/// case.
 [[nodiscard]] Record skipped_record(const StudySpec& spec, const Skipped& skipped,
                                     const Provenance& provenance);
 /// The id of what was skipped, so that a resumed study does not say it twice.

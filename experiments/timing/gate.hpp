@@ -25,6 +25,7 @@ class Gate {
     Plan plan{};
     Paging paging{};
   };
+  /// Way to judge many cases, and who is told of it.
   struct Options {
     std::size_t jobs = 1;  ///< cases that are judged at a time
     std::function<bool()> is_interrupted{};

@@ -31,7 +31,7 @@ class ResidentProblem {
   ResidentProblem& operator=(const ResidentProblem&) = delete;
   ~ResidentProblem();
 
-  /// How many sets of values there are to choose from.
+  /// Sets of values that there are to choose from.
   static constexpr std::size_t draws = 4;
   /// Draws all values, so that put_values() takes no time of its own.
   void draw_values();
@@ -44,6 +44,8 @@ class ResidentProblem {
   /// Outputs that no launch has written, where they were.
   void poison_outputs();
 
+  /// Launches once; on a GPU the kernel may run on afterwards. Throws KernelError or MachineError
+  /// as the kernel does.
   void launch(const KernelInfo& kernel, const Plan& plan);
   /// Time of one launch, the mean over some in a row.
   [[nodiscard]] double time_ms(const KernelInfo& kernel, const Plan& plan, LaunchesInRow launches);
@@ -53,7 +55,7 @@ class ResidentProblem {
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] Device& device() const { return device_; }
 
-  /// Does the input follow from others? Then its values are on the device alone.
+  /// True if the input follows from others: then its values are on the device alone.
   [[nodiscard]] bool is_made(InputIndex input) const {
     return (*drawn_[draw_])[holder_of(problem_, input).number] == nullptr;
   }
@@ -68,6 +70,7 @@ class ResidentProblem {
                                           std::int64_t row) const;
   /// All that the last launch left, as it is stored.
   [[nodiscard]] std::vector<float> all_of(OutputIndex output) const;
+  /// Inputs and outputs where they lie, for a reference on the device.
   [[nodiscard]] DeviceInputs inputs_on_device() const;
   [[nodiscard]] DeviceOutputs outputs_on_device() const;
 
@@ -83,7 +86,7 @@ class ResidentProblem {
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.
   [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
-  /// Has inputs that follow from others made by a kernel, on the device.
+  /// Makes the inputs that follow from others, by a kernel, on the device.
   void make_what_follows();
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);

@@ -9,13 +9,14 @@
 
 namespace attest {
 
-/// How contenders, known by their numbers, are timed.
+/// Way to time contenders, known by their numbers.
 struct Timing {
   std::function<double(std::size_t contender)> time{};  ///< milliseconds of a launch
   std::function<void()> begin_round{};                  ///< may be empty
   std::uint64_t seed = 1;                               ///< draws the order within each round
 };
 
+/// Number of contenders, and when each was timed often enough.
 struct RoundsOptions {
   std::size_t points = 1;  ///< contenders 0 .. points - 1, each timed until it is known well enough
   std::size_t peers = 0;   ///< the contenders after them, timed in every round
@@ -34,6 +35,7 @@ struct RoundsOptions {
 [[nodiscard]] std::vector<std::vector<double>> timed_rounds(const RoundsOptions& options,
                                                             const Timing& timing);
 
+/// Course of a race by successive halving.
 struct RaceOptions {
   std::size_t finalists = 3;  ///< never halved further
   std::size_t rounds = 11;    ///< in which each finalist is timed, those of the heats included
@@ -53,7 +55,8 @@ struct RaceTimes {
 [[nodiscard]] std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
                                           const RaceOptions& options = {});
 
-/// How many times as fast `time` is as `peer`, both of the same rounds.
+/// Speed of `time` over that of `peer`: the ratio of the times of the same rounds, as a median with
+/// its interval.
 [[nodiscard]] MedianInterval speed_over(const std::vector<double>& time,
                                         const std::vector<double>& peer);
 /// Half the interval's width over its median; infinite where that is no number.

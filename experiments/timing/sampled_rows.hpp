@@ -35,7 +35,8 @@ struct SampledRows {
 /// that outputs have, the first and the last query or key among them.
 [[nodiscard]] SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel,
                                       const Plan& plan, std::int64_t rows);
-/// Does a reference on the device find the worst element of all in some tenths of a second?
+/// True if a reference on the device finds the worst element of all in some tenths of a second: it
+/// covers the kernel's roundings, and the problem is small enough.
 [[nodiscard]] bool compares_every_row(const ResidentProblem& resident, const KernelInfo& kernel,
                                       const Plan& plan);
 /// The worst element of all that launches gave, where it is out of its bound. Only where

@@ -31,7 +31,8 @@ class TiledValues {
   std::vector<std::byte> encoded_;
 };
 
-/// Is the input what another operation gives for the others, as O and LSE are of a backward pass?
+/// True if the input is what another operation gives for the others, as O and LSE are of a backward
+/// pass.
 [[nodiscard]] bool follows_from_others(const Operation& operation, InputIndex input);
 
 /// The inputs of a problem as they lie in memory, by number in the operation.

@@ -19,6 +19,7 @@ class VerifiedCache {
   /// nothing on disk.
   VerifiedCache(std::filesystem::path file, std::string build, std::string device);
 
+  /// True if the case passed. Safe to call from several threads.
   [[nodiscard]] bool holds(const KernelInfo& kernel, const Case& c) const;
   /// Adds it and appends a line. Safe to call from several threads. Throws MachineError when the
   /// file cannot be written.

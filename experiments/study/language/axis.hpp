@@ -46,10 +46,12 @@ struct Axis {
   const PlanField* plan_field = nullptr;        ///< of the group plan
 
   [[nodiscard]] std::string full_name() const;  ///< `problem.key_len`
+  /// True if its values are names.
   [[nodiscard]] bool is_choice() const;
   [[nodiscard]] std::vector<std::string> names() const;  ///< of a choice
   /// `a whole number from 1 to 65536`; of a number.
   [[nodiscard]] std::string range() const;
+  /// True for a number that the axis takes; not for NaN.
   [[nodiscard]] bool is_in_range(double number) const;
 };
 [[nodiscard]] std::string_view name_of(Axis::Group group);
@@ -60,6 +62,7 @@ struct Axis {
 [[nodiscard]] std::vector<const Axis*> keys_of(Axis::Group group);
 /// nullptr for an unknown name.
 [[nodiscard]] const Axis* find_axis(std::string_view full_name);
+/// Axis of a group by its key there; nullptr for an unknown one.
 [[nodiscard]] const Axis* find_axis(Axis::Group group, std::string_view name);
 
 }  // namespace attest

@@ -12,7 +12,7 @@ struct ErrorMetric {
   std::string name;        ///< in a study, such as `error.max_abs`
   std::string of_profile;  ///< in an ErrorProfile, such as `max_abs_error`
 
-  /// `error.lse_max_abs`.
+  /// Name in a study with the prefix of an output: `error.lse_max_abs` for `lse_`.
   [[nodiscard]] std::string with_prefix(const std::string& prefix) const {
     std::string text = name;
     return text.insert(text.find('.') + 1, prefix);
@@ -23,9 +23,8 @@ struct ErrorMetric {
 /// is `error.` and the metric's without the word error.
 [[nodiscard]] const std::vector<ErrorMetric>& error_metrics();
 
-/// What stands before the name of a metric that is of this output: nothing of the first one, which
-/// is O or dQ, so that `error.rmse` is there whatever the operation; `lse_`, `dk_`, `dv_` of
-/// others.
+/// Prefix of the names of metrics of this output: empty for the first one, which is O or dQ, so
+/// that `error.rmse` is there whatever the operation; `lse_`, `dk_`, `dv_` for others.
 [[nodiscard]] std::string error_prefix(const Operation& operation, OutputIndex output);
 /// All names that error metrics have of outputs of any operation, `error.dk_rmse` among them.
 [[nodiscard]] std::vector<std::string> error_names();

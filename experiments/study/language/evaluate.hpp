@@ -11,7 +11,7 @@
 
 namespace attest {
 
-/// What an expression gives. A number is known to lie from `low` to `high`; true is 1 from 1 to 1,
+/// Value of an expression. A number is known to lie from `low` to `high`; true is 1 from 1 to 1,
 /// and what may be either 0 to 1.
 struct Value {
   enum class Kind { missing, number, text, truth };
@@ -20,20 +20,22 @@ struct Value {
   std::string text{};      ///< of Kind::text; of Kind::missing: what is not known
   bool is_unsure = false;  ///< the text could be another one
 
+  /// Value that is not known; `what` names it.
   [[nodiscard]] static Value missing(std::string what);
   /// missing() when one of them is NaN.
   [[nodiscard]] static Value interval(double low, double mid, double high, std::string_view what);
   [[nodiscard]] static Value number(double value) { return interval(value, value, value, "it"); }
   [[nodiscard]] static Value of_text(std::string text);
+  /// Truth that holds for all values of the intervals (`surely`) or for some (`possibly`).
   [[nodiscard]] static Value of_truth(bool surely, bool possibly);
 
   [[nodiscard]] bool is_surely_true() const { return kind == Kind::truth && low == 1; }
   [[nodiscard]] bool is_surely_false() const { return kind == Kind::truth && high == 0; }
 };
-/// `1.32 (1.3 to 1.34)`, a text, `true`.
+/// Text for people: `1.32 (1.3 to 1.34)`, a text, `true`.
 [[nodiscard]] std::string to_string(const Value& value);
 
-/// One point: values of names.
+/// Values of names at one point.
 struct Row {
   std::function<Value(std::string_view)> value;
   std::map<std::string, std::string> axes{};  ///< by which ratio() pairs rows
@@ -41,10 +43,10 @@ struct Row {
   std::function<Value(const Expression& call, const std::vector<Value>& arguments)> function{};
 };
 
-/// `expression` was checked with Scope::values. Sides of a comparison that are nearer than
-/// `tolerance`, relative to the larger one, count as equal.
+/// Value of an expression at one point; it was checked with Scope::values. Sides of a comparison
+/// that are nearer than `tolerance`, relative to the larger one, count as equal.
 [[nodiscard]] Value evaluate(const Expression& expression, const Row& row, double tolerance = 0);
-/// Checked with Scope::results.
+/// Value of an expression over all points; it was checked with Scope::results.
 [[nodiscard]] Value evaluate(const Expression& expression, const std::vector<Row>& rows,
                              double tolerance);
 

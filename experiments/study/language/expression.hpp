@@ -24,6 +24,7 @@ struct Expression {
   std::vector<Expression> where{};     ///< the condition: none or one
 };
 
+/// Complaint about an expression.
 struct ExpressionError {
   std::size_t at = 0;  ///< byte of the text
   std::string sentence;

@@ -15,12 +15,13 @@ namespace attest {
 /// The kernels whose names match a glob, in the order of the names.
 [[nodiscard]] std::vector<std::string> kernels_matching(std::string_view glob);
 
-/// What to say of a name or glob that no study may ask for: that no kernel has it and which are
+/// Sentence about a name or glob that no study may ask for: that no kernel has it and which are
 /// near, or that the kernel does not compute attention.
 [[nodiscard]] std::string why_no_study_kernel(std::string_view name);
 
-/// Libraries of others: not in every build, not on every machine.
+/// True for kernels of others' libraries, which are not in every build and not on every machine.
 [[nodiscard]] bool is_peer(std::string_view name);
+/// Names of these, whether this program was built with them or not.
 [[nodiscard]] const std::vector<std::string>& peer_names();
 
 /// The kernel of that name where a study runs it, or why there is none.

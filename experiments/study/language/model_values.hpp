@@ -8,12 +8,14 @@
 
 namespace attest {
 
-/// What models say of a point before it runs. Of several launches: the one with most blocks.
+/// Name of a value that models give a point before it runs, such as its FLOP. Where a point has
+/// several launches, the value is that of the one with most blocks.
 struct ModelValueName {
   std::string_view name;
   Dimension dimension;
   std::string_view summary;
 };
+/// All of them, in the order of the reference.
 [[nodiscard]] const std::vector<ModelValueName>& model_value_names();
 
 /// Answers names for one point; what needs launches asks `context` for them, once.

@@ -14,7 +14,7 @@
 namespace attest {
 struct Expression;  // expression.hpp
 
-/// Where something stands in the study's file; both count from 1.
+/// Position in the study's file; both numbers count from 1.
 struct Place {
   int line = 1, column = 1;
 };
@@ -31,6 +31,7 @@ using WrittenValue = std::variant<double, std::string, Condition>;
 
 /// The value where it stands in the file, nothing where it is computed.
 [[nodiscard]] std::optional<AxisValue> stated(const WrittenValue& value);
+/// Value of an axis as a file would state it.
 [[nodiscard]] WrittenValue written(const AxisValue& value);
 
 /// One thing that is varied, and its values in the order of the file.
@@ -43,7 +44,7 @@ struct VariedAxis {
 /// All combinations of their values.
 using Grid = std::vector<VariedAxis>;
 
-/// What every point is timed against, in the same rounds.
+/// Kernel that every point is timed against, in the same rounds, as the file asks for it.
 struct Baseline {
   std::string name;  ///< measurements are called `speed_over_NAME`
   std::string kernel;
@@ -52,6 +53,7 @@ struct Baseline {
   Place place;
 };
 
+/// Claim of a study about its results.
 struct Expectation {
   Condition that;        ///< over results: see answer.hpp
   std::string because;   ///< the reason to expect it
@@ -59,12 +61,15 @@ struct Expectation {
   double tolerance = 0;  ///< relative; sides of a comparison that are nearer are equal
 };
 
+/// Chart that a study asks its report for; axes and metrics by their names, empty where none is
+/// asked for.
 struct Plot {
   std::string kind;  ///< heat_map, lines, pareto, roofline, bars
   std::string x, y, value, color;
   std::string title;
 };
 
+/// Choice of the points that are measured, of all that the grids make.
 struct Sampling {
   enum class Method {
     grid,    ///< every point
@@ -111,7 +116,7 @@ struct StudySpec {
   std::string text;  ///< the file, byte for byte
 };
 
-/// What is wrong in a study's file.
+/// Complaint about a study's file.
 struct StudyError {
   Place place;
   std::string sentence;

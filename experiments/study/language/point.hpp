@@ -31,7 +31,7 @@ struct Point {
 /// the same question in every version of the study's file.
 [[nodiscard]] std::string point_id(const KernelInfo& kernel, const Case& subject);
 
-/// What the file asks for and will not be run.
+/// Point or baseline that the file asks for and that is not run, with the reason.
 struct Skipped {
   enum class By { kernel, constraint, sampling };
   By by = By::kernel;
@@ -45,7 +45,7 @@ struct Skipped {
 using LaunchesOf = std::function<std::vector<LaunchConfiguration>(
     const KernelInfo&, const Problem&, const Plan&, const LaunchSetting&)>;
 
-/// Where a study is expanded for.
+/// Machine for which a study is expanded.
 struct ExpansionContext {
   const GpuModel* gpu = nullptr;  ///< its limits, and its rows in the table of tuned Plans
   std::string gpu_name{};         ///< as the driver says it; empty: gpu->driver_name
@@ -54,6 +54,7 @@ struct ExpansionContext {
   LaunchesOf launches_of{};
 };
 
+/// Points of a study, and what its file asks for besides.
 struct Expansion {
   std::vector<Point> points;  ///< in the order of the file: kernels, problems, plans, inputs, seeds
   std::vector<Skipped> skipped;
@@ -62,7 +63,7 @@ struct Expansion {
 /// the grid is too large to expand.
 [[nodiscard]] Expansion expand(const StudySpec& spec, const ExpansionContext& context);
 
-/// What a GPU does at least for one launch of every point and baseline.
+/// Least work of a GPU for one launch of every point and baseline.
 struct EstimatedWork {
   double flops = 0;
   double seconds = 0;  ///< at the peaks of the model

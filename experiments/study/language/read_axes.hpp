@@ -28,10 +28,13 @@ namespace attest {
 /// Number of a value whose form was checked; times in milliseconds.
 [[nodiscard]] double number_of(const YamlNode& node);
 
+/// Baselines of the key `baseline`, each once.
 [[nodiscard]] std::vector<Baseline> read_baselines(const YamlNode& node,
                                                    std::vector<StudyError>& errors);
+/// Sampling of its key; halving needs a time budget.
 [[nodiscard]] Sampling read_sampling(const YamlNode& node, bool has_time_budget,
                                      std::vector<StudyError>& errors);
+/// Expectations of the key `expect`, each checked against axes and baselines.
 [[nodiscard]] std::vector<Expectation> read_expectations(const YamlNode& node,
                                                          const std::vector<Baseline>& baselines,
                                                          const StudyAxes& axes,

@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// How a single value is written.
+/// Form of a single value in the file.
 struct Form {
   enum class Kind { text, word, whole, number, choice, expression };
   Kind kind = Kind::text;

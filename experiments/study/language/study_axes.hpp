@@ -11,14 +11,16 @@
 
 namespace attest {
 
-/// What a study varies, as far as its file says it.
+/// Axes that a study varies, with their values as far as its file says them.
 class StudyAxes {
  public:
   /// `is_whole`: no value of the file is wrong. Otherwise nothing is complained about.
   StudyAxes(const StudySpec& spec, bool is_whole);
 
-  /// Does the file vary it, or take all values that Plans have? The kernel is an axis always.
+  /// True if the file varies it, or takes all values that Plans have. The kernel is an axis always.
+  /// True for every name where the file is not whole.
   [[nodiscard]] bool has(std::string_view name) const;
+  /// Full names of the axes, sorted; for complaints.
   [[nodiscard]] std::vector<std::string> names() const;
   /// Comparisons with values that an axis never has, and ratios over what is no axis: they would
   /// find no point.

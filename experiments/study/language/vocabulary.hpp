@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// What a name or a part of an expression stands for.
+/// Type of what a name or a part of an expression stands for.
 struct ValueType {
   enum class Kind { number, text, truth };
   Kind kind = Kind::number;
@@ -25,10 +25,11 @@ struct Vocabulary {
 
   /// nullptr for an unknown name.
   [[nodiscard]] const ValueType* find(std::string_view name) const;
+  /// All names, those that are open as `counter.NAME`; for complaints.
   [[nodiscard]] std::vector<std::string> all() const;
 };
 
-/// Where an expression is asked.
+/// Context in which an expression is asked.
 enum class Scope {
   values,  ///< every name has one value
   results  ///< names have a value at every point: only in median(), all(), ...
@@ -47,6 +48,7 @@ struct ExpressionFunction {
   bool is_aggregate;  ///< over points; may have a condition
   std::string_view summary;
 };
+/// All functions, in the order of the reference.
 [[nodiscard]] const std::vector<ExpressionFunction>& expression_functions();
 
 /// Names in an expression, each once.
