@@ -12,7 +12,7 @@ namespace attest {
 
 /// Bytes as they travel between two processes of this program: a list of numbers.
 [[nodiscard]] Json bytes_json(const void* bytes, std::size_t count);
-/// Inverse; throws InvalidInput for anything else.
+/// Bytes that bytes_json() wrote; throws InvalidInput for anything else.
 [[nodiscard]] std::vector<std::byte> bytes_from(const Json& json);
 
 /// Declaration of a plugin, that is what attest_plugin() returned, in the process that loaded it:

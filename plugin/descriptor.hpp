@@ -24,7 +24,7 @@ using FunctionsOf =
 [[nodiscard]] std::vector<KernelInfo> kernels_of(const AttestPlugin* plugin,
                                                  const std::string& where,
                                                  const FunctionsOf& functions_of);
-/// The same of a plugin in this process.
+/// Kernels of a plugin that is loaded in this process, read as above; throws as above.
 [[nodiscard]] std::vector<KernelInfo> kernels_of(const AttestPlugin* plugin,
                                                  const std::string& where);
 

@@ -19,16 +19,17 @@ struct JudgedSubject {
   Task task;
 };
 
-/// How the contests of this world call what is handed in: `numpy`, `kernelbench`, `gpumode`,
-/// `flashinfer`; and `plugin`, by include/attest/plugin.h.
+/// Conventions of this world's contests for calling what is handed in: `numpy`, `kernelbench`,
+/// `gpumode`, `flashinfer`; and `plugin`, by include/attest/plugin.h.
 [[nodiscard]] const std::vector<std::string_view>& judged_formats();
 
 /// `FILE:NAME@FORMAT@TASK`, the absolute path of the file in it: what a worker loads and a
 /// counterexample names. Throws InvalidInput for a file that is not there, an unknown format and
 /// a task that is none.
 [[nodiscard]] std::string judged_text(const JudgedSubject& subject);
+/// True for a text with the name of a format where judged_text() puts it.
 [[nodiscard]] bool is_judged_subject(std::string_view text);
-/// Is a place FILE.so or FILE.so:KERNEL?
+/// True if a place is FILE.so or FILE.so:KERNEL.
 [[nodiscard]] bool is_shared_object(std::string_view place);
 
 /// The name under which all are registered.
@@ -39,7 +40,8 @@ inline constexpr const char* judged_kernel_name = "solution";
 /// loaded, InvalidInput and MachineError.
 const LoadedPlugin& load_judged_subject(const std::string& text,
                                         std::chrono::milliseconds limit = std::chrono::seconds(60));
-/// What a reader of the loaded file would look at twice (python/attest_kernels/tripwires.py).
+/// Remarks on the loaded file, what a reader of it would look at twice
+/// (python/attest_kernels/tripwires.py).
 [[nodiscard]] const std::vector<std::string>& flags_of_judged_subject();
 
 }  // namespace attest

@@ -32,7 +32,7 @@ class PluginFunctions {
   [[nodiscard]] virtual std::optional<std::string> run(const AttestRun& run, Device& device) = 0;
 };
 
-/// Of a plugin in this process, of which `kernel` is a checked copy.
+/// Functions of a plugin that is loaded in this process; `kernel` is a checked copy of its entry.
 [[nodiscard]] std::shared_ptr<PluginFunctions> functions_here(const AttestKernel& kernel);
 
 }  // namespace attest

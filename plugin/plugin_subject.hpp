@@ -26,7 +26,8 @@ inline constexpr std::string_view plugin_subject_argument = "plugin-subject";
 /// left the floating-point mode}, or {"error": sentence}. Ends when stdin does.
 [[noreturn]] void run_plugin_subject(const std::string& path);
 
-/// How a buffer is described to such a process, whose pages lie from `at` on in the shared memory.
+/// Description of a buffer for such a process, whose pages lie from byte `at` on in the shared
+/// memory.
 [[nodiscard]] Json buffer_json(const BufferPlace& place, std::size_t at);
 
 }  // namespace attest

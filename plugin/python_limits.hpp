@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// What the function takes beyond what KernelInfo says by itself.
+/// Problems that a function of Python takes, beyond what KernelInfo says by itself.
 struct PythonLimits {
   bool is_grouped = false, takes_any_scale = false, takes_no_keys = false, has_empty_rows = true;
   bool needs_positive_scale = false;
@@ -20,11 +20,11 @@ struct PythonLimits {
   std::int64_t most_scores = std::numeric_limits<std::int64_t>::max();
   std::string why_not_more{};
 
-  /// A sentence, or nothing.
+  /// Sentence that says why the function does not take the problem, or nothing.
   [[nodiscard]] std::optional<std::string> why_not(const Problem& problem) const;
 };
 
-/// Of what python/attest_kernels/worker.py says of a function.
+/// Limits from what python/attest_kernels/worker.py says of a function.
 [[nodiscard]] PythonLimits python_limits(const Json& says);
 
 }  // namespace attest

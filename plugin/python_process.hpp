@@ -19,6 +19,7 @@ class PythonProcess {
   /// besides, for a file that cannot be used.
   explicit PythonProcess(const Judgeable& judged);
 
+  /// Description of the function that worker.py or judged.py found by its probes.
   [[nodiscard]] const Json& description() const { return process_->description(); }
   /// One at a time: the function has one process. Throws KernelError and what JsonWorker does.
   void launch(const Arguments& arguments);

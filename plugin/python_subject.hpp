@@ -7,8 +7,8 @@
 
 namespace attest {
 
-/// Is it `FILE.py:FUNCTION`, `MODULE:FUNCTION` or `LIBRARY.so:FUNCTION` (tvm-ffi), with
-/// `@OPERATION` behind it or not?
+/// True for `FILE.py:FUNCTION`, `MODULE:FUNCTION` and `LIBRARY.so:FUNCTION` (tvm-ffi), with
+/// `@OPERATION` behind it or not.
 [[nodiscard]] bool is_python_subject(std::string_view text);
 
 /// The text with the operation that the function is to be judged by, unless it names one or

@@ -25,8 +25,8 @@ struct PythonTensor {
 /// [pages, heads, page_size, columns] where keys lie in pages.
 [[nodiscard]] std::vector<PythonTensor> python_tensors(const Arguments& arguments);
 
-/// Where packed entries begin, and which pages are whose, as python/attest_kernels/packed.py and
-/// paged.py read them; empty where there is neither.
+/// Begins of packed entries, and the pages of each, as python/attest_kernels/packed.py and paged.py
+/// read them; empty where there is neither.
 [[nodiscard]] Json python_indices(const Arguments& arguments);
 
 }  // namespace attest

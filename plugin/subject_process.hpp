@@ -29,6 +29,7 @@ class SharedMemory {
   [[nodiscard]] int file() const { return file_.get(); }
   [[nodiscard]] std::byte* at(std::size_t byte) { return memory_ + byte; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// Makes it at least so long; what at() gave before is void then. Throws MachineError.
   void make_room(std::size_t bytes);
 
  private:
@@ -48,7 +49,7 @@ struct SharedBytes {
   bool is_output = false;  ///< copied back; what is none may not change
 };
 
-/// What somebody handed in, whom nobody trusts.
+/// Solution that somebody handed in, whom nobody trusts: its file, and how it is called.
 struct Judgeable {
   std::string file;
   std::string name;  ///< of what is called there; empty: the only one
@@ -57,11 +58,10 @@ struct Judgeable {
   std::chrono::milliseconds limit{60'000};  ///< to start, and for an answer
 };
 
-/// What is judged, in a process of its own that answers requests (JsonWorker), and is started again
-/// where it died. It holds nothing but the memory of a call's buffers, which are copied there and
-/// back: an answer says that it is done, and what that is worth is decided here. Every request has
-/// a number that only its answer knows, and whatever changes outputs after an answer is found at
-/// the next call.
+/// Process of what is judged: it answers requests (JsonWorker), and is started again where it died.
+/// It holds nothing but the memory of a call's buffers, which are copied there and back: an answer
+/// says that it is done, and what that is worth is decided here. Every request has a number that
+/// only its answer knows, and whatever changes outputs after an answer is found at the next call.
 class SubjectProcess {
  public:
   /// The program's last argument will be the path there of the shared memory, which is its
@@ -75,7 +75,7 @@ class SubjectProcess {
   /// The folder of its box.
   [[nodiscard]] const std::filesystem::path& scratch() const { return scratch_->path(); }
 
-  /// What it said of itself.
+  /// Description that it gave of itself.
   [[nodiscard]] const Json& description() const { return description_; }
   /// A question without memory. Throws KernelError, and what JsonWorker::ask does.
   [[nodiscard]] Json ask(Json request);

@@ -16,11 +16,12 @@ namespace attest {
 /// Sizes that a task asks for, both ends counted.
 struct Sizes {
   std::int64_t least = 1, most = 1;
+  /// True for a size that is asked for.
   [[nodiscard]] bool hold(std::int64_t size) const { return least <= size && size <= most; }
 };
 
-/// What is asked of whoever hands in a kernel: the problems, and through their element type the
-/// roundings (fused_precision()). What a subject says of itself changes nothing of it.
+/// Task for whoever hands in a kernel: the problems, and through their element type the roundings
+/// (fused_precision()). What a subject says of itself changes nothing of it.
 struct Task {
   std::string text;  ///< as it was given
   std::vector<ElementType> element_types{ElementType::fp32};
@@ -39,14 +40,15 @@ struct Task {
   [[nodiscard]] std::optional<std::string> why_not(const Problem& problem) const;
   /// The largest problem that is asked for: what is timed.
   [[nodiscard]] Problem largest() const;
-  /// What python/attest_kernels/judged.py has to know.
+  /// Task as python/attest_kernels/judged.py reads it.
   [[nodiscard]] Json to_json() const;
 };
 
-/// A task that has a name.
+/// Name of a task, the words that it stands for, and a line about it.
 struct NamedTask {
   std::string_view name, words, summary;
 };
+/// All of them, in the order of the help.
 [[nodiscard]] const std::vector<NamedTask>& named_tasks();
 
 /// `NAME:WORD:...`: a named task and what differs from it, or words alone, which differ from

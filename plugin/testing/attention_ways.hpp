@@ -23,7 +23,7 @@ inline constexpr double lag = 8;  // log2 units
 enum class Reference { maximum, in_steps, voted };
 enum class Ignores { nothing, window, softcap, lengths, padding, value_dim, no_queries };
 
-/// What a kernel does; its user_data.
+/// Ways in which a kernel computes, right and wrong ones; its user_data.
 struct Ways {
   bool turns_order = false;    ///< every second call walks the keys backwards
   float reciprocal_error = 0;  ///< of 1 / l, in a direction that hangs on l

@@ -25,6 +25,7 @@ struct CaseTask {
   std::optional<std::uint64_t> certify{};  ///< seed that draws a row for the oracle; nothing: none
 };
 
+/// Verdict on a case, and what else was found while it was judged.
 struct CaseAnswer {
   CaseVerdict verdict{};
   Certificate certificate{};

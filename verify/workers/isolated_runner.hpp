@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// How kernels are kept away from the campaign.
+/// Settings that keep kernels away from the campaign.
 struct Isolation {
   WorkerSetup setup{};
   /// A worker that has loaded it; empty: a new one. Called by several threads.
@@ -22,8 +22,8 @@ struct Isolation {
 /// The campaign was asked to end while a case ran.
 struct Interrupted {};
 
-/// How often a case is judged in one fresh process before its failure counts as not repeated: the
-/// first call of a process, and calls that find what another call of the same case left.
+/// Tries of a case in one fresh process before its failure counts as not repeated: the first call
+/// of a process, and calls that find what another call of the same case left.
 inline constexpr int tries_in_a_fresh_process = 3;
 
 /// Judges in a worker process that is used for some tens of cases, and replaced earlier when a

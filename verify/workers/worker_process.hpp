@@ -14,13 +14,13 @@
 
 namespace attest {
 
-/// How long and how large a worker may get while it answers.
+/// Limits of a worker's time and memory while it answers.
 struct WorkerLimits {
   double seconds = 60;             ///< in which it had a core, or waited for something else
   std::uint64_t memory_bytes = 0;  ///< resident; 0: no limit
 };
 
-/// What became of a question.
+/// Outcome of a question to a worker.
 struct WorkerReply {
   enum class Kind {
     answered,
@@ -44,7 +44,8 @@ class WorkerProcess {
   /// Starts one before anybody knows what it will load, which waits for load(); meanwhile it makes
   /// ready what its main program can. Throws MachineError.
   [[nodiscard]] static std::unique_ptr<WorkerProcess> ahead();
-  /// Of such a process, once: waits until it has loaded. Throws as the constructor does.
+  /// Loads `setup` in a process that ahead() started, once, and waits until it has. Throws as the
+  /// constructor does.
   void load(const WorkerSetup& setup);
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -56,13 +57,13 @@ class WorkerProcess {
   /// but an answer the process is gone.
   [[nodiscard]] WorkerReply ask(std::string_view question, const WorkerLimits& limits,
                                 const std::function<bool()>& is_interrupted);
-  /// What the worker was last seen doing, also after its death.
+  /// Phase that the worker was last seen in, also after its death.
   [[nodiscard]] Phase phase() const;
-  /// The last thing that its kernel was asked.
+  /// Question that its kernel was asked last.
   [[nodiscard]] Question question() const;
-  /// The law that it was checking; empty: none.
+  /// Name of the law that it was checking; empty: none.
   [[nodiscard]] std::string law() const;
-  /// What the access that killed it was about (ActivityNote::fault); empty: not known.
+  /// Description of the access that killed it (ActivityNote::fault); empty: not known.
   [[nodiscard]] std::string fault() const;
 
  private:

@@ -12,7 +12,7 @@
 #include "verify/workers/case_runner.hpp"
 
 namespace attest {
-/// What a worker loads before its first case: what its parent has loaded.
+/// Setup of a worker, loaded before its first case: what its parent has loaded.
 struct WorkerSetup {
   std::vector<std::string> plugins{};  ///< shared objects that register kernels
   std::string inputs_file{};           ///< the user's activations; empty: none
