@@ -16,7 +16,8 @@
 
 namespace attest {
 
-/// What `attest judge` says of a solution. What was not decided has no value.
+/// Verdict of `attest judge` on one solution, and what it rests on. A member without a value was
+/// not decided: an earlier layer failed, or nothing was timed.
 struct Judged {
   std::string task;
   bool is_compiled = false;  ///< it was loaded, and is called as the task asks
@@ -35,14 +36,17 @@ struct Judged {
 /// Steps of a reward: 0.1 it is loaded, 0.2 it answers, 0.4 no exact law is broken, 0.6 it is
 /// within the bound, 0.8 no statistics speak against it, 1 its time is confirmed.
 [[nodiscard]] double score_of(const Judged& judged);
+/// Verdict as a JSON object; what was not decided is null.
 [[nodiscard]] Json to_json(const Judged& judged);
 /// A few lines for people.
 [[nodiscard]] std::string to_string(const Judged& judged);
 
-/// What is wrong, where and in which problem, in a sentence.
+/// Sentence about a failure: the law, what broke it, the worst element with its exact value and
+/// bound, and the inputs.
 [[nodiscard]] std::string reason_of(const Failure& failure);
-/// Fills in the layers: the one whose law was broken is false, surer ones hold, less sure ones are
-/// open.
+/// Fills in `exact`, `bound` and `statistics`: the layer whose law was broken is false, surer ones
+/// that checked something hold, less sure ones are open. All stay open where no answer came, as
+/// after a crash.
 void set_layers(Judged& judged, const KernelResult& result);
 
 /// Runs of the largest problem that a task asks for, of which none repeats another's values.

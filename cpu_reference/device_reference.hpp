@@ -31,8 +31,8 @@ struct DeviceTensor {
   Shape shape{};                         ///< as the operation shapes it
   ElementType type = ElementType::fp32;  ///< fp32, fp16 or bf16
   const std::byte* data = nullptr;
-  /// Where row (b, h, n) begins, in elements from `data`; absent_row: nowhere, its elements are
-  /// `absent`. Empty: rows follow one another without gaps.
+  /// Begin of row (b, h, n), in elements from `data`, one a row in that order; absent_row: nowhere,
+  /// its elements are `absent`. Empty: rows follow one another without gaps.
   std::vector<std::int64_t> rows{};
   float absent = 0;
 
@@ -49,7 +49,7 @@ struct DeviceReference {
   Executor executor = Executor::gpu;
   /// The reference_work from which best_answer() prefers a GPU: above a second on a core.
   double worth_a_gpu = 0;
-  /// May refuse what only the CPU computes.
+  /// True if it computes this problem with these roundings: it may refuse what only the CPU does.
   std::function<bool(const Problem&, const Roundings&)> covers;
   std::function<Answer(Device&, const Problem&, const Inputs&, const Roundings&)> answer;
   /// Compares every element on the device; only the worst come back.
@@ -62,6 +62,8 @@ struct DeviceReference {
                              const DeviceOutputs&)>
       check_resident;
 };
+/// Adds a reference to those of the program, from the file that has it. One an operation and
+/// executor.
 struct DeviceReferenceRegistration {
   explicit DeviceReferenceRegistration(DeviceReference reference);
 };
@@ -69,8 +71,8 @@ struct DeviceReferenceRegistration {
 [[nodiscard]] const DeviceReference* find_device_reference(const Operation& operation,
                                                            Executor executor);
 
-/// What device references ask first: throws InvalidInput if an input does not have the shape that
-/// the problem's operation gives it.
+/// Throws InvalidInput if an input does not have the shape that the problem's operation gives it.
+/// Device references ask it first.
 void check_shapes(const Problem& problem, const Inputs& inputs);
 
 /// Visible (query, key) pairs times the mean of head_dim and output_dim(), over all heads.

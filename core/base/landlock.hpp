@@ -22,9 +22,10 @@ struct FileRules {
 /// it trace or look into one. Where there is no Landlock it does nothing.
 class Landlock {
  public:
-  /// Throws MachineError.
+  /// Opens what the rules name. Throws MachineError where Linux refuses a rule.
   explicit Landlock(const FileRules& rules);
-  /// Of the calling thread; false with errno. Needs no_new_privs. Safe between fork and exec.
+  /// Puts the rules upon the calling thread; false with errno. Needs no_new_privs. Safe between
+  /// fork and exec. True without any effect where there is no Landlock.
   [[nodiscard]] bool enter() const noexcept;
 
  private:

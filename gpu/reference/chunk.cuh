@@ -40,7 +40,7 @@ __device__ std::int64_t row_of(const Problem& p, const HeadRows& c) {
   return (c.batch * p.query_heads + c.head) * p.query_len + c.first;
 }
 
-/// How much of a problem `pairs` (query, key) pairs of scratch memory hold: rows of one head, or
+/// Part of a problem that `pairs` (query, key) pairs of scratch memory hold: rows of one head, or
 /// several whole heads, of `heads` that there are. On the executor few do, where several chunks are
 /// what is to be tested.
 struct ChunkSize {

@@ -63,7 +63,7 @@ class OnExecutor {
   [[nodiscard]] const DeviceReference& reference() const { return *reference_; }
   [[nodiscard]] Device& device() { return *device_; }
 
-  /// That of the device, which must find nothing to complain of.
+  /// Answer of the device, which must find nothing to complain of.
   Answer answer(const Problem& problem, const Inputs& inputs, const Roundings& roundings,
                 const std::string& what) {
     Answer got = reference_->answer(*device_, problem, inputs, roundings);
@@ -83,8 +83,8 @@ class OnExecutor {
     EXPECT_TRUE(certificate.holds()) << where << ": " << certificate.worst_ratio;
   }
 
-  /// What rounds the CPU's answer to fp32 and nothing else is within its bounds; of elements that
-  /// are not, the worst is found, and no other.
+  /// Expects that the CPU's answer, rounded to fp32 and nothing else, is within its bounds, and
+  /// that of elements that are not, the worst is found, and no other.
   void expect_worst_found(const Problem& problem, const Inputs& inputs,
                           const Roundings& roundings) {
     const Answer answer = reference_of(operation_).exact(problem, inputs, roundings);

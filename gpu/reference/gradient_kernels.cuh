@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(element_threads) form_terms(GradientArrays a, 
   }
 }
 
-/// What one launch adds up: terms times rows of an input.
+/// Operands of one launch, which adds up terms times rows of an input.
 struct Addition {
   const double* terms;   ///< [heads, chunk rows, pitch]
   const float* factors;  ///< an input, all of it
@@ -212,7 +212,8 @@ __global__ void spoil_over_keys(GradientArrays a, Chunk chunk, Addition all) {
   }
 }
 
-/// The same of dK and dV: where a row that sees the key is not finite.
+/// A thread an element of dK or dV: NaN where a row of the chunk that sees the key is not finite in
+/// that column.
 __global__ void spoil_over_rows(GradientArrays a, Chunk chunk, Addition all) {
   const HeadRows c = rows_of_block(a.problem, chunk);
   const Addition add = part_of(all, a, c, false);

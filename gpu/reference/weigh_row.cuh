@@ -50,6 +50,7 @@ struct RowOfScores {
   __device__ double absolute_score(std::int64_t j) const { return absolute[j] * fabs(scale); }
 };
 
+/// One block's work on one row; `scratch` has a double for each of its warps.
 class BlockWeigher {
  public:
   __device__ BlockWeigher(const RowOfScores& row, double* scratch) : row_(row), scratch_(scratch) {}
