@@ -28,7 +28,7 @@ namespace attest {
 /// Number of a value whose form was checked; times in milliseconds.
 [[nodiscard]] double number_of(const YamlNode& node);
 
-/// Baselines of the key `baseline`, each once.
+/// Baselines of the key `baselines`, each once.
 [[nodiscard]] std::vector<Baseline> read_baselines(const YamlNode& node,
                                                    std::vector<StudyError>& errors);
 /// Sampling of its key; halving needs a time budget.
