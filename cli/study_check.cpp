@@ -64,7 +64,7 @@ void print_study(const StudySpec& spec, const Expansion& expansion, const std::s
   std::set<std::string> kernels, baselines, axes;
   for (const Point& point : expansion.points) {
     kernels.insert(point.kernel->name);
-    for (const Point::Rival& rival : point.baselines) baselines.insert(rival.name);
+    for (const Point::BaselineCase& baseline : point.baselines) baselines.insert(baseline.name);
     for (const auto& [name, value] : point.axes) axes.insert(name);
   }
   fmt::print("{}: {}\n", spec.name, spec.question);

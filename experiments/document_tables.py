@@ -47,7 +47,7 @@ def found(name, **labels):
 
 
 class Study:
-    """What a study of results/h200/studies measured: contenders that were timed, points and baselines."""
+    """What a study of results/h200/studies measured: kernels that were timed, points and baselines."""
 
     def __init__(self, name):
         self.name = name
@@ -61,13 +61,13 @@ class Study:
                 and set(problem) <= set(labels["problem"].split())
                 and {w for w in labels["problem"].split() if of_codes.match(w) and not w.startswith("vcode_")} == set(kind)]
 
-    def all(self, contender, *parts):
-        """[measurements] of a contender at problems, and with Plans, that have all of `parts` as words."""
-        return [row for labels, row in self.rows if labels["contender"] == contender
+    def all(self, kernel, *parts):
+        """[measurements] of a kernel at problems, and with Plans, that have all of `parts` as words."""
+        return [row for labels, row in self.rows if labels["contender"] == kernel
                 and set(parts) <= set(labels["problem"].split()) | set(labels["plan"].split())]
 
-    def one(self, contender, *parts):
-        return one(self.all(contender, *parts), f"{contender} {' '.join(parts)} in the study {self.name}")
+    def one(self, kernel, *parts):
+        return one(self.all(kernel, *parts), f"{kernel} {' '.join(parts)} in the study {self.name}")
 
 
 # Who notices planted bugs

@@ -66,7 +66,7 @@ class Expander {
   }
 
   Expansion expand() {
-    std::vector<std::pair<std::string, ChosenKernel>> contenders;
+    std::vector<std::pair<std::string, ChosenKernel>> chosen_kernels;
     std::set<std::string> names;
     std::set<const Operation*> operations;
     for (const std::string& glob : spec_.kernels) {
@@ -74,11 +74,11 @@ class Expander {
         if (!names.insert(name).second) continue;
         const ChosenKernel chosen = choose_kernel(name, spec_.executor, context_.has_gpu);
         if (chosen.kernel != nullptr) operations.insert(chosen.kernel->operation);
-        contenders.emplace_back(std::move(name), chosen);
+        chosen_kernels.emplace_back(std::move(name), chosen);
       }
     }
     require_families(operations);
-    for (const auto& [name, chosen] : contenders) {
+    for (const auto& [name, chosen] : chosen_kernels) {
       const Operation& operation =
           chosen.kernel == nullptr ? forward_operation : *chosen.kernel->operation;
       for (const ProblemPoint& problem : problems_for(operation)) expand(name, chosen, problem);

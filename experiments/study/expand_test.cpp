@@ -237,12 +237,12 @@ TEST(Expand, Baselines_have_the_points_problem_and_inputs_and_a_plan_of_their_ow
   ASSERT_EQ(e.points.size(), 2U);
   for (const Point& point : e.points) {
     ASSERT_EQ(point.baselines.size(), 1U);
-    const Point::Rival& rival = point.baselines[0];
-    EXPECT_EQ(rival.name, "k4");
-    EXPECT_EQ(rival.subject.kernel, "k4_register_tile");
-    EXPECT_EQ(rival.subject.problem, point.subject.problem);
-    EXPECT_EQ(rival.subject.inputs, point.subject.inputs);
-    EXPECT_EQ(rival.subject.plan.query_tile, 16);
+    const Point::BaselineCase& baseline = point.baselines[0];
+    EXPECT_EQ(baseline.name, "k4");
+    EXPECT_EQ(baseline.subject.kernel, "k4_register_tile");
+    EXPECT_EQ(baseline.subject.problem, point.subject.problem);
+    EXPECT_EQ(baseline.subject.inputs, point.subject.inputs);
+    EXPECT_EQ(baseline.subject.plan.query_tile, 16);
   }
   EXPECT_EQ(reasons_of(e).count("kernel: cudnn_sdpa is not in this build"), 2U) << "once a problem";
   EXPECT_EQ(reasons_of(e).count("kernel: k4_register_tile has no choice of stages"), 2U);

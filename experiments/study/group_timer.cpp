@@ -63,16 +63,16 @@ void GroupTimer::look_for_interrupt() const {
   if (options_.is_interrupted && options_.is_interrupted()) throw Interrupted{};
 }
 
-void GroupTimer::place(const Contender& contender) {
-  const auto& [family, seed, magnitude, integers] = contender.subject.inputs;
-  const Paging& paging = contender.subject.layouts.paging;
-  std::string key = fmt::format("{} {} {} {} {} {}", to_string(contender.subject.problem),
+void GroupTimer::place(const TimedKernel& timed_kernel) {
+  const auto& [family, seed, magnitude, integers] = timed_kernel.subject.inputs;
+  const Paging& paging = timed_kernel.subject.layouts.paging;
+  std::string key = fmt::format("{} {} {} {} {} {}", to_string(timed_kernel.subject.problem),
                                 to_string(paging), family, seed, magnitude, integers);
   if (key == placed_) return;
   placed_.clear();
   timed_.reset();  // first, so that both need not fit
   timed_ = std::make_unique<TimedProblem>(
-      contender.subject.problem, contender.subject.inputs, device_,
+      timed_kernel.subject.problem, timed_kernel.subject.inputs, device_,
       TimedProblem::Options{.is_cold = options_.cache == CacheState::cold,
                             .in_graph = options_.in_graph,
                             .shortest_ms = options_.timing_ms,
@@ -81,10 +81,10 @@ void GroupTimer::place(const Contender& contender) {
   placed_ = std::move(key);
 }
 
-double GroupTimer::first_launch_s(const Contender& contender) {
+double GroupTimer::first_launch_s(const TimedKernel& timed_kernel) {
   const auto start = Clock::now();
   try {
-    timed_->resident().launch(*contender.kernel, contender.subject.plan);
+    timed_->resident().launch(*timed_kernel.kernel, timed_kernel.subject.plan);
     device_.synchronize();
   } catch (const KernelError&) {
     // Said when its answer is asked for.
@@ -92,24 +92,24 @@ double GroupTimer::first_launch_s(const Contender& contender) {
   return seconds_since(start);
 }
 
-Measured GroupTimer::verified(const Contender& contender, Spent& spent) {
+Measured GroupTimer::verified(const TimedKernel& timed_kernel, Spent& spent) {
   constexpr std::int64_t rows_of_errors = 32;
   Measured measured;
-  if (contender.kernel->role == KernelRole::limit) {
-    if (!options_.errors.empty()) measured.why_no_errors = gives_no_answer(*contender.kernel);
+  if (timed_kernel.kernel->role == KernelRole::limit) {
+    if (!options_.errors.empty()) measured.why_no_errors = gives_no_answer(*timed_kernel.kernel);
     return measured;
   }
-  if (auto why = gate_.why_wrong(contender.candidate())) {
+  if (auto why = gate_.why_wrong(timed_kernel.candidate())) {
     measured.why_refused = *std::move(why);
     return measured;
   }
-  spent.warm_up += first_launch_s(contender);
+  spent.warm_up += first_launch_s(timed_kernel);
   timed_->resident().put_values(0);
-  const KernelInfo& kernel = *contender.kernel;
-  const Plan& plan = contender.subject.plan;
+  const KernelInfo& kernel = *timed_kernel.kernel;
+  const Plan& plan = timed_kernel.subject.plan;
   ResidentProblem& resident = timed_->resident();
   // What no small case can show, more rows must.
-  const bool many = !options_.errors.empty() || Gate::has_no_small_case(contender.candidate());
+  const bool many = !options_.errors.empty() || Gate::has_no_small_case(timed_kernel.candidate());
   if (!many) {
     measured.why_refused = why_launch_wrong(resident, kernel, plan).value_or("");
     return measured;
@@ -117,56 +117,56 @@ Measured GroupTimer::verified(const Contender& contender, Spent& spent) {
   const SampledRows rows = launch_and_sample(resident, kernel, plan, rows_of_errors);
   measured.why_refused = rows.why_wrong().value_or("");
   if (measured.why_refused.empty() && !options_.errors.empty()) {
-    measured.errors = row_errors(rows, contender.subject.problem, options_.errors);
+    measured.errors = row_errors(rows, timed_kernel.subject.problem, options_.errors);
   }
   return measured;
 }
 
-double GroupTimer::timed_ms(const Contender& contender) {
+double GroupTimer::timed_ms(const TimedKernel& timed_kernel) {
   look_for_interrupt();
-  return timed_->time_ms(*contender.kernel, contender.subject.plan);
+  return timed_->time_ms(*timed_kernel.kernel, timed_kernel.subject.plan);
 }
 
-void GroupTimer::count(const Contender& contender, Measured& measured) {
-  if (contender.kernel->timed_launch) {
+void GroupTimer::count(const TimedKernel& timed_kernel, Measured& measured) {
+  if (timed_kernel.kernel->timed_launch) {
     measured.why_no_counters = fmt::format(
-        "{} runs in another process, where this one counts nothing", contender.kernel->name);
+        "{} runs in another process, where this one counts nothing", timed_kernel.kernel->name);
     return;
   }
   try {
     measured.counters = device_.count(options_.counters, [&] {
-      timed_->resident().launch(*contender.kernel, contender.subject.plan);
+      timed_->resident().launch(*timed_kernel.kernel, timed_kernel.subject.plan);
     });
   } catch (const MachineError& error) {
     measured.why_no_counters = error.what();
   }
 }
 
-void GroupTimer::warm_up(std::vector<Racer>& racers) {
+void GroupTimer::warm_up(std::vector<Entrant>& entrants) {
   const auto start = Clock::now();
-  for (Racer& racer : racers) {
+  for (Entrant& entrant : entrants) {
     look_for_interrupt();
     (void)take_library_note();
-    const Contender& contender = *racer.contender;
-    racer.measured->launches = timed_->launches(*contender.kernel, contender.subject.plan);
-    racer.measured->library = take_library_note();
+    const TimedKernel& timed_kernel = *entrant.timed_kernel;
+    entrant.measured->launches = timed_->launches(*timed_kernel.kernel, timed_kernel.subject.plan);
+    entrant.measured->library = take_library_note();
   }
   while (seconds_since(start) < options_.warm_up_s) {
-    for (const Racer& racer : racers) {
-      (void)timed_ms(*racer.contender);
+    for (const Entrant& entrant : entrants) {
+      (void)timed_ms(*entrant.timed_kernel);
       if (seconds_since(start) >= options_.warm_up_s) break;
     }
   }
 }
 
-Timing GroupTimer::timing(const std::vector<Racer>& racers, Spent& spent) {
+Timing GroupTimer::timing(const std::vector<Entrant>& entrants, Spent& spent) {
   return {.time =
               [&](std::size_t i) {
-                const Racer& racer = racers[i];
-                const double ms = timed_ms(*racer.contender);
-                spent.kernels += ms * racer.measured->launches * 1e-3;
+                const Entrant& entrant = entrants[i];
+                const double ms = timed_ms(*entrant.timed_kernel);
+                spent.kernels += ms * entrant.measured->launches * 1e-3;
                 if (auto state = device_.state()) {
-                  racer.measured->states.push_back(*std::move(state));
+                  entrant.measured->states.push_back(*std::move(state));
                 }
                 return ms;
               },
@@ -174,43 +174,43 @@ Timing GroupTimer::timing(const std::vector<Racer>& racers, Spent& spent) {
           .seed = options_.seed};
 }
 
-void GroupTimer::check_timed_answers(const Racer& racer, GroupTimes& result) {
+void GroupTimer::check_timed_answers(const Entrant& entrant, GroupTimes& result) {
   look_for_interrupt();
-  const Contender& contender = *racer.contender;
-  if (contender.kernel->role == KernelRole::limit) return;
+  const TimedKernel& timed_kernel = *entrant.timed_kernel;
+  if (timed_kernel.kernel->role == KernelRole::limit) return;
   std::optional<std::string> why;
   try {
-    why = timed_->why_timed_answers_wrong(*contender.kernel, contender.subject.plan);
+    why = timed_->why_timed_answers_wrong(*timed_kernel.kernel, timed_kernel.subject.plan);
   } catch (const MachineError& error) {
     why = error.what();
     if (is_lost(device_)) result.device_lost = error.what();
   }
   if (!why) return;
-  *racer.measured = {};
-  racer.measured->why_refused = *std::move(why);
+  *entrant.measured = {};
+  entrant.measured->why_refused = *std::move(why);
 }
 
-std::size_t GroupTimer::halve(std::vector<Racer>& racers, std::size_t points, Spent& spent) {
+std::size_t GroupTimer::halve(std::vector<Entrant>& entrants, std::size_t points, Spent& spent) {
   if (options_.keep >= 1 || points <= points_a_group) return points;
   std::size_t rounds = 1;  // as many as the heats need: 1, 2, 4, ...
   for (double left = static_cast<double>(points); left > points_a_group; left *= options_.keep) {
     rounds *= 2;
   }
-  const auto order = race(points, timing(racers, spent),
+  const auto order = race(points, timing(entrants, spent),
                           {.finalists = points_a_group, .rounds = rounds, .keep = options_.keep});
-  std::vector<Racer> left;
+  std::vector<Entrant> left;
   for (const RaceTimes& one : order) {
-    const Racer& racer = racers[one.contender];
+    const Entrant& entrant = entrants[one.entrant];
     if (left.size() < points_a_group) {
-      racer.measured->states.clear();  // timed again, beside the rivals
-      left.push_back(racer);
+      entrant.measured->states.clear();  // timed again, beside the baselines
+      left.push_back(entrant);
     } else {
-      racer.measured->left_race = true;
-      racer.measured->times_ms = one.times;
+      entrant.measured->left_race = true;
+      entrant.measured->times_ms = one.times;
     }
   }
-  left.insert(left.end(), racers.begin() + static_cast<std::ptrdiff_t>(points), racers.end());
-  racers = std::move(left);
+  left.insert(left.end(), entrants.begin() + static_cast<std::ptrdiff_t>(points), entrants.end());
+  entrants = std::move(left);
   return points_a_group;
 }
 
@@ -229,60 +229,60 @@ GroupTimes GroupTimer::measure(const Group& group, double seconds) {
   const auto start = Clock::now();
   GroupTimes result;
   result.points.resize(group.points.size());
-  result.rivals.resize(group.rivals.size());
-  std::vector<Racer> racers;
-  const auto admit = [&](const std::vector<Contender>& contenders,
+  result.baselines.resize(group.baselines.size());
+  std::vector<Entrant> entrants;
+  const auto admit = [&](const std::vector<TimedKernel>& timed_kernels,
                          std::vector<Measured>& measured) {
-    for (std::size_t i = 0; i < contenders.size() && result.device_lost.empty(); ++i) {
+    for (std::size_t i = 0; i < timed_kernels.size() && result.device_lost.empty(); ++i) {
       look_for_interrupt();
       try {
-        place(contenders[i]);
-        measured[i] = verified(contenders[i], result.spent);
+        place(timed_kernels[i]);
+        measured[i] = verified(timed_kernels[i], result.spent);
       } catch (const MachineError& error) {
         measured[i].why_refused = error.what();
         if (is_lost(device_)) result.device_lost = error.what();
       }
-      if (measured[i].why_refused.empty()) racers.push_back({&contenders[i], &measured[i]});
+      if (measured[i].why_refused.empty()) entrants.push_back({&timed_kernels[i], &measured[i]});
     }
   };
   admit(group.points, result.points);
-  std::size_t points = racers.size();
-  admit(group.rivals, result.rivals);
+  std::size_t points = entrants.size();
+  admit(group.baselines, result.baselines);
   result.spent.verification = seconds_since(start) - result.spent.warm_up;
-  const bool is_asked = points > 0 || std::ranges::any_of(group.rivals, &Contender::is_wanted);
-  if (!result.device_lost.empty() || !is_asked || racers.empty()) return result;
+  const bool is_asked = points > 0 || std::ranges::any_of(group.baselines, &TimedKernel::is_wanted);
+  if (!result.device_lost.empty() || !is_asked || entrants.empty()) return result;
 
   const auto before_warm_up = Clock::now();
-  warm_up(racers);
+  warm_up(entrants);
   const auto throttled_before_ms = device_.throttled_ms();
   result.spent.warm_up += seconds_since(before_warm_up);
 
-  const std::vector<Racer> all = racers;
-  points = halve(racers, points, result.spent);
-  if (points == 0) points = racers.size();  // only baselines have no record yet
+  const std::vector<Entrant> all = entrants;
+  points = halve(entrants, points, result.spent);
+  if (points == 0) points = entrants.size();  // only baselines have no record yet
   auto times = timed_rounds({.points = points,
-                             .peers = racers.size() - points,
+                             .peers = entrants.size() - points,
                              .repeats = options_.repeats,
                              .target = options_.target,
                              .is_over = [&] { return seconds_since(start) >= seconds; }},
-                            timing(racers, result.spent));
-  for (std::size_t i = 0; i < racers.size(); ++i) {
-    racers[i].measured->times_ms = std::move(times[i]);
+                            timing(entrants, result.spent));
+  for (std::size_t i = 0; i < entrants.size(); ++i) {
+    entrants[i].measured->times_ms = std::move(times[i]);
   }
   const auto throttled_ms = growth(throttled_before_ms, device_.throttled_ms());
   const auto before_check = Clock::now();
-  for (const Racer& racer : all) {
-    if (result.device_lost.empty()) check_timed_answers(racer, result);
+  for (const Entrant& entrant : all) {
+    if (result.device_lost.empty()) check_timed_answers(entrant, result);
   }
   result.spent.verification += seconds_since(before_check);
   if (!result.device_lost.empty()) return result;
 
   const auto before_counters = Clock::now();
-  for (const Racer& racer : racers) {
-    if (!racer.measured->why_refused.empty()) continue;
-    racer.measured->throttled_ms = throttled_ms;
-    if (!options_.counters.empty() && racer.contender->is_wanted) {
-      count(*racer.contender, *racer.measured);
+  for (const Entrant& entrant : entrants) {
+    if (!entrant.measured->why_refused.empty()) continue;
+    entrant.measured->throttled_ms = throttled_ms;
+    if (!options_.counters.empty() && entrant.timed_kernel->is_wanted) {
+      count(*entrant.timed_kernel, *entrant.measured);
     }
   }
   result.spent.warm_up += seconds_since(before_counters);

@@ -17,13 +17,13 @@
 
 namespace attest {
 
-/// Result of a contender: why it was refused, or its times and what was read beside them.
+/// Result of a kernel: why it was refused, or its times and what was read beside them.
 struct Measured {
   std::string why_refused{};          ///< empty: it was verified, and its timed answers were right
   std::vector<double> times_ms{};     ///< of a launch, one a round
   int launches = 0;                   ///< in a row, of which each of times_ms is the mean
   std::vector<DeviceState> states{};  ///< after each timing, where the device says it
-  /// By which Device::throttled_ms grew while its group was timed: rivals' timings are in it.
+  /// By which Device::throttled_ms grew while its group was timed: baselines' timings are in it.
   std::map<std::string, double> throttled_ms{};
   bool left_race = false;               ///< slower than others in successive halving: few rounds
   std::vector<Measurement> errors{};    ///< on request, of sampled rows
@@ -44,9 +44,9 @@ struct Spent {
 
 /// Results of a group, and what its timing took.
 struct GroupTimes {
-  std::vector<Measured> points, rivals;  ///< of the group's, in its order
+  std::vector<Measured> points, baselines;  ///< of the group's, in its order
   Spent spent;
-  std::string device_lost{};  ///< the device failed: some contender bears the sentence
+  std::string device_lost{};  ///< the device failed: some kernel bears the sentence
 };
 
 /// Options of timing, which all groups of a study share.
@@ -87,25 +87,25 @@ class GroupTimer {
 
  private:
   /// Someone who takes part in the rounds.
-  struct Racer {
-    const Contender* contender;
+  struct Entrant {
+    const TimedKernel* timed_kernel;
     Measured* measured;
   };
 
-  void place(const Contender& contender);
+  void place(const TimedKernel& timed_kernel);
   /// Seconds of a launch whose answer is not looked at: libraries compile and choose in it.
-  [[nodiscard]] double first_launch_s(const Contender& contender);
-  [[nodiscard]] Measured verified(const Contender& contender, Spent& spent);
-  void warm_up(std::vector<Racer>& racers);
-  [[nodiscard]] double time(const Racer& racer, Spent& spent);
-  /// Lets the slower points of `racers` leave; returns how many points are left.
-  [[nodiscard]] std::size_t halve(std::vector<Racer>& racers, std::size_t points, Spent& spent);
-  [[nodiscard]] double timed_ms(const Contender& contender);
-  /// Timing of `racers`, each known by its number among them: their states are noted, the time in
+  [[nodiscard]] double first_launch_s(const TimedKernel& timed_kernel);
+  [[nodiscard]] Measured verified(const TimedKernel& timed_kernel, Spent& spent);
+  void warm_up(std::vector<Entrant>& entrants);
+  [[nodiscard]] double time(const Entrant& entrant, Spent& spent);
+  /// Lets the slower points of `entrants` leave; returns how many points are left.
+  [[nodiscard]] std::size_t halve(std::vector<Entrant>& entrants, std::size_t points, Spent& spent);
+  [[nodiscard]] double timed_ms(const TimedKernel& timed_kernel);
+  /// Timing of `entrants`, each known by its number among them: their states are noted, the time in
   /// kernels is added to `spent`.
-  [[nodiscard]] Timing timing(const std::vector<Racer>& racers, Spent& spent);
-  void check_timed_answers(const Racer& racer, GroupTimes& result);
-  void count(const Contender& contender, Measured& measured);
+  [[nodiscard]] Timing timing(const std::vector<Entrant>& entrants, Spent& spent);
+  void check_timed_answers(const Entrant& entrant, GroupTimes& result);
+  void count(const TimedKernel& timed_kernel, Measured& measured);
   void look_for_interrupt() const;
 
   Device& device_;

@@ -42,30 +42,30 @@ std::string gives_no_answer(const KernelInfo& kernel) {
   return fmt::format("{} gives no answer", kernel.name);
 }
 
-OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
+OnExecutor measure_on_executor(const TimedKernel& timed_kernel, Gate& gate,
                                const std::vector<ErrorMetric>& errors, DevicesOfThread& devices) {
   constexpr std::int64_t rows = 32;
   OnExecutor result;
   std::string& why = result.measured.why_refused;
-  why = gate.why_wrong(contender.candidate()).value_or("");
-  if (why.empty() && Gate::has_no_small_case(contender.candidate())) {
+  why = gate.why_wrong(timed_kernel.candidate()).value_or("");
+  if (why.empty() && Gate::has_no_small_case(timed_kernel.candidate())) {
     why = "no problem of its kind is small enough to verify it on an executor";
   }
-  const KernelInfo& kernel = *contender.kernel;
+  const KernelInfo& kernel = *timed_kernel.kernel;
   if (!why.empty() || errors.empty()) return result;
   if (kernel.role == KernelRole::limit) {
     result.measured.why_no_errors = gives_no_answer(kernel);
     return result;
   }
-  const Plan& plan = contender.subject.plan;
-  const Problem small = problem_for_errors(contender.subject.problem);
+  const Plan& plan = timed_kernel.subject.plan;
+  const Problem small = problem_for_errors(timed_kernel.subject.problem);
   if (const auto reason = why_unsupported(kernel, small, plan)) {
     result.measured.why_no_errors =
         fmt::format("{} takes none that is short enough for an executor: {}", kernel.name, *reason);
     return result;
   }
-  ResidentProblem resident(small, contender.subject.inputs, devices[kernel.executor],
-                           contender.subject.layouts.paging);
+  ResidentProblem resident(small, timed_kernel.subject.inputs, devices[kernel.executor],
+                           timed_kernel.subject.layouts.paging);
   const SampledRows sampled = launch_and_sample(resident, kernel, plan, rows);
   why = sampled.why_wrong().value_or("");
   if (!why.empty()) return result;

@@ -31,15 +31,15 @@ class DevicesOfThread {
   std::map<Executor, std::unique_ptr<Device>> devices_;
 };
 
-/// Result of a contender on an executor: no time; whether it is right and, on request, its errors,
+/// Result of a kernel on an executor: no time; whether it is right and, on request, its errors,
 /// on a problem that is short enough.
 struct OnExecutor {
   Measured measured;            ///< errors, or why it was refused
   std::string error_problem{};  ///< on which they were measured
 };
-/// Verifies a contender by the gate and, if errors are asked for, launches it on
+/// Verifies a kernel by the gate and, if errors are asked for, launches it on
 /// problem_for_errors(). Throws MachineError when there is no device or no room on it.
-[[nodiscard]] OnExecutor measure_on_executor(const Contender& contender, Gate& gate,
+[[nodiscard]] OnExecutor measure_on_executor(const TimedKernel& timed_kernel, Gate& gate,
                                              const std::vector<ErrorMetric>& errors,
                                              DevicesOfThread& devices);
 

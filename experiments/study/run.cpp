@@ -77,7 +77,7 @@ class Runner {
     }
   }
 
-  /// All of a study's contenders run on one executor, but for CPU kernels beside a GPU.
+  /// All of a study's kernels run on one executor, but for CPU kernels beside a GPU.
   void open_device() {
     for (const Group& group : todo_) {
       const Executor executor = group.any().kernel->executor;
@@ -92,8 +92,8 @@ class Runner {
   void judge() {
     std::vector<Gate::Candidate> candidates;
     for (const Group& group : todo_) {
-      for (const Contender& c : group.points) candidates.push_back(c.candidate());
-      for (const Contender& c : group.rivals) candidates.push_back(c.candidate());
+      for (const TimedKernel& c : group.points) candidates.push_back(c.candidate());
+      for (const TimedKernel& c : group.baselines) candidates.push_back(c.candidate());
     }
     std::unique_ptr<Progress> progress;
     gate_->judge(candidates,
@@ -136,13 +136,13 @@ class Runner {
     options.is_interrupted = run_.is_interrupted;
     GroupTimer timer(*gpu_, *gate_, options);
     std::size_t waiting = 0;
-    for (const Group* group : groups) waiting += group->points.size() + group->rivals.size();
+    for (const Group* group : groups) waiting += group->points.size() + group->baselines.size();
     for (const Group* const group : groups) {
       const double left = seconds_left();
-      const std::size_t here = group->points.size() + group->rivals.size();
+      const std::size_t here = group->points.size() + group->baselines.size();
       progress.set_label(to_string(group->any().subject.problem));
       if (left <= 0) {
-        for (const Contender& point : group->points) leave_out(point);
+        for (const TimedKernel& point : group->points) leave_out(point);
       } else {
         // Each its share, so that the last ones are timed as well.
         const double share = left * static_cast<double>(here) / static_cast<double>(waiting);
@@ -157,9 +157,9 @@ class Runner {
     }
   }
 
-  void leave_out(const Contender& contender) {
-    if (!contender.is_point()) return;
-    writer_.write(over_budget_record(spec_, contender, current_provenance(device_name_)));
+  void leave_out(const TimedKernel& timed_kernel) {
+    if (!timed_kernel.is_point()) return;
+    writer_.write(over_budget_record(spec_, timed_kernel, current_provenance(device_name_)));
     const std::scoped_lock lock(mutex_);
     ++outcome_.over_budget;
   }
@@ -168,80 +168,83 @@ class Runner {
 
   void write_times(const Group& group, const GroupTimes& times, bool is_shared) {
     const Provenance provenance = current_provenance(device_name_);
-    std::vector<RivalTimes> rivals;
-    for (std::size_t i = 0; i < group.rivals.size(); ++i) {
-      if (times.rivals[i].times_ms.empty()) continue;
-      rivals.push_back({group.rivals[i].baseline, &times.rivals[i].times_ms});
+    std::vector<BaselineTimes> baselines;
+    for (std::size_t i = 0; i < group.baselines.size(); ++i) {
+      if (times.baselines[i].times_ms.empty()) continue;
+      baselines.push_back({group.baselines[i].baseline, &times.baselines[i].times_ms});
     }
-    const auto write = [&](const Contender& contender, const Measured& measured) {
-      if (!contender.is_wanted) return;
+    const auto write = [&](const TimedKernel& timed_kernel, const Measured& measured) {
+      if (!timed_kernel.is_wanted) return;
       if (!measured.why_refused.empty()) {
-        refuse(contender, measured.why_refused, provenance);
+        refuse(timed_kernel, measured.why_refused, provenance);
         return;
       }
       if (measured.times_ms.empty()) return;  // the device was lost before its turn
-      Record record = record_of(spec_, contender, provenance);
-      const bool was_beside_rivals = !measured.left_race;
-      add_measurements(record, measured, was_beside_rivals ? rivals : std::vector<RivalTimes>{});
+      Record record = record_of(spec_, timed_kernel, provenance);
+      const bool was_beside_baselines = !measured.left_race;
+      add_measurements(record, measured,
+                       was_beside_baselines ? baselines : std::vector<BaselineTimes>{});
       if (measured.left_race) add_flag(record, "left_race");
       if (is_shared) add_flag(record, "shared_gpu");
       if (!measured.errors.empty()) record.labels["error_problem"] = record.labels["problem"];
       note_once(measured.why_no_counters);
-      add_model(record, contender);
-      note_missing(record, contender, measured);
+      add_model(record, timed_kernel);
+      note_missing(record, timed_kernel, measured);
       finish(record);
     };
     for (std::size_t i = 0; i < group.points.size(); ++i) write(group.points[i], times.points[i]);
-    for (std::size_t i = 0; i < group.rivals.size(); ++i) write(group.rivals[i], times.rivals[i]);
+    for (std::size_t i = 0; i < group.baselines.size(); ++i)
+      write(group.baselines[i], times.baselines[i]);
   }
 
   /// What an executor gives: no times, but what models count; several at a time.
   void model_groups(const std::vector<const Group*>& groups, Progress& progress) {
-    std::vector<const Contender*> contenders;
+    std::vector<const TimedKernel*> timed_kernels;
     for (const Group* const group : groups) {
-      for (const Contender& c : group->points) contenders.push_back(&c);
-      for (const Contender& c : group->rivals) {
-        if (c.is_wanted) contenders.push_back(&c);
+      for (const TimedKernel& c : group->points) timed_kernels.push_back(&c);
+      for (const TimedKernel& c : group->baselines) {
+        if (c.is_wanted) timed_kernels.push_back(&c);
       }
     }
-    on_threads(contenders.size(), run_.jobs, [&] {
+    on_threads(timed_kernels.size(), run_.jobs, [&] {
       return [&, devices = std::make_shared<DevicesOfThread>(run_.make_device)](std::size_t i) {
         if (run_.is_interrupted && run_.is_interrupted()) throw Interrupted{};
-        if (seconds_left() <= 0) return leave_out(*contenders[i]);
-        model_one(*contenders[i], *devices);
+        if (seconds_left() <= 0) return leave_out(*timed_kernels[i]);
+        model_one(*timed_kernels[i], *devices);
         progress.advance();
       };
     });
   }
 
-  void model_one(const Contender& contender, DevicesOfThread& devices) {
+  void model_one(const TimedKernel& timed_kernel, DevicesOfThread& devices) {
     const Provenance provenance = current_provenance("");
     const auto [measured, error_problem] =
-        measure_on_executor(contender, *gate_, errors_asked_for(spec_), devices);
+        measure_on_executor(timed_kernel, *gate_, errors_asked_for(spec_), devices);
     if (!measured.why_refused.empty()) {
-      refuse(contender, measured.why_refused, provenance);
+      refuse(timed_kernel, measured.why_refused, provenance);
       return;
     }
-    Record record = record_of(spec_, contender, provenance);
+    Record record = record_of(spec_, timed_kernel, provenance);
     record.labels["source"] = "executor";
     add_measurements(record, measured, {});
     if (!measured.errors.empty()) record.labels["error_problem"] = error_problem;
-    add_model(record, contender);
-    note_missing(record, contender, measured);
+    add_model(record, timed_kernel);
+    note_missing(record, timed_kernel, measured);
     finish(record);
   }
 
-  void add_model(Record& record, const Contender& contender) const {
-    const Case& c = contender.subject;
-    if (run_.model) add_model_values(record, run_.model(*contender.kernel, c.problem, c.plan));
+  void add_model(Record& record, const TimedKernel& timed_kernel) const {
+    const Case& c = timed_kernel.subject;
+    if (run_.model) add_model_values(record, run_.model(*timed_kernel.kernel, c.problem, c.plan));
   }
 
-  void refuse(const Contender& contender, const std::string& why, const Provenance& provenance) {
-    writer_.write(refused_record(spec_, contender, provenance, why));
+  void refuse(const TimedKernel& timed_kernel, const std::string& why,
+              const Provenance& provenance) {
+    writer_.write(refused_record(spec_, timed_kernel, provenance, why));
     const std::scoped_lock lock(mutex_);
-    outcome_.refused.push_back(fmt::format("{} {} of {}: {}", contender.kernel->name,
-                                           to_string(contender.subject.plan),
-                                           to_string(contender.subject.problem), why));
+    outcome_.refused.push_back(fmt::format("{} {} of {}: {}", timed_kernel.kernel->name,
+                                           to_string(timed_kernel.subject.plan),
+                                           to_string(timed_kernel.subject.problem), why));
   }
 
   void finish(const Record& record) {
@@ -251,13 +254,13 @@ class Runner {
   }
 
   /// What was asked for and is not there must be said: a table would only be narrower.
-  void note_missing(Record& record, const Contender& contender, const Measured& measured) {
-    const bool is_timed = contender.kernel->executor == Executor::gpu;
+  void note_missing(Record& record, const TimedKernel& timed_kernel, const Measured& measured) {
+    const bool is_timed = timed_kernel.kernel->executor == Executor::gpu;
     const auto missing = note_missing_metrics(record, spec_, is_timed);
     if (missing.empty()) return;
     const std::scoped_lock lock(mutex_);
     Missing& there =
-        missing_[fmt::format("{} of {}", fmt::join(missing, ", "), contender.kernel->name)];
+        missing_[fmt::format("{} of {}", fmt::join(missing, ", "), timed_kernel.kernel->name)];
     if (there.points++ == 0) there.why = measured.why_no_errors;
   }
 

@@ -40,7 +40,7 @@ struct StudyRun {
 /// Outcome of one writer's run, and of the study where it is complete.
 struct StudyOutcome {
   std::size_t points = 0;   ///< of the whole study, baselines and skipped ones not among them
-  std::size_t timed = 0;    ///< contenders that got a record here, of which on executors nothing
+  std::size_t timed = 0;    ///< kernels that got a record here, of which on executors nothing
                             ///< was timed but modelled
   std::size_t skipped = 0;  ///< by kernel, constraint or sampling, recorded here
   std::size_t over_budget = 0;
@@ -61,7 +61,7 @@ struct StudyOutcome {
 [[nodiscard]] Record summary_record(const StudySpec& spec, const StudyOutcome& outcome,
                                     const Provenance& provenance);
 
-/// Verifies and measures what the folder has no record of, a record a contender as soon as it is
+/// Verifies and measures what the folder has no record of, a record a kernel as soon as it is
 /// known, and in the end answers the study's expectations. Points on a GPU are timed; those of an
 /// executor get what models say. Throws MachineError when another run writes to the folder or the
 /// device fails; what is done is kept.

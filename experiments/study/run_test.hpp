@@ -62,11 +62,11 @@ inline Case case_of(const KernelInfo& kernel, const std::string& problem, std::u
 }
 
 inline Point point_of(const KernelInfo& kernel, const std::string& problem,
-                      std::vector<Point::Rival> rivals = {}) {
+                      std::vector<Point::BaselineCase> baselines = {}) {
   return {.kernel = &kernel,
           .subject = case_of(kernel, problem),
           .axes = {{"problem.key_len", problem}},
-          .baselines = std::move(rivals)};
+          .baselines = std::move(baselines)};
 }
 
 /// Host memory with the clocks and counters of a GPU.
@@ -183,13 +183,13 @@ struct AStudy : testing::Test {
     EXPECT_GE(got, want * (1 - Noise::widest) / (1 + Noise::widest));
     EXPECT_LE(got, want * (1 + Noise::widest) / (1 - Noise::widest));
   }
-  [[nodiscard]] Record record_of(const std::string& contender) const {
+  [[nodiscard]] Record record_of(const std::string& kernel) const {
     for (const Record& record : records()) {
-      if (record.labels.contains("contender") && record.labels.at("contender") == contender) {
+      if (record.labels.contains("contender") && record.labels.at("contender") == kernel) {
         return record;
       }
     }
-    ADD_FAILURE() << "no record of " << contender;
+    ADD_FAILURE() << "no record of " << kernel;
     return {};
   }
   static double value(const Record& record, const std::string& name) {

@@ -26,8 +26,8 @@ std::string side_by_side_key(const Point& point) {
   std::string key = fmt::format(
       "{}|{}|{}|{} x{} seed {}", name_of(point.kernel->executor), to_string(point.subject.problem),
       to_string(point.subject.layouts.paging), inputs.family, inputs.magnitude, inputs.seed);
-  for (const Point::Rival& rival : point.baselines) {
-    key += fmt::format("|{} {}", rival.name, point_id(*rival.kernel, rival.subject));
+  for (const Point::BaselineCase& baseline : point.baselines) {
+    key += fmt::format("|{} {}", baseline.name, point_id(*baseline.kernel, baseline.subject));
   }
   return key;
 }
@@ -44,8 +44,8 @@ AxisValues shared_axes(const Point& point) {
 }  // namespace
 
 std::size_t Group::wanted() const {
-  return static_cast<std::size_t>(std::ranges::count_if(points, &Contender::is_wanted) +
-                                  std::ranges::count_if(rivals, &Contender::is_wanted));
+  return static_cast<std::size_t>(std::ranges::count_if(points, &TimedKernel::is_wanted) +
+                                  std::ranges::count_if(baselines, &TimedKernel::is_wanted));
 }
 
 std::size_t most_side_by_side(const StudySpec& spec, const std::vector<Point>& points) {
@@ -89,14 +89,14 @@ std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed
             {.kernel = point->kernel, .subject = point->subject, .id = id, .axes = point->axes});
       }
       const Point& first = *together[part * together.size() / parts].second;
-      for (const Point::Rival& rival : first.baselines) {
-        const std::string rival_id = point_id(*rival.kernel, rival.subject);
-        group.rivals.push_back({.kernel = rival.kernel,
-                                .subject = rival.subject,
-                                .id = rival_id,
-                                .baseline = rival.name,
-                                .axes = shared_axes(first),
-                                .is_wanted = recorded.insert(rival_id).second});
+      for (const Point::BaselineCase& baseline : first.baselines) {
+        const std::string baseline_id = point_id(*baseline.kernel, baseline.subject);
+        group.baselines.push_back({.kernel = baseline.kernel,
+                                   .subject = baseline.subject,
+                                   .id = baseline_id,
+                                   .baseline = baseline.name,
+                                   .axes = shared_axes(first),
+                                   .is_wanted = recorded.insert(baseline_id).second});
       }
     }
   }
@@ -106,15 +106,15 @@ std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed
 std::vector<Group> groups_to_do(const std::vector<Group>& groups, const Shard& shard,
                                 const std::set<std::string>& done) {
   std::vector<Group> left;
-  // Each group goes to whoever has the fewest contenders so far.
+  // Each group goes to whoever has the fewest kernels so far.
   std::vector<std::size_t> loads(static_cast<std::size_t>(shard.count), 0);
   for (const Group& whole : groups) {
     const auto least = std::ranges::min_element(loads);
-    *least += whole.points.size() + whole.rivals.size();
+    *least += whole.points.size() + whole.baselines.size();
     if (least - loads.begin() != shard.index) continue;
     Group group = whole;
-    std::erase_if(group.points, [&](const Contender& c) { return done.contains(c.id); });
-    for (Contender& rival : group.rivals) rival.is_wanted &= !done.contains(rival.id);
+    std::erase_if(group.points, [&](const TimedKernel& c) { return done.contains(c.id); });
+    for (TimedKernel& baseline : group.baselines) baseline.is_wanted &= !done.contains(baseline.id);
     if (group.wanted() > 0) left.push_back(std::move(group));
   }
   return left;

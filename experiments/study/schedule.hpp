@@ -13,8 +13,9 @@
 
 namespace attest {
 
-/// Something that is measured: a point of the study, or a baseline of some of its points.
-struct Contender {
+/// Kernel that is timed, or on an executor counted, with its case: a point of the study, or a
+/// baseline of some of its points.
+struct TimedKernel {
   const KernelInfo* kernel = nullptr;
   Case subject{};
   std::string id{};        ///< point_id
@@ -28,15 +29,15 @@ struct Contender {
   }
 };
 
-/// Contenders that are measured side by side: points with one problem, one layout, one set of
+/// Kernels that are timed side by side: points with one problem, one layout, one set of
 /// inputs and the same baselines, and these.
 struct Group {
-  std::vector<Contender> points, rivals;
+  std::vector<TimedKernel> points, baselines;
 
   /// Records that are to be made of the group.
   [[nodiscard]] std::size_t wanted() const;
   /// For what all have in common.
-  [[nodiscard]] const Contender& any() const { return points.empty() ? rivals[0] : points[0]; }
+  [[nodiscard]] const TimedKernel& any() const { return points.empty() ? baselines[0] : points[0]; }
 };
 
 /// Points that are timed side by side at most: rounds are short, and a kill loses few.
@@ -53,8 +54,8 @@ inline constexpr std::size_t points_a_group = 8;
 [[nodiscard]] std::vector<Group> schedule(const std::vector<Point>& points, std::uint64_t seed,
                                           std::size_t most);
 
-/// The groups of a shard without what is done: contenders whose id is in `done`. Shards have as
-/// many contenders each as whole groups allow.
+/// The groups of a shard without what is done: kernels whose id is in `done`. Shards have as
+/// many kernels each as whole groups allow.
 [[nodiscard]] std::vector<Group> groups_to_do(const std::vector<Group>& groups, const Shard& shard,
                                               const std::set<std::string>& done);
 

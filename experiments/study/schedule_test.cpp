@@ -34,8 +34,8 @@ std::vector<Point> some_points() {
 std::multiset<std::string> wanted_ids(const std::vector<Group>& groups) {
   std::multiset<std::string> ids;
   for (const Group& group : groups) {
-    for (const auto* contenders : {&group.points, &group.rivals}) {
-      for (const Contender& c : *contenders) {
+    for (const auto* timed_kernels : {&group.points, &group.baselines}) {
+      for (const TimedKernel& c : *timed_kernels) {
         if (c.is_wanted) ids.insert(c.id);
       }
     }
@@ -50,9 +50,9 @@ TEST(Schedule, HasEveryPointAndEveryBaselineOnce) {
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
   for (const Group& group : groups) {
     EXPECT_LE(group.points.size(), 3U);
-    ASSERT_EQ(group.rivals.size(), 1U) << "every group is timed beside its baseline";
-    for (const Contender& point : group.points) {
-      EXPECT_EQ(point.subject.problem, group.rivals[0].subject.problem);
+    ASSERT_EQ(group.baselines.size(), 1U) << "every group is timed beside its baseline";
+    for (const TimedKernel& point : group.points) {
+      EXPECT_EQ(point.subject.problem, group.baselines[0].subject.problem);
     }
   }
 }

@@ -83,37 +83,39 @@ void add_model_values(Record& record, const std::vector<Measurement>& values) {
   }
 }
 
-Record record_of(const StudySpec& spec, const Contender& contender, const Provenance& provenance) {
+Record record_of(const StudySpec& spec, const TimedKernel& timed_kernel,
+                 const Provenance& provenance) {
   Record record{.kind = "study",
-                .subject = contender.subject,
+                .subject = timed_kernel.subject,
                 .verdict = "passed",
                 .labels = {{"study", spec.name},
-                           {"point", contender.id},
-                           {"contender", contender.kernel->name},
-                           {"role", contender.is_point() ? "point" : "baseline"},
-                           {"executor", std::string(name_of(contender.kernel->executor))},
-                           {"plan", to_string(contender.subject.plan)},
-                           {"problem", to_string(contender.subject.problem)},
+                           {"point", timed_kernel.id},
+                           {"contender", timed_kernel.kernel->name},
+                           {"role", timed_kernel.is_point() ? "point" : "baseline"},
+                           {"executor", std::string(name_of(timed_kernel.kernel->executor))},
+                           {"plan", to_string(timed_kernel.subject.plan)},
+                           {"problem", to_string(timed_kernel.subject.problem)},
                            {"cache", spec.cache == CacheState::cold ? "cold" : "hot"}},
                 .provenance = provenance};
-  for (const auto& [name, value] : contender.axes) record.labels["axis." + name] = text_of(value);
+  for (const auto& [name, value] : timed_kernel.axes)
+    record.labels["axis." + name] = text_of(value);
   if (spec.in_graph) record.labels["launch"] = "graph";
   if (!spec.baselines.empty()) record.labels["baseline"] = spec.baselines.front().name;
-  if (!contender.is_point()) record.labels["name"] = contender.baseline;
+  if (!timed_kernel.is_point()) record.labels["name"] = timed_kernel.baseline;
   return record;
 }
 
-Record refused_record(const StudySpec& spec, const Contender& contender,
+Record refused_record(const StudySpec& spec, const TimedKernel& timed_kernel,
                       const Provenance& provenance, const std::string& reason) {
-  Record record = record_of(spec, contender, provenance);
+  Record record = record_of(spec, timed_kernel, provenance);
   record.verdict = "failed";
   record.labels["reason"] = reason;
   return record;
 }
 
-Record over_budget_record(const StudySpec& spec, const Contender& contender,
+Record over_budget_record(const StudySpec& spec, const TimedKernel& timed_kernel,
                           const Provenance& provenance) {
-  Record record = record_of(spec, contender, provenance);
+  Record record = record_of(spec, timed_kernel, provenance);
   record.verdict = "unsupported";
   record.labels["skipped_by"] = "budget";
   record.labels["reason"] = "the time budget ended before it was its turn";
@@ -141,7 +143,7 @@ Record skipped_record(const StudySpec& spec, const Skipped& skipped, const Prove
 }
 
 void add_measurements(Record& record, const Measured& measured,
-                      const std::vector<RivalTimes>& rivals) {
+                      const std::vector<BaselineTimes>& baselines) {
   if (!measured.times_ms.empty()) {
     const MedianInterval time = median_interval(measured.times_ms);
     add_interval(record, "time", time, "ms");
@@ -155,9 +157,9 @@ void add_measurements(Record& record, const Measured& measured,
     const double bytes = record.subject->problem.operation->bytes(record.subject->problem);
     record.measurements.push_back({"bandwidth", bytes / (time.median * 1e6), "GB/s"});
     record.measurements.push_back({"hbm_bytes", bytes, "B"});
-    for (const RivalTimes& rival : rivals) {
-      add_interval(record, "speed_over_" + rival.name,
-                   speed_over(measured.times_ms, *rival.times_ms), "1");
+    for (const BaselineTimes& baseline : baselines) {
+      add_interval(record, "speed_over_" + baseline.name,
+                   speed_over(measured.times_ms, *baseline.times_ms), "1");
     }
   }
   add_states(record, measured);

@@ -11,14 +11,14 @@ namespace attest {
 
 /// Records of a study; README.md lists labels and measurements.
 
-/// A contender with its labels, nothing measured, verdict `passed`.
-[[nodiscard]] Record record_of(const StudySpec& spec, const Contender& contender,
+/// A kernel with its labels, nothing measured, verdict `passed`.
+[[nodiscard]] Record record_of(const StudySpec& spec, const TimedKernel& timed_kernel,
                                const Provenance& provenance);
-/// The record of a contender that was refused: verdict `failed` and the reason.
-[[nodiscard]] Record refused_record(const StudySpec& spec, const Contender& contender,
+/// The record of a kernel that was refused: verdict `failed` and the reason.
+[[nodiscard]] Record refused_record(const StudySpec& spec, const TimedKernel& timed_kernel,
                                     const Provenance& provenance, const std::string& reason);
 /// A point that was not reached before the time budget ended.
-[[nodiscard]] Record over_budget_record(const StudySpec& spec, const Contender& contender,
+[[nodiscard]] Record over_budget_record(const StudySpec& spec, const TimedKernel& timed_kernel,
                                         const Provenance& provenance);
 /// Record of what the file asks for and nobody runs: verdict `unsupported`, the reason, and no
 /// case.
@@ -34,13 +34,13 @@ void add_model_values(Record& record, const std::vector<Measurement>& values);
 void add_flag(Record& record, const std::string& flag);
 
 /// A baseline that was timed in the same rounds.
-struct RivalTimes {
+struct BaselineTimes {
   std::string name;
   const std::vector<double>* times_ms;
 };
 /// Adds time, rate, ratios, clocks, counters and errors.
 void add_measurements(Record& record, const Measured& measured,
-                      const std::vector<RivalTimes>& rivals);
+                      const std::vector<BaselineTimes>& baselines);
 
 /// The metrics that the study asks for and that a record lacks, which gets them as the label
 /// `not_measured`. Those of a time are not missed where nothing is timed: that is said once, for

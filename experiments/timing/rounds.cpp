@@ -21,11 +21,11 @@ std::vector<std::size_t> shuffled(std::vector<std::size_t> order, std::uint64_t 
   return order;
 }
 
-void time_round(const Timing& timing, const std::vector<std::size_t>& contenders, std::size_t round,
+void time_round(const Timing& timing, const std::vector<std::size_t>& entrants, std::size_t round,
                 std::vector<std::vector<double>>& times) {
   if (timing.begin_round) timing.begin_round();
-  for (const std::size_t contender : shuffled(contenders, timing.seed, round)) {
-    times[contender].push_back(timing.time(contender));
+  for (const std::size_t entrant : shuffled(entrants, timing.seed, round)) {
+    times[entrant].push_back(timing.time(entrant));
   }
 }
 
@@ -51,21 +51,21 @@ double relative_half_width(const MedianInterval& interval) {
 }
 
 std::vector<std::vector<double>> timed_rounds(const RoundsOptions& options, const Timing& timing) {
-  const std::size_t contenders = options.points + options.peers;
-  std::vector<std::vector<double>> times(contenders);
+  const std::size_t entrants = options.points + options.peers;
+  std::vector<std::vector<double>> times(entrants);
   const auto is_known = [&](std::size_t point) {
     if (times[point].size() < fewest_values) return false;
     if (options.peers == 0) {
       return relative_half_width(median_interval(times[point])) <= options.target;
     }
-    for (std::size_t peer = options.points; peer < contenders; ++peer) {
+    for (std::size_t peer = options.points; peer < entrants; ++peer) {
       if (!(relative_half_width(speed_over(times[point], times[peer])) <= options.target)) {
         return false;
       }
     }
     return true;
   };
-  std::vector<std::size_t> left = numbers_below(contenders);
+  std::vector<std::size_t> left = numbers_below(entrants);
   const std::size_t most = options.repeats > 0 ? options.repeats : options.most_rounds;
   for (std::size_t round = 0; round < most; ++round) {
     time_round(timing, left, round, times);
@@ -77,11 +77,11 @@ std::vector<std::vector<double>> timed_rounds(const RoundsOptions& options, cons
   return times;
 }
 
-std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
+std::vector<RaceTimes> race(std::size_t entrants, const Timing& timing,
                             const RaceOptions& options) {
-  std::vector<std::vector<double>> times(contenders);
-  std::vector<std::size_t> order = numbers_below(contenders);  // those that are left stand first
-  std::size_t left = contenders, done = 0;
+  std::vector<std::vector<double>> times(entrants);
+  std::vector<std::size_t> order = numbers_below(entrants);  // those that are left stand first
+  std::size_t left = entrants, done = 0;
   const auto run = [&](std::size_t rounds) {
     const auto end = order.begin() + static_cast<std::ptrdiff_t>(left);
     for (std::size_t round = 0; round < rounds; ++round) {
@@ -99,8 +99,8 @@ std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
   }
   if (left > 0) run(std::max<std::size_t>(options.rounds - done, 1));
   std::vector<RaceTimes> result;
-  for (const std::size_t contender : order) {
-    result.push_back({contender, std::move(times[contender])});
+  for (const std::size_t entrant : order) {
+    result.push_back({entrant, std::move(times[entrant])});
   }
   return result;
 }

@@ -9,26 +9,26 @@
 
 namespace attest {
 
-/// Way to time contenders, known by their numbers.
+/// Way to time entrants, known by their numbers.
 struct Timing {
-  std::function<double(std::size_t contender)> time{};  ///< milliseconds of a launch
-  std::function<void()> begin_round{};                  ///< may be empty
-  std::uint64_t seed = 1;                               ///< draws the order within each round
+  std::function<double(std::size_t entrant)> time{};  ///< milliseconds of a launch
+  std::function<void()> begin_round{};                ///< may be empty
+  std::uint64_t seed = 1;                             ///< draws the order within each round
 };
 
-/// Number of contenders, and when each was timed often enough.
+/// Number of entrants, and when each was timed often enough.
 struct RoundsOptions {
-  std::size_t points = 1;  ///< contenders 0 .. points - 1, each timed until it is known well enough
-  std::size_t peers = 0;   ///< the contenders after them, timed in every round
-  std::size_t repeats = 0;       ///< so many rounds for all; 0: as many as are needed
-  double target = 0.01;          ///< relative half width of an interval that is narrow enough
+  std::size_t points = 1;   ///< entrants 0 .. points - 1, each timed until it is known well enough
+  std::size_t peers = 0;    ///< the entrants after them, timed in every round
+  std::size_t repeats = 0;  ///< so many rounds for all; 0: as many as are needed
+  double target = 0.01;     ///< relative half width of an interval that is narrow enough
   std::size_t most_rounds = 60;  ///< when it never is
   /// Asked between timings: true ends after the round in which everybody was timed often enough for
   /// an interval.
   std::function<bool()> is_over{};
 };
 
-/// Times contenders in rounds: in a round everybody that is left is timed once, in an order drawn
+/// Times entrants in rounds: in a round everybody that is left is timed once, in an order drawn
 /// anew, so that drifts of clock and temperature meet all of them alike. A point leaves when its
 /// ratio to every peer, or its time where there is no peer, is known well enough. times[c] holds
 /// a time a round, from the first round on.
@@ -42,17 +42,17 @@ struct RaceOptions {
   double keep = 0.5;          ///< share that stays after a heat
 };
 
-/// A contender and its times, one a round that it took part in, from the first round on.
+/// An entrant and its times, one a round that it took part in, from the first round on.
 struct RaceTimes {
-  std::size_t contender = 0;
+  std::size_t entrant = 0;
   std::vector<double> times;
 };
 
 /// Successive halving: rounds as of timed_rounds, but after rounds 1, 3, 7, ... the slower half
-/// (1 - keep) leaves, judged by the median. All heats cost about alike, and slow contenders are
-/// timed once. Returns all contenders: those that stayed longest first, the faster first among
+/// (1 - keep) leaves, judged by the median. All heats cost about alike, and slow entrants are
+/// timed once. Returns all entrants: those that stayed longest first, the faster first among
 /// equals.
-[[nodiscard]] std::vector<RaceTimes> race(std::size_t contenders, const Timing& timing,
+[[nodiscard]] std::vector<RaceTimes> race(std::size_t entrants, const Timing& timing,
                                           const RaceOptions& options = {});
 
 /// Speed of `time` over that of `peer`: the ratio of the times of the same rounds, as a median with

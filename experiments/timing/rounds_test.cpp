@@ -13,7 +13,7 @@
 namespace attest {
 namespace {
 
-/// Contender c takes c + 1 ms; what drifts meets a whole round; noise meets each timing.
+/// Entrant c takes c + 1 ms; what drifts meets a whole round; noise meets each timing.
 struct Machine {
   double noise = 0, drift = 0;
   std::vector<std::size_t> order{};
@@ -137,17 +137,17 @@ TEST(Rounds, NaNIsNeverNarrowEnough) {
   EXPECT_EQ(relative_half_width({.median = 0, .low = 0, .high = 0}), INFINITY);
 }
 
-/// A clock that drifts by 1 % a timing, and adds up to 2 % of noise; contender i takes speeds[i].
+/// A clock that drifts by 1 % a timing, and adds up to 2 % of noise; entrant i takes speeds[i].
 struct FakeTimer {
   std::vector<double> speeds;
   std::uint64_t seed = 0;
   std::vector<std::size_t> calls{};
 
-  double operator()(std::size_t contender) {
+  double operator()(std::size_t entrant) {
     const auto call = static_cast<double>(calls.size());
     const double noise = random_uniform(seed, 0, calls.size());
-    calls.push_back(contender);
-    return speeds[contender] * (1 + 0.001 * call) * (1 + 0.02 * noise);
+    calls.push_back(entrant);
+    return speeds[entrant] * (1 + 0.001 * call) * (1 + 0.02 * noise);
   }
 };
 
@@ -155,7 +155,7 @@ std::vector<RaceTimes> run(FakeTimer& timer, const RaceOptions& options = {}) {
   return race(timer.speeds.size(), {.time = [&](std::size_t i) { return timer(i); }}, options);
 }
 
-/// 40 contenders, each 4 % slower than the one before it; the fastest stands anywhere.
+/// 40 entrants, each 4 % slower than the one before it; the fastest stands anywhere.
 FakeTimer forty(std::uint64_t seed) {
   FakeTimer timer{.speeds = {}, .seed = seed};
   for (int i = 0; i < 40; ++i) timer.speeds.push_back(std::pow(1.04, i));
@@ -168,19 +168,19 @@ TEST(Race, IsWonByTheFastestDespiteNoiseAndDrift) {
     FakeTimer timer = forty(seed);
     const auto order = run(timer);
     ASSERT_EQ(order.size(), timer.speeds.size());
-    EXPECT_EQ(timer.speeds[order.front().contender], 1.0) << seed;
+    EXPECT_EQ(timer.speeds[order.front().entrant], 1.0) << seed;
   }
 }
 
-TEST(Race, TimesEachContenderOnceARoundAndAllThatAreLeftInTheSameRounds) {
+TEST(Race, TimesEachEntrantOnceARoundAndAllThatAreLeftInTheSameRounds) {
   FakeTimer timer = forty(3);
   const auto order = run(timer);
-  // Between two timings of a contender everyone who stays longer is timed once.
+  // Between two timings of an entrant everyone who stays longer is timed once.
   std::map<std::size_t, std::size_t> rounds;
-  for (const RaceTimes& one : order) rounds[one.contender] = one.times.size();
+  for (const RaceTimes& one : order) rounds[one.entrant] = one.times.size();
   std::map<std::size_t, std::size_t> counted;
-  for (const std::size_t contender : timer.calls) {
-    const std::size_t round = counted[contender]++;
+  for (const std::size_t entrant : timer.calls) {
+    const std::size_t round = counted[entrant]++;
     for (const auto& [other, stayed] : rounds) {
       if (round >= stayed) continue;
       EXPECT_LE(counted[other], round + 1);
@@ -212,10 +212,10 @@ TEST(Race, OfFewIsAFinalAndOfOneOrNoneToo) {
   }
 }
 
-TEST(Race, KeepsEveryContenderInItsResult) {
+TEST(Race, KeepsEveryEntrantInItsResult) {
   FakeTimer timer = forty(2);
   std::set<std::size_t> seen;
-  for (const RaceTimes& one : run(timer)) seen.insert(one.contender);
+  for (const RaceTimes& one : run(timer)) seen.insert(one.entrant);
   EXPECT_EQ(seen.size(), timer.speeds.size());
 }
 

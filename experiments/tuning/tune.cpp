@@ -116,7 +116,7 @@ Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Pro
   const std::size_t finalists = options.race.finalists;
   std::vector<Plan> fastest_first;
   for (const RaceTimes& one : tuner.race(right, {.finalists = finalists, .rounds = 3})) {
-    fastest_first.push_back(right[one.contender]);
+    fastest_first.push_back(right[one.entrant]);
   }
   const std::vector<Plan> mixtures = mixed_plans(kernel, problem, offered, fastest_first);
   fastest_first.resize(std::min(fastest_first.size(), finalists));
@@ -125,7 +125,7 @@ Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Pro
   std::vector<RaceTimes> order = tuner.race(right, options.race);
   // The runner-up is a figure of the row as well.
   for (std::size_t place = 0; place < std::min<std::size_t>(order.size(), 2);) {
-    if (tuner.keeps_its_answers(right[order[place].contender])) {
+    if (tuner.keeps_its_answers(right[order[place].entrant])) {
       ++place;
     } else {
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(place));
@@ -137,7 +137,7 @@ Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Pro
   TunedPlan row{
       .key = tuning_key(kernel.name, problem, gpu_name_in(provenance.device)),
       .problem = to_string(problem),
-      .plan = to_string(right[first.contender]),
+      .plan = to_string(right[first.entrant]),
       .time_ms = ms.median,
       .time_low_ms = ms.low,
       .time_high_ms = ms.high,
@@ -148,7 +148,7 @@ Tuning tune(const KernelInfo& kernel, TimedProblem& timed, Gate& gate, const Pro
       .build = build_of(provenance),
       .date = provenance.date};
   if (order.size() > 1) {
-    row.runner_up = to_string(right[order[1].contender]);
+    row.runner_up = to_string(right[order[1].entrant]);
     row.runner_up_ratio = ratio_over(first, order[1]);
   }
   result.winner = std::move(row);

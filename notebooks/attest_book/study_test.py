@@ -225,8 +225,8 @@ class Report(InFolder):
             self.assertEqual((pareto.heading, roofline.heading), ("Time against error", "Roofline"))
             self.assertIn(ends, pareto.text)
             self.assertIn("66.9 TFLOP/s, 4.8 TB/s", roofline.text)
-            rivals = 3 if name == "timed" else 0
-            self.assertEqual(sum(points_drawn(panel.chart) for panel in pareto.panels), len(found.points) + rivals)
+            baselines = 3 if name == "timed" else 0
+            self.assertEqual(sum(points_drawn(panel.chart) for panel in pareto.panels), len(found.points) + baselines)
             self.assertEqual(points_drawn(roofline.panels[0].chart), len(found.points))
             # A dark page turns this black, and no other, into a light colour (page.DRAW).
             self.assertIn('"color": "#000000"', roofline.panels[0].chart.to_json(indent=None))

@@ -41,7 +41,7 @@ EstimatedWork estimated_work(const Expansion& expansion, const GpuModel& gpu) {
   };
   for (const Point& point : expansion.points) {
     add(point.subject.problem);
-    for (const Point::Rival& rival : point.baselines) add(rival.subject.problem);
+    for (const Point::BaselineCase& baseline : point.baselines) add(baseline.subject.problem);
   }
   return sum;
 }

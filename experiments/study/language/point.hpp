@@ -16,15 +16,15 @@ namespace attest {
 /// One measurement that a study asks for.
 struct Point {
   /// A baseline at this point: the same problem and inputs.
-  struct Rival {
+  struct BaselineCase {
     std::string name;  ///< of the baseline
     const KernelInfo* kernel = nullptr;
     Case subject{};
   };
-  const KernelInfo* kernel = nullptr;  ///< on the executor where it runs
-  Case subject{};                      ///< kernel, problem, plan, inputs with their seed
-  AxisValues axes{};                   ///< what varies in the study: `problem.length` is 512
-  std::vector<Rival> baselines{};      ///< those that can run here
+  const KernelInfo* kernel = nullptr;     ///< on the executor where it runs
+  Case subject{};                         ///< kernel, problem, plan, inputs with their seed
+  AxisValues axes{};                      ///< what varies in the study: `problem.length` is 512
+  std::vector<BaselineCase> baselines{};  ///< those that can run here
 };
 
 /// 16 hexadecimal digits of kernel, executor, problem, Plan, paging, inputs and seed: the same for
