@@ -31,7 +31,7 @@ struct DeviceTensor {
   Shape shape{};                         ///< as the operation shapes it
   ElementType type = ElementType::fp32;  ///< fp32, fp16 or bf16
   const std::byte* data = nullptr;
-  /// Begin of row (b, h, n), in elements from `data`, one a row in that order; absent_row: nowhere,
+  /// Start of row (b, h, n), in elements from `data`, one a row in that order; absent_row: nowhere,
   /// its elements are `absent`. Empty: rows follow one another without gaps.
   std::vector<std::int64_t> rows{};
   float absent = 0;

@@ -25,7 +25,7 @@ struct PythonTensor {
 /// [pages, heads, page_size, columns] where keys lie in pages.
 [[nodiscard]] std::vector<PythonTensor> python_tensors(const Arguments& arguments);
 
-/// Begins of packed entries, and the pages of each, as python/attest_kernels/packed.py and paged.py
+/// Starts of packed entries, and the pages of each, as python/attest_kernels/packed.py and paged.py
 /// read them; empty where there is neither.
 [[nodiscard]] Json python_indices(const Arguments& arguments);
 

@@ -48,7 +48,7 @@ struct Task {
 struct NamedTask {
   std::string_view name, words, summary;
 };
-/// All of them, in the order of the help.
+/// All tasks that have a name, in the order of the help.
 [[nodiscard]] const std::vector<NamedTask>& named_tasks();
 
 /// `NAME:WORD:...`: a named task and what differs from it, or words alone, which differ from

@@ -53,7 +53,8 @@ struct StudyOutcome {
   /// To the expectations, when complete; all undecided when the time budget left points out.
   std::vector<Record> answers;
 
-  /// Time spent on anything but kernels, over theirs; NaN when nothing was timed.
+  /// Wall time less that of timed kernels, verification and warm-up, over the time of these
+  /// kernels; NaN when nothing was timed.
   [[nodiscard]] double overhead() const;
 };
 

@@ -10,7 +10,7 @@ struct ShippedStudy {
   std::string_view name;  ///< of the file, without `.yaml`
   std::string_view text;
 };
-/// All of them, by name.
+/// All shipped studies, sorted by name.
 [[nodiscard]] std::span<const ShippedStudy> shipped_studies();
 /// nullptr for an unknown name.
 [[nodiscard]] const ShippedStudy* find_shipped_study(std::string_view name);

@@ -21,7 +21,7 @@ namespace attest {
 
 /// True for kernels of others' libraries, which are not in every build and not on every machine.
 [[nodiscard]] bool is_peer(std::string_view name);
-/// Names of these, whether this program was built with them or not.
+/// Names of the kernels of others' libraries, whether this program was built with them or not.
 [[nodiscard]] const std::vector<std::string>& peer_names();
 
 /// The kernel of that name where a study runs it, or why there is none.

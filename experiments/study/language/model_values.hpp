@@ -15,7 +15,7 @@ struct ModelValueName {
   Dimension dimension;
   std::string_view summary;
 };
-/// All of them, in the order of the reference.
+/// Names of all values of models, in the order of the reference.
 [[nodiscard]] const std::vector<ModelValueName>& model_value_names();
 
 /// Answers names for one point; what needs launches asks `context` for them, once.

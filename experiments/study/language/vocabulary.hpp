@@ -48,7 +48,7 @@ struct ExpressionFunction {
   bool is_aggregate;  ///< over points; may have a condition
   std::string_view summary;
 };
-/// All functions, in the order of the reference.
+/// All functions of expressions, in the order of the reference.
 [[nodiscard]] const std::vector<ExpressionFunction>& expression_functions();
 
 /// Names in an expression, each once.
