@@ -303,7 +303,7 @@ TEST_F(GpuPeers, timed_launches_do_not_disturb_later_answers) {
   for (const std::string& name : names()) {
     if (const std::string reason = kernel(name).unavailable(); !reason.empty()) continue;
     const bool is_wide = name == "cublas_standard_tf32";
-    const Problem problem = small(is_wide ? ElementType::fp32 : ElementType::fp16);
+    const Problem problem = small(is_wide ? ElementType::fp32 : ElementType::bf16);
     Problem scaled = problem;
     scaled.scale = 0.5F;
     const Ran first = run(name, problem);
