@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,9 +25,9 @@ std::vector<std::string> peers_among(std::vector<std::string> names) {
 }
 /// Asked when all have registered themselves.
 const std::vector<std::string>& names() {
-  static const std::vector<std::string> all =
-      peers_among({"cublas_standard", "cublas_standard_tf32", "torch_flash", "torch_efficient",
-                   "torch_cudnn", "torch_math", "triton_flash", "flash_attention_3"});
+  static const std::vector<std::string> all = peers_among(
+      {"cublas_standard", "cublas_standard_tf32", "torch_flash", "torch_efficient", "torch_cudnn",
+       "torch_math", "triton_flash", "flash_attention_3", "flash_attention_4"});
   return all;
 }
 
@@ -51,8 +52,8 @@ bool is_supported(const std::string& name, const Problem& problem) {
 
 TEST(Peers, say_what_is_missing_in_one_line_or_nothing) {
   std::vector<std::string> all = names();
-  all.insert(all.end(),
-             {"flash_attention_3_kvcache", "flash_attention_3_fp8", "flashinfer_decode"});
+  all.insert(all.end(), {"flash_attention_3_kvcache", "flash_attention_3_fp8", "flashinfer_decode",
+                         "flashinfer_prefill"});
   for (const std::string& name : all) {
     EXPECT_EQ(kernel(name).unavailable().find('\n'), std::string::npos) << name;
   }
@@ -116,7 +117,7 @@ TEST(Peers, refuse_what_their_backends_do_not_claim) {
 /// Gradients by others: those in this build.
 std::vector<std::string> backward_names() {
   return peers_among({"torch_flash_backward", "torch_efficient_backward", "torch_cudnn_backward",
-                      "torch_math_backward", "cudnn_sdpa_backward",
+                      "torch_math_backward", "flash_attention_4_backward", "cudnn_sdpa_backward",
                       "cudnn_sdpa_backward_deterministic"});
 }
 
@@ -142,7 +143,7 @@ TEST(Peers, backward_passes_take_what_their_libraries_claim_and_nothing_else) {
               name != "torch_efficient_backward")
         << name;
     EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k70 d64 causal_top_left bf16"),
-              name != "torch_flash_backward")
+              name != "torch_flash_backward" && name != "flash_attention_4_backward")
         << name;
     EXPECT_EQ(takes_gradient(name, "b1 h1/1 q65 k70 d64 causal_bottom_right bf16"),
               name != "torch_cudnn_backward")
@@ -190,6 +191,26 @@ TEST(Peers, flash_attention_3_decodes_few_queries_of_entries_that_have_keys) {
     ++(has_empty_row ? refused : taken);
   }
   EXPECT_GT(std::min(taken, refused), 0);
+}
+
+TEST(Peers, newer_libraries_take_what_their_hopper_kernels_have) {
+  const auto takes = [](const std::string& name, const std::string& text) {
+    return is_supported(name, problem_from_string(text));
+  };
+  for (const char* const name : {"flash_attention_4", "flashinfer_prefill"}) {
+    for (const int dim : {64, 128, 256}) {
+      EXPECT_TRUE(takes(name, fmt::format("b3 h8/2 q5 k500 d{} none bf16", dim))) << name << dim;
+    }
+    EXPECT_TRUE(takes(name, "b3 h8/2 q5 k500 d64 causal_bottom_right bf16")) << name;
+    EXPECT_TRUE(takes(name, "b3 h8/2 q5 k5 d64 causal_top_left bf16")) << name;
+    EXPECT_FALSE(takes(name, "b3 h8/2 q5 k6 d64 causal_top_left bf16")) << name;
+    EXPECT_FALSE(takes(name, "b3 h8/2 q5 k500 d72 none bf16")) << name;
+    EXPECT_FALSE(takes(name, "b3 h8/2 q5 k500 d64 none bf16 scale-1")) << name;
+    const bool is_flash = std::string_view(name) == "flash_attention_4";
+    EXPECT_EQ(takes(name, "b3 h8/2 q5 k500 d96 none bf16"), is_flash) << name;
+    EXPECT_EQ(takes(name, "b3 h8/2 q5 k500 d64 none fp16"), is_flash) << name;
+    EXPECT_EQ(takes(name, "b1 h1/1 q6 k5 d64 causal_bottom_right bf16"), is_flash) << name;
+  }
 }
 
 TEST(Peers, flashinfer_decodes_one_query_over_pages) {
@@ -282,7 +303,7 @@ TEST_F(GpuPeers, timed_launches_do_not_disturb_later_answers) {
   for (const std::string& name : names()) {
     if (const std::string reason = kernel(name).unavailable(); !reason.empty()) continue;
     const bool is_wide = name == "cublas_standard_tf32";
-    const Problem problem = small(is_wide ? ElementType::fp32 : ElementType::fp16);
+    const Problem problem = small(is_wide ? ElementType::fp32 : ElementType::bf16);
     Problem scaled = problem;
     scaled.scale = 0.5F;
     const Ran first = run(name, problem);

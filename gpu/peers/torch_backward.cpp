@@ -1,5 +1,6 @@
 // PyTorch's backward passes as kernels under test: the operators behind the backends of
-// scaled_dot_product_attention, which take O and LSE as they are given.
+// scaled_dot_product_attention, which take O and LSE as they are given. FlashAttention-4's beside
+// them.
 //
 // torch_backward.py runs them; what their BackwardRoundings rest on is said beside each, read in
 // PyTorch's sources. Which kernels of the GPU ran is checked as in torch_sdpa.cpp.
@@ -68,6 +69,10 @@ struct Backend {
   std::vector<Mask> masks;
   BackwardRoundings (*precision)(const Problem&, const Plan&);
   std::optional<std::string> (*unsupported)(const Problem&, const Plan&);
+  std::string source = "PyTorch SDPA, backward";
+  std::string (*unavailable)() = why_no_torch;
+  ComputeCapabilities compute_capabilities{};
+  std::vector<std::int64_t> head_dims{};
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -76,17 +81,19 @@ KernelInfo kernel(const Backend& backend) {
   info.operation = &backward_operation;
   info.name = name;
   info.summary = backend.summary;
-  info.source = "PyTorch SDPA, backward";
+  info.source = backend.source;
   info.executor = Executor::gpu;
   info.element_types = backend.types;
   info.masks = backend.masks;
+  info.head_dims = backend.head_dims;
+  info.compute_capabilities = backend.compute_capabilities;
   // Sums into dQ by atomics, splits that hang on the batch, cuBLAS's choice of kernels.
   info.is_deterministic = false;
   info.is_batch_invariant = false;
   info.depends_on_alignment = true;
   info.ignores_hidden_nan = false;
   info.layout_needs = {.pointer_alignment_bytes = 16, .stride_alignment_bytes = 16};
-  info.unavailable = why_no_torch;
+  info.unavailable = backend.unavailable;
   info.precision = backend.precision;
   info.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   info.unsupported = backend.unsupported;
@@ -110,6 +117,20 @@ const KernelRegistration flash{
             .masks = all_causal,
             .precision = of_flash,
             .unsupported = why_not_flash})};
+// Its source takes multiples of 8 up to 256 and compiles for each. dK and dV of a group it adds in
+// fp32, one rounding fewer than declared; dQ is scaled when its fp32 sums are converted
+// (flash_bwd_sm90.py, flash_bwd_postprocess.py).
+const KernelRegistration flash_attention_4{
+    kernel({.name = "flash_attention_4_backward",
+            .summary = "gradients by FlashAttention-4's Hopper kernels, in a Python worker",
+            .types = half_types,
+            .masks = all_causal,
+            .precision = of_flash,
+            .unsupported = why_not_flash,
+            .source = "wheel flash-attn-4",
+            .unavailable = why_no_flash_attention_4,
+            .compute_capabilities = hopper_alone,
+            .head_dims = {64, 128}})};
 // In fp32 its three TF32 products have no place in BackwardRoundings.
 const KernelRegistration efficient{kernel(
     {.name = "torch_efficient_backward",

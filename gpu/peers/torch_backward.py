@@ -52,6 +52,15 @@ def efficient(p):
     return run, lambda made: tuple(gradient.transpose(1, 2) for gradient in made[:3])
 
 
+def flash_attention_4(p):
+    from flash_attn.cute.interface import _flash_attn_bwd
+    q, k, v, o, do = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v, as_forward_leaves_it(p.o), as_forward_leaves_it(p.d_o)))
+
+    def run():
+        return _flash_attn_bwd(q, k, v, o, do, p.lse, p.scale, p.is_causal)
+    return run, lambda made: tuple(gradient.transpose(1, 2) for gradient in made)
+
+
 def math(p):
     # PyTorch's math backend has no such operator: autograd goes back through its own softmax and reads neither O nor LSE. This
     # is the formula as PyTorch's operators compute it, in fp32, with S, P and their gradients in memory.

@@ -1,6 +1,8 @@
-"""Kernels for decoding that torch_worker.py runs. Each gives (run, results) as those in torch_worker.py do."""
+"""Kernels for decoding and FlashInfer's others that torch_worker.py runs. Each gives (run, results) as those in torch_worker.py do."""
 
 import torch
+
+LN_2 = 0.6931471805599453  # FlashInfer's LSE is a logarithm of base 2
 
 
 def flash_attention_3_kvcache(p):
@@ -37,12 +39,32 @@ def flashinfer_decode(p):
     starts = torch.nn.functional.pad(counts.cumsum(0, dtype=torch.int32), (1, 0))
     indices = torch.cat([p.pages[entry, :count] for entry, count in enumerate(counts.tolist())])
     workspace = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "HND", use_tensor_cores=True)
+    # Its own kernel: left to itself, 0.7 may hand the batch to cuDNN.
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "HND", use_tensor_cores=True, backend="fa2")
     wrapper.plan(starts, indices, lengths - (counts - 1) * page_size, heads, kv_heads, dim, page_size,
                  q_data_type=p.q.dtype, kv_data_type=p.k.dtype, sm_scale=p.scale)
     q = p.q[:, :, 0]
 
     def run():
         return wrapper.run(q, (p.k, p.v), return_lse=True)
-    # Its LSE is a logarithm of base 2.
-    return run, lambda made: (made[0][:, :, None], made[1][:, :, None] * 0.6931471805599453)
+    return run, lambda made: (made[0][:, :, None], made[1][:, :, None] * LN_2)
+
+
+def flashinfer_prefill(p):
+    import flashinfer
+    batch, heads, queries, dim = p.q.shape
+    kv_heads, keys = p.k.shape[1:3]
+    # Entries one after the other, a row's heads side by side: copied and planned outside the time.
+    q, k, v = (tensor.transpose(1, 2).reshape(-1, tensor.shape[1], dim).contiguous() for tensor in (p.q, p.k, p.v))
+    starts = (torch.arange(batch + 1, dtype=torch.int32, device="cuda") * rows for rows in (queries, keys))
+    workspace = torch.empty(128 << 20, dtype=torch.uint8, device="cuda")
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD", backend="fa3")
+    wrapper.plan(*starts, heads, kv_heads, dim, causal=p.is_causal, sm_scale=p.scale, q_data_type=p.q.dtype, kv_data_type=p.k.dtype)
+
+    def run():
+        return wrapper.run(q, k, v, return_lse=True)
+
+    def results(made):
+        o, lse = made
+        return o.reshape(batch, queries, heads, dim).transpose(1, 2), lse.reshape(batch, queries, heads).transpose(1, 2) * LN_2
+    return run, results

@@ -25,7 +25,12 @@ namespace {
 /// Asks Python which modules it could import, without importing them: PyTorch takes seconds.
 constexpr std::string_view which_modules = R"(
 import importlib.util, json
-print(json.dumps({name: importlib.util.find_spec(name) is not None for name in ("torch", "triton", "fa3_fwd", "flashinfer")}))
+def is_there(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of its package
+        return False
+print(json.dumps({name: is_there(name) for name in ("torch", "triton", "fa3_fwd", "flash_attn.cute", "flashinfer")}))
 )";
 
 std::string why_no_module(const std::string& name) {
@@ -42,6 +47,12 @@ std::string why_no_module(const std::string& name) {
   if (found.first.value(name, false)) return "";
   return fmt::format("{} has no module {}; set ATTEST_PYTHON to a Python that has it",
                      python_program(), name);
+}
+
+std::string why_no_hopper_module(const std::string& name) {
+  if (std::string reason = why_no_torch(); !reason.empty()) return reason;
+  if (std::string reason = why_no_module(name); !reason.empty()) return reason;
+  return why_no_gpu().empty() ? why_not_hopper() : "";
 }
 
 Json request_of(const std::string& name, const PeerCall& call, const SharedMemory& memory) {
@@ -176,9 +187,11 @@ std::string why_no_triton() {
 }
 
 std::string why_no_flash_attention_3() {
-  if (std::string reason = why_no_torch(); !reason.empty()) return reason;
-  if (std::string reason = why_no_module("fa3_fwd"); !reason.empty()) return reason;
-  return why_no_gpu().empty() ? why_not_hopper() : "";
+  return why_no_hopper_module("fa3_fwd");
+}
+
+std::string why_no_flash_attention_4() {
+  return why_no_hopper_module("flash_attn.cute");
 }
 
 std::string why_no_flashinfer() {

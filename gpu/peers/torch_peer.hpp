@@ -7,9 +7,9 @@
 
 namespace attest {
 
-/// Kernels of PyTorch, Triton, FlashAttention-3 and FlashInfer, run by torch_worker.py in one
-/// process for each host thread. The names are the worker's. `launch` copies the buffers to memory
-/// that both processes see, has the worker write the outputs there and copies them back.
+/// Kernels of PyTorch, Triton, FlashAttention-3 and -4 and FlashInfer, run by torch_worker.py in
+/// one process for each host thread. The names are the worker's. `launch` copies the buffers to
+/// memory that both processes see, has the worker write the outputs there and copies them back.
 /// `timed_launch` copies the inputs only where they are not there yet, and takes the worker's time
 /// of launches in a row: neither copies nor messages are in it.
 
@@ -17,6 +17,7 @@ namespace attest {
 [[nodiscard]] std::string why_no_torch();
 [[nodiscard]] std::string why_no_triton();
 [[nodiscard]] std::string why_no_flash_attention_3();
+[[nodiscard]] std::string why_no_flash_attention_4();
 [[nodiscard]] std::string why_no_flashinfer();
 
 /// Throw KernelError with PyTorch's or Triton's words, MachineError when the worker cannot work.

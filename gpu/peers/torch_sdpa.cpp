@@ -1,7 +1,7 @@
-// The backends of PyTorch's scaled_dot_product_attention as kernels under test [KS of S3; P3 of
-// S2].
+// The backends of PyTorch's scaled_dot_product_attention, FlashAttention-3 and -4 and FlashInfer's
+// prefill as kernels under test [KS of S3; P3 of S2].
 //
-// Each is reached through the operator that PyTorch dispatches that backend to, which also returns
+// Each backend is reached through the operator that PyTorch dispatches it to, which also returns
 // LSE, so there is no choice of PyTorch's left; the names of the GPU kernels are checked as well
 // when a problem is first timed. Masks are those that PyTorch offers for the backend: is_causal is
 // top-left, and torch.nn.attention.bias.causal_lower_right bottom-right. FlashAttention-2's own
@@ -65,6 +65,13 @@ std::optional<std::string> why_not_flash(const Problem& p, const Plan& plan) {
         p.query_len, p.key_len);
   }
   return why_not_cudnn(p, plan);
+}
+
+/// Rows that see no key it says are 0, with an LSE of -infinity.
+std::optional<std::string> why_not_flash_4(const Problem& p, const Plan& plan) {
+  Problem without_empty_rows = p;
+  if (p.mask == Mask::causal_bottom_right) without_empty_rows.mask = Mask::none;
+  return why_not_flash(without_empty_rows, plan);
 }
 
 /// Decoding, and a few drafted tokens. Rows without keys come with lengths of single entries, too.
@@ -139,6 +146,7 @@ struct Backend {
   ComputeCapabilities compute_capabilities{};
   Features features{};
   bool drops_vanished_parts = false;
+  std::vector<std::int64_t> head_dims{};
 };
 
 KernelInfo kernel(const Backend& backend) {
@@ -150,6 +158,7 @@ KernelInfo kernel(const Backend& backend) {
           .dataflow = backend.dataflow,
           .element_types = backend.types,
           .masks = backend.masks,
+          .head_dims = backend.head_dims,
           .features = backend.features,
           .is_deterministic = backend.is_deterministic,
           .is_batch_invariant = backend.is_batch_invariant,
@@ -189,6 +198,31 @@ const KernelRegistration flash_attention_3{
             .source = "Q3; wheel fa3_fwd",
             .unavailable = why_no_flash_attention_3,
             .compute_capabilities = hopper_alone})};
+// Its source takes multiples of 8 up to 256. It compiles for each, so these are asked for. Weights
+// are added in fp32 before they are rounded, and O is rescaled whenever a maximum grows: it leaves
+// rescales out on Blackwell alone (flash_attn/cute/softmax.py).
+const KernelRegistration flash_attention_4{
+    kernel({.name = "flash_attention_4",
+            .summary = "FlashAttention-4's Hopper forward pass, in a Python worker",
+            .types = half_types,
+            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .unsupported = why_not_flash_4,
+            .source = "wheel flash-attn-4",
+            .unavailable = why_no_flash_attention_4,
+            .compute_capabilities = hopper_alone,
+            .head_dims = {64, 96, 128, 192, 256}})};
+// Head dims that its Hopper kernels have (is_fa3_prefill_head_dim_supported). Weights are added in
+// fp32 before they are rounded (hopper/attention_updater.cuh), no keys are split.
+const KernelRegistration flashinfer_prefill{
+    kernel({.name = "flashinfer_prefill",
+            .summary = "FlashInfer's prefill of ragged batches, backend fa3, in a Python worker",
+            .types = {ElementType::bf16},
+            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .unsupported = why_not_flash,
+            .source = "FlashInfer",
+            .unavailable = why_no_flashinfer,
+            .compute_capabilities = hopper_alone,
+            .head_dims = {64, 128, 256}})};
 const KernelRegistration kvcache{kernel(
     {.name = "flash_attention_3_kvcache",
      .summary = "FlashAttention-3 for decoding, its own splits (fa3_fwd), in a Python worker",

@@ -140,6 +140,16 @@ def flash_attention_3(p):
     return run, lambda made: (made[0].transpose(1, 2), made[1])
 
 
+def flash_attention_4(p):
+    # What its interface compiles at the first call of each type, head dim, group and mask it keeps; one split.
+    from flash_attn.cute import flash_attn_func
+    q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
+
+    def run():
+        return flash_attn_func(q, k, v, softmax_scale=p.scale, causal=p.is_causal, return_lse=True)
+    return run, lambda made: (made[0].transpose(1, 2), made[1])
+
+
 def math(p):
     is_grouped = p.q.shape[1] != p.k.shape[1]
     # To the operator a mask is what is added to the scores: SDPA makes that of one of bools.
@@ -171,7 +181,7 @@ def triton(p):
     return (lambda: kernel.forward(p.q, p.k, p.v, p.o, p.lse, p.scale, p.mask, p.plan)), None
 
 
-def decoding(name):
+def in_torch_decode(name):
     return lambda p: getattr(script("torch_decode", 3), name)(p)
 
 
@@ -189,14 +199,16 @@ def script(name, argument):
 
 
 KERNELS = {"torch_flash": flash, "torch_cudnn": cudnn, "torch_efficient": efficient, "torch_math": math, "triton_flash": triton,
-           "flash_attention_3": flash_attention_3, "flash_attention_3_fp8": flash_attention_3,
-           **{name: decoding(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode")},
-           **{f"torch_{name}_backward": backward(name) for name in ("flash", "cudnn", "efficient", "math")}}
+           "flash_attention_3": flash_attention_3, "flash_attention_3_fp8": flash_attention_3, "flash_attention_4": flash_attention_4,
+           **{name: in_torch_decode(name) for name in ("flash_attention_3_kvcache", "flashinfer_decode", "flashinfer_prefill")},
+           **{f"torch_{name}_backward": backward(name) for name in ("flash", "cudnn", "efficient", "math")},
+           "flash_attention_4_backward": backward("flash_attention_4")}
 # What the name of a GPU kernel of each contains; of math's, that of no other.
 NAMES = {"torch_flash": "flash", "torch_cudnn": "cudnn", "torch_efficient": "fmha", "triton_flash": "triton_flash_forward",
          "flash_attention_3": "FlashAttnFwdSm90", "flash_attention_3_fp8": "FlashAttnFwdSm90", "flash_attention_3_kvcache": "FlashAttnFwdSm90",
-         "flashinfer_decode": "KVCacheKernel", "torch_flash_backward": "flash_bwd", "torch_cudnn_backward": "cudnn",
-         "torch_efficient_backward": "fmha"}
+         "flash_attention_4": "FlashAttentionForwardSm90", "flash_attention_4_backward": "FlashAttentionBackwardSm90",
+         "flashinfer_decode": "KVCacheKernel", "flashinfer_prefill": "PrefillWithKVCacheKernel", "torch_flash_backward": "flash_bwd",
+         "torch_cudnn_backward": "cudnn", "torch_efficient_backward": "fmha"}
 
 
 def gpu_kernels_of(run):
@@ -312,7 +324,8 @@ def versions():
     cudnn = torch.backends.cudnn.version()
     if isinstance(cudnn, int):  # by which known findings of it are told
         found.append(f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}.{cudnn % 100}")
-    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd"), ("FlashInfer", "flashinfer-python")):
+    for name, package in (("Triton", "triton"), ("FlashAttention-3, fa3_fwd", "fa3_fwd"), ("FlashAttention-4", "flash-attn-4"),
+                          ("CuTe DSL", "nvidia-cutlass-dsl"), ("FlashInfer", "flashinfer-python")):
         try:
             found.append(f"{name} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
