@@ -9,6 +9,12 @@ namespace attest {
 /// Four warps that multiply together (wgmma.cuh): 128 threads from a multiple of 128 on.
 inline constexpr int warpgroup_threads = 128;
 
+/// Registers that a block of `threads` gets where it has a multiprocessor to itself: those of a
+/// thread are a multiple of 8. take_registers() waits for ever for more than the block has.
+constexpr int registers_of_block(int threads) {
+  return (65536 / threads < 255 ? 65536 / threads : 255) / 8 * 8 * threads;
+}
+
 /// Gives registers of every thread of the warpgroup back, or asks for more and waits until others
 /// gave theirs. All of the warpgroup call it; the kernel must have been compiled with a bound on
 /// its registers. `registers`: a multiple of 8 in [24, 256].
@@ -109,6 +115,17 @@ __device__ __forceinline__ void store_16_bytes(SharedAddress to, const float4& x
                : "memory");
 #else
   memcpy(to.value(), &x, sizeof x);
+#endif
+}
+
+/// 8 bytes to a multiple of 8.
+__device__ __forceinline__ void store_8_bytes(SharedAddress to, unsigned low, unsigned high) {
+#ifdef __CUDACC__
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to.value()), "r"(low), "r"(high)
+               : "memory");
+#else
+  const unsigned words[2] = {low, high};
+  memcpy(to.value(), words, sizeof words);
 #endif
 }
 

@@ -37,6 +37,10 @@ CUtensorMapDataType data_type(ElementType type) {
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case ElementType::bf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case ElementType::e4m3:
+    case ElementType::e5m2:
+    case ElementType::int8:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     default:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   }

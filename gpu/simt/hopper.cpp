@@ -95,32 +95,70 @@ std::uint16_t element(const MatrixDescriptor& of, bool is_mn, unsigned i, unsign
   return bits_at(base + std::uintptr_t{i / 64} * of.leading_bytes + k * 128U + i % 64 * 2U);
 }
 
+/// Numbers in 16 bits of an operand: one of 16 bits, or two codes, the first in the low byte.
+struct HalfUnit {
+  static constexpr ElementType type = ElementType::fp16;
+  static constexpr unsigned count = 1;
+  static void read(std::uint16_t bits, float* to) { *to = half_value(bits); }
+  static Accumulation accumulation() { return hopper(); }
+};
+struct Bfloat16Unit {
+  static constexpr ElementType type = ElementType::bf16;
+  static constexpr unsigned count = 1;
+  static void read(std::uint16_t bits, float* to) { *to = bfloat16_value(bits); }
+  static Accumulation accumulation() { return hopper(); }
+};
+struct E4m3Unit {
+  static constexpr ElementType type = ElementType::e4m3;
+  static constexpr unsigned count = 2;
+  static void read(std::uint16_t bits, float* to) {
+    static const std::array<float, 256> values = [] {
+      std::array<float, 256> all;
+      for (unsigned code = 0; code < 256; ++code) all[code] = decode(ElementType::e4m3, code);
+      return all;
+    }();
+    to[0] = values[bits & 0xffU];
+    to[1] = values[bits >> 8];
+  }
+  static Accumulation accumulation() { return hopper_fp8(); }
+};
+
 /// `results`: of each thread, what d will hold when the products before are done.
-template <float (*value_of)(std::uint16_t)>
+template <typename Numbers>
 void multiply(const GroupProduct* const* threads, float* const* results) {
+  constexpr unsigned depth = 16 * Numbers::count;
   const GroupProduct& first = *threads[0];
   const auto n = static_cast<unsigned>(first.n);
-  std::array<std::array<float, 16>, 64> a;
+  std::array<std::array<float, depth>, 64> a;
+  const auto read_left = [&](unsigned row, unsigned unit, std::uint16_t bits) {
+    Numbers::read(bits, &a[row][Numbers::count * unit]);
+  };
   for (unsigned t = 0; t < 128; ++t) {
     const GroupProduct& mine = *threads[t];
     if (mine.a_registers == nullptr) continue;
-    const unsigned row = t / 32 * 16 + t % 32 / 4, column = t % 4 * 2;
+    const unsigned row = t / 32 * 16 + t % 32 / 4, unit = t % 4 * 2;
     for (unsigned r = 0; r < 4; ++r) {
       for (unsigned h = 0; h < 2; ++h) {
-        a[row + 8 * (r % 2)][column + 8 * (r / 2) + h] =
-            value_of(static_cast<std::uint16_t>(mine.a_registers[r] >> 16 * h));
+        read_left(row + 8 * (r % 2), unit + 8 * (r / 2) + h,
+                  static_cast<std::uint16_t>(mine.a_registers[r] >> 16 * h));
       }
     }
   }
   if (first.a_registers == nullptr) {
     for (unsigned i = 0; i < 64; ++i)
-      for (unsigned k = 0; k < 16; ++k) a[i][k] = value_of(element(first.a, first.is_a_mn, i, k));
+      for (unsigned k = 0; k < 16; ++k) read_left(i, k, element(first.a, first.is_a_mn, i, k));
   }
-  std::vector<float> b(std::size_t{16} * n);
-  for (unsigned k = 0; k < 16; ++k)
-    for (unsigned j = 0; j < n; ++j)
-      b[std::size_t{k} * n + j] = value_of(element(first.b, first.is_b_mn, j, k));
-  const ProductOperand right(std::move(b), n, first.type);
+  std::vector<float> b(std::size_t{depth} * n);
+  for (unsigned k = 0; k < 16; ++k) {
+    for (unsigned j = 0; j < n; ++j) {
+      std::array<float, Numbers::count> numbers;
+      Numbers::read(element(first.b, first.is_b_mn, j, k), numbers.data());
+      for (unsigned i = 0; i < Numbers::count; ++i)
+        b[std::size_t{Numbers::count * k + i} * n + j] = numbers[i];
+    }
+  }
+  const ProductOperand right(std::move(b), n, Numbers::type);
+  const Accumulation accumulation = Numbers::accumulation();
   std::vector<float> sums(n);
   for (unsigned row = 0; row < 64; ++row) {
     // Element (row, 8 j + 2 t + e) lies in thread first_thread + t, at 4 j + 2 half + e.
@@ -133,17 +171,19 @@ void multiply(const GroupProduct* const* threads, float* const* results) {
       }
     };
     for_each_sum([&](float& sum, float& held) { sum = first.adds ? held : 0.0F; });
-    accumulate_tensor_core(hopper(), a[row], first.type, right, 0, sums);
+    accumulate_tensor_core(accumulation, a[row], Numbers::type, right, 0, sums);
     for_each_sum([](float& sum, float& held) { held = sum; });
   }
 }
 
-decltype(&multiply<half_value>) multiply_for(ElementType type) {
+decltype(&multiply<HalfUnit>) multiply_for(ElementType type) {
   switch (type) {
     case ElementType::fp16:
-      return multiply<half_value>;
+      return multiply<HalfUnit>;
     case ElementType::bf16:
-      return multiply<bfloat16_value>;
+      return multiply<Bfloat16Unit>;
+    case ElementType::e4m3:
+      return multiply<E4m3Unit>;
     default:
       break;
   }

@@ -8,10 +8,10 @@ namespace attest {
 
 /// The one thread that asks the copy engine for tiles, and says which output tile they are for. Key
 /// tiles come last first; K is one ahead of V.
-template <typename Shape>
+template <typename Shape, typename Rings = Fa3Rings<Shape>>
 struct Fa3Loader {
   const Fa3Parameters& p;
-  const Fa3Rings<Shape>& rings;
+  const Rings& rings;
   unsigned k_tiles = 0, v_tiles = 0, q_tiles = 0;
 
   __device__ __forceinline__ void run() {
@@ -35,6 +35,12 @@ struct Fa3Loader {
       p.counters[0] = 0;  // every block has taken its last
       p.counters[1] = 0;
     }
+  }
+  /// Where others wait for tiles of V without knowing how many there are: says that none follows.
+  __device__ __forceinline__ void end() {
+    const auto stage = static_cast<int>(v_tiles % Shape::v_stages);
+    rings.empty_v(stage).wait(v_tiles / Shape::v_stages % 2 ^ 1U);
+    rings.end(stage);
   }
 
  private:
@@ -67,7 +73,7 @@ struct Fa3Loader {
     return work;
   }
   __device__ __forceinline__ static BoxStart q_box(const Fa3Work& share, int panel) {
-    return {panel * panel_columns, share.row, share.head, share.entry};
+    return {panel * Shape::box_columns, share.row, share.head, share.entry};
   }
   /// Into the L2 cache, where Q has to wait for the memory of the Q before it.
   __device__ __forceinline__ void prefetch_q(const Fa3Work& work) const {
@@ -115,7 +121,7 @@ struct Fa3Loader {
 #pragma unroll
     for (int panel = 0; panel < Shape::panels; ++panel) {
       load_box(to + panel * Shape::kv_panel_bytes, map,
-               {panel * panel_columns, tile * Shape::Bc, work.kv_head, work.entry}, full,
+               {panel * Shape::box_columns, tile * Shape::Bc, work.kv_head, work.entry}, full,
                L2Hint::evict_last);
     }
   }

@@ -19,11 +19,10 @@ template <typename Shape>
 struct Fa3Output : Fa3Thread {
   using T = typename Shape::T;
   using Work = typename Shape::Work;
-  using Softmax = Fa3Softmax<Shape::Bc>;
   static constexpr int D = Shape::D;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
   static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
-  static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::panels;
+  static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::output_panels;
   static_assert(!orders_in_q || Shape::q_stages > 1);
 
   const Fa3Parameters& p;
@@ -38,6 +37,7 @@ struct Fa3Output : Fa3Thread {
   }
 
   /// Writes O and LSE of the Q that came last.
+  template <typename Softmax>
   __device__ __forceinline__ void store(const float (&o)[D / 2], const Softmax& softmax) const {
     const Work work = cursor.last_work();  // again, instead of keeping it in registers
     const int row = row_of(work), t = lane() % 4;
@@ -107,13 +107,17 @@ struct Fa3Output : Fa3Thread {
     const SharedAddress ordered =
         has_panels ? cursor.rings.output(cursor.group) : cursor.last_q_tile();
 #pragma unroll
-    for (int first = 0; first < Shape::panels; first += ordered_panels) {
+    for (int first = 0; first < Shape::output_panels; first += ordered_panels) {
       __syncwarp();  // everybody has read what was there
 #pragma unroll
       for (int i = 8 * first; i < min(8 * (first + ordered_panels), D / 8); i += 2) {
         const unsigned pairs[4] = {output_pair(o, i, 0, factor[0]), output_pair(o, i, 1, factor[1]),
                                    output_pair(o, i + 1, 0, factor[0]),
                                    output_pair(o, i + 1, 1, factor[1])};
+        if constexpr (Shape::interleaves_columns) {
+          store_neighbours(o, i / 2, ordered + (i / 8 - first) * Shape::q_panel_bytes, factor);
+          continue;
+        }
         store_matrices(ordered + ((i / 8 - first) * Shape::q_panel_bytes +
                                   swizzled_chunk(16 * warp() + lane() % 16, i % 8 + lane() / 16)),
                        pairs);
@@ -123,6 +127,18 @@ struct Fa3Output : Fa3Thread {
       } else {
         store_lines(work, ordered, first);
       }
+    }
+  }
+  /// Puts the lane's four columns of columns 16 i to 16 i + 15 into their panel.
+  __device__ __forceinline__ static void store_neighbours(const float (&o)[D / 2], int i,
+                                                          SharedAddress panel,
+                                                          const float (&factor)[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = 16 * warp() + lane() / 4 + 8 * h, t = lane() % 4, at = 8 * i + 2 * h;
+      store_8_bytes(panel + (swizzled_chunk(row, i % 4 * 2 + t / 2) + t % 2 * 8),
+                    packed<T>(o[at] * factor[h], o[at + 4] * factor[h]),
+                    packed<T>(o[at + 1] * factor[h], o[at + 5] * factor[h]));
     }
   }
   /// True if the warp's 16 rows may be written as a box. Past the end of an entry another one
@@ -138,7 +154,7 @@ struct Fa3Output : Fa3Thread {
     if (lane() != 0) return;
     const int row = 16 * warp();
 #pragma unroll
-    for (int panel = 0; panel < Shape::panels; ++panel) {
+    for (int panel = 0; panel < Shape::output_panels; ++panel) {
       store_box(
           p.o,
           {panel * panel_columns, first_query_of(work) + work.row + row, work.head, work.entry},

@@ -25,7 +25,7 @@ struct Fa3Rings {
     return base + Shape::k_at + stage * Shape::kv_bytes;
   }
   __device__ SharedAddress v_tile(int stage) const {
-    return base + Shape::v_at + stage * Shape::kv_bytes;
+    return base + Shape::v_at + stage * Shape::v_bytes;
   }
 
   /// Place where O of a group waits for the copy engine, `o_panels` panels at a time.
@@ -68,7 +68,7 @@ struct Fa3Rings {
       empty_k(stage).init(4 * Shape::consumers);  // a lane of each warp
     }
     for (int stage = 0; stage < v; ++stage) {
-      full_v(stage).init(1);
+      full_v(stage).init(Shape::v_writers);
       empty_v(stage).init(4 * Shape::consumers);
     }
     for (int stage = 0; stage < Shape::q_stages; ++stage) {

@@ -46,22 +46,27 @@ struct Fa3Shape {
   };
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
   /// Whoever copies rows itself needs more of them.
-  static constexpr int loader_registers = choice.ragged    ? (consumers == 2 ? 48 : 56)
+  static constexpr int loader_registers = choice.ragged    ? 56
                                           : consumers == 1 ? 56
                                           : consumers == 2 ? 24
                                                            : 32;
-  static constexpr int consumer_registers = choice.ragged    ? (consumers == 2 ? 232 : 152)
+  static constexpr int consumer_registers = choice.ragged    ? 152
                                             : consumers == 1 ? 256
                                             : consumers == 2 ? 240
                                             : consumers == 3 ? 160
                                                              : 112;
 
   // Shared memory: panels of 64 columns.
+  static constexpr int box_columns = panel_columns, v_writers = 1;
   static constexpr int panels = (D + panel_columns - 1) / panel_columns;
+  static constexpr int output_panels = panels;
+  /// A lane's four columns of O of 16 are neighbours, those of the first 8 before those of the
+  /// others in turn (fp8_column()), and not as products leave them.
+  static constexpr bool interleaves_columns = false;
   static constexpr int q_panel_bytes = group_rows * panel_row_bytes;
   static constexpr int q_bytes = panels * q_panel_bytes;  ///< of one warpgroup
   static constexpr int kv_panel_bytes = Bc * panel_row_bytes;
-  static constexpr int kv_bytes = panels * kv_panel_bytes;
+  static constexpr int kv_bytes = panels * kv_panel_bytes, v_bytes = kv_bytes;
   static constexpr int q_at = 0;
   static constexpr int k_at = q_at + q_stages * consumers * q_bytes;
   static constexpr int v_at = k_at + k_stages * kv_bytes;
@@ -79,6 +84,8 @@ struct Fa3Shape {
   static constexpr int tickets_at = works_at + work_bytes * works * consumers;
   static constexpr int shared_bytes = tickets_at + (choice.ragged ? 16 : 0);
 
+  static_assert(warpgroup_threads * (loader_registers + consumers * consumer_registers) <=
+                registers_of_block(threads));
   static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
