@@ -19,8 +19,10 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
+/// Codes have no poison: they begin as NaN, or as int8's -128, which no quantiser gives.
 std::array<std::byte, 4> poison(ElementType type) {
-  return std::bit_cast<std::array<std::byte, 4>>(poison_bits(type));
+  const std::uint32_t no_code = type == ElementType::int8 ? 0x80U : 0x7fU;
+  return std::bit_cast<std::array<std::byte, 4>>(format_of(type).poison.value_or(no_code));
 }
 
 std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
