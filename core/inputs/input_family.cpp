@@ -222,9 +222,11 @@ void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& sp
   }
 }
 
-/// Families of Q, K and V serve the quantiser, too: K is its X.
+/// Families of Q, K and V serve the quantiser, too: K is its X. Those whose point is Q or V would
+/// give it N(0, 1) again and again.
 bool gives_keys(const InputFamily& family, const Operation& asked) {
-  return &asked == &quantise_operation && family.operation == &forward_operation;
+  const bool is_of_keys = !family.name.ends_with("_q") && !family.name.ends_with("_v");
+  return &asked == &quantise_operation && family.operation == &forward_operation && is_of_keys;
 }
 
 /// Gives all entries the first keys and values of entry 0.

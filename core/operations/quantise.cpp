@@ -23,8 +23,9 @@ Shape shape_of_scales(const Problem& problem) {
 
 /// A quotient an element.
 double flops(const Problem& problem) {
-  const Shape shape = key_shape(problem);
-  return static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]);
+  const std::int64_t rows =
+      problem.length_seed == 0 ? problem.batch * problem.key_len : key_starts(problem).back();
+  return static_cast<double>(rows * problem.kv_heads * problem.head_dim);
 }
 
 constexpr std::array<TensorSpec, 3> tensors{
