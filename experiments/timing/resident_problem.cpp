@@ -41,7 +41,8 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
   spec.seed += draw;
   TiledInputs inputs = tiled_inputs(problem, spec);
   if (factors[draw] != 1) {
-    auto& v = inputs[forward::v.number];
+    // V, or what is all that there is.
+    auto& v = inputs[std::min(forward::v.number, inputs.size() - 1)];
     v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
@@ -259,6 +260,16 @@ std::vector<float> ResidentProblem::row_of(OutputIndex output, std::int64_t entr
   return downloaded(buffer.data, buffer.type,
                     offset_of(output_storages_[output.number], strides, entry, head, row),
                     (*problem_.operation)[output].shape(problem_)[3]);
+}
+
+std::vector<float> ResidentProblem::head_of(OutputIndex output, std::int64_t entry,
+                                            std::int64_t head, std::int64_t rows) const {
+  const Buffer& buffer = outputs_[output.number];
+  const Strides& strides = arguments_.outputs[output.number].strides;
+  const std::int64_t columns = (*problem_.operation)[output].shape(problem_)[3];
+  return downloaded(buffer.data, buffer.type,
+                    offset_of(output_storages_[output.number], strides, entry, head, 0),
+                    rows * columns);
 }
 
 std::vector<float> ResidentProblem::all_of(OutputIndex output) const {
