@@ -35,6 +35,11 @@ gradients() {
 check "gradients are timed" gradients --operation backward --problem 'b1 h2/1 n9 d8 causal_top_left fp32'
 check "a problem may say its operation" gradients --problem 'b1 h2/1 n9 d8 fp32 backward'
 check "but all say the same" refused 2 "problems ask for forward and for backward" --executor cpu --problem n9 --problem 'n9 backward'
+codes() {
+  "$attest" bench --executor cpu --operation quantise --problem 'b1 h2/1 n9 d8 bf16 kscales_row' --benchmark_min_time=0.001 --benchmark_format=json >out 2>err &&
+    python3 -c 'import json; r = json.load(open("out"))["benchmarks"]; assert len(r) == 1 and r[0]["B/s"] > r[0]["FLOP/s"] > 0 and "error_occurred" not in r[0]'
+}
+check "codes are timed, with a rate of bytes" codes
 check "an operation must exist" refused 2 "operation 'backwards' is unknown; allowed: backward" --operation backwards
 check "an operation must take the inputs that are timed" refused 2 "gets inputs of family 'normal'" --executor cpu --operation combine
 nothing() { times --benchmark_filter=nothing; [ $? -eq 2 ] && grep -q 'matches no kernel and problem' err; }

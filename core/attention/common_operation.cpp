@@ -11,10 +11,11 @@
 namespace attest {
 namespace {
 
+constexpr std::string_view separators = " ,";
+
 /// Operation that a problem's text names; nullptr where none of its words is one, and the problem
 /// is of forward.
 const Operation* named_operation(std::string_view text) {
-  constexpr std::string_view separators = " ,";
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(separators), text.size());
     for (const Operation* operation : all_operations()) {
@@ -39,12 +40,15 @@ const Operation& common_operation(std::span<const Problem> problems) {
 }
 
 Problem problem_of(const Operation& operation, const std::string& text) {
-  Problem problem = problem_from_string(text);
   const Operation* const named = named_operation(text);
   if (named != nullptr && named != &operation) {
     throw InvalidInput(fmt::format("--problem '{}' asks for {}; allowed: {}", printable(text),
                                    named->name, operation.name));
   }
+  // Fields that it alone has are read as its own.
+  const bool says_nothing = text.find_first_not_of(separators) == text.npos;
+  Problem problem = problem_from_string(
+      named != nullptr || says_nothing ? text : fmt::format("{} {}", operation.name, text));
   problem.operation = &operation;
   validate(problem);
   return problem;

@@ -8,6 +8,7 @@
 #include "core/attention/problem_field.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
 
 namespace attest {
@@ -31,6 +32,11 @@ bool is_backward(const Problem& problem) {
 
 bool is_quantised(const Problem& problem) {
   return problem.operation == &quantised_operation;
+}
+
+/// Problems whose K has codes: given, or to be made.
+bool has_codes_of_k(const Problem& problem) {
+  return is_quantised(problem) || problem.operation == &quantise_operation;
 }
 
 std::vector<std::string_view> names_of_operations() {
@@ -269,7 +275,7 @@ FieldRows make_rows() {
        .choices = names_of_codes(),
        .prefix = "kcode_",
        .example = "kcode_int8",
-       .belongs_to = is_quantised},
+       .belongs_to = has_codes_of_k},
       {.name = "v_code",
        .summary = "codes of V; none: its format is element_type",
        .member = &Codes::v,
@@ -290,7 +296,7 @@ FieldRows make_rows() {
        .choices = names_of_scales(),
        .prefix = "kscales_",
        .example = "kscales_row",
-       .belongs_to = is_quantised},
+       .belongs_to = has_codes_of_k},
       {.name = "v_scales",
        .summary = "which elements of a head of V share a scale",
        .member = &Codes::v_scales,

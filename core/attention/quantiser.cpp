@@ -26,12 +26,13 @@ Place place_of(Scales kind, std::int64_t row, std::int64_t column) {
   return {0, 0};
 }
 
-/// Calls visit(b, h, n, column) for every element.
-template <typename Visit>
-void for_each_element(const Shape& shape, const Visit& visit) {
+/// Calls visit(b, h, n, column) for every element of the first rows_of(b) rows.
+template <typename RowsOf, typename Visit>
+void for_each_element(const Shape& shape, const RowsOf& rows_of, const Visit& visit) {
   for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const std::int64_t rows = std::min<std::int64_t>(shape[2], rows_of(b));
     for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t n = 0; n < shape[2]; ++n) {
+      for (std::int64_t n = 0; n < rows; ++n) {
         for (std::int64_t c = 0; c < shape[3]; ++c) visit(b, h, n, c);
       }
     }
@@ -70,29 +71,29 @@ QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales k
   const auto largest = static_cast<float>(format_of(code).max_finite);
   QuantisedTensor result{Tensor<float>(shape), Tensor<float>(scales_shape(shape, kind))};
   if (kind != Scales::none) {
-    for_each_element(shape, [&](auto b, auto h, auto n, auto c) {
-      if (n >= rows_of(b) || !std::isfinite(values.at(b, h, n, c))) return;
+    for_each_element(shape, rows_of, [&](auto b, auto h, auto n, auto c) {
+      const float magnitude = std::abs(values.at(b, h, n, c));
+      if (!std::isfinite(magnitude)) return;
       const Place place = place_of(kind, n, c);
       float& amax = result.scales.at(b, h, place.row, place.column);
-      amax = std::max(amax, std::abs(values.at(b, h, n, c)));
+      amax = std::max(amax, magnitude);
     });
     for (float& scale : result.scales.values()) {
       scale /= largest;
       if (scale == 0) scale = 1;
     }
   }
-  for_each_element(shape, [&](auto b, auto h, auto n, auto c) {
-    if (n >= rows_of(b)) return;
-    const double value = values.at(b, h, n, c);
-    const double scale = scale_of(result.scales, kind, b, h, n, c);
-    result.codes.at(b, h, n, c) = static_cast<float>(round_to(code, value / scale));
+  for_each_element(shape, rows_of, [&](auto b, auto h, auto n, auto c) {
+    const float quotient = values.at(b, h, n, c) / scale_of(result.scales, kind, b, h, n, c);
+    result.codes.at(b, h, n, c) = static_cast<float>(round_to(code, quotient));
   });
   return result;
 }
 
 Tensor<double> dequantise(const Tensor<float>& codes, const Tensor<float>& scales, Scales kind) {
   Tensor<double> result(codes.shape());
-  for_each_element(codes.shape(), [&](auto b, auto h, auto n, auto c) {
+  const auto all = [&](std::int64_t /*b*/) { return codes.shape()[2]; };
+  for_each_element(codes.shape(), all, [&](auto b, auto h, auto n, auto c) {
     result.at(b, h, n, c) = static_cast<double>(codes.at(b, h, n, c)) *
                             static_cast<double>(scale_of(scales, kind, b, h, n, c));
   });

@@ -23,10 +23,11 @@ struct QuantisedTensor {
 [[nodiscard]] float scale_of(const Tensor<float>& scales, Scales kind, std::int64_t b,
                              std::int64_t h, std::int64_t row, std::int64_t column);
 
-/// A scale is fl(amax / M), amax the largest finite magnitude of its elements in the first
+/// The definition of quantise_operation (core/operations/quantise.hpp), which says it to the last
+/// bit: a scale is fl(amax / M), amax the largest finite magnitude of its elements in the first
 /// rows_of(entry) rows and M the code's largest number; 1 where that is 0. A code is the number
-/// nearest to value / scale, ties to even, saturating; NaN is int8's 0. Rows from rows_of(entry) on
-/// have codes of 0.
+/// nearest to fl(value / scale), both quotients of fp32, ties to even, saturating; NaN is int8's 0.
+/// Rows from rows_of(entry) on have codes of 0.
 [[nodiscard]] QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
                                        const std::function<std::int64_t(std::int64_t)>& rows_of);
 

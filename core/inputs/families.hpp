@@ -103,4 +103,22 @@ namespace attest {
 /// N(0, 1), then every scale times a power of two of its own: from 2^-10 to 2^10 those of V.
 [[nodiscard]] Inputs distinct_scales(const Problem& problem, const InputSpec& spec);
 
+// Numbers to be quantised (core/operations/quantise.hpp).
+
+/// N(0, 1) times a power of two for the row, one for the column and one for the head, 2^-5 to 2^5
+/// each.
+[[nodiscard]] Inputs numbers_far_apart(const Problem& problem, const InputSpec& spec);
+/// N(0, 1), but one element of each row and one of each column is about -magnitude.
+[[nodiscard]] Inputs numbers_below_zero(const Problem& problem, const InputSpec& spec);
+/// Column 0 and every 32nd row are the code's largest number times the head's scale, all others
+/// halfway between two codes times that: the scale is a power of two, or any number if the
+/// magnitude is 2 or more.
+[[nodiscard]] Inputs numbers_between_codes(const Problem& problem, const InputSpec& spec);
+/// Every third head is 0, and every other row of the others; zeros are of both signs.
+[[nodiscard]] Inputs numbers_of_zeros(const Problem& problem, const InputSpec& spec);
+/// N(0, magnitude), the magnitude near the smallest number of fp32.
+[[nodiscard]] Inputs numbers_near_zero(const Problem& problem, const InputSpec& spec);
+/// N(0, magnitude), of which one in 16 is NaN or an infinity.
+[[nodiscard]] Inputs numbers_not_finite(const Problem& problem, const InputSpec& spec);
+
 }  // namespace attest

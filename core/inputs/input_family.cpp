@@ -11,6 +11,8 @@
 #include "core/inputs/input_fill.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/forward.hpp"
+#include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
 
 namespace attest {
@@ -50,6 +52,17 @@ InputFamily of_codes(std::string name, std::string summary, std::vector<double> 
           .unsupported = {},
           .operation = &quantised_operation,
           .is_complete = true};
+}
+
+/// A family of numbers to be quantised.
+InputFamily of_numbers(std::string name, std::string summary, std::vector<double> magnitudes,
+                       Inputs (*make)(const Problem&, const InputSpec&)) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .magnitudes = std::move(magnitudes),
+          .make = make,
+          .unsupported = {},
+          .operation = &quantise_operation};
 }
 
 std::vector<InputFamily>& families() {
@@ -174,6 +187,26 @@ std::vector<InputFamily>& families() {
       of_codes("distinct_scales",
                "every scale another power of two: one that is missing, or another's", {1, 4},
                distinct_scales),
+      of_numbers("numbers_far_apart",
+                 "each row, column and head times a power of two of its own: another group's scale",
+                 {1}, numbers_far_apart),
+      of_numbers(
+          "numbers_below_zero",
+          "the largest of each row, column and head is negative: a maximum without magnitudes",
+          {8, 1e3}, numbers_below_zero),
+      of_numbers("numbers_between_codes",
+                 "halfway between codes: the rule of ties; from 2 on of scales with many digits, "
+                 "where a product with 1 / scale is no quotient",
+                 {1, 2}, numbers_between_codes),
+      of_numbers("numbers_of_zeros", "whole rows and heads of 0 and -0: the scale of nothing", {1},
+                 numbers_of_zeros),
+      of_numbers(
+          "numbers_near_zero",
+          "numbers of `magnitude`, whose scales are subnormal or 0: quotients past the codes",
+          {1e-36, 1e-41, 1e-44}, numbers_near_zero),
+      of_numbers("numbers_not_finite",
+                 "NaN and infinities among N(0, magnitude): none of them enters a scale", {1, 100},
+                 numbers_not_finite),
   };
   return table;
 }
@@ -187,6 +220,13 @@ void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& sp
     if (std::isfinite(x)) x = std::clamp(x, -limit, limit);
     value = static_cast<float>(round_to(format, x));
   }
+}
+
+/// Families of Q, K and V serve the quantiser, too: K is its X. Those whose point is Q or V would
+/// give it N(0, 1) again and again.
+bool gives_keys(const InputFamily& family, const Operation& asked) {
+  const bool is_of_keys = !family.name.ends_with("_q") && !family.name.ends_with("_v");
+  return &asked == &quantise_operation && family.operation == &forward_operation && is_of_keys;
 }
 
 /// Gives all entries the first keys and values of entry 0.
@@ -209,7 +249,8 @@ void share_prefix(const Problem& problem, Inputs& inputs) {
 }  // namespace
 
 bool InputFamily::serves(const Operation& asked) const {
-  return operation == &asked || (asked.extends != nullptr && operation == asked.extends);
+  return operation == &asked || (asked.extends != nullptr && operation == asked.extends) ||
+         gives_keys(*this, asked);
 }
 
 const std::vector<InputFamily>& all_input_families() {
@@ -249,6 +290,7 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
     if (const auto reason = family.unsupported(problem)) throw InvalidInput(*reason);
   }
   Inputs inputs = family.make(problem, spec);
+  if (gives_keys(family, *problem.operation)) inputs = {std::move(inputs[forward::k])};
   const auto specs = problem.operation->inputs();
   for (std::size_t i = inputs.size(); i < specs.size(); ++i) {
     inputs[InputIndex{i}] = normals(specs[i].shape(problem), spec.seed, stream_rest + i);

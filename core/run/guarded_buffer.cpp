@@ -36,6 +36,13 @@ std::uint32_t guard_bits(ElementType type) {
   no_version_for(type);
 }
 
+/// What an element holds before a kernel writes it. Each code may be an answer, so codes hold what
+/// guards do: only a comparison with the exact answer, which is no NaN and no -128, tells that one
+/// was not written.
+std::uint32_t unwritten_bits(ElementType type) {
+  return format_of(type).poison.value_or(guard_bits(type));
+}
+
 // Copies whose sizes the compiler knows: buffers have millions of elements.
 void copy_element(void* to, const void* from, std::size_t element_size) {
   static_assert(std::endian::native == std::endian::little);
@@ -157,7 +164,7 @@ GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
     BufferImage::Piece& piece = image_.pieces[p];
     for (std::size_t d = 0; d < dim; ++d) {
       const std::uint32_t bits =
-          values != nullptr ? encode(type, values->row(b, h, n)[d]) : poison_bits(type);
+          values != nullptr ? encode(type, values->row(b, h, n)[d]) : unwritten_bits(type);
       store(piece.bytes.data() + at + d * element_size_, bits, element_size_);
     }
     const std::size_t begin = piece.begin + at;
@@ -185,6 +192,7 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
   }
   if (is_as_it_was && use_ != Use::output) return;
   Contents outside = now;  // with all elements as they were
+  const bool has_poison = format_of(type_).poison.has_value();
   std::int64_t unwritten = 0;
   std::int64_t modified = 0;
   std::string first_unwritten;
@@ -198,7 +206,7 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
     if (use_ != Use::output && (!is_kept || are_equal(after, before, dim * size))) return;
     for (std::size_t d = 0; d < dim; ++d) {
       const bool same = load(after + d * size, size) == load(before + d * size, size);
-      if (same && use_ == Use::output && unwritten++ == 0) {
+      if (same && has_poison && use_ == Use::output && unwritten++ == 0) {
         first_unwritten = element_name(name, b, h, n, d);
       }
       if (!same && is_kept && modified++ == 0) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/attention/problem_field.hpp"
+#include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
 
 namespace attest {
@@ -50,12 +51,13 @@ std::optional<std::string> why_codes_do_not_fit(const KernelInfo& kernel, const 
     reason = fmt::format("{} takes no {} {}; allowed: {}", kernel.name, what, name_of(asked),
                          fmt::join(names, ", "));
   };
-  require(kernel.codes.q, codes.q, "codes of Q");
+  const bool is_of_k_alone = kernel.operation == &quantise_operation;
+  if (!is_of_k_alone) require(kernel.codes.q, codes.q, "codes of Q");
   require(kernel.codes.k, codes.k, "codes of K");
-  require(kernel.codes.v, codes.v, "codes of V");
-  require(kernel.codes.q_scales, codes.q_scales, "scales of Q by");
+  if (!is_of_k_alone) require(kernel.codes.v, codes.v, "codes of V");
+  if (!is_of_k_alone) require(kernel.codes.q_scales, codes.q_scales, "scales of Q by");
   require(kernel.codes.k_scales, codes.k_scales, "scales of K by");
-  require(kernel.codes.v_scales, codes.v_scales, "scales of V by");
+  if (!is_of_k_alone) require(kernel.codes.v_scales, codes.v_scales, "scales of V by");
   return reason;
 }
 
@@ -95,7 +97,9 @@ std::optional<std::string> why_unsupported(const KernelInfo& kernel, const Probl
   }
   if (auto reason = why_feature_is_missing(kernel, problem)) return reason;
   if (auto reason = why_lengths_do_not_fit(kernel, problem)) return reason;
-  if (problem.operation == &quantised_operation) {
+  const bool has_codes =
+      problem.operation == &quantised_operation || problem.operation == &quantise_operation;
+  if (has_codes) {
     if (auto reason = why_codes_do_not_fit(kernel, problem.codes)) return reason;
   }
   return kernel.unsupported ? kernel.unsupported(problem, plan) : std::nullopt;

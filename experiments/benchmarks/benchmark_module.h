@@ -12,6 +12,7 @@ struct AttestBenchmark {
   const char* name;
   const char* label; /* printed behind the row, may be empty */
   double flops;      /* of one launch */
+  double bytes;      /* of one launch, if a rate of them is wanted; 0: none is */
   void* context;
   /* Called before each measurement. How many launches to time at once, or 0: it may not be timed,
      and why() says why. */

@@ -24,6 +24,10 @@ void run(benchmark::State& state, const AttestBenchmark& b) {
   }
   state.counters["FLOP/s"] =
       benchmark::Counter(b.flops, benchmark::Counter::kIsIterationInvariantRate);
+  if (b.bytes > 0) {
+    state.counters["B/s"] =
+        benchmark::Counter(b.bytes, benchmark::Counter::kIsIterationInvariantRate);
+  }
   state.SetLabel(b.label);
 }
 

@@ -19,8 +19,10 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
+/// Codes have no poison: they begin as NaN, or as int8's -128, which no quantiser gives.
 std::array<std::byte, 4> poison(ElementType type) {
-  return std::bit_cast<std::array<std::byte, 4>>(poison_bits(type));
+  const std::uint32_t no_code = type == ElementType::int8 ? 0x80U : 0x7fU;
+  return std::bit_cast<std::array<std::byte, 4>>(format_of(type).poison.value_or(no_code));
 }
 
 std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
@@ -39,7 +41,8 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
   spec.seed += draw;
   TiledInputs inputs = tiled_inputs(problem, spec);
   if (factors[draw] != 1) {
-    auto& v = inputs[forward::v.number];
+    // V, or what is all that there is.
+    auto& v = inputs[std::min(forward::v.number, inputs.size() - 1)];
     v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
@@ -257,6 +260,16 @@ std::vector<float> ResidentProblem::row_of(OutputIndex output, std::int64_t entr
   return downloaded(buffer.data, buffer.type,
                     offset_of(output_storages_[output.number], strides, entry, head, row),
                     (*problem_.operation)[output].shape(problem_)[3]);
+}
+
+std::vector<float> ResidentProblem::head_of(OutputIndex output, std::int64_t entry,
+                                            std::int64_t head, std::int64_t rows) const {
+  const Buffer& buffer = outputs_[output.number];
+  const Strides& strides = arguments_.outputs[output.number].strides;
+  const std::int64_t columns = (*problem_.operation)[output].shape(problem_)[3];
+  return downloaded(buffer.data, buffer.type,
+                    offset_of(output_storages_[output.number], strides, entry, head, 0),
+                    rows * columns);
 }
 
 std::vector<float> ResidentProblem::all_of(OutputIndex output) const {

@@ -68,6 +68,9 @@ class ResidentProblem {
   /// A row that the last launch left.
   [[nodiscard]] std::vector<float> row_of(OutputIndex output, std::int64_t entry, std::int64_t head,
                                           std::int64_t row) const;
+  /// The first `rows` rows of a head that the last launch left, one after the other.
+  [[nodiscard]] std::vector<float> head_of(OutputIndex output, std::int64_t entry,
+                                           std::int64_t head, std::int64_t rows) const;
   /// All that the last launch left, as it is stored.
   [[nodiscard]] std::vector<float> all_of(OutputIndex output) const;
   /// Inputs and outputs where they lie, for a reference on the device.

@@ -12,7 +12,9 @@
 
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
+#include "core/operations/quantise.hpp"
 #include "cpu_reference/reference.hpp"
+#include "experiments/timing/sampled_heads.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -155,8 +157,8 @@ std::optional<std::string> SampledRows::why_wrong() const {
       if (comparison.is_within()) continue;
       const WorstElement& worst = comparison.worst;
       return sentence((*operation)[output].label,
-                      Shape{row.at[0], row.at[1], row.at[2], worst.index[3]}, worst.got, worst.want,
-                      worst.bound);
+                      Shape{row.at[0], row.at[1], row.at[2] + worst.index[2], worst.index[3]},
+                      worst.got, worst.want, worst.bound);
     }
   }
   return std::nullopt;
@@ -194,6 +196,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
                         std::int64_t count) {
   const Problem& problem = resident.problem();
   const Operation& operation = *problem.operation;
+  if (&operation == &quantise_operation) return sample_heads(resident, kernel, plan, count);
   SampledRows sampled;
   sampled.operation = &operation;
   std::vector<Rows> kinds;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "experiments/timing/sampled_rows.hpp"
 
 namespace attest {
 namespace {

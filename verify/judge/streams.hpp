@@ -50,6 +50,8 @@ enum JudgeStream : std::uint64_t {
   stream_broadcast,
   stream_units,                             ///< and one more for each further input
   stream_lse_gradient = stream_units + 16,  ///< as stream_units: more than any operation has inputs
+  stream_drawn_codes = stream_lse_gradient + 16,
+  stream_drawn_scales,
 };
 
 }  // namespace attest

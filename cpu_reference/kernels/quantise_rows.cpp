@@ -1,0 +1,144 @@
+// The quantiser on the CPU as it is written down, group by group: the largest magnitude, the scale,
+// the codes. Bugs of quantisers are planted in it.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/operations/quantise_arguments.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
+#include "cpu_reference/kernels/tensor_rows.hpp"
+
+namespace attest {
+namespace {
+
+/// Rows and columns of a head that share a scale.
+struct Group {
+  std::int64_t first_row, last_row, first_column, last_column;  ///< the last are not in it
+};
+
+/// Group of a head with so many rows, by the place of its scale.
+Group group_at(const QuantiseArguments& a, std::int64_t rows, std::int64_t row,
+               std::int64_t column) {
+  const std::int64_t columns = a.problem.head_dim;
+  switch (a.problem.codes.k_scales) {
+    case Scales::none:
+    case Scales::head:
+      break;
+    case Scales::block:
+      return {row * scale_block, std::min(rows, (row + 1) * scale_block), 0, columns};
+    case Scales::row:
+      return {row, std::min(rows, row + 1), 0, columns};
+    case Scales::column:
+      return {0, rows, column, column + 1};
+  }
+  return {0, rows, 0, columns};
+}
+
+/// The rows of one head as they are kept: X in fp32 and its codes' numbers.
+struct Head {
+  std::int64_t entry, head, rows;
+  std::vector<float> x, codes;  ///< [rows, columns]
+};
+
+Head read_head(const QuantiseArguments& a, std::int64_t entry, std::int64_t head) {
+  const std::int64_t columns = a.problem.head_dim, rows = a.rows_of(entry);
+  Head result{entry, head, rows, {}, {}};
+  result.x.resize(static_cast<std::size_t>(rows * columns));
+  result.codes.resize(result.x.size());
+  const ElementType type = a.problem.element_type;
+  const auto size = static_cast<std::ptrdiff_t>(format_of(type).size_bytes);
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const std::int64_t at = a.x_strides.offset(a.stored_entry(entry), head, a.first_row(entry) + n);
+    read_row(a.x, at * size, type,
+             std::span(result.x).subspan(static_cast<std::size_t>(n * columns),
+                                         static_cast<std::size_t>(columns)));
+  }
+  return result;
+}
+
+void write_codes(const QuantiseArguments& a, const Head& head, ElementType code) {
+  const std::int64_t columns = a.problem.head_dim;
+  for (std::int64_t n = 0; n < head.rows; ++n) {
+    const std::int64_t at =
+        a.code_strides.offset(a.stored_entry(head.entry), head.head, a.first_row(head.entry) + n);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float number = head.codes[static_cast<std::size_t>(n * columns + c)];
+      a.codes[at + c] = static_cast<std::uint8_t>(encode(code, number));
+    }
+  }
+}
+
+/// Largest finite magnitude of a group.
+float largest_in(const QuantiseArguments& a, const Head& head, const Group& group) {
+  const std::int64_t columns = a.problem.head_dim;
+  float amax = 0;
+  for (std::int64_t n = group.first_row; n < group.last_row; ++n) {
+    for (std::int64_t c = group.first_column; c < group.last_column; ++c) {
+      const float x = head.x[static_cast<std::size_t>(n * columns + c)];
+      if (std::isfinite(x)) amax = std::max(amax, std::abs(x));
+    }
+  }
+  return amax;
+}
+
+void convert(const QuantiseArguments& a, Head& head, const Group& group, float scale,
+             ElementType code) {
+  const std::int64_t columns = a.problem.head_dim;
+  for (std::int64_t n = group.first_row; n < group.last_row; ++n) {
+    for (std::int64_t c = group.first_column; c < group.last_column; ++c) {
+      const auto at = static_cast<std::size_t>(n * columns + c);
+      const float quotient = head.x[at] / scale;
+      head.codes[at] = static_cast<float>(round_to(code, quotient));
+    }
+  }
+}
+
+void quantise_head(const QuantiseArguments& a, std::int64_t entry, std::int64_t h) {
+  const ElementType code = format_with(a.problem.codes.k, a.problem.element_type);
+  const auto largest = static_cast<float>(format_of(code).max_finite);
+  Head head = read_head(a, entry, h);
+  if (a.scales == nullptr) convert(a, head, group_at(a, head.rows, 0, 0), 1, code);
+  for (std::int64_t row = 0; a.scales != nullptr && row < a.scale_rows; ++row) {
+    for (std::int64_t column = 0; column < a.scale_columns; ++column) {
+      const Group group = group_at(a, head.rows, row, column);
+      float scale = largest_in(a, head, group) / largest;
+      if (scale == 0) scale = 1;
+      a.scales_of(entry, h)[row * a.scale_columns + column] = scale;
+      convert(a, head, group, scale, code);
+    }
+  }
+  write_codes(a, head, code);
+}
+
+void run(const QuantiseArguments& a, Device& /*device*/) {
+  for (std::int64_t entry = 0; entry < a.problem.batch; ++entry) {
+    for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) quantise_head(a, entry, h);
+  }
+}
+
+KernelInfo kernel() {
+  KernelInfo info;
+  info.operation = &quantise_operation;
+  info.name = "quantise_rows";
+  info.summary = "codes and scales of every kind, group by group";
+  info.source = "claims N2";
+  info.executor = Executor::cpu;
+  info.element_types.assign(all_element_types().begin(), all_element_types().end());
+  info.masks = {Mask::none};
+  info.features = {.lengths = true};
+  info.layout_needs.takes_entry_gaps = true;
+  info.layout_needs.takes_broadcast = true;
+  info.codes.k = {Code::e4m3, Code::e5m2, Code::int8};
+  info.codes.k_scales = {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column};
+  info.precision = [](const Problem&, const Plan&) { return DefinedRoundings{}; };
+  info.plans = [](const Problem&) { return std::vector<Plan>{{}}; };
+  info.launch = run;
+  return info;
+}
+
+const KernelRegistration registration(kernel());
+
+}  // namespace
+}  // namespace attest

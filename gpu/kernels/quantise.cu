@@ -1,0 +1,520 @@
+// quantise: codes of 8 bits and scales of a tensor of numbers, to the last bit of the definition
+// (core/operations/quantise.hpp). Bound by memory.
+//
+// Idea
+//   A thread works on chunks of eight neighbouring columns: 16 bytes of 16-bit numbers or twice 16
+//   of fp32, and 8 of codes. What shares a scale decides who has read all of it.
+//     row, none     lanes of a warp share a row, and a warp has four chunks a lane under way: rows,
+//                   or pieces of one row where it is wider than 256. Maxima go round by shuffles.
+//     block         a thread block keeps its 128 rows in registers, four chunks a thread, and reads
+//                   again what does not fit.
+//     head, column  three launches: maxima of parts of a head, which go to the workspace; scales,
+//                   the maxima of those over M; codes. X is read twice; the second time the parts
+//                   that were read last come first, as the L2 may still hold them.
+// Resident
+//   registers  four chunks of X in fp32
+//   shared     maxima of warps, or of columns by group of rows
+// Legend
+//   M largest number of the code; chunk eight columns of a row; part rows of a head that a block
+//   reads for head and column.
+// Barriers
+//   Before a maximum is read that other warps wrote to shared memory. Nothing there is written
+//   twice.
+// Limits
+//   None but the grid's: 2^31 - 1 blocks.
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+#include <algorithm>
+
+#include "core/operations/quantise_arguments.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
+#include "gpu/primitives/cuda_type.cuh"
+#include "gpu/primitives/divisor.hpp"
+#include "gpu/primitives/launch.cuh"
+#include "gpu/primitives/number_code.hpp"
+
+namespace attest {
+namespace {
+
+constexpr int lanes = 32;
+constexpr int chunk_columns = 8;
+constexpr int slots = 4;  ///< chunks that a thread has in registers
+constexpr int usual_threads = 256;
+constexpr int most_threads = 1024;
+
+/// A launch: its arguments, and numbers that the host computes once.
+struct Job {
+  QuantiseArguments a;
+  Divisor tiles, heads;  ///< blocks of a head, heads of an entry
+  Divisor chunks;        ///< of a row
+  int chunk_count = 0;   ///< of a row
+  int row_lanes = 0;     ///< lanes of a warp that share a row: a power of two
+  int slots_of_row = 1;  ///< chunks that a lane has of one row: 1, 2 or 4
+  int parts = 0;         ///< of a head
+  std::int64_t part_rows = 0;
+  float largest = 0;        ///< M
+  bool is_aligned = false;  ///< chunks can be read and written as vectors
+};
+
+/// The head and the tile of it that a block works on.
+template <typename T>
+struct Tile {
+  const T* x;
+  std::uint8_t* codes;
+  std::int64_t x_stride, code_stride, rows;
+  float* scales;  ///< of the head
+  int number, head;
+
+  __device__ Tile(const Job& job, unsigned block) {
+    const QuantiseArguments& a = job.a;
+    head = job.tiles.quotient(static_cast<int>(block));
+    number = job.tiles.remainder(static_cast<int>(block));
+    const int entry = job.heads.quotient(head), in_entry = job.heads.remainder(head);
+    const std::int64_t stored = a.stored_entry(entry), first = a.first_row(entry);
+    x = static_cast<const T*>(a.x) + a.x_strides.offset(stored, in_entry, first);
+    codes = a.codes + a.code_strides.offset(stored, in_entry, first);
+    x_stride = a.x_strides.row;
+    code_stride = a.code_strides.row;
+    rows = a.rows_of(entry);
+    scales = a.scales_of(entry, in_entry);
+  }
+};
+
+/// Eight columns of a row; those past its end are 0.
+struct Chunk {
+  float x[chunk_columns];
+};
+
+template <typename T>
+__device__ Chunk load_chunk(const Job& job, const Tile<T>& tile, std::int64_t row, int number) {
+  const T* const from = tile.x + row * tile.x_stride + number * chunk_columns;
+  Chunk chunk;
+  if (job.is_aligned) {
+    constexpr int vectors = static_cast<int>(chunk_columns * sizeof(T) / sizeof(uint4));
+    uint4 raw[vectors];
+#pragma unroll
+    for (int i = 0; i < vectors; ++i) raw[i] = reinterpret_cast<const uint4*>(from)[i];
+    const T* const numbers = reinterpret_cast<const T*>(raw);
+#pragma unroll
+    for (int i = 0; i < chunk_columns; ++i) chunk.x[i] = to_float(numbers[i]);
+    return chunk;
+  }
+  const int columns = static_cast<int>(job.a.problem.head_dim) - number * chunk_columns;
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) chunk.x[i] = i < columns ? to_float(from[i]) : 0.0F;
+  return chunk;
+}
+
+template <typename T>
+__device__ void store_codes(const Job& job, const Tile<T>& tile, std::int64_t row, int number,
+                            const unsigned (&pairs)[chunk_columns / 2]) {
+  std::uint8_t* const to = tile.codes + row * tile.code_stride + number * chunk_columns;
+  if (job.is_aligned) {
+    *reinterpret_cast<uint2*>(to) =
+        make_uint2(pairs[0] | pairs[1] << 16U, pairs[2] | pairs[3] << 16U);
+    return;
+  }
+  const int columns = static_cast<int>(job.a.problem.head_dim) - number * chunk_columns;
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) {
+    if (i < columns) to[i] = static_cast<std::uint8_t>(pairs[i / 2] >> 8 * (i % 2));
+  }
+}
+
+/// Largest finite magnitude: what is not finite is looked for where an infinity shows; fmaxf drops
+/// a NaN.
+__device__ __forceinline__ float finite_magnitude(float x) {
+  const float magnitude = fabsf(x);
+  return magnitude <= 0x1.fffffep127F ? magnitude : 0.0F;
+}
+
+__device__ float largest_of(const Chunk& chunk) {
+  float largest = 0.0F;
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) largest = fmaxf(largest, fabsf(chunk.x[i]));
+  if (largest <= 0x1.fffffep127F) return largest;
+  largest = 0.0F;
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) largest = fmaxf(largest, finite_magnitude(chunk.x[i]));
+  return largest;
+}
+
+/// The scale of elements whose largest magnitude is `amax`.
+__device__ __forceinline__ float scale_for(const Job& job, float amax) {
+  const float scale = amax / job.largest;
+  return scale == 0.0F ? 1.0F : scale;
+}
+
+/// All columns of the chunk divided by the same scale.
+template <typename T>
+__device__ void convert(const Job& job, const Tile<T>& tile, std::int64_t row, int number,
+                        const Chunk& chunk, const ScaleDivisor& scale) {
+  const Code code = job.a.problem.codes.k;
+  unsigned pairs[chunk_columns / 2];
+#pragma unroll
+  for (int i = 0; i < chunk_columns; i += 2) {
+    pairs[i / 2] = pair_of_codes(code, scale.quotient(chunk.x[i]), scale.quotient(chunk.x[i + 1]));
+  }
+  store_codes(job, tile, row, number, pairs);
+}
+
+/// Rows that a warp of quantise_each_row takes at a time.
+ATTEST_HOST_DEVICE int rows_of_warp(const Job& job) {
+  return lanes / job.row_lanes * (slots / job.slots_of_row);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(usual_threads) quantise_each_row(Job job) {
+  const Tile<T> tile(job, blockIdx.x);
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int warp = static_cast<int>(threadIdx.x) / lanes;
+  const int row_lanes = job.row_lanes, in_row = lane & (row_lanes - 1);
+  const int rows_at_once = lanes / row_lanes;
+  const std::int64_t first =
+      (std::int64_t{tile.number} * (usual_threads / lanes) + warp) * rows_of_warp(job) +
+      lane / row_lanes;
+  const auto row_of = [&](int slot) { return first + slot / job.slots_of_row * rows_at_once; };
+  const auto chunk_of = [&](int slot) { return slot % job.slots_of_row * lanes + in_row; };
+  const auto exists = [&](int slot) {
+    return row_of(slot) < tile.rows && chunk_of(slot) < job.chunk_count;
+  };
+  Chunk chunk[slots] = {};
+#pragma unroll
+  for (int slot = 0; slot < slots; ++slot) {
+    if (exists(slot)) chunk[slot] = load_chunk(job, tile, row_of(slot), chunk_of(slot));
+  }
+  const bool has_scales = job.a.scale_columns > 0;
+  float amax[slots];
+  if (has_scales) {
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) amax[slot] = largest_of(chunk[slot]);
+    if (job.slots_of_row > 1) {
+      amax[0] = amax[1] = fmaxf(amax[0], amax[1]);
+      amax[2] = amax[3] = fmaxf(amax[2], amax[3]);
+    }
+    if (job.slots_of_row > 2) amax[0] = amax[1] = amax[2] = amax[3] = fmaxf(amax[0], amax[2]);
+    for (int distance = row_lanes / 2; distance > 0; distance /= 2) {
+#pragma unroll
+      for (int slot = 0; slot < slots; ++slot) {
+        amax[slot] = fmaxf(amax[slot], __shfl_xor_sync(0xffffffffU, amax[slot], distance));
+      }
+    }
+  }
+#pragma unroll
+  for (int slot = 0; slot < slots; ++slot) {
+    const float scale = has_scales ? scale_for(job, amax[slot]) : 1.0F;
+    // Rows past the entry's length have scales, too: of nothing.
+    if (has_scales && chunk_of(slot) == 0 && row_of(slot) < job.a.scale_rows) {
+      tile.scales[row_of(slot)] = scale;
+    }
+    if (!exists(slot)) continue;
+    convert(job, tile, row_of(slot), chunk_of(slot), chunk[slot], ScaleDivisor(scale));
+  }
+}
+
+/// The largest of all threads' numbers, for all of them; `of_warps` is shared memory that nobody
+/// has written.
+__device__ float largest_of_block(float mine, float* of_warps) {
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    mine = fmaxf(mine, __shfl_xor_sync(0xffffffffU, mine, distance));
+  }
+  if (threadIdx.x % lanes == 0) of_warps[threadIdx.x / lanes] = mine;
+  __syncthreads();
+  float largest = 0.0F;
+  for (unsigned warp = 0; warp < blockDim.x / lanes; ++warp) {
+    largest = fmaxf(largest, of_warps[warp]);
+  }
+  return largest;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(most_threads) quantise_each_block(Job job) {
+  __shared__ float of_warps[most_threads / lanes];
+  const Tile<T> tile(job, blockIdx.x);
+  const std::int64_t first = std::int64_t{tile.number} * scale_block;
+  const std::int64_t left = tile.rows - first;
+  const int rows = left <= 0 ? 0 : left < scale_block ? static_cast<int>(left) : scale_block;
+  const int count = rows * job.chunk_count, threads = static_cast<int>(blockDim.x);
+  const auto load = [&](int at) {
+    return load_chunk(job, tile, first + job.chunks.quotient(at), job.chunks.remainder(at));
+  };
+  Chunk chunk[slots] = {};
+#pragma unroll
+  for (int slot = 0; slot < slots; ++slot) {
+    const int at = slot * threads + static_cast<int>(threadIdx.x);
+    if (at < count) chunk[slot] = load(at);
+  }
+  float amax = 0.0F;
+#pragma unroll
+  for (int slot = 0; slot < slots; ++slot) amax = fmaxf(amax, largest_of(chunk[slot]));
+  const int first_unkept = slots * threads + static_cast<int>(threadIdx.x);
+  for (int at = first_unkept; at < count; at += threads) amax = fmaxf(amax, largest_of(load(at)));
+  const float scale = scale_for(job, largest_of_block(amax, of_warps));
+  if (threadIdx.x == 0) tile.scales[tile.number] = scale;
+  const ScaleDivisor by(scale);
+  const auto store = [&](int at, const Chunk& one) {
+    convert(job, tile, first + job.chunks.quotient(at), job.chunks.remainder(at), one, by);
+  };
+#pragma unroll
+  for (int slot = 0; slot < slots; ++slot) {
+    const int at = slot * threads + static_cast<int>(threadIdx.x);
+    if (at < count) store(at, chunk[slot]);
+  }
+  for (int at = first_unkept; at < count; at += threads) store(at, load(at));
+}
+
+/// Rows [begin, end) of the head that a part holds. A thread takes one chunk of every group-th row.
+template <typename T>
+struct Part {
+  std::int64_t begin, end;
+  int chunk, group, groups;
+
+  __device__ Part(const Job& job, const Tile<T>& tile) {
+    begin = tile.number * job.part_rows;
+    end = begin + job.part_rows < tile.rows ? begin + job.part_rows : tile.rows;
+    groups = usual_threads / job.chunk_count;
+    group = job.chunks.quotient(static_cast<int>(threadIdx.x));
+    chunk = job.chunks.remainder(static_cast<int>(threadIdx.x));
+  }
+  __device__ bool has_work() const { return group < groups; }
+  /// Calls visit(row of a slot) for four rows at a time, and says of each whether it exists.
+  template <typename Visit>
+  __device__ void for_each_rows(const Visit& visit) const {
+    for (std::int64_t row = begin + group; has_work() && row < end; row += slots * groups) {
+      visit(row);
+    }
+  }
+};
+
+/// Largest magnitudes of a part: one for each column, or one in all.
+template <typename T>
+__global__ void __launch_bounds__(usual_threads) largest_of_parts(Job job, float* workspace) {
+  __shared__ float of_columns[usual_threads * chunk_columns];
+  __shared__ float of_warps[usual_threads / lanes];
+  const Tile<T> tile(job, blockIdx.x);
+  const Part<T> part(job, tile);
+  Chunk amax = {};
+  part.for_each_rows([&](std::int64_t row) {
+    Chunk chunk[slots] = {};
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) {
+      const std::int64_t at = row + slot * part.groups;
+      if (at < part.end) chunk[slot] = load_chunk(job, tile, at, part.chunk);
+    }
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) {
+#pragma unroll
+      for (int i = 0; i < chunk_columns; ++i) {
+        amax.x[i] = fmaxf(amax.x[i], finite_magnitude(chunk[slot].x[i]));
+      }
+    }
+  });
+  const std::int64_t columns = job.a.scale_columns;
+  float* const to = workspace + std::int64_t{blockIdx.x} * columns;  // [head, part, column]
+  if (job.a.problem.codes.k_scales == Scales::head) {
+    const float largest = largest_of_block(largest_of(amax), of_warps);
+    if (threadIdx.x == 0) *to = largest;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) {
+    of_columns[threadIdx.x * chunk_columns + i] = amax.x[i];
+  }
+  __syncthreads();
+  for (int column = static_cast<int>(threadIdx.x); column < columns; column += usual_threads) {
+    float largest = 0.0F;
+    for (int group = 0; group < part.groups; ++group) {
+      largest = fmaxf(largest, of_columns[group * job.chunk_count * chunk_columns + column]);
+    }
+    to[column] = largest;
+  }
+}
+
+/// Scales of heads or of columns, a thread each, from the parts' magnitudes.
+template <Executor home>
+__global__ void __launch_bounds__(usual_threads)
+    scales_of_parts(Job job, const float* workspace, std::int64_t count) {
+  const std::int64_t number = std::int64_t{blockIdx.x} * usual_threads + threadIdx.x;
+  if (number >= count) return;
+  const std::int64_t columns = job.a.scale_columns;
+  const float* const from = workspace + number / columns * job.parts * columns + number % columns;
+  float amax = 0.0F;
+  for (int part = 0; part < job.parts; ++part) amax = fmaxf(amax, from[part * columns]);
+  job.a.scales[number] = scale_for(job, amax);
+}
+
+/// Codes by scales that are there, of heads or of columns.
+template <typename T>
+__global__ void __launch_bounds__(usual_threads) convert_parts(Job job) {
+  const Tile<T> tile(job, gridDim.x - 1 - blockIdx.x);
+  const Part<T> part(job, tile);
+  const bool by_column = job.a.problem.codes.k_scales == Scales::column;
+  const Code code = job.a.problem.codes.k;
+  ScaleDivisor scales[chunk_columns];
+#pragma unroll
+  for (int i = 0; i < chunk_columns; ++i) {
+    const int column = by_column ? part.chunk * chunk_columns + i : 0;
+    scales[i] = ScaleDivisor(column < job.a.scale_columns ? tile.scales[column] : 1.0F);
+  }
+  part.for_each_rows([&](std::int64_t row) {
+    Chunk chunk[slots] = {};
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) {
+      const std::int64_t at = row + slot * part.groups;
+      if (at < part.end) chunk[slot] = load_chunk(job, tile, at, part.chunk);
+    }
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) {
+      const std::int64_t at = row + slot * part.groups;
+      if (at >= part.end) continue;
+      unsigned pairs[chunk_columns / 2];
+#pragma unroll
+      for (int i = 0; i < chunk_columns; i += 2) {
+        pairs[i / 2] = pair_of_codes(code, scales[i].quotient(chunk[slot].x[i]),
+                                     scales[i + 1].quotient(chunk[slot].x[i + 1]));
+      }
+      store_codes(job, tile, at, part.chunk, pairs);
+    }
+  });
+}
+
+int power_of_two_from(int number) {
+  int power = 1;
+  while (power < number) power *= 2;
+  return power;
+}
+
+std::int64_t divided_up(std::int64_t number, std::int64_t unit) {
+  return (number + unit - 1) / unit;
+}
+
+std::int64_t heads_of(const Problem& problem) {
+  return problem.batch * problem.kv_heads;
+}
+
+/// Parts of a head: blocks for all SMs several times, of 64 rows and more.
+std::int64_t parts_of(const Problem& problem) {
+  constexpr std::int64_t wanted_blocks = 2112, fewest_rows = 64;
+  const std::int64_t wanted = divided_up(wanted_blocks, heads_of(problem));
+  const std::int64_t most = divided_up(problem.key_len, fewest_rows);
+  return std::max<std::int64_t>(1, std::min(wanted, most));
+}
+
+bool is_divisible(const void* address, const Strides& strides, std::int64_t size,
+                  std::int64_t vector) {
+  const auto divides = [&](std::int64_t stride) { return stride * size % vector == 0; };
+  return reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(vector) == 0 &&
+         divides(strides.batch) && divides(strides.head) && divides(strides.row);
+}
+
+Job job_of(const QuantiseArguments& a) {
+  const Problem& problem = a.problem;
+  const ElementType code = format_with(problem.codes.k, problem.element_type);
+  const auto size = static_cast<std::int64_t>(format_of(problem.element_type).size_bytes);
+  Job job{.a = a};
+  job.heads = Divisor(problem.kv_heads);
+  job.chunk_count = static_cast<int>(divided_up(problem.head_dim, chunk_columns));
+  job.chunks = Divisor(job.chunk_count);
+  job.row_lanes = power_of_two_from(std::min(job.chunk_count, lanes));
+  job.slots_of_row = power_of_two_from(static_cast<int>(divided_up(job.chunk_count, lanes)));
+  job.largest = static_cast<float>(format_of(code).max_finite);
+  job.is_aligned = problem.head_dim % chunk_columns == 0 &&
+                   is_divisible(a.x, a.x_strides, size, sizeof(uint4)) &&
+                   is_divisible(a.codes, a.code_strides, 1, sizeof(uint2));
+  return job;
+}
+
+/// Blocks of a head, and in all.
+std::int64_t tiles_of(const Problem& problem, const Job& job) {
+  switch (problem.codes.k_scales) {
+    case Scales::none:
+    case Scales::row:
+      return divided_up(problem.key_len, usual_threads / lanes * rows_of_warp(job));
+    case Scales::block:
+      return divided_up(problem.key_len, scale_block);
+    case Scales::head:
+    case Scales::column:
+      break;
+  }
+  return parts_of(problem);
+}
+
+std::size_t workspace_bytes(const Problem& problem, const Plan& /*plan*/) {
+  const Scales kind = problem.codes.k_scales;
+  if (kind != Scales::head && kind != Scales::column) return 0;
+  const std::int64_t columns = kind == Scales::head ? 1 : problem.head_dim;
+  return static_cast<std::size_t>(heads_of(problem) * parts_of(problem) * columns) * sizeof(float);
+}
+
+std::optional<std::string> unsupported(const Problem& problem, const Plan& /*plan*/) {
+  constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
+  QuantiseArguments a{Arguments{.problem = problem}};
+  const std::int64_t blocks = heads_of(problem) * tiles_of(problem, job_of(a));
+  if (blocks <= most_blocks) return std::nullopt;
+  return "the grid has " + std::to_string(blocks) +
+         " blocks; allowed: " + std::to_string(most_blocks);
+}
+
+template <typename T>
+void run_as(Job job, unsigned blocks, Device& device) {
+  const dim3 grid(blocks), usual(usual_threads);
+  switch (job.a.problem.codes.k_scales) {
+    case Scales::none:
+    case Scales::row:
+      return launch(quantise_each_row<T>, grid, usual, 0, device, job);
+    case Scales::block: {
+      const std::int64_t warps = divided_up(scale_block * job.chunk_count, slots * lanes);
+      const auto threads =
+          static_cast<unsigned>(std::min<std::int64_t>(warps * lanes, most_threads));
+      return launch(quantise_each_block<T>, grid, dim3(threads), 0, device, job);
+    }
+    case Scales::head:
+    case Scales::column:
+      break;
+  }
+  const std::int64_t scales = heads_of(job.a.problem) * job.a.scale_columns;
+  launch(largest_of_parts<T>, grid, usual, 0, device, job, job.a.workspace);
+  launch(scales_of_parts<this_executor>,
+         dim3(static_cast<unsigned>(divided_up(scales, usual_threads))), usual, 0, device, job,
+         static_cast<const float*>(job.a.workspace), scales);
+  launch(convert_parts<T>, grid, usual, 0, device, job);
+}
+
+void run(const QuantiseArguments& a, Device& device) {
+  const Problem& problem = a.problem;
+  Job job = job_of(a);
+  const std::int64_t tiles = tiles_of(problem, job);
+  if (tiles == 0) return;
+  job.tiles = Divisor(tiles);
+  job.parts = static_cast<int>(tiles);
+  job.part_rows = divided_up(problem.key_len, tiles);
+  const auto blocks = static_cast<unsigned>(heads_of(problem) * tiles);
+  with_cuda_type(problem.element_type,
+                 [&]<typename T>(std::type_identity<T>) { run_as<T>(job, blocks, device); });
+}
+
+const KernelRegistration registration{
+    {.operation = &quantise_operation,
+     .name = "quantise",
+     .summary = "codes and scales in as many passes over memory as what shares a scale takes",
+     .source = "decoding from codes [claims N2]",
+     .executor = this_executor,
+     .element_types = {ElementType::fp32, ElementType::fp16, ElementType::bf16},
+     .masks = {Mask::none},
+     .features = {.lengths = true},
+     .codes = {.k = {Code::e4m3, Code::e5m2, Code::int8},
+               .k_scales = {Scales::none, Scales::head, Scales::block, Scales::row,
+                            Scales::column}},
+     .layout_needs = {.takes_entry_gaps = true, .takes_broadcast = true},
+     .precision = [](const Problem&, const Plan&) { return DefinedRoundings{}; },
+     .plans = [](const Problem&) { return std::vector<Plan>{{}}; },
+     .unsupported = unsupported,
+     .workspace_bytes = workspace_bytes,
+     .launch = run}};
+
+}  // namespace
+}  // namespace attest
