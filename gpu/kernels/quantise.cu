@@ -317,8 +317,9 @@ std::size_t workspace_bytes(const Problem& problem, const Plan& /*plan*/) {
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& /*plan*/) {
   constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
-  QuantiseArguments a{Arguments{.problem = problem}};
-  const std::int64_t blocks = heads_of(problem) * tiles_of(problem, job_of(a));
+  Arguments arguments;
+  arguments.problem = problem;
+  const std::int64_t blocks = heads_of(problem) * tiles_of(problem, job_of(arguments));
   if (blocks <= most_blocks) return std::nullopt;
   return "the grid has " + std::to_string(blocks) +
          " blocks; allowed: " + std::to_string(most_blocks);

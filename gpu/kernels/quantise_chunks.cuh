@@ -21,12 +21,12 @@ inline constexpr int slots = 4;  ///< chunks that a thread has in registers
 /// A launch: its arguments, and numbers that the host computes once.
 struct Job {
   QuantiseArguments a;
-  Divisor tiles, heads;  ///< blocks of a head, heads of an entry
-  Divisor chunks;        ///< of a row
-  int chunk_count = 0;   ///< of a row
-  int row_lanes = 0;     ///< lanes of a warp that share a row: a power of two
-  int slots_of_row = 1;  ///< chunks that a lane has of one row: 1, 2 or 4
-  int parts = 0;         ///< of a head
+  Divisor tiles = {}, heads = {};  ///< blocks of a head, heads of an entry
+  Divisor chunks = {};             ///< of a row
+  int chunk_count = 0;             ///< of a row
+  int row_lanes = 0;               ///< lanes of a warp that share a row: a power of two
+  int slots_of_row = 1;            ///< chunks that a lane has of one row: 1, 2 or 4
+  int parts = 0;                   ///< of a head
   std::int64_t part_rows = 0;
   float largest = 0;        ///< M
   bool is_aligned = false;  ///< chunks can be read and written as vectors
