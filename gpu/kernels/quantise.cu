@@ -12,7 +12,7 @@
 //                   the maxima of those over M; codes. X is read twice; the second time the parts
 //                   that were read last come first, as the L2 may still hold them.
 // Resident
-//   registers  four chunks of X in fp32
+//   registers  four chunks of X as they lie in memory
 //   shared     maxima of warps, or of columns by group of rows
 // Legend
 //   M largest number of the code; chunk eight columns of a row; part rows of a head that a block
@@ -32,135 +32,16 @@
 #include "core/operations/quantise_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/primitives/cuda_type.cuh"
-#include "gpu/primitives/divisor.hpp"
+#include "gpu/kernels/quantise_chunks.cuh"
 #include "gpu/primitives/launch.cuh"
-#include "gpu/primitives/number_code.hpp"
 
 namespace attest {
 namespace {
 
-constexpr int lanes = 32;
-constexpr int chunk_columns = 8;
-constexpr int slots = 4;  ///< chunks that a thread has in registers
+using namespace quantise_chunks;
+
 constexpr int usual_threads = 256;
 constexpr int most_threads = 1024;
-
-/// A launch: its arguments, and numbers that the host computes once.
-struct Job {
-  QuantiseArguments a;
-  Divisor tiles, heads;  ///< blocks of a head, heads of an entry
-  Divisor chunks;        ///< of a row
-  int chunk_count = 0;   ///< of a row
-  int row_lanes = 0;     ///< lanes of a warp that share a row: a power of two
-  int slots_of_row = 1;  ///< chunks that a lane has of one row: 1, 2 or 4
-  int parts = 0;         ///< of a head
-  std::int64_t part_rows = 0;
-  float largest = 0;        ///< M
-  bool is_aligned = false;  ///< chunks can be read and written as vectors
-};
-
-/// The head and the tile of it that a block works on.
-template <typename T>
-struct Tile {
-  const T* x;
-  std::uint8_t* codes;
-  std::int64_t x_stride, code_stride, rows;
-  float* scales;  ///< of the head
-  int number, head;
-
-  __device__ Tile(const Job& job, unsigned block) {
-    const QuantiseArguments& a = job.a;
-    head = job.tiles.quotient(static_cast<int>(block));
-    number = job.tiles.remainder(static_cast<int>(block));
-    const int entry = job.heads.quotient(head), in_entry = job.heads.remainder(head);
-    const std::int64_t stored = a.stored_entry(entry), first = a.first_row(entry);
-    x = static_cast<const T*>(a.x) + a.x_strides.offset(stored, in_entry, first);
-    codes = a.codes + a.code_strides.offset(stored, in_entry, first);
-    x_stride = a.x_strides.row;
-    code_stride = a.code_strides.row;
-    rows = a.rows_of(entry);
-    scales = a.scales_of(entry, in_entry);
-  }
-};
-
-/// Eight columns of a row; those past its end are 0.
-struct Chunk {
-  float x[chunk_columns];
-};
-
-template <typename T>
-__device__ Chunk load_chunk(const Job& job, const Tile<T>& tile, std::int64_t row, int number) {
-  const T* const from = tile.x + row * tile.x_stride + number * chunk_columns;
-  Chunk chunk;
-  if (job.is_aligned) {
-    constexpr int vectors = static_cast<int>(chunk_columns * sizeof(T) / sizeof(uint4));
-    uint4 raw[vectors];
-#pragma unroll
-    for (int i = 0; i < vectors; ++i) raw[i] = reinterpret_cast<const uint4*>(from)[i];
-    const T* const numbers = reinterpret_cast<const T*>(raw);
-#pragma unroll
-    for (int i = 0; i < chunk_columns; ++i) chunk.x[i] = to_float(numbers[i]);
-    return chunk;
-  }
-  const int columns = static_cast<int>(job.a.problem.head_dim) - number * chunk_columns;
-#pragma unroll
-  for (int i = 0; i < chunk_columns; ++i) chunk.x[i] = i < columns ? to_float(from[i]) : 0.0F;
-  return chunk;
-}
-
-template <typename T>
-__device__ void store_codes(const Job& job, const Tile<T>& tile, std::int64_t row, int number,
-                            const unsigned (&pairs)[chunk_columns / 2]) {
-  std::uint8_t* const to = tile.codes + row * tile.code_stride + number * chunk_columns;
-  if (job.is_aligned) {
-    *reinterpret_cast<uint2*>(to) =
-        make_uint2(pairs[0] | pairs[1] << 16U, pairs[2] | pairs[3] << 16U);
-    return;
-  }
-  const int columns = static_cast<int>(job.a.problem.head_dim) - number * chunk_columns;
-#pragma unroll
-  for (int i = 0; i < chunk_columns; ++i) {
-    if (i < columns) to[i] = static_cast<std::uint8_t>(pairs[i / 2] >> 8 * (i % 2));
-  }
-}
-
-/// Largest finite magnitude: what is not finite is looked for where an infinity shows; fmaxf drops
-/// a NaN.
-__device__ __forceinline__ float finite_magnitude(float x) {
-  const float magnitude = fabsf(x);
-  return magnitude <= 0x1.fffffep127F ? magnitude : 0.0F;
-}
-
-__device__ float largest_of(const Chunk& chunk) {
-  float largest = 0.0F;
-#pragma unroll
-  for (int i = 0; i < chunk_columns; ++i) largest = fmaxf(largest, fabsf(chunk.x[i]));
-  if (largest <= 0x1.fffffep127F) return largest;
-  largest = 0.0F;
-#pragma unroll
-  for (int i = 0; i < chunk_columns; ++i) largest = fmaxf(largest, finite_magnitude(chunk.x[i]));
-  return largest;
-}
-
-/// The scale of elements whose largest magnitude is `amax`.
-__device__ __forceinline__ float scale_for(const Job& job, float amax) {
-  const float scale = amax / job.largest;
-  return scale == 0.0F ? 1.0F : scale;
-}
-
-/// All columns of the chunk divided by the same scale.
-template <typename T>
-__device__ void convert(const Job& job, const Tile<T>& tile, std::int64_t row, int number,
-                        const Chunk& chunk, const ScaleDivisor& scale) {
-  const Code code = job.a.problem.codes.k;
-  unsigned pairs[chunk_columns / 2];
-#pragma unroll
-  for (int i = 0; i < chunk_columns; i += 2) {
-    pairs[i / 2] = pair_of_codes(code, scale.quotient(chunk.x[i]), scale.quotient(chunk.x[i + 1]));
-  }
-  store_codes(job, tile, row, number, pairs);
-}
 
 /// Rows that a warp of quantise_each_row takes at a time.
 ATTEST_HOST_DEVICE int rows_of_warp(const Job& job) {
@@ -177,21 +58,18 @@ __global__ void __launch_bounds__(usual_threads) quantise_each_row(Job job) {
   const std::int64_t first =
       (std::int64_t{tile.number} * (usual_threads / lanes) + warp) * rows_of_warp(job) +
       lane / row_lanes;
-  const auto row_of = [&](int slot) { return first + slot / job.slots_of_row * rows_at_once; };
-  const auto chunk_of = [&](int slot) { return slot % job.slots_of_row * lanes + in_row; };
-  const auto exists = [&](int slot) {
-    return row_of(slot) < tile.rows && chunk_of(slot) < job.chunk_count;
+  const auto place_of = [&](int slot) {
+    const std::int64_t row = first + slot / job.slots_of_row * rows_at_once;
+    const int chunk = slot % job.slots_of_row * lanes + in_row;
+    return Place{row, chunk, row < tile.rows && chunk < job.chunk_count};
   };
-  Chunk chunk[slots] = {};
+  Chunk<T> chunks[slots];
+  load_chunks(job, tile, place_of, chunks);
+  ScaleDivisor scales[slots];
+  if (job.a.scale_columns > 0) {
+    float amax[slots];
 #pragma unroll
-  for (int slot = 0; slot < slots; ++slot) {
-    if (exists(slot)) chunk[slot] = load_chunk(job, tile, row_of(slot), chunk_of(slot));
-  }
-  const bool has_scales = job.a.scale_columns > 0;
-  float amax[slots];
-  if (has_scales) {
-#pragma unroll
-    for (int slot = 0; slot < slots; ++slot) amax[slot] = largest_of(chunk[slot]);
+    for (int slot = 0; slot < slots; ++slot) amax[slot] = largest_of(chunks[slot]);
     if (job.slots_of_row > 1) {
       amax[0] = amax[1] = fmaxf(amax[0], amax[1]);
       amax[2] = amax[3] = fmaxf(amax[2], amax[3]);
@@ -203,17 +81,16 @@ __global__ void __launch_bounds__(usual_threads) quantise_each_row(Job job) {
         amax[slot] = fmaxf(amax[slot], __shfl_xor_sync(0xffffffffU, amax[slot], distance));
       }
     }
-  }
 #pragma unroll
-  for (int slot = 0; slot < slots; ++slot) {
-    const float scale = has_scales ? scale_for(job, amax[slot]) : 1.0F;
-    // Rows past the entry's length have scales, too: of nothing.
-    if (has_scales && chunk_of(slot) == 0 && row_of(slot) < job.a.scale_rows) {
-      tile.scales[row_of(slot)] = scale;
+    for (int slot = 0; slot < slots; ++slot) {
+      const float scale = scale_for(job, amax[slot]);
+      scales[slot] = ScaleDivisor(scale);
+      // Rows past the entry's length have scales, too: of nothing.
+      const Place place = place_of(slot);
+      if (place.chunk == 0 && place.row < job.a.scale_rows) tile.scales[place.row] = scale;
     }
-    if (!exists(slot)) continue;
-    convert(job, tile, row_of(slot), chunk_of(slot), chunk[slot], ScaleDivisor(scale));
   }
+  convert_chunks(job, tile, place_of, chunks, [&](int slot, int) { return scales[slot]; });
 }
 
 /// The largest of all threads' numbers, for all of them; `of_warps` is shared memory that nobody
@@ -239,54 +116,60 @@ __global__ void __launch_bounds__(most_threads) quantise_each_block(Job job) {
   const std::int64_t left = tile.rows - first;
   const int rows = left <= 0 ? 0 : left < scale_block ? static_cast<int>(left) : scale_block;
   const int count = rows * job.chunk_count, threads = static_cast<int>(blockDim.x);
-  const auto load = [&](int at) {
-    return load_chunk(job, tile, first + job.chunks.quotient(at), job.chunks.remainder(at));
+  /// Places of the chunks from number `begin` of the block on.
+  const auto places_from = [&](int begin) {
+    return [&, begin](int slot) {
+      const int at = begin + slot * threads + static_cast<int>(threadIdx.x);
+      return Place{first + job.chunks.quotient(at), job.chunks.remainder(at), at < count};
+    };
   };
-  Chunk chunk[slots] = {};
+  const auto largest_of_chunks = [](const Chunk<T>(&some)[slots]) {
+    float largest = 0.0F;
 #pragma unroll
-  for (int slot = 0; slot < slots; ++slot) {
-    const int at = slot * threads + static_cast<int>(threadIdx.x);
-    if (at < count) chunk[slot] = load(at);
-  }
+    for (int slot = 0; slot < slots; ++slot) largest = fmaxf(largest, largest_of(some[slot]));
+    return largest;
+  };
+  const int kept = slots * threads;
+  Chunk<T> chunks[slots];
   float amax = 0.0F;
-#pragma unroll
-  for (int slot = 0; slot < slots; ++slot) amax = fmaxf(amax, largest_of(chunk[slot]));
-  const int first_unkept = slots * threads + static_cast<int>(threadIdx.x);
-  for (int at = first_unkept; at < count; at += threads) amax = fmaxf(amax, largest_of(load(at)));
+  for (int begin = kept; begin < count; begin += kept) {  // what is read again comes first
+    load_chunks(job, tile, places_from(begin), chunks);
+    amax = fmaxf(amax, largest_of_chunks(chunks));
+  }
+  load_chunks(job, tile, places_from(0), chunks);
+  amax = fmaxf(amax, largest_of_chunks(chunks));
   const float scale = scale_for(job, largest_of_block(amax, of_warps));
   if (threadIdx.x == 0) tile.scales[tile.number] = scale;
-  const ScaleDivisor by(scale);
-  const auto store = [&](int at, const Chunk& one) {
-    convert(job, tile, first + job.chunks.quotient(at), job.chunks.remainder(at), one, by);
-  };
-#pragma unroll
-  for (int slot = 0; slot < slots; ++slot) {
-    const int at = slot * threads + static_cast<int>(threadIdx.x);
-    if (at < count) store(at, chunk[slot]);
+  const ScaleDivisor divisor(scale);
+  const auto scale_of = [&](int, int) { return divisor; };
+  convert_chunks(job, tile, places_from(0), chunks, scale_of);
+  for (int begin = kept; begin < count; begin += kept) {
+    load_chunks(job, tile, places_from(begin), chunks);
+    convert_chunks(job, tile, places_from(begin), chunks, scale_of);
   }
-  for (int at = first_unkept; at < count; at += threads) store(at, load(at));
 }
 
-/// Rows [begin, end) of the head that a part holds. A thread takes one chunk of every group-th row.
-template <typename T>
+/// Rows [begin, end) of the head that a part holds. A thread takes one chunk of every groups-th
+/// row, four rows at a time.
 struct Part {
   std::int64_t begin, end;
   int chunk, group, groups;
 
-  __device__ Part(const Job& job, const Tile<T>& tile) {
-    begin = tile.number * job.part_rows;
-    end = begin + job.part_rows < tile.rows ? begin + job.part_rows : tile.rows;
+  __device__ Part(const Job& job, int number, std::int64_t rows) {
+    begin = number * job.part_rows;
+    end = begin + job.part_rows < rows ? begin + job.part_rows : rows;
     groups = usual_threads / job.chunk_count;
     group = job.chunks.quotient(static_cast<int>(threadIdx.x));
     chunk = job.chunks.remainder(static_cast<int>(threadIdx.x));
+    if (group >= groups) end = begin;  // the last threads have no row of their own
   }
-  __device__ bool has_work() const { return group < groups; }
-  /// Calls visit(row of a slot) for four rows at a time, and says of each whether it exists.
-  template <typename Visit>
-  __device__ void for_each_rows(const Visit& visit) const {
-    for (std::int64_t row = begin + group; has_work() && row < end; row += slots * groups) {
-      visit(row);
-    }
+  __device__ std::int64_t first_row() const { return begin + group; }
+  __device__ int rows_at_once() const { return slots * groups; }
+  __device__ auto places_from(std::int64_t row) const {
+    return [this, row](int slot) {
+      const std::int64_t at = row + slot * groups;
+      return Place{at, chunk, at < end};
+    };
   }
 };
 
@@ -296,34 +179,31 @@ __global__ void __launch_bounds__(usual_threads) largest_of_parts(Job job, float
   __shared__ float of_columns[usual_threads * chunk_columns];
   __shared__ float of_warps[usual_threads / lanes];
   const Tile<T> tile(job, blockIdx.x);
-  const Part<T> part(job, tile);
-  Chunk amax = {};
-  part.for_each_rows([&](std::int64_t row) {
-    Chunk chunk[slots] = {};
-#pragma unroll
-    for (int slot = 0; slot < slots; ++slot) {
-      const std::int64_t at = row + slot * part.groups;
-      if (at < part.end) chunk[slot] = load_chunk(job, tile, at, part.chunk);
-    }
+  const Part part(job, tile.number, tile.rows);
+  float amax[chunk_columns] = {};
+  for (std::int64_t row = part.first_row(); row < part.end; row += part.rows_at_once()) {
+    Chunk<T> chunks[slots];
+    load_chunks(job, tile, part.places_from(row), chunks);
 #pragma unroll
     for (int slot = 0; slot < slots; ++slot) {
 #pragma unroll
       for (int i = 0; i < chunk_columns; ++i) {
-        amax.x[i] = fmaxf(amax.x[i], finite_magnitude(chunk[slot].x[i]));
+        amax[i] = fmaxf(amax[i], finite_magnitude(chunks[slot][i]));
       }
     }
-  });
+  }
   const std::int64_t columns = job.a.scale_columns;
   float* const to = workspace + std::int64_t{blockIdx.x} * columns;  // [head, part, column]
   if (job.a.problem.codes.k_scales == Scales::head) {
-    const float largest = largest_of_block(largest_of(amax), of_warps);
+    float largest = 0.0F;
+#pragma unroll
+    for (int i = 0; i < chunk_columns; ++i) largest = fmaxf(largest, amax[i]);
+    largest = largest_of_block(largest, of_warps);
     if (threadIdx.x == 0) *to = largest;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < chunk_columns; ++i) {
-    of_columns[threadIdx.x * chunk_columns + i] = amax.x[i];
-  }
+  for (int i = 0; i < chunk_columns; ++i) of_columns[threadIdx.x * chunk_columns + i] = amax[i];
   __syncthreads();
   for (int column = static_cast<int>(threadIdx.x); column < columns; column += usual_threads) {
     float largest = 0.0F;
@@ -351,35 +231,20 @@ __global__ void __launch_bounds__(usual_threads)
 template <typename T>
 __global__ void __launch_bounds__(usual_threads) convert_parts(Job job) {
   const Tile<T> tile(job, gridDim.x - 1 - blockIdx.x);
-  const Part<T> part(job, tile);
+  const Part part(job, tile.number, tile.rows);
   const bool by_column = job.a.problem.codes.k_scales == Scales::column;
-  const Code code = job.a.problem.codes.k;
   ScaleDivisor scales[chunk_columns];
 #pragma unroll
   for (int i = 0; i < chunk_columns; ++i) {
     const int column = by_column ? part.chunk * chunk_columns + i : 0;
-    scales[i] = ScaleDivisor(column < job.a.scale_columns ? tile.scales[column] : 1.0F);
+    if (column < job.a.scale_columns) scales[i] = ScaleDivisor(tile.scales[column]);
   }
-  part.for_each_rows([&](std::int64_t row) {
-    Chunk chunk[slots] = {};
-#pragma unroll
-    for (int slot = 0; slot < slots; ++slot) {
-      const std::int64_t at = row + slot * part.groups;
-      if (at < part.end) chunk[slot] = load_chunk(job, tile, at, part.chunk);
-    }
-#pragma unroll
-    for (int slot = 0; slot < slots; ++slot) {
-      const std::int64_t at = row + slot * part.groups;
-      if (at >= part.end) continue;
-      unsigned pairs[chunk_columns / 2];
-#pragma unroll
-      for (int i = 0; i < chunk_columns; i += 2) {
-        pairs[i / 2] = pair_of_codes(code, scales[i].quotient(chunk[slot].x[i]),
-                                     scales[i + 1].quotient(chunk[slot].x[i + 1]));
-      }
-      store_codes(job, tile, at, part.chunk, pairs);
-    }
-  });
+  for (std::int64_t row = part.first_row(); row < part.end; row += part.rows_at_once()) {
+    Chunk<T> chunks[slots];
+    load_chunks(job, tile, part.places_from(row), chunks);
+    convert_chunks(job, tile, part.places_from(row), chunks,
+                   [&](int, int column) { return scales[column]; });
+  }
 }
 
 int power_of_two_from(int number) {
@@ -452,8 +317,9 @@ std::size_t workspace_bytes(const Problem& problem, const Plan& /*plan*/) {
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& /*plan*/) {
   constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
-  QuantiseArguments a{Arguments{.problem = problem}};
-  const std::int64_t blocks = heads_of(problem) * tiles_of(problem, job_of(a));
+  Arguments arguments;
+  arguments.problem = problem;
+  const std::int64_t blocks = heads_of(problem) * tiles_of(problem, job_of(arguments));
   if (blocks <= most_blocks) return std::nullopt;
   return "the grid has " + std::to_string(blocks) +
          " blocks; allowed: " + std::to_string(most_blocks);

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "core/attention/codes.hpp"
 #include "core/base/host_device.hpp"
@@ -26,32 +27,32 @@ ATTEST_HOST_DEVICE inline float fused(float a, float b, float c) {
 #endif
 }
 
-/// A positive number that many are divided by.
+/// The scale of numbers of which none is larger than 2^17 times it, and by which they are divided.
 class ScaleDivisor {
  public:
   ATTEST_HOST_DEVICE explicit ScaleDivisor(float scale = 1)
-      : scale_(scale),
-        reciprocal_(1.0F / scale),
-        is_plain_(scale >= 0x1p-60F && scale <= 0x1p60F) {}
+      : factor_(scale < 0x1p-60F  ? 0x1p80F
+                : scale > 0x1p60F ? 0x1p-80F
+                                  : 1.0F),
+        scale_(scale * factor_),
+        reciprocal_(1.0F / scale_) {}
 
-  [[nodiscard]] ATTEST_HOST_DEVICE bool is_plain() const { return is_plain_; }
-
-  /// fl(x / scale), or, where that is below 2^-39, a number below 2^-38 with x's sign, which every
-  /// code rounds to 0. Three residuals instead of the dozen instructions of a division: the
-  /// reciprocal is correctly rounded, the second quotient within an ulp, and so the third one is
-  /// correctly rounded [Markstein, IBM J. Res. Dev. 34(1), 1990]. A residual is exact from |x| =
-  /// 2^-100 on. They are of quotient * scale - x, so that of -0 is +0, and -0 stays.
+  /// Quotient fl(x / scale), or, where that is below 2^-39, a number below 2^-38 with x's sign,
+  /// which every code rounds to 0. Two residuals instead of the dozen instructions of a division:
+  /// the reciprocal is correctly rounded, the second quotient within an ulp, and so the third one
+  /// is correctly rounded [Markstein, IBM J. Res. Dev. 34(1), 1990], as residuals are exact for |x|
+  /// from 2^-100 on. They are of quotient * scale - x, so that of -0 is +0, and -0 stays. Scales
+  /// far from 1, subnormal ones among them, are moved to the middle with their numbers, exactly.
   [[nodiscard]] ATTEST_HOST_DEVICE float quotient(float x) const {
-    if (!is_plain_) return x / scale_;
-    const float first = x * reciprocal_;
-    const float second = fused(-fused(first, scale_, -x), reciprocal_, first);
-    const float third = fused(-fused(second, scale_, -x), reciprocal_, second);
+    const float moved = x * factor_;
+    const float first = moved * reciprocal_;
+    const float second = fused(-fused(first, scale_, -moved), reciprocal_, first);
+    const float third = fused(-fused(second, scale_, -moved), reciprocal_, second);
     return std::fabs(x) <= 0x1.fffffep127F ? third : x;  // an infinity, or a NaN, as it is
   }
 
  private:
-  float scale_, reciprocal_;
-  bool is_plain_;
+  float factor_, scale_, reciprocal_;
 };
 
 /// Code nearest to a number, ties to even, in a format with so many bits of fraction, whose largest
@@ -77,28 +78,44 @@ ATTEST_HOST_DEVICE unsigned small_float_code(float x) {
 
 /// Nearest of -127 to 127, ties to even, as the low 8 bits. NaN is 0.
 ATTEST_HOST_DEVICE inline unsigned int8_code(float x) {
+#ifdef __CUDA_ARCH__
+  return static_cast<unsigned>(max(-127, min(127, __float2int_rn(x)))) & 0xffU;
+#else
   if (x != x) return 0;
   const float within = x < -127.0F ? -127.0F : x > 127.0F ? 127.0F : x;
   return bits_of(within + 0x1.8p23F) & 0xffU;
+#endif
 }
 
-/// Codes of two numbers, the first one's in the low byte. `code` is none of Code::none.
-ATTEST_HOST_DEVICE inline unsigned pair_of_codes(Code code, float first, float second) {
+/// Codes of two numbers, the first one's in the low byte.
+template <Code code>
+ATTEST_HOST_DEVICE unsigned pair_of_codes(float first, float second) {
+  static_assert(code != Code::none);
+  if constexpr (code == Code::int8) {
+    return int8_code(first) | int8_code(second) << 8U;
+  } else {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  unsigned short pair;
-  if (code == Code::e4m3) {
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    unsigned short pair;
+    if constexpr (code == Code::e4m3) {
+      asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    } else {
+      asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    }
     return pair;
-  }
-  if (code == Code::e5m2) {
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
-    return pair;
-  }
 #else
-  if (code == Code::e4m3) return small_float_code<3>(first) | small_float_code<3>(second) << 8U;
-  if (code == Code::e5m2) return small_float_code<2>(first) | small_float_code<2>(second) << 8U;
+    constexpr int fraction_bits = code == Code::e4m3 ? 3 : 2;
+    return small_float_code<fraction_bits>(first) | small_float_code<fraction_bits>(second) << 8U;
 #endif
-  return int8_code(first) | int8_code(second) << 8U;
+  }
+}
+
+/// with_code: visit(std::integral_constant<Code, code>), for kernels that know it when they are
+/// compiled. `code` is none of Code::none.
+template <typename Visit>
+ATTEST_HOST_DEVICE void with_code(Code code, const Visit& visit) {
+  if (code == Code::e4m3) return visit(std::integral_constant<Code, Code::e4m3>{});
+  if (code == Code::e5m2) return visit(std::integral_constant<Code, Code::e5m2>{});
+  visit(std::integral_constant<Code, Code::int8>{});
 }
 
 }  // namespace attest
