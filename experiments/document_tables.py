@@ -100,20 +100,20 @@ def kills_by_rule():
         count = sum(alarms[layer.removesuffix(" laws")] for layer in layers)
         return f"{count} of {judged:,}, at most {100 * false_alarms.upper_rate(count, judged):.2g} %" if len(layers) > 1 else str(count)
 
-    return kills("epyc-2core/kill_matrix.json", rejected)
+    return kills("xeon-16core/kill_matrix.json", rejected)
 
 
 @table
 def gradient_kills_by_rule():
     """Who notices bugs of gradients."""
-    return kills("xeon-2core/kill_matrix_backward.json",
+    return kills("xeon-16core/kill_matrix_backward.json",
                  lambda layers, correct: str(sum(kernel["rules"][layer]["rejected"] for kernel in correct for layer in layers)))
 
 
 @table
 def gradient_bugs_that_others_miss():
     """Planted bugs of gradients that at most one rule of another project notices on our cases: in how many cases each rule does."""
-    matrix = json.loads((RESULTS / "xeon-2core/kill_matrix_backward.json").read_text())
+    matrix = json.loads((RESULTS / "xeon-16core/kill_matrix_backward.json").read_text())
     rules, theirs = list(matrix["mutants"][0]["rules"]), list(matrix["mutants"][0]["rules_on_normal"])
     missed = [m for m in matrix["mutants"] if sum(m["rules"][rule]["kills"] > 0 for rule in theirs) <= 1]
     return markdown(("mutant", *rules), *((m["kernel"].removeprefix("mutant/"), *(str(m["rules"][rule]["kills"]) for rule in rules)) for m in missed))
@@ -425,6 +425,43 @@ def decode_codes():
     shapes = ((1, 4096), (1, 32768), (1, 262144), (8, 4096), (32, 4096), (64, 4096))
     return markdown(("entries", "keys", "`decode_mma` bf16, us", "e4m3, a scale a head", "e4m3, K's a key", "int8, a scale a head"),
                     *((str(batch), f"{keys:,}", *codes_row(study, (f"b{batch}", f"k{keys}"), kinds)) for batch, keys in shapes))
+
+
+@table
+def fp8_forward():
+    """TFLOP/s of fp8_wgmma, and its speed over FlashAttention-3's pass of e4m3 in the same rounds."""
+    study = Study("fp8_forward")
+    lengths = (512, 1024, 2048, 4096, 8192, 16384)
+    rows = [("e4m3, O in bf16, H200", *(f"N {n:,}" for n in lengths))]
+    for dim in ("64", "128"):
+        for mask in ("none", "causal_bottom_right"):
+            those = [study.one("fp8_wgmma", f"d{dim}", f"q{n}", mask) for n in lengths]
+            rows.append((f"D {dim}, {MASKS[mask]}", *(f"{row['rate']:.0f}, {row['speed_over_flash_attention_3_fp8']:.2f}x" for row in those)))
+    return markdown(*rows)
+
+
+@table
+def newest_peers():
+    """Speeds of fa3_wgmma over the newest peers, by head dim."""
+    study, peers = Study("peers_newest"), {"cudnn_sdpa": "cuDNN 9.28.1", "flash_attention_3": "FlashAttention-3", "flash_attention_4": "FlashAttention-4"}
+    require_library(study, "cudnn_sdpa", "cuDNN 9.28.1")
+    rows = [("`fa3_wgmma`, bf16, in graphs, H200", *(f"over {name}" for name in peers.values()))]
+    for words in (("d64",), ("d128",), ("d256",), ()):
+        those = study.all("fa3_wgmma", *words)
+        rows.append((f"D {words[0][1:]}" if words else f"all {len(those)} shapes", *(spread([row[f"speed_over_{peer}"] for row in those]) for peer in peers)))
+    return markdown(*rows)
+
+
+@table
+def newest_decode_peers():
+    """Speeds of decode_mma over pages of 16 and 64 keys."""
+    study, peers = Study("peers_newest_decode"), {"cudnn_sdpa": "cuDNN 9.28.1", "flashinfer_decode": "FlashInfer 0.7.2"}
+    require_library(study, "cudnn_sdpa", "cuDNN 9.28.1")
+    rows = [("`decode_mma`, bf16, in graphs, H200", *(f"over {name}" for name in peers.values()))]
+    for size in ("16", "64"):
+        those = [row for labels, row in study.rows if labels["contender"] == "decode_mma" and labels["axis.layout.page_size"] == size]
+        rows.append((f"pages of {size}, {len(those)} shapes", *(spread([row[f"speed_over_{peer}"] for row in those]) for peer in peers)))
+    return markdown(*rows)
 
 
 def spread(ratios):

@@ -132,7 +132,7 @@ class Records {
   }
 
   double killed(const std::string& rule) {
-    const Json matrix = parse_json(whole(existing("epyc-2core/kill_matrix.json")));
+    const Json matrix = parse_json(whole(existing("xeon-16core/kill_matrix.json")));
     double count = 0;
     if (rule.empty()) return static_cast<double>(matrix.at("mutants").size());
     for (const Json& mutant : matrix.at("mutants")) {

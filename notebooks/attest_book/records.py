@@ -145,7 +145,7 @@ def frame(records):
     return table
 
 
-def kill_matrix(path="epyc-2core/kill_matrix.json"):
+def kill_matrix(path="xeon-16core/kill_matrix.json"):
     """The document that `attest mutants` writes: one JSON object, not records."""
     return json.loads(text_of(RESULTS / path))
 

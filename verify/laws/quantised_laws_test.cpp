@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 
 #include "core/operations/quantised_arguments.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
+#include "core/run/session.hpp"
 #include "verify/judge/verdict.hpp"
 
 namespace attest {
