@@ -166,7 +166,7 @@ __device__ __forceinline__ void convert_chunks(const Job& job, const Tile<T>& ti
   });
 }
 
-/// What enters a maximum of magnitudes.
+/// Magnitude of x as a maximum of finite ones takes it.
 __device__ __forceinline__ float finite_magnitude(float x) {
   const float magnitude = fabsf(x);
   return magnitude <= 0x1.fffffep127F ? magnitude : 0.0F;

@@ -84,5 +84,31 @@ TEST(QuantisedLaws, AFewUlpsOfOAreCaughtByTheBound) {
   });
 }
 
+/// The tensor core's sum of e4m3 stands still at 2^14 ones (gpu/arithmetic): FlashAttention-3,
+/// which adds P V of all keys in it, gives 0.5 here (FINDINGS.md).
+TEST(LongRows, OfEqualKeysAreAveragedByKernelsThatPromote) {
+  Case c{.kernel = "fp8_wgmma",
+         .problem = {.operation = &quantised_operation,
+                     .query_len = 1,
+                     .key_len = 32768,
+                     .head_dim = 16,
+                     .element_type = ElementType::bf16,
+                     .scale = default_scale(16)}};
+  c.problem.codes.q = Code::e4m3;
+  const KernelInfo& kernel = *find_kernel(c.kernel, Executor::simt);
+  c.plan = kernel.plans(c.problem).front();
+  const auto filled = [&](InputIndex tensor, float value) {
+    return Tensor<float>((*c.problem.operation)[tensor].shape(c.problem), value);
+  };
+  const Inputs inputs{filled(quantised::q, 0),       filled(quantised::k, 0),
+                      filled(quantised::v, 1),       filled(quantised::q_scale, 1),
+                      filled(quantised::k_scale, 1), filled(quantised::v_scale, 1)};
+  const std::unique_ptr<Device> device = make_device(Executor::simt);
+  Session session(kernel, c, inputs, *device);
+  session.launch();
+  const Outputs outputs = session.read_outputs();
+  for (const float o : outputs[quantised::o].values()) EXPECT_EQ(o, 1.0F);
+}
+
 }  // namespace
 }  // namespace attest

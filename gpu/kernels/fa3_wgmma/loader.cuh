@@ -36,7 +36,7 @@ struct Fa3Loader {
       p.counters[1] = 0;
     }
   }
-  /// Where others wait for tiles of V without knowing how many there are: says that none follows.
+  /// Tells warps that wait for tiles of V, without knowing how many there are, that none follows.
   __device__ __forceinline__ void end() {
     const auto stage = static_cast<int>(v_tiles % Shape::v_stages);
     rings.empty_v(stage).wait(v_tiles / Shape::v_stages % 2 ^ 1U);

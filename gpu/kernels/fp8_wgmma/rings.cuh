@@ -5,8 +5,8 @@
 
 namespace attest {
 
-/// Where V lies as it came, under the names that a ring of V has for whoever loads: it fills these
-/// tiles, and the warps that transpose are their readers.
+/// Tiles of V as it came, under the names that a ring of V has for whoever loads: it fills them,
+/// and the warps that transpose are their readers.
 template <typename Shape>
 struct Fp8RawRings : Fa3Rings<Shape> {
   __device__ __forceinline__ explicit Fp8RawRings(unsigned char* shared)

@@ -18,7 +18,7 @@ struct Fp8Shape {
   static constexpr int k_stages = choice.k_stages, v_stages = choice.v_stages;
   static constexpr int q_stages = choice.q_stages;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
-  /// Of the loading warpgroup the first warp asks for copies, the others transpose V.
+  /// Warps of the loading warpgroup that transpose V: all but the first, which asks for copies.
   static constexpr int transposing_warps = 3, v_writers = transposing_warps;
   enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
     first_turn = 1           ///< ping-pong: the turn of group 0; that of group 1 follows
