@@ -76,6 +76,7 @@ constexpr std::array exceptions{
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/runtime/tensor_map.hpp"},
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/simt/tensor_map.hpp"},
     Exception{"gpu/kernels/fa3_wgmma/fa3_wgmma.cu", "gpu/runtime/cuda_error.hpp"},
+    Exception{"gpu/kernels/fp8_wgmma/fp8_wgmma.cu", "gpu/runtime/cuda_error.hpp"},
     // For files that read and write JSON; no other header includes it in core.
     Exception{"core/base/json.hpp", "nlohmann/json.hpp"},
     // Written by cmake/provenance.cmake into the build folder.
