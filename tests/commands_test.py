@@ -52,6 +52,8 @@ SHORTER = {
     r"^calibrate": {"--sets": "1"},
     r"^mutants .*--operation backward": {"--kernel": "mutant/b01_delta_missing", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
     r"^mutants .*--operation quantised": {"--kernel": "mutant/z80_scale_of_k_for_v", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
+    r"^mutants .*--operation combine": {"--kernel": "mutant/p03_last_part_dropped", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
+    r"^mutants .*--operation quantise": {"--kernel": "mutant/q01_amax_past_the_length", "--cases": "1", "--normal-cases": "1", "--correct-cases": "1"},
     r"^mutants": {"--kernel": "mutant/c05_tail_lanes_in_denominator", "--cases": "1", "--normal-cases": "1"},
     r"^bench (?!.*--kernel)": {"--kernel": "o5_deferred", "--benchmark_min_time": "0.001"},
     r"^bench": {"--benchmark_min_time": "0.001"},

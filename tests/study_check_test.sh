@@ -42,7 +42,7 @@ sed 's/^constraints.*/repeats: 6/' good.yaml >enough.yaml
 "$attest" study check enough.yaml >out
 check "and enough are not" sh -c '! grep -qF "no interval" out'
 check "a name stands for a shipped study" said 0 0 "softmax_variants: What does each choice" softmax_variants
-check "all shipped studies are listed" [ "$("$attest" list studies | grep -c '^  [a-z_]* ')" -eq "$(ls "$root"/experiments/studies/*.yaml | wc -l)" ]
+check "all shipped studies are listed" [ "$("$attest" list studies | grep -c '^  [a-z0-9_]* ')" -eq "$(ls "$root"/experiments/studies/*.yaml | wc -l)" ]
 check "the schema is JSON" sh -c "'$attest' study schema | python3 -m json.tool >/dev/null"
 check "keys are listed" sh -c "'$attest' study keys | grep -qF '\`question\`'"
 # Builds without CUDA know peers by name alone: the table must have those that a build with CUDA registers.
