@@ -359,6 +359,11 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
     const bool many_tiles = kind != nullptr && kind->weight == &LengthWeights::many_tiles;
     c = draw_within(kernel, options, usual, many_tiles);
   }
+  // A Plan of warps without a query tile has a block for each row and part: dear on the executor,
+  // however few the keys.
+  constexpr std::int64_t most_rows_of_blocks = 64;
+  if (kernel.executor == Executor::simt && c->plan.warps > 0 && c->plan.query_tile == 0)
+    c->problem.query_len = std::min(c->problem.query_len, most_rows_of_blocks);
   draw_own_fields(kernel, c->problem);
   c->problem = with_needs_of(kernel, c->problem);  // a large head_dim or value_dim came later
   const bool may_be_far = kernel.executor != Executor::gpu || options.far_elements_on_gpu;
