@@ -18,15 +18,15 @@
 namespace attest {
 namespace {
 
-/// A family of partial results.
-InputFamily of_parts(std::string name, std::string summary, std::vector<double> magnitudes,
-                     Inputs (*make)(const Problem&, const InputSpec&)) {
+/// A family for one operation, of inputs as they are.
+InputFamily of(const Operation& operation, std::string name, std::string summary,
+               std::vector<double> magnitudes, Inputs (*make)(const Problem&, const InputSpec&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .magnitudes = std::move(magnitudes),
           .make = make,
           .unsupported = {},
-          .operation = &combine_operation};
+          .operation = &operation};
 }
 
 /// A family of dO.
@@ -52,17 +52,6 @@ InputFamily of_codes(std::string name, std::string summary, std::vector<double> 
           .unsupported = {},
           .operation = &quantised_operation,
           .is_complete = true};
-}
-
-/// A family of numbers to be quantised.
-InputFamily of_numbers(std::string name, std::string summary, std::vector<double> magnitudes,
-                       Inputs (*make)(const Problem&, const InputSpec&)) {
-  return {.name = std::move(name),
-          .summary = std::move(summary),
-          .magnitudes = std::move(magnitudes),
-          .make = make,
-          .unsupported = {},
-          .operation = &quantise_operation};
 }
 
 std::vector<InputFamily>& families() {
@@ -149,20 +138,22 @@ std::vector<InputFamily>& families() {
        {1},
        sparse_integers,
        {}},
-      of_parts("partial_normal", "LSE_p of standard deviation `magnitude`", {1, 4, 16},
-               partial_normal),
-      of_parts("partial_far_apart",
-               "LSE_p in steps of `magnitude`: a merge without the maximum overflows",
-               {10, 40, 100, 1e4}, partial_far_apart),
-      of_parts("partial_dominant", "one part of a row `magnitude` above the others", {5, 20, 80},
-               partial_dominant),
-      of_parts("partial_some_empty",
-               "parts that saw no key among others: -infinity minus -infinity", {1, 16},
-               partial_some_empty),
-      of_parts("partial_all_empty", "no part saw a key: 0 over 0", {1}, partial_all_empty),
-      of_parts("partial_copies", "all parts of a row alike", {1, 16}, partial_copies),
-      of_parts("partial_ties", "equal weights, O_p near 1: errors of the sum do not average out",
-               {0, -50, 1e3}, partial_ties),
+      of(combine_operation, "partial_normal", "LSE_p of standard deviation `magnitude`", {1, 4, 16},
+         partial_normal),
+      of(combine_operation, "partial_far_apart",
+         "LSE_p in steps of `magnitude`: a merge without the maximum overflows", {10, 40, 100, 1e4},
+         partial_far_apart),
+      of(combine_operation, "partial_dominant", "one part of a row `magnitude` above the others",
+         {5, 20, 80}, partial_dominant),
+      of(combine_operation, "partial_some_empty",
+         "parts that saw no key among others: -infinity minus -infinity", {1, 16},
+         partial_some_empty),
+      of(combine_operation, "partial_all_empty", "no part saw a key: 0 over 0", {1},
+         partial_all_empty),
+      of(combine_operation, "partial_copies", "all parts of a row alike", {1, 16}, partial_copies),
+      of(combine_operation, "partial_ties",
+         "equal weights, O_p near 1: errors of the sum do not average out", {0, -50, 1e3},
+         partial_ties),
       of_gradients("gradient_zero", "dO 0: so are all gradients, whatever lay in memory", {1},
                    gradient_zero),
       of_gradients("gradient_one_hot",
@@ -187,26 +178,24 @@ std::vector<InputFamily>& families() {
       of_codes("distinct_scales",
                "every scale another power of two: one that is missing, or another's", {1, 4},
                distinct_scales),
-      of_numbers("numbers_far_apart",
-                 "each row, column and head times a power of two of its own: another group's scale",
-                 {1}, numbers_far_apart),
-      of_numbers(
-          "numbers_below_zero",
-          "the largest of each row, column and head is negative: a maximum without magnitudes",
-          {8, 1e3}, numbers_below_zero),
-      of_numbers("numbers_between_codes",
-                 "halfway between codes: the rule of ties; from 2 on of scales with many digits, "
-                 "where a product with 1 / scale is no quotient",
-                 {1, 2}, numbers_between_codes),
-      of_numbers("numbers_of_zeros", "whole rows and heads of 0 and -0: the scale of nothing", {1},
-                 numbers_of_zeros),
-      of_numbers(
-          "numbers_near_zero",
-          "numbers of `magnitude`, whose scales are subnormal or 0: quotients past the codes",
-          {1e-36, 1e-41, 1e-44}, numbers_near_zero),
-      of_numbers("numbers_not_finite",
-                 "NaN and infinities among N(0, magnitude): none of them enters a scale", {1, 100},
-                 numbers_not_finite),
+      of(quantise_operation, "numbers_far_apart",
+         "each row, column and head times a power of two of its own: another group's scale", {1},
+         numbers_far_apart),
+      of(quantise_operation, "numbers_below_zero",
+         "the largest of each row, column and head is negative: a maximum without magnitudes",
+         {8, 1e3}, numbers_below_zero),
+      of(quantise_operation, "numbers_between_codes",
+         "halfway between codes: the rule of ties; from 2 on of scales with many digits, "
+         "where a product with 1 / scale is no quotient",
+         {1, 2}, numbers_between_codes),
+      of(quantise_operation, "numbers_of_zeros",
+         "whole rows and heads of 0 and -0: the scale of nothing", {1}, numbers_of_zeros),
+      of(quantise_operation, "numbers_near_zero",
+         "numbers of `magnitude`, whose scales are subnormal or 0: quotients past the codes",
+         {1e-36, 1e-41, 1e-44}, numbers_near_zero),
+      of(quantise_operation, "numbers_not_finite",
+         "NaN and infinities among N(0, magnitude): none of them enters a scale", {1, 100},
+         numbers_not_finite),
   };
   return table;
 }

@@ -111,13 +111,13 @@ struct Fa3Output : Fa3Thread {
       __syncwarp();  // everybody has read what was there
 #pragma unroll
       for (int i = 8 * first; i < min(8 * (first + ordered_panels), D / 8); i += 2) {
-        const unsigned pairs[4] = {output_pair(o, i, 0, factor[0]), output_pair(o, i, 1, factor[1]),
-                                   output_pair(o, i + 1, 0, factor[0]),
-                                   output_pair(o, i + 1, 1, factor[1])};
         if constexpr (Shape::interleaves_columns) {
           store_neighbours(o, i / 2, ordered + (i / 8 - first) * Shape::q_panel_bytes, factor);
           continue;
         }
+        const unsigned pairs[4] = {output_pair(o, i, 0, factor[0]), output_pair(o, i, 1, factor[1]),
+                                   output_pair(o, i + 1, 0, factor[0]),
+                                   output_pair(o, i + 1, 1, factor[1])};
         store_matrices(ordered + ((i / 8 - first) * Shape::q_panel_bytes +
                                   swizzled_chunk(16 * warp() + lane() % 16, i % 8 + lane() / 16)),
                        pairs);

@@ -46,8 +46,8 @@ struct Fp8Shape {
   static constexpr int raw_barriers_at = barriers_at + 8 * barriers;
   static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = (raw_barriers_at + 8 * 2 * v_stages + 15) / 16 * 16;
-  static constexpr int tickets_at = works_at + work_bytes * works * consumers;  ///< none are used
-  static constexpr int ends_at = tickets_at;  ///< of raw V: whether a stage is past the last tile
+  /// Flags of raw V, one a stage: whether it is past the last tile.
+  static constexpr int ends_at = works_at + work_bytes * works * consumers;
   static constexpr int shared_bytes = ends_at + 4 * v_stages;
 
   static_assert(warpgroup_threads * (loader_registers + consumers * consumer_registers) <=
