@@ -237,7 +237,8 @@ TEST(Isolation, AWrongAnswerThatDependsOnEarlierCallsSaysSoAndIsNotShrunk) {
     options.laws.glob = "*within_bound";
     const KernelInfo& rogue = *kernel(impure.name);
     const KernelResult result = run_campaign({&rogue}, options).front();
-    ASSERT_EQ(result.verdict(), Verdict::failed) << impure.name;
+    ASSERT_EQ(result.verdict(), Verdict::failed)
+        << (result.failure ? describe(*result.failure, rogue) : impure.name);
     EXPECT_NE(result.failure->repetition.find(impure.says), std::string::npos)
         << result.failure->repetition;
     EXPECT_FALSE(result.is_shrunk);
