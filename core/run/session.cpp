@@ -6,7 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "core/attention/storage.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
@@ -65,15 +64,21 @@ Tensor<float> side_by_side(const Tensor<float>& k, const Tensor<float>& v, const
   return both;
 }
 
-/// A law that changes one of the two would not be obeyed by any kernel.
-void require_part(const Tensor<float>& holder, const Tensor<float>& part) {
-  const Shape& shape = part.shape();
-  for (std::int64_t b = 0; b < shape[0]; ++b) {
-    for (std::int64_t h = 0; h < shape[1]; ++h) {
-      for (std::int64_t n = 0; n < shape[2]; ++n) {
-        const auto row = part.row(b, h, n);
-        if (std::memcmp(row.data(), holder.row(b, h, n).data(), row.size_bytes()) != 0) {
-          throw std::logic_error("an input that lies in another one's columns differs from them");
+/// Inputs that lie in others' columns: a law that changes one of the two would not be obeyed by any
+/// kernel.
+void require_parts(const Problem& problem, const Inputs& inputs) {
+  for (std::size_t i = 0; i < problem.operation->inputs().size(); ++i) {
+    const Tensor<float>& part = inputs[InputIndex{i}];
+    const Tensor<float>& holder = inputs[holder_of(problem, InputIndex{i})];
+    if (&part == &holder) continue;
+    const Shape& shape = part.shape();
+    for (std::int64_t b = 0; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < shape[2]; ++n) {
+          const auto row = part.row(b, h, n);
+          if (std::memcmp(row.data(), holder.row(b, h, n).data(), row.size_bytes()) != 0) {
+            throw std::logic_error("an input that lies in another one's columns differs from them");
+          }
         }
       }
     }
@@ -130,55 +135,65 @@ std::size_t Session::alignment_of(const TensorSpec& tensor) const {
                   static_cast<std::size_t>(kernel_.layout_needs.pointer_alignment_bytes));
 }
 
-Storage Session::storage(const TensorSpec& tensor) const {
-  return storage_of(tensor, problem_, paging_, options_.entry_gap);
+Tensor<float> Session::as_stored(InputIndex index, const Tensor<float>& values) const {
+  const ElementType type = (*problem_.operation)[index].format(problem_);
+  return stored(image_.inputs[index.number], values, unused_value(paging_.unused, type));
 }
 
-Tensor<float> Session::as_stored(const TensorSpec& tensor, const Storage& storage,
-                                 const Tensor<float>& values) const {
-  return stored(storage, values, unused_value(paging_.unused, tensor.format(problem_)));
-}
-
-void Session::add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
-                        const Tensor<float>& values) {
+InputArgument Session::add_input(InputIndex index, const TensorLayout& layout,
+                                 const Tensor<float>& values) {
+  const TensorSpec& tensor = (*problem_.operation)[index];
   const bool is_broadcast = options_.broadcast && tensor.is_strided;
-  const Storage place = storage(tensor);
-  const Tensor<float> rows = is_broadcast ? first_along(*options_.broadcast, tensor, values)
-                                          : as_stored(tensor, place, values);
+  const Storage& place = image_.inputs[index.number];
+  const Tensor<float> rows =
+      is_broadcast ? first_along(*options_.broadcast, tensor, values) : as_stored(index, values);
   add(std::string(tensor.label), GuardedBuffer::Use::input, rows.shape(), layout,
       tensor.format(problem_), &rows, alignment_of(tensor), used_steps(place), used_rows(place));
   Strides strides = buffers_.back().guarded.strides();
   if (is_broadcast) (*options_.broadcast == 0 ? strides.batch : strides.head) = 0;
-  arguments_[index] = {first_element(buffers_.back()), strides};
+  return {first_element(buffers_.back()), strides};
 }
 
-void Session::add_joined(const Inputs& inputs, const TensorLayout& layout) {
+InputArgument Session::add_joined(const Inputs& inputs, const TensorLayout& layout,
+                                  InputArgument& values) {
   const TensorSpec& tensor = (*problem_.operation)[forward::k];
   const ElementType type = tensor.format(problem_);  // V's as well
-  const Storage place = storage(tensor);
-  const Tensor<float> k = as_stored(tensor, place, inputs[forward::k]);
+  const Tensor<float> k = as_stored(forward::k, inputs[forward::k]);
   const JoinedPool pool = joined_pool(k.shape(), layout);
-  const Tensor<float> both = side_by_side(k, as_stored(tensor, place, inputs[forward::v]), pool);
+  const Tensor<float> both = side_by_side(k, as_stored(forward::v, inputs[forward::v]), pool);
   add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
-      used_steps(place));
+      used_steps(image_.inputs[forward::k.number]));
   std::byte* first = first_element(buffers_.back());
   const std::size_t offset =
       static_cast<std::size_t>(pool.value_offset) * format_of(type).size_bytes;
-  arguments_[forward::k] = {first, pool.strides};
-  arguments_[forward::v] = {first + offset, pool.strides};
+  values = {first + offset, pool.strides};
+  return {first, pool.strides};
 }
 
-void Session::add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout) {
+OutputArgument Session::add_output(OutputIndex index, const TensorLayout& layout) {
   // Nobody gets the address of what the kernel does not give, and it reads as NaN.
   const bool is_given = kernel_.gives(index);
-  const Storage place = storage(tensor);
+  const TensorSpec& tensor = (*problem_.operation)[index];
   add(std::string(tensor.label),
       is_given ? GuardedBuffer::Use::output : GuardedBuffer::Use::workspace,
-      stored_shape(place, tensor.shape(problem_)), layout, tensor.format(problem_), nullptr,
-      alignment_of(tensor), {}, used_rows(place));
+      image_.stored_shape(index), layout, tensor.format(problem_), nullptr, alignment_of(tensor),
+      {}, used_rows(image_.outputs[index.number]));
   buffers_.back().output = index;
-  arguments_[index] = {is_given ? first_element(buffers_.back()) : nullptr,
-                       buffers_.back().guarded.strides()};
+  return {is_given ? first_element(buffers_.back()) : nullptr, buffers_.back().guarded.strides()};
+}
+
+void Session::add_extra_memory(const ExtraMemory& needed) {
+  const auto words = [](std::size_t bytes) {
+    return Shape{1, 1, 1, static_cast<std::int64_t>((bytes + 3) / 4)};
+  };
+  add("workspace", GuardedBuffer::Use::workspace, words(needed.workspace), {}, ElementType::fp32,
+      nullptr, workspace_alignment);
+  image_.arguments.workspace = first_element(buffers_.back());
+  if (needed.counters == 0) return;
+  const Tensor<float> zeros(words(needed.counters));
+  add("counters", GuardedBuffer::Use::counters, zeros.shape(), {}, ElementType::fp32, &zeros,
+      workspace_alignment);
+  image_.arguments.counters = reinterpret_cast<unsigned*>(first_element(buffers_.back()));
 }
 
 Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, Device& device,
@@ -188,43 +203,27 @@ Session::Session(const KernelInfo& kernel, const Case& c, const Inputs& inputs, 
       problem_(c.problem),
       paging_(paging_for(c, inputs)),
       options_(options),
+      image_(problem_, paging_, options.entry_gap),
       schedule_seed_(c.schedule_seed) {
-  Problem& told = arguments_.problem;
-  told = problem_;
+  Problem told = problem_;
   told.key_len = std::max(told.key_len, options.capacity);
-  arguments_.plan = c.plan;
-  arguments_.entry_gap = options.entry_gap;
-  const std::size_t workspace = kernel.workspace_bytes ? kernel.workspace_bytes(told, c.plan) : 0;
-  const Shape workspace_shape{1, 1, 1, static_cast<std::int64_t>((workspace + 3) / 4)};
+  const ExtraMemory needed = extra_memory(kernel, told, c.plan);
   device_.seed_schedule(c.schedule_seed);
   try {
-    for (std::size_t i = 0; i < problem_.operation->inputs().size(); ++i) {
-      const InputIndex index{i};
-      if (!has_tensor(problem_, index)) continue;
-      if (const InputIndex holder = holder_of(problem_, index); holder != index) {
-        require_part(inputs[holder], inputs[index]);
-        arguments_[index] = arguments_[holder];
-        continue;
-      }
-      if (paging_.joins_kv && index == forward::k) add_joined(inputs, c.layouts[index]);
-      if (paging_.joins_kv && (index == forward::k || index == forward::v)) continue;
-      add_input((*problem_.operation)[index], index, c.layouts[index], inputs[index]);
-    }
-    for (std::size_t i = 0; i < problem_.operation->outputs().size(); ++i) {
-      const OutputIndex index{i};
-      add_output((*problem_.operation)[index], index, c.layouts[index]);
-    }
-    add("workspace", GuardedBuffer::Use::workspace, workspace_shape, {}, ElementType::fp32, nullptr,
-        workspace_alignment);
-    arguments_.workspace = first_element(buffers_.back());
-    const std::size_t counters = kernel.counter_bytes ? kernel.counter_bytes(told, c.plan) : 0;
-    if (counters > 0) {
-      const Tensor<float> zeros({1, 1, 1, static_cast<std::int64_t>((counters + 3) / 4)});
-      add("counters", GuardedBuffer::Use::counters, zeros.shape(), {}, ElementType::fp32, &zeros,
-          workspace_alignment);
-      arguments_.counters = reinterpret_cast<unsigned*>(first_element(buffers_.back()));
-    }
-    indices_.upload(problem_, paging_, device_, arguments_, draws_end_at_page(buffers_.size()));
+    InputArgument joined_values;
+    image_.place_inputs([&](InputIndex index) {
+      if (paging_.joins_kv && index == forward::v) return joined_values;
+      if (paging_.joins_kv && index == forward::k)
+        return add_joined(inputs, c.layouts[index], joined_values);
+      return add_input(index, c.layouts[index], inputs[index]);
+    });
+    require_parts(problem_, inputs);
+    image_.place_outputs([&](OutputIndex index) { return add_output(index, c.layouts[index]); });
+    add_extra_memory(needed);
+    image_.indices.upload(problem_, paging_, device_, image_.arguments,
+                          draws_end_at_page(buffers_.size()));
+    image_.arguments.problem = told;
+    image_.arguments.plan = c.plan;
   } catch (...) {
     release();  // a constructor that throws has no destructor
     throw;
@@ -240,14 +239,14 @@ void Session::release() noexcept {
     if (buffer.device != nullptr) device_.release(buffer.device);
   }
   buffers_.clear();
-  indices_.release(device_);
+  image_.indices.release(device_);
 }
 
 void Session::launch() {
   device_.poison_scratch();
   const FloatingPointMode mode;
   const ForkWatch watch;
-  kernel_.launch(arguments_, device_);
+  kernel_.launch(image_.arguments, device_);
   changed_mode_ = mode.changes();
   if (watch.child_came_back()) {
     throw MachineError("the kernel called fork(), and the child came back from the launch as well");
@@ -258,7 +257,7 @@ double Session::timed_launch(int repeats) {
   launch();
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
-    times.push_back(time_launches(kernel_, arguments_, device_, {}));
+    times.push_back(time_launches(kernel_, image_.arguments, device_, {}));
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -276,10 +275,10 @@ Outputs Session::read_outputs() {
     if (!buffer.output) continue;
     const OutputIndex index = *buffer.output;
     const TensorSpec& tensor = (*problem_.operation)[index];
-    outputs[index] =
-        restored(storage(tensor), guarded.values(now), tensor.shape(problem_), tensor.absent);
+    outputs[index] = restored(image_.outputs[index.number], guarded.values(now),
+                              tensor.shape(problem_), tensor.absent);
   }
-  indices_.check(device_, report_);
+  image_.indices.check(device_, report_);
   return outputs;
 }
 

@@ -5,13 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/storage.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/records/case.hpp"
 #include "core/run/device.hpp"
 #include "core/run/guarded_buffer.hpp"
-#include "core/run/index_arrays.hpp"
 #include "core/run/kernel.hpp"
+#include "core/run/launch_image.hpp"
 
 namespace attest {
 
@@ -57,10 +56,10 @@ class Session {
   /// Effects of the last launch on memory; valid after read_outputs().
   [[nodiscard]] const MemoryReport& memory_report() const { return report_; }
   /// Arguments of a launch: addresses, strides, problem and Plan.
-  [[nodiscard]] const Arguments& arguments() const { return arguments_; }
+  [[nodiscard]] const Arguments& arguments() const { return image_.arguments; }
   /// Writes shorter lengths into the arrays of a page table (IndexArrays), where they were.
-  void shorten_entries() { indices_.shorten(device_); }
-  void restore_entries() { indices_.restore(device_); }
+  void shorten_entries() { image_.indices.shorten(device_); }
+  void restore_entries() { image_.indices.restore(device_); }
   /// Median of `repeats` launches after one warm-up, in milliseconds.
   [[nodiscard]] double timed_launch(int repeats);
 
@@ -73,13 +72,14 @@ class Session {
   void add(std::string name, GuardedBuffer::Use use, const Shape& shape, const TensorLayout& layout,
            ElementType type, const Tensor<float>* values, std::size_t alignment,
            const std::vector<bool>& used_steps = {}, const std::vector<bool>& used_rows = {});
-  void add_input(const TensorSpec& tensor, InputIndex index, const TensorLayout& layout,
-                 const Tensor<float>& values);
-  void add_joined(const Inputs& inputs, const TensorLayout& layout);
-  [[nodiscard]] Storage storage(const TensorSpec& tensor) const;
-  [[nodiscard]] Tensor<float> as_stored(const TensorSpec& tensor, const Storage& storage,
-                                        const Tensor<float>& values) const;
-  void add_output(const TensorSpec& tensor, OutputIndex index, const TensorLayout& layout);
+  [[nodiscard]] InputArgument add_input(InputIndex index, const TensorLayout& layout,
+                                        const Tensor<float>& values);
+  /// K and V in one buffer: K's place; V's is `values`.
+  [[nodiscard]] InputArgument add_joined(const Inputs& inputs, const TensorLayout& layout,
+                                         InputArgument& values);
+  [[nodiscard]] Tensor<float> as_stored(InputIndex index, const Tensor<float>& values) const;
+  [[nodiscard]] OutputArgument add_output(OutputIndex index, const TensorLayout& layout);
+  void add_extra_memory(const ExtraMemory& needed);
   [[nodiscard]] std::size_t alignment_of(const TensorSpec& tensor) const;
   [[nodiscard]] std::byte* first_element(const Buffer& buffer) const;
   [[nodiscard]] bool draws_end_at_page(std::size_t buffer) const;
@@ -90,8 +90,7 @@ class Session {
   Problem problem_;
   Paging paging_;
   SessionOptions options_;
-  IndexArrays indices_;
-  Arguments arguments_;
+  LaunchImage image_;
   std::vector<Buffer> buffers_;  ///< inputs, outputs, workspace
   std::uint64_t schedule_seed_;
   MemoryReport report_;

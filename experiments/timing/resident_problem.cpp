@@ -73,11 +73,9 @@ void launch_any(Arguments& a, Device& device) {
       continue;
     }
     for (const Plan& plan : kernel.plans(a.problem)) {
-      const auto needs = [&](const auto& bytes) { return bytes && bytes(a.problem, plan) > 0; };
-      if (why_unsupported(kernel, a.problem, plan) || needs(kernel.workspace_bytes) ||
-          needs(kernel.counter_bytes)) {
-        continue;
-      }
+      if (why_unsupported(kernel, a.problem, plan)) continue;
+      const ExtraMemory needed = extra_memory(kernel, a.problem, plan);
+      if (needed.workspace > 0 || needed.counters > 0) continue;
       a.plan = plan;
       kernel.launch(a, device);
       device.synchronize();
@@ -116,37 +114,29 @@ std::int64_t offset_of(const Storage& storage, const Strides& strides, std::int6
 
 ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs, Device& device,
                                  const Paging& paging)
-    : problem_(problem), spec_(inputs), paging_(paging), device_(device) {
+    : problem_(problem),
+      spec_(inputs),
+      device_(device),
+      image_(problem, paging),
+      inputs_(image_.inputs.size()),
+      outputs_(image_.outputs.size()) {
   require_scales_by_row(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
-  arguments_.problem = problem;
   try {
     const Operation& operation = *problem.operation;
-    for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
-      const TensorSpec& tensor = operation[InputIndex{i}];
-      storages_.push_back(storage_of(tensor, problem, paging));
-      if (!has_tensor(problem, {i})) {
-        inputs_.push_back({});
-        continue;
-      }
-      if (const InputIndex holder = holder_of(problem, {i}); holder != InputIndex{i}) {
-        inputs_.push_back({});  // filled and given back with the other one
-        arguments_.inputs[i] = arguments_.inputs[holder.number];
-        continue;
-      }
-      inputs_.push_back(allocate(tensor));
-      arguments_.inputs[i] = {inputs_[i].data,
-                              strides_of(stored_shape(storages_[i], tensor.shape(problem)), {})};
-    }
-    for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
-      const TensorSpec& tensor = operation[OutputIndex{i}];
-      output_storages_.push_back(storage_of(tensor, problem, paging));
-      outputs_.push_back(allocate(tensor));
-      arguments_.outputs[i] = {
-          outputs_[i].data,
-          strides_of(stored_shape(output_storages_[i], tensor.shape(problem)), {})};
-    }
-    indices_.upload(problem, paging, device_, arguments_);
+    image_.place_inputs([&](InputIndex index) -> InputArgument {
+      const Shape shape = image_.stored_shape(index);
+      Buffer& buffer = inputs_[index.number];
+      buffer = allocate(shape, operation[index].format(problem));
+      return {buffer.data, strides_of(shape, {})};
+    });
+    image_.place_outputs([&](OutputIndex index) -> OutputArgument {
+      const Shape shape = image_.stored_shape(index);
+      Buffer& buffer = outputs_[index.number];
+      buffer = allocate(shape, operation[index].format(problem));
+      return {buffer.data, strides_of(shape, {})};
+    });
+    image_.indices.upload(problem, paging, device_, image_.arguments);
     put_values(0);
     poison_outputs();
   } catch (...) {
@@ -160,7 +150,7 @@ ResidentProblem::~ResidentProblem() {
 }
 
 void ResidentProblem::release() noexcept {
-  indices_.release(device_);
+  image_.indices.release(device_);
   for (const auto* buffers : {&inputs_, &outputs_}) {
     for (const Buffer& buffer : *buffers) {
       if (buffer.data != nullptr) device_.release(buffer.data);
@@ -170,10 +160,8 @@ void ResidentProblem::release() noexcept {
   if (counters_ != nullptr) device_.release(counters_);
 }
 
-ResidentProblem::Buffer ResidentProblem::allocate(const TensorSpec& tensor) {
-  const ElementType type = tensor.format(problem_);
-  const std::size_t bytes =
-      elements_of(stored_shape(tensor, problem_, paging_)) * format_of(type).size_bytes;
+ResidentProblem::Buffer ResidentProblem::allocate(const Shape& shape, ElementType type) {
+  const std::size_t bytes = elements_of(shape) * format_of(type).size_bytes;
   // A GPU's memory is filled where it is, before anything reads it: gigabytes of zeros need not
   // travel.
   const bool is_gpu = device_.native_stream() != nullptr;
@@ -206,7 +194,7 @@ void ResidentProblem::make_what_follows() {
   const Operation& operation = *problem_.operation;
   if (std::ranges::none_of(*drawn_[draw_], [](const auto& one) { return one == nullptr; })) return;
   const Operation& maker = *operation.extends;
-  Arguments arguments = arguments_;
+  Arguments arguments = image_.arguments;
   arguments.problem.operation = &maker;
   arguments.outputs = {};
   // What it reads are our first inputs; what it writes has the name of another one.
@@ -215,7 +203,7 @@ void ResidentProblem::make_what_follows() {
     const auto made = std::ranges::find(outputs, operation[InputIndex{i}].name, &TensorSpec::name);
     if (made == outputs.end()) continue;
     arguments.outputs[static_cast<std::size_t>(made - outputs.begin())] = {
-        inputs_[i].data, arguments_.inputs[i].strides};
+        inputs_[i].data, image_.arguments.inputs[i].strides};
   }
   launch_any(arguments, device_);
 }
@@ -231,7 +219,9 @@ void ResidentProblem::poison_outputs() {
 void ResidentProblem::copy_row(InputIndex input, std::int64_t entry, std::int64_t head,
                                std::int64_t row, std::span<float> to) const {
   const TiledValues& values = *(*drawn_[draw_])[holder_of(problem_, input).number];
-  values.copy(offset_of(storages_[input.number], arguments_[input].strides, entry, head, row), to);
+  values.copy(
+      offset_of(image_.inputs[input.number], image_.arguments[input].strides, entry, head, row),
+      to);
 }
 
 std::vector<float> ResidentProblem::downloaded(const std::byte* data, ElementType type,
@@ -247,28 +237,29 @@ std::vector<float> ResidentProblem::head_of(InputIndex input, std::int64_t entry
   const TensorSpec& tensor = (*problem_.operation)[input];
   const std::int64_t rows = problem_.query_len_of(entry), columns = tensor.shape(problem_)[3];
   if (rows == 0) return {};
-  const Strides& strides = arguments_[input].strides;
+  const Strides& strides = image_.arguments[input].strides;
   const Buffer& buffer = inputs_[input.number];
   return downloaded(buffer.data, buffer.type,
-                    offset_of(storages_[input.number], strides, entry, head, 0), rows * columns);
+                    offset_of(image_.inputs[input.number], strides, entry, head, 0),
+                    rows * columns);
 }
 
 std::vector<float> ResidentProblem::row_of(OutputIndex output, std::int64_t entry,
                                            std::int64_t head, std::int64_t row) const {
   const Buffer& buffer = outputs_[output.number];
-  const Strides& strides = arguments_.outputs[output.number].strides;
+  const Strides& strides = image_.arguments.outputs[output.number].strides;
   return downloaded(buffer.data, buffer.type,
-                    offset_of(output_storages_[output.number], strides, entry, head, row),
+                    offset_of(image_.outputs[output.number], strides, entry, head, row),
                     (*problem_.operation)[output].shape(problem_)[3]);
 }
 
 std::vector<float> ResidentProblem::head_of(OutputIndex output, std::int64_t entry,
                                             std::int64_t head, std::int64_t rows) const {
   const Buffer& buffer = outputs_[output.number];
-  const Strides& strides = arguments_.outputs[output.number].strides;
+  const Strides& strides = image_.arguments.outputs[output.number].strides;
   const std::int64_t columns = (*problem_.operation)[output].shape(problem_)[3];
   return downloaded(buffer.data, buffer.type,
-                    offset_of(output_storages_[output.number], strides, entry, head, 0),
+                    offset_of(image_.outputs[output.number], strides, entry, head, 0),
                     rows * columns);
 }
 
@@ -303,9 +294,9 @@ DeviceTensor ResidentProblem::on_device(const TensorSpec& tensor, const Storage&
 DeviceInputs ResidentProblem::inputs_on_device() const {
   DeviceInputs there;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    there[{i}] =
-        on_device((*problem_.operation)[InputIndex{i}], storages_[i], arguments_.inputs[i].strides,
-                  inputs_[holder_of(problem_, InputIndex{i}).number]);
+    there[{i}] = on_device((*problem_.operation)[InputIndex{i}], image_.inputs[i],
+                           image_.arguments.inputs[i].strides,
+                           inputs_[holder_of(problem_, InputIndex{i}).number]);
   }
   return there;
 }
@@ -313,14 +304,15 @@ DeviceInputs ResidentProblem::inputs_on_device() const {
 DeviceOutputs ResidentProblem::outputs_on_device() const {
   DeviceOutputs there;
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    there[{i}] = on_device((*problem_.operation)[OutputIndex{i}], output_storages_[i],
-                           arguments_.outputs[i].strides, outputs_[i]);
+    there[{i}] = on_device((*problem_.operation)[OutputIndex{i}], image_.outputs[i],
+                           image_.arguments.outputs[i].strides, outputs_[i]);
   }
   return there;
 }
+
 void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
-  arguments_.plan = plan;
-  const std::size_t needed = kernel.workspace_bytes ? kernel.workspace_bytes(problem_, plan) : 0;
+  image_.arguments.plan = plan;
+  const auto [needed, counters] = extra_memory(kernel, problem_, plan);
   if (needed > workspace_bytes_) {
     if (workspace_ != nullptr) device_.release(workspace_);
     workspace_ = nullptr;
@@ -328,28 +320,27 @@ void ResidentProblem::prepare(const KernelInfo& kernel, const Plan& plan) {
     workspace_ = device_.allocate(needed);
     workspace_bytes_ = needed;
   }
-  arguments_.workspace = workspace_;
-  const std::size_t counters = kernel.counter_bytes ? kernel.counter_bytes(problem_, plan) : 0;
+  image_.arguments.workspace = workspace_;
   if (counters > counter_bytes_) {
     if (counters_ != nullptr) device_.release(counters_);
     counters_ = device_.upload_values(std::vector<std::byte>(counters));
     counter_bytes_ = counters;
   }
-  arguments_.counters = reinterpret_cast<unsigned*>(counters_);
+  image_.arguments.counters = reinterpret_cast<unsigned*>(counters_);
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    arguments_.outputs[i].data = kernel.gives(OutputIndex{i}) ? outputs_[i].data : nullptr;
+    image_.arguments.outputs[i].data = kernel.gives(OutputIndex{i}) ? outputs_[i].data : nullptr;
   }
 }
 
 void ResidentProblem::launch(const KernelInfo& kernel, const Plan& plan) {
   prepare(kernel, plan);
-  kernel.launch(arguments_, device_);
+  kernel.launch(image_.arguments, device_);
 }
 
 double ResidentProblem::time_ms(const KernelInfo& kernel, const Plan& plan,
                                 LaunchesInRow launches) {
   prepare(kernel, plan);
-  return time_launches(kernel, arguments_, device_, launches);
+  return time_launches(kernel, image_.arguments, device_, launches);
 }
 
 double ResidentProblem::cold_time_ms(const KernelInfo& kernel, const Plan& plan, int launches) {
@@ -357,7 +348,7 @@ double ResidentProblem::cold_time_ms(const KernelInfo& kernel, const Plan& plan,
   double sum = 0;
   for (int i = 0; i < launches; ++i) {
     device_.flush_cache();
-    sum += time_launches(kernel, arguments_, device_, {});
+    sum += time_launches(kernel, image_.arguments, device_, {});
   }
   return sum / launches;
 }

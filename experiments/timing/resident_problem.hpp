@@ -7,10 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/attention/storage.hpp"
-#include "core/run/arguments.hpp"
-#include "core/run/index_arrays.hpp"
-#include "core/run/kernel.hpp"
+#include "core/run/launch_image.hpp"
 #include "cpu_reference/device_reference.hpp"
 #include "experiments/timing/tiled_values.hpp"
 
@@ -88,7 +85,7 @@ class ResidentProblem {
                                        const Strides& strides, const Buffer& buffer) const;
   void release() noexcept;
   /// Memory for a tensor without gaps, uninitialised.
-  [[nodiscard]] Buffer allocate(const TensorSpec& tensor);
+  [[nodiscard]] Buffer allocate(const Shape& shape, ElementType type);
   /// Makes the inputs that follow from others, by a kernel, on the device.
   void make_what_follows();
   /// Puts the Plan and a workspace for it into the arguments.
@@ -98,15 +95,11 @@ class ResidentProblem {
 
   const Problem problem_;
   const InputSpec spec_;
-  const Paging paging_;
   Device& device_;
   std::array<std::optional<TiledInputs>, draws> drawn_;
   std::size_t draw_ = draws;  ///< none
-  IndexArrays indices_;
-  Arguments arguments_;
-  // By number in the operation.
-  std::vector<Storage> storages_, output_storages_;
-  std::vector<Buffer> inputs_, outputs_;
+  LaunchImage image_;
+  std::vector<Buffer> inputs_, outputs_;  ///< by number in the operation
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::byte* counters_ = nullptr;

@@ -1,5 +1,6 @@
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
+#include "core/run/launch_image.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
 
@@ -21,8 +22,7 @@ const LawRegistration registration{
      .applies =
          [](Run& run) {
            const Case& c = run.the_case();
-           return run.kernel().workspace_bytes &&
-                  run.kernel().workspace_bytes(c.problem, c.plan) > 0;
+           return extra_memory(run.kernel(), c.problem, c.plan).workspace > 0;
          },
      .check =
          [](Run& run) {
