@@ -127,6 +127,15 @@ struct DqSum {
   };
 };
 
+/// Tokens of a sequence that a rank of a group has (core/attention/distribution.hpp).
+struct Distribution {
+  enum Value : std::int64_t {
+    contiguous = 1,  ///< one piece a rank
+    zigzag,          ///< two of 2 P pieces: one from the front and the one as far from the end
+    stripe           ///< every P-th
+  };
+};
+
 /// Choices by which the answer is computed. A Plan may change speed; it may change the answer by
 /// rounding only. A field that a kernel does not use stays 0 and is not printed.
 struct Plan {
@@ -158,6 +167,8 @@ struct Plan {
   std::int64_t cascade = 0;         ///< Cascade
   std::int64_t dependent_launch = 0;  ///< DependentLaunch
   std::int64_t dq_sum = 0;            ///< DqSum
+  std::int64_t ranks = 0;             ///< P: processes that have a part of each sequence
+  std::int64_t distribution = 0;      ///< Distribution
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };

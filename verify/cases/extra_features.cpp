@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/attention/distribution.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/cases/feature_list.hpp"
 
@@ -211,6 +212,26 @@ void add_padding(std::vector<Feature>& list) {
       [](const Case& c) { return c.problem.padding_seed != 0 && c.problem.length_seed != 0; });
 }
 
+void add_ranks(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel of several ranks");
+  add("zigzag and a length that 2 P does not divide", {}, [](const Case& c) {
+    return c.plan.ranks > 1 && c.plan.distribution == Distribution::zigzag &&
+           any_entry(c, [&](auto, auto keys) { return keys % (2 * c.plan.ranks) != 0; });
+  });
+  add("a rank without keys, beside others", {}, [](const Case& c) {
+    return c.plan.ranks > 1 && any_entry(c, [&](auto, auto keys) {
+             return keys > 0 &&
+                    tokens_of_rank(c.plan.distribution, keys, c.plan.ranks, c.plan.ranks - 1)
+                        .empty();
+           });
+  });
+  add("ranks and packed entries", {},
+      [](const Case& c) { return c.plan.ranks > 1 && c.problem.length_seed != 0; });
+  add("ranks and a causal mask", {}, [](const Case& c) {
+    return c.plan.ranks > 1 && c.problem.mask != Mask::none && !is_window(c.problem.mask);
+  });
+}
+
 }  // namespace
 
 void add_extra_features(std::vector<Feature>& list) {
@@ -221,6 +242,7 @@ void add_extra_features(std::vector<Feature>& list) {
   add_lse_gradients(list);
   add_lengths_of_entries(list);
   add_padding(list);
+  add_ranks(list);
   Adder(list, "a kernel that accepts 0 queries")(
       "no query", {37}, [](const Case& c) { return c.problem.query_len == 0; });
   const Adder packed(list, "a kernel with plans that pack query heads");

@@ -337,6 +337,8 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "lse_bias",
                                          "executor_matches_bitwise",
                                          "clean_execution" /* mutants c15 and c17 */,
+                                         "ranks_agree_with_one" /* and the next: rank_laws_test */,
+                                         "distribution_is_a_permutation",
                                          "scale_may_move" /* and the next: quantised_laws_test */,
                                          "equal_scales_agree",
                                          "codes_bitwise" /* and the next two: q01 to q22, */,
