@@ -142,6 +142,18 @@ quantised() {
 }
 groups=('qscales_head' 'qscales_block kscales_block vscales_block' 'qscales_row kscales_row vscales_row' 'qscales_row kscales_row vscales_column')
 formats=('qcode_e4m3' 'qcode_e5m2 kcode_e5m2 vcode_e5m2' 'qcode_int8 kcode_int8 vcode_int8' 'qcode_int8 kcode_int8')
+# Every format on the same numbers, held against them: those of fp32 are read as they are.
+quantised_precision() {
+  local problem='h1 q128 k1024 d128' inputs=(--family normal,outliers)
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel k10_wide_tiles
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel fp32_wgmma --plan 'products={automatic,bf16_x6}'
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel tf32_mma --plan products=tf32
+  errors quantised_precision "${inputs[@]}" --unrounded --problem "$problem" --kernel fa3_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 qcode_e4m3 qscales_head" --kernel fp8_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 qcode_e4m3 qscales_block kscales_block vscales_column" --kernel fp8_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 kscales_row vscales_column" --kernel decode_codes
+  quantised precision "${inputs[@]}" --problem "$problem bf16 kcode_int8 vcode_int8 kscales_row vscales_column" --kernel decode_codes
+}
 quantised_granularity() {
   fixed=(--executor cpu --sets 2)
   local codes scales
@@ -188,7 +200,7 @@ mkdir -p "$out"
 axes=("$@")
 [ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length
   backward_precision backward_choice backward_family backward_mean backward_length backward_layer
-  quantised_granularity quantised_length quantised_kernel quantised_smoothing)
+  quantised_precision quantised_granularity quantised_length quantised_kernel quantised_smoothing)
 for axis in "${axes[@]}"; do
   ( "$axis" )
   mv "$out/$axis/errors.jsonl" "$out/errors_$axis.jsonl"
