@@ -200,8 +200,8 @@ void add_errors_command(CLI::App& app, Action& action) {
       ->default_str(texts_of_defaults([](const ErrorsDefaults& one) { return one.kernels; }));
   command->add_option("--operation", options->operation,
                       "what the problems ask for, else forward unless they say it, or without "
-                      "problems the kernels: forward or "
-                      "backward (dQ, dK, dV)");
+                      "problems the kernels: forward, "
+                      "backward (dQ, dK, dV) or quantised");
   add_plugin_option(*command, options->plugins, "; without --kernel only these");
   command
       ->add_option("--executor", options->executor,
@@ -258,7 +258,7 @@ void add_errors_command(CLI::App& app, Action& action) {
   };
   CLI::Option* unrounded = command->add_flag_callback(
       "--unrounded", asks_of(Truth::unrounded),
-      "hold 16-bit kernels against the exact answer of the inputs before they were "
+      "hold kernels of 16 bits or of codes against the exact answer of the inputs before they were "
       "rounded, O and LSE of a backward pass among them; fp32 kernels are left out");
   command
       ->add_flag_callback(
@@ -266,6 +266,11 @@ void add_errors_command(CLI::App& app, Action& action) {
           "backward: hold 16-bit kernels against the gradient, with the exact O and LSE of "
           "their Q, K and V instead of the rounded ones that they read")
       ->excludes(unrounded);
+  command
+      ->add_flag("--smooth-keys", axes.smooths_keys,
+                 "quantised, with --unrounded: K loses its mean over the keys of a head before it "
+                 "becomes codes, as SageAttention's does; LSE gets its share back")
+      ->needs(unrounded);
   CLI::Option* outputs = command->add_option(
       "--outputs", options->outputs_file,
       "instead of kernels: a safetensors file with NAME.q, NAME.k, NAME.v and the outputs "
@@ -291,6 +296,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       "'normal:{1,8}'\n"
       "  attest errors --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head\n"
       "  attest errors --operation backward --kernel 'choice/*' --family 'gradient_mean_kv:3'\n"
+      "  attest errors --operation quantised --unrounded --problem 'h1 n1024 d64 kscales_block'\n"
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"
       "Lists in braces stand for every combination. A row that has vacuous elements says how many: "
       "their bound is infinite, their errors "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Errors by precision along one axis at a time: length, head dim, size of the logits, key tile, order of keys, splits, row under
-# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; of gradients; and of Plans that were timed. On the executor, which has
+# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; of gradients; of codes; and of Plans that were timed. On the executor, which has
 # the H200's bits for these kernels (../gpu/arithmetic), and by emulations on the CPU.
 #
 #   experiments/error_axes.sh build/release/bin/attest OUT [AXIS...]
@@ -135,10 +135,72 @@ backward_layer() {
   gradients layer "${inputs[@]}" --kernel choice/bwd_nothing_rounded,choice/bwd_flash --exact-saved
 }
 
+# Attention of codes, held against what became codes. FlashAttention-3's Table 3 is outliers: one head there is a tensor of one scale.
+quantised() {
+  local axis=$1; shift
+  errors "quantised_$axis" --operation quantised --unrounded "$@"
+}
+groups=('qscales_head' 'qscales_block kscales_block vscales_block' 'qscales_row kscales_row vscales_row' 'qscales_row kscales_row vscales_column')
+formats=('qcode_e4m3' 'qcode_e5m2 kcode_e5m2 vcode_e5m2' 'qcode_int8 kcode_int8 vcode_int8' 'qcode_int8 kcode_int8')
+# Every format on the same numbers, held against them: those of fp32 are read as they are.
+quantised_precision() {
+  local problem='h1 q128 k1024 d128' inputs=(--family normal,outliers)
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel k10_wide_tiles
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel fp32_wgmma --plan 'products={automatic,bf16_x6}'
+  errors quantised_precision "${inputs[@]}" --problem "$problem fp32" --kernel tf32_mma --plan products=tf32
+  errors quantised_precision "${inputs[@]}" --unrounded --problem "$problem" --kernel fa3_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 qcode_e4m3 qscales_head" --kernel fp8_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 qcode_e4m3 qscales_block kscales_block vscales_column" --kernel fp8_wgmma
+  quantised precision "${inputs[@]}" --problem "$problem bf16 kscales_row vscales_column" --kernel decode_codes
+  quantised precision "${inputs[@]}" --problem "$problem bf16 kcode_int8 vcode_int8 kscales_row vscales_column" --kernel decode_codes
+}
+quantised_granularity() {
+  fixed=(--executor cpu --sets 2)
+  local codes scales
+  for codes in "${formats[@]}"; do
+    for scales in "${groups[@]}"; do
+      quantised granularity --kernel quantised_rows --problem "h1 q128 k1024 d128 fp16 $codes $scales" --family normal,outliers,channel_means_k
+      quantised granularity --kernel quantised_rows --problem "h3/1 n1024 d64 fp16 causal_top_left $codes $scales" --family 'smollm2.layer{0,18,29}'
+    done
+  done
+  for scales in vscales_head vscales_column 'kscales_row vscales_row'; do
+    quantised granularity --kernel quantised_rows --problem "h1 q128 k1024 d128 fp16 $scales" --family normal,outliers
+  done
+  errors quantised_granularity --unrounded --kernel choice/flash --plan kt64 --problem 'h1 q128 k1024 d128' --family normal,outliers
+  errors quantised_granularity --unrounded --kernel choice/flash --plan kt64 --problem 'h3/1 n1024 d64 causal_top_left' --family 'smollm2.layer{0,18,29}'
+}
+quantised_length() {
+  local problem='h1 q64 k{1024,2048,4096,8192,16384} d128 fp16 qcode_e4m3 qscales_block kscales_block' inputs=(--family 'normal,outliers,offset_v:{1,10}')
+  fixed=(--executor simt --sets 2)
+  quantised length --kernel fp8_wgmma --problem "$problem" "${inputs[@]}"
+  fixed=(--executor cpu --sets 2)
+  quantised length --kernel quantised_rows --problem "$problem" "${inputs[@]}"
+  quantised length --kernel quantised_rows --problem "${problem//e4m3/int8} kcode_int8" "${inputs[@]}"
+}
+# What kernels add to what codes cost: against the numbers that codes stand for.
+quantised_kernel() {
+  local problem='h1 q64 k{1024,4096,16384} d128 fp16 qcode_e4m3 qscales_block kscales_block' inputs=(--family 'normal,outliers,offset_v:{1,10}')
+  fixed=(--executor simt --sets 2)
+  errors quantised_kernel --operation quantised --kernel fp8_wgmma --problem "$problem" "${inputs[@]}"
+  fixed=(--executor cpu --sets 2)
+  errors quantised_kernel --operation quantised --kernel quantised_rows --problem "$problem" "${inputs[@]}"
+}
+quantised_smoothing() {
+  fixed=(--executor cpu --sets 2)
+  local codes smooth
+  for codes in 'qcode_int8 kcode_int8' 'qcode_e4m3'; do
+    for smooth in '' --smooth-keys; do
+      quantised smoothing $smooth --kernel quantised_rows --problem "h1 q128 k1024 d128 fp16 $codes qscales_block kscales_block" --family 'normal,channel_means_k:{1,10}'
+      quantised smoothing $smooth --kernel quantised_rows --problem "h3/1 n1024 d64 fp16 causal_top_left $codes qscales_block kscales_block" --family 'smollm2.layer{0,18,29}'
+    done
+  done
+}
+
 mkdir -p "$out"
 axes=("$@")
 [ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length
-  backward_precision backward_choice backward_family backward_mean backward_length backward_layer)
+  backward_precision backward_choice backward_family backward_mean backward_length backward_layer
+  quantised_precision quantised_granularity quantised_length quantised_kernel quantised_smoothing)
 for axis in "${axes[@]}"; do
   ( "$axis" )
   mv "$out/$axis/errors.jsonl" "$out/errors_$axis.jsonl"

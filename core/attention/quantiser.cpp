@@ -90,6 +90,34 @@ QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales k
   return result;
 }
 
+Tensor<float> column_means(const Tensor<float>& values,
+                           const std::function<std::int64_t(std::int64_t)>& rows_of) {
+  const Shape& shape = values.shape();
+  Tensor<double> sums({shape[0], shape[1], 1, shape[3]});
+  for_each_element(shape, rows_of, [&](auto b, auto h, auto n, auto c) {
+    sums.at(b, h, 0, c) += static_cast<double>(values.at(b, h, n, c));
+  });
+  Tensor<float> means(sums.shape());
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    const auto rows = static_cast<double>(std::min<std::int64_t>(shape[2], rows_of(b)));
+    for (std::int64_t h = 0; h < shape[1] && rows > 0; ++h) {
+      for (std::int64_t c = 0; c < shape[3]; ++c) {
+        means.at(b, h, 0, c) = static_cast<float>(sums.at(b, h, 0, c) / rows);
+      }
+    }
+  }
+  return means;
+}
+
+Tensor<float> without_means(const Tensor<float>& values, const Tensor<float>& means,
+                            const std::function<std::int64_t(std::int64_t)>& rows_of) {
+  Tensor<float> result = values;
+  for_each_element(values.shape(), rows_of, [&](auto b, auto h, auto n, auto c) {
+    result.at(b, h, n, c) -= means.at(b, h, 0, c);
+  });
+  return result;
+}
+
 Tensor<double> dequantise(const Tensor<float>& codes, const Tensor<float>& scales, Scales kind) {
   Tensor<double> result(codes.shape());
   const auto all = [&](std::int64_t /*b*/) { return codes.shape()[2]; };

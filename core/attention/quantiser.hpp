@@ -31,6 +31,17 @@ struct QuantisedTensor {
 [[nodiscard]] QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
                                        const std::function<std::int64_t(std::int64_t)>& rows_of);
 
+/// Mean of each column over the first rows_of(entry) rows of a head, [batch, heads, 1, columns]:
+/// the sum in double, row after row, over their number, rounded to fp32; 0 where there is no row.
+[[nodiscard]] Tensor<float> column_means(const Tensor<float>& values,
+                                         const std::function<std::int64_t(std::int64_t)>& rows_of);
+
+/// The first rows_of(entry) rows of `values` less the means of their columns, rounded to fp32;
+/// other rows as they are. SageAttention quantises them in place of K: in exact arithmetic O stays,
+/// and LSE loses Problem's scale times q.mean.
+[[nodiscard]] Tensor<float> without_means(const Tensor<float>& values, const Tensor<float>& means,
+                                          const std::function<std::int64_t(std::int64_t)>& rows_of);
+
 /// Code times scale: exact in double, as their significands have 8 and 24 bits at most.
 [[nodiscard]] Tensor<double> dequantise(const Tensor<float>& codes, const Tensor<float>& scales,
                                         Scales kind);

@@ -29,6 +29,30 @@ void fill_with_all_codes(Tensor<float>& tensor, ElementType type, std::uint64_t 
 
 }  // namespace
 
+Inputs offset_v(const Problem& problem, const InputSpec& spec) {
+  Inputs inputs = normals_with_logits(problem, spec.seed, 1);
+  for (float& x : inputs[quantised::v].values()) x += static_cast<float>(spec.magnitude);
+  return inputs;
+}
+
+Inputs channel_means_k(const Problem& problem, const InputSpec& spec) {
+  Inputs inputs = normals_with_logits(problem, spec.seed, 1);
+  Tensor<float>& keys = inputs[quantised::k];
+  const Shape& shape = keys.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        for (std::int64_t d = 0; d < shape[3]; ++d) {
+          const auto column = static_cast<std::uint64_t>((b * shape[1] + h) * shape[3] + d);
+          keys.at(b, h, n, d) += static_cast<float>(
+              spec.magnitude * random_normal(spec.seed, stream_choice + 16U, column));
+        }
+      }
+    }
+  }
+  return inputs;
+}
+
 Inputs all_codes(const Problem& problem, const InputSpec& spec) {
   Inputs inputs = quantised_normals(problem, spec);
   for (const InputIndex index : {quantised::k, quantised::v}) {

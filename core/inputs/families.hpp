@@ -98,6 +98,11 @@ namespace attest {
 
 // Codes and scales (core/operations/quantised.hpp). Logits of standard deviation `magnitude`.
 
+/// V is N(0, 1) + magnitude, logits are N(0, 1).
+[[nodiscard]] Inputs offset_v(const Problem& problem, const InputSpec& spec);
+/// K is N(0, 1) and, in every column of a head, magnitude times one more N(0, 1) that all keys
+/// share.
+[[nodiscard]] Inputs channel_means_k(const Problem& problem, const InputSpec& spec);
 /// K and V run through all finite codes.
 [[nodiscard]] Inputs all_codes(const Problem& problem, const InputSpec& spec);
 /// N(0, 1), then every scale times a power of two of its own: from 2^-10 to 2^10 those of V.

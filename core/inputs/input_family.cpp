@@ -172,6 +172,13 @@ std::vector<InputFamily>& families() {
       of_gradients("gradient_inexact_saved",
                    "O and LSE off by some roundings: a kernel must take what it is given", {1},
                    gradient_inexact_saved, true),
+      of(quantised_operation, "offset_v",
+         "V is N(0, 1) + magnitude: sums over keys that lose what they are added to, and errors "
+         "of weights that do not average out",
+         {1, 10}, offset_v),
+      of(quantised_operation, "channel_means_k",
+         "K is N(0, 1) + magnitude times one N(0, 1) a column: codes spent on what all keys share",
+         {1, 10}, channel_means_k),
       of_codes("all_codes",
                "K and V run through all codes: a lost sign, flushed subnormals, a wrong table",
                {1, 4}, all_codes),

@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// What a launch of a problem is told, and how its tensors are stored. Whose memory that is says
+/// Arguments of a launch, and how its tensors are stored. Whose memory that is says
 /// who builds one: a Session has guards and poison around every tensor, a ResidentProblem
 /// (experiments/timing) has neither.
 struct LaunchImage {

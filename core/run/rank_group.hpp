@@ -19,7 +19,7 @@ struct RankRows {
   [[nodiscard]] std::int64_t count() const { return starts.back(); }
 };
 
-/// What one rank of a group gets of a launch of forward_operation. Its tensors are packed,
+/// Arguments of one rank of a group, of a launch of forward_operation. Its tensors are packed,
 /// contiguous [1, heads, rows, columns], and begin at multiples of 256 bytes. Which keys are hidden
 /// (Problem::is_padded_key) and how long entries are, all ranks know.
 struct RankLaunch {

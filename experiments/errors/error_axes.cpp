@@ -14,6 +14,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/run/asked_paging.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/default_problem.hpp"
@@ -210,20 +211,40 @@ std::optional<Plan> plan_for(const KernelInfo& kernel, const Case& c, const std:
   return {};
 }
 
+bool are_codes(const ErrorsAxes& axes) {
+  return axes.operation == &quantised_operation;
+}
+
 /// True if a family gives the same inputs whatever the seed. One of another operation, which ours
 /// extends, leaves some to be drawn.
 bool is_fixed(const ErrorsAxes& axes, const std::string& family) {
   return std::ranges::count(axes.fixed_families, family) != 0 &&
-         input_family(family).operation == axes.operation;
+         (input_family(family).operation == axes.operation || are_codes(axes));
 }
 
 /// Throws InvalidInput where no input was saved by the operation before.
 void require_saved(const ErrorsAxes& axes) {
-  if (axes.truth != Truth::exact_saved || axes.operation->extends != nullptr) return;
+  if (axes.truth != Truth::exact_saved) return;
+  if (axes.operation->extends != nullptr && !are_codes(axes)) return;
   throw InvalidInput(
       fmt::format("--exact-saved: no input of {} is the output of another operation; allowed: with "
                   "--operation {}",
                   axes.operation->name, backward_operation.name));
+}
+
+/// Throws InvalidInput where codes are held against numbers that there never were, or keys of codes
+/// would change places without their scales.
+void require_numbers(const ErrorsAxes& axes, const InputSpec& inputs, KeyOrder order) {
+  if (!are_codes(axes)) return;
+  if (order != KeyOrder::drawn) {
+    throw InvalidInput(fmt::format(
+        "--key-order {}: keys of codes keep their places; allowed: drawn", name_of(order)));
+  }
+  if (axes.truth != Truth::unrounded || !input_family(inputs.family).is_complete) return;
+  throw InvalidInput(
+      fmt::format("--unrounded: inputs {} are codes that no numbers became; allowed: families of "
+                  "numbers",
+                  printable(inputs.family)));
 }
 
 /// Throws InvalidInput when nothing would be measured.
@@ -245,7 +266,11 @@ const std::vector<ErrorsDefaults>& all_errors_defaults() {
       {&backward_operation,
        "backward_tiled,bwd_simple,bwd_wgmma",
        {"b1 h2 n256 d64"},
-       {"normal", "gradient_mean_kv:3", "real"}}};
+       {"normal", "gradient_mean_kv:3", "real"}},
+      {&quantised_operation,
+       "quantised_rows,decode_codes,fp8_wgmma",
+       {"b1 h2 n256 d64", "b1 h2 n256 d64 qcode_e4m3 qscales_head"},
+       {"normal", "outliers", "real"}}};
   return all;
 }
 
@@ -294,7 +319,8 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                   .sets = is_fixed(axes, inputs.family) ? 1 : axes.sets,
                   .kernel = &kernel,
                   .key_order = order,
-                  .truth = axes.truth};
+                  .truth = axes.truth,
+                  .smooths_keys = axes.smooths_keys};
     const std::string description = devices.of(kernel).description();
     const std::string_view gpu = gpu_name_in(description);
     for (const Paging& paging : pagings.empty() ? std::vector{default_paging(kernel)} : pagings) {
@@ -318,10 +344,13 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
           const KeyOrder order = key_order_from_name(name);
           require_same_answer(asked.problem, order);
           require_same_keys(*axes.operation, axes.truth, order);
+          require_numbers(axes, inputs, order);
+          if (axes.smooths_keys) require_smoothing(asked.problem, axes.truth);
           for (const KernelInfo* kernel : questions.kernels) {
             for (const ElementType type : kernel->element_types) {
               if (asked.type && *asked.type != type) continue;
-              if (axes.truth != Truth::given && type == ElementType::fp32) continue;
+              const bool is_exact = type == ElementType::fp32 && !are_codes(axes);
+              if (axes.truth != Truth::given && is_exact) continue;
               Problem problem = asked.problem;
               problem.element_type = type;
               add(*kernel, problem, inputs, order);

@@ -33,7 +33,8 @@ struct ErrorsAxes {
   std::vector<std::string> plans{};     ///< empty: each kernel's default
   std::vector<std::string> layouts{};   ///< asked_paging(); empty: each kernel's default_paging()
   std::vector<std::string> key_orders{"drawn"};
-  Truth truth = Truth::given;  ///< otherwise of 16-bit kernels alone
+  Truth truth = Truth::given;  ///< otherwise of kernels of 16 bits or of codes alone
+  bool smooths_keys = false;   ///< see ErrorStudyOptions
   std::int64_t sets = 4;
   std::uint64_t seed = 0;
   /// Families that a seed does not change: one set, unless it draws other inputs of the operation.

@@ -21,7 +21,7 @@ std::string inputs_of(const ErrorsRow& row) {
   const std::string_view truth = row.truth == Truth::unrounded     ? "_unrounded"
                                  : row.truth == Truth::exact_saved ? "_exact_saved"
                                                                    : "";
-  return fmt::format("{}{}{}", inputs.family, truth,
+  return fmt::format("{}{}{}{}", inputs.family, truth, row.smooths_keys ? "_smoothed" : "",
                      inputs.magnitude == 1 ? "" : fmt::format(":{:g}", inputs.magnitude));
 }
 
@@ -184,9 +184,11 @@ std::vector<Record> records_of(const ErrorsRow& row, const std::string& device) 
 
 void measure(ErrorsRow& row, Device& device, std::uint64_t seed, const ErrorDetail& detail) {
   device.seed_schedule(seed);
-  const ErrorStudy study =
-      study_errors(*row.kernel, row.the_case, row.sets, device,
-                   {.key_order = row.key_order, .detail = detail, .truth = row.truth});
+  const ErrorStudy study = study_errors(*row.kernel, row.the_case, row.sets, device,
+                                        {.key_order = row.key_order,
+                                         .detail = detail,
+                                         .truth = row.truth,
+                                         .smooths_keys = row.smooths_keys});
   row.outputs = study.outputs;
   row.certified_rows = study.certified_rows;
 }
@@ -197,7 +199,8 @@ std::string errors_table(const std::vector<ErrorsRow>& rows) {
     Problem problem = a.the_case.problem;
     problem.element_type = b.the_case.problem.element_type;
     return problem == b.the_case.problem && a.the_case.inputs == b.the_case.inputs &&
-           a.the_case.layouts == b.the_case.layouts && a.key_order == b.key_order;
+           a.smooths_keys == b.smooths_keys && a.the_case.layouts == b.the_case.layouts &&
+           a.key_order == b.key_order;
   };
   const bool shows_plan = has_several_plans(rows);
   std::size_t width = 6;

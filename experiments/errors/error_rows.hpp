@@ -23,6 +23,7 @@ struct ErrorsRow {
   const KernelInfo* kernel = nullptr;  ///< nullptr: outputs from a file
   KeyOrder key_order = KeyOrder::drawn;
   Truth truth = Truth::given;           ///< see ErrorStudyOptions
+  bool smooths_keys = false;            ///< see ErrorStudyOptions
   std::string made_by{};                ///< what a file says about its outputs
   std::string left_out{};               ///< why nothing was measured
   std::vector<OutputErrors> outputs{};  ///< empty: it was left out

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
+#include "core/attention/quantiser.hpp"
 #include "core/base/error.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "cpu_reference/reference.hpp"
 #include "verify/judge/run.hpp"
 
@@ -52,10 +55,52 @@ struct Collection {
   }
 };
 
-/// The problem whose exact answer is the truth: what its inputs hold was not rounded to 16 bits.
+/// The problem whose exact answer is the truth: what its inputs hold was not rounded to 16 bits,
+/// and did not become codes.
 Problem problem_of(Truth truth, Problem problem) {
   if (truth != Truth::given) problem.element_type = ElementType::fp32;
+  if (truth == Truth::unrounded && problem.operation == &quantised_operation) {
+    problem.operation = &forward_operation;
+    problem.codes = {};
+  }
   return problem;
+}
+
+/// Inputs of a quantised problem whose K lost its means.
+struct Smoothed {
+  Inputs inputs;
+  Tensor<float> means;    ///< of K's columns
+  Tensor<float> queries;  ///< before they were rounded
+};
+Smoothed smoothed_inputs(const Problem& problem, const InputSpec& spec) {
+  Inputs inputs = make_inputs(problem_of(Truth::unrounded, problem), spec);
+  const auto rows = [&](std::int64_t entry) { return problem.key_len_of(entry); };
+  Tensor<float> queries = inputs[quantised::q];
+  Tensor<float> means = column_means(inputs[quantised::k], rows);
+  inputs[quantised::k] = without_means(inputs[quantised::k], means, rows);
+  for (const InputIndex tensor : {quantised::q, quantised::k, quantised::v}) {
+    const ElementType format = quantised_operation[tensor].format(problem);
+    if (is_code(format)) continue;
+    for (float& x : inputs[tensor].values()) x = static_cast<float>(round_to(format, x));
+  }
+  quantised_operation.complete(problem, inputs);
+  return {std::move(inputs), std::move(means), std::move(queries)};
+}
+
+/// Adds scale q.mean to LSE, of rows that see a key.
+void give_means_back(const Problem& p, const Smoothed& from, Tensor<float>& lse) {
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      const auto mean = from.means.row(b, p.kv_head_of(h), 0);
+      for (std::int64_t n = 0; n < p.query_len; ++n) {
+        const auto q = from.queries.row(b, h, n);
+        double dot = 0;
+        for (std::size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * mean[d];
+        lse.at(b, h, n, 0) =
+            static_cast<float>(lse.at(b, h, n, 0) + static_cast<double>(p.scale) * dot);
+      }
+    }
+  }
 }
 
 /// Inputs whose exact answer is the truth; `given`: those that the kernel reads.
@@ -69,6 +114,19 @@ Inputs inputs_of(Truth truth, const Problem& asked, const InputSpec& spec, const
 }
 
 }  // namespace
+
+void require_smoothing(const Problem& problem, Truth truth) {
+  if (problem.operation != &quantised_operation || truth != Truth::unrounded) {
+    throw InvalidInput(
+        "keys are smoothed before they become codes, and held against what they were; allowed: "
+        "with operation quantised and unrounded inputs as the truth");
+  }
+  if (problem.softcap != 0) {
+    throw InvalidInput(fmt::format(
+        "softcap is {:g}, under which keys less their mean give another answer; allowed: 0",
+        static_cast<double>(problem.softcap)));
+  }
+}
 
 void require_same_keys(const Operation& operation, Truth truth, KeyOrder order) {
   const bool is_by_score = order == KeyOrder::rising || order == KeyOrder::falling;
@@ -84,14 +142,21 @@ void require_same_keys(const Operation& operation, Truth truth, KeyOrder order) 
 ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t sets, Device& device,
                         const ErrorStudyOptions& options) {
   require_same_keys(*c.problem.operation, options.truth, options.key_order);
+  if (options.smooths_keys) require_smoothing(c.problem, options.truth);
   ErrorStudy study;
   std::vector<Collection> collected;  // by output
   Case of_set = c;
   for (std::int64_t set = 0; set < sets; ++set) {
     of_set.inputs.seed = c.inputs.seed + static_cast<std::uint64_t>(set);
     Run run(kernel, of_set, device);
-    const Inputs inputs = with_key_order(c.problem, run.inputs(), options.key_order);
-    const Launch launch = run.launch(of_set, inputs);
+    std::optional<Smoothed> smoothed;
+    if (options.smooths_keys) smoothed = smoothed_inputs(of_set.problem, of_set.inputs);
+    const Inputs inputs =
+        smoothed ? smoothed->inputs : with_key_order(c.problem, run.inputs(), options.key_order);
+    Launch launch = run.launch(of_set, inputs);
+    if (smoothed && kernel.gives(quantised::lse)) {
+      give_means_back(of_set.problem, *smoothed, launch.outputs[quantised::lse]);
+    }
     if (!launch.findings.empty()) {
       throw KernelFault(fmt::format("{}: {}: {}", to_string(of_set), launch.findings.front().kind,
                                     launch.findings.front().message));

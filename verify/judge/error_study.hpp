@@ -32,8 +32,8 @@ enum class Truth {
   /// (Operation::complete), of which a 16-bit kernel reads rounded ones. A backward pass is held
   /// against the gradient, and what rounding the O that it was given costs counts as its error.
   exact_saved,
-  /// The inputs before they were rounded to the element type: what a user who starts from fp32
-  /// gets. Inputs that follow from others follow from these.
+  /// The inputs before they were rounded to the element type, or to codes: what a user who starts
+  /// from fp32 gets. Inputs that follow from others follow from these.
   unrounded
 };
 
@@ -44,7 +44,15 @@ struct ErrorStudyOptions {
   /// Inputs whose exact answer is the truth. With another than `given` there is no bound: none
   /// holds for inputs that a kernel did not see. What is exact is so to half an ulp of fp32.
   Truth truth = Truth::given;
+  /// True: K loses the mean of each column of a head before it becomes codes (without_means), and
+  /// the kernel's LSE gets Problem's scale times q.mean back, of unrounded q in double. The truth
+  /// stays attention of the inputs as they were: only with `unrounded`, and of codes.
+  bool smooths_keys = false;
 };
+
+/// Throws InvalidInput where the smoothing of keys means nothing: of numbers, against codes, under
+/// a softcap, which is no shift.
+void require_smoothing(const Problem& problem, Truth truth);
 
 /// Throws InvalidInput for a truth whose rows an order of keys would exchange: that by mean scores
 /// is another one where inputs were not rounded, and a gradient of keys has a row a key.

@@ -52,6 +52,10 @@ enum JudgeStream : std::uint64_t {
   stream_lse_gradient = stream_units + 16,  ///< as stream_units: more than any operation has inputs
   stream_drawn_codes = stream_lse_gradient + 16,
   stream_drawn_scales,
+  stream_other_granularity,
+  stream_other_code,
+  stream_whole_scores,
+  stream_unit_values,
 };
 
 }  // namespace attest

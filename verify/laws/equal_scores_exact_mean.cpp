@@ -2,8 +2,10 @@
 
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
+#include "verify/judge/whole_numbers.hpp"
 
 namespace attest {
 namespace law_equal_scores_exact_mean {
@@ -21,6 +23,8 @@ bool has_such_rows(const Problem& problem) {
   }
   return false;
 }
+
+constexpr double largest_value = 8;
 
 /// Equal whole scores and V in whole numbers of [-8, 8].
 Inputs equal_scores(const Run& run, bool zero_scores) {
@@ -45,17 +49,16 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
     inputs[forward::v].values()[static_cast<std::size_t>(i)] =
         static_cast<float>(draw(stream_equal_values, i, 17) - 8);
   }
+  set_scales(p, inputs, 1);
   return inputs;
 }
 
-/// Exact in every order: weights of 1, sums of whole numbers below 2^24, divided by a power of two,
-/// rounded once. Not so where parts are divided on the way, where a weight of the largest score
-/// need not be 1, or where a quotient need not be the nearest number.
-bool is_exact(const PrecisionPlan& precision) {
-  constexpr double one_division = 0x1p-24;
-  return precision.rescale != Rescale::normalised_steps && precision.splits <= 1 &&
-         precision.exp.is_one_at_zero && precision.reference_lag == 0 &&
-         precision.division_error <= one_division;
+/// Exact in every order: weights of 1, sums of whole numbers that the accumulator holds, divided by
+/// a power of two, rounded once.
+bool is_exact(const Problem& p, const PrecisionPlan& precision) {
+  const std::int64_t chain = precision.promoted_keys > 0 ? precision.promoted_keys : p.key_len;
+  return averages_exactly(precision) &&
+         largest_value * static_cast<double>(chain) <= largest_exact_sum(precision.value);
 }
 
 Check check_exact_means(const Problem& p, const Inputs& inputs, const Outputs& outputs) {
@@ -83,7 +86,7 @@ const LawRegistration registration{
                   "mean of V (within the bound where a declared rounding is on the way), and ln n "
                   "within its bound",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
      .applies =
          [](Run& run) { return has_such_rows(run.problem()) && run.problem().key_len < (1 << 20); },
@@ -98,7 +101,7 @@ const LawRegistration registration{
            const Launch launch = run.launch(run.the_case(), inputs);
            const Answer answer = run.answer_to(p, run.the_case().plan, inputs);
            const Check mean =
-               is_exact(precision)
+               is_exact(p, precision)
                    ? check_exact_means(p, inputs, launch.outputs)
                    : check_of("O",
                               compare(launch.outputs[forward::o], answer[forward::o].value,

@@ -7,38 +7,57 @@
 
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
+#include "verify/judge/whole_numbers.hpp"
 
 namespace attest {
 namespace law_shifted_inputs {
 
-// Whole numbers that, and whose sums, all formats hold.
-constexpr double largest_key = 8, largest_value = 16;
-constexpr std::int64_t largest_shift = 4;
-constexpr float value_shift = 64;
+/// Largest whole numbers, of either sign, of which and of whose sums all that is needed is held:
+/// less in codes of few digits.
+struct Ranges {
+  double query, key, value;
+  std::int64_t key_shift;
+  float value_shift;
+};
+
+Ranges ranges_of(const Problem& p) {
+  const auto held = [&](InputIndex tensor) {
+    return largest_whole((*p.operation)[tensor].format(p));
+  };
+  const double of_key = held(forward::k) / 2, of_value = held(forward::v) / 2;
+  return {.query = std::min(8.0, held(forward::q)),
+          .key = std::min(8.0, of_key),
+          .value = std::min(16.0, of_value),
+          .key_shift = static_cast<std::int64_t>(std::min(4.0, of_key)),
+          .value_shift = static_cast<float>(std::min(64.0, std::floor(of_value)))};
+}
 
 void round_to_integers(Tensor<float>& tensor, double largest) {
   for (float& x : tensor.values()) {
     const double whole = std::nearbyint(std::clamp<double>(x, -largest, largest));
-    x = std::isnan(whole) ? 1.0F : static_cast<float>(whole);
+    x = std::isnan(whole) ? 1.0F : static_cast<float>(whole) + 0.0F;  // int8 has no -0
   }
 }
 
 Inputs integer_inputs(Run& run) {
-  Inputs inputs = run.inputs();
-  round_to_integers(inputs[forward::q], largest_key);
-  round_to_integers(inputs[forward::k], largest_key);
-  round_to_integers(inputs[forward::v], largest_value);
+  Inputs inputs = plain_numbers(run.problem(), run.inputs());
+  const Ranges ranges = ranges_of(run.problem());
+  round_to_integers(inputs[forward::q], ranges.query);
+  round_to_integers(inputs[forward::k], ranges.key);
+  round_to_integers(inputs[forward::v], ranges.value);
   return inputs;
 }
 
 /// Shift of column d of every key of a head.
 float key_shift(const Run& run, std::int64_t head, std::int64_t d) {
   const auto place = static_cast<std::uint64_t>(head * run.problem().head_dim + d);
+  const std::int64_t largest = ranges_of(run.problem()).key_shift;
   const std::int64_t draw =
-      random_below(run.the_case().inputs.seed, stream_shifted_keys, place, 2 * largest_shift + 1);
-  return static_cast<float>(draw - largest_shift);
+      random_below(run.the_case().inputs.seed, stream_shifted_keys, place, 2 * largest + 1);
+  return static_cast<float>(draw - largest);
 }
 
 /// Calls move(head, row) for every row of the tensor.
@@ -99,6 +118,7 @@ Check check_shifted_keys(Run& run) {
 Check check_shifted_values(Run& run) {
   const Inputs plain = integer_inputs(run);
   Inputs moved = plain;
+  const float value_shift = ranges_of(run.problem()).value_shift;
   for (float& x : moved[forward::v].values()) x += value_shift;
   Outputs want = run.launch(run.the_case(), plain).outputs;
   for_each_row(want[forward::o], [&](auto b, auto, auto n, auto row) {
@@ -117,7 +137,7 @@ const LawRegistration keys{
          "LSE, within the sum of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().softcap == 0 && run.problem().key_len > 0; },
      .check = check_shifted_keys}};
@@ -129,7 +149,7 @@ const LawRegistration values{
          "of the bounds",
      .cost = Law::Cost::more_launches,
      .layer = Layer::bound,
-     .operations = {&forward_operation},
+     .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
      .applies = [](Run& run) { return run.problem().key_len > 0; },
      .check = check_shifted_values}};
