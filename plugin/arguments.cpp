@@ -77,7 +77,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 27> places{{{"operation", nowhere},
+constexpr std::array<Place, 35> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -103,7 +103,16 @@ constexpr std::array<Place, 27> places{{{"operation", nowhere},
                                         {"v_code", nowhere},
                                         {"q_scales", nowhere},
                                         {"k_scales", nowhere},
-                                        {"v_scales", nowhere}}};
+                                        {"v_scales", nowhere},
+                                        // No plugin claims them yet.
+                                        {"sinks", nowhere},
+                                        {"slopes", nowhere},
+                                        {"bias", nowhere},
+                                        {"prefix", nowhere},
+                                        {"documents", nowhere},
+                                        {"dropout", nowhere},
+                                        {"dropout_seed", nowhere},
+                                        {"dropout_offset", nowhere}}};
 
 }  // namespace
 

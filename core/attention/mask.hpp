@@ -45,15 +45,30 @@ ATTEST_HOST_DEVICE constexpr bool is_window(Mask mask) {
   return mask == Mask::window_top_left || mask == Mask::window_bottom_right;
 }
 
+/// Key on the diagonal of a query, which may lie before the first or behind the last one.
+ATTEST_HOST_DEVICE constexpr std::int64_t diagonal_key(Mask mask, std::int64_t query_len,
+                                                       std::int64_t key_len, std::int64_t query) {
+  const bool is_bottom_right =
+      mask == Mask::causal_bottom_right || mask == Mask::window_bottom_right;
+  return is_bottom_right ? query + key_len - query_len : query;
+}
+
+/// Distance of a key from a query's diagonal, in keys, negative before it: what ALiBi counts. Where
+/// there is no mask the last query's diagonal is the last key, as in FlashAttention.
+ATTEST_HOST_DEVICE constexpr std::int64_t key_distance(Mask mask, std::int64_t query_len,
+                                                       std::int64_t key_len, std::int64_t query,
+                                                       std::int64_t key) {
+  const Mask aligned = mask == Mask::none ? Mask::causal_bottom_right : mask;
+  return key - diagonal_key(aligned, query_len, key_len, query);
+}
+
 /// The keys that a query sees by its position: the definition that answers, bounds and laws ask.
 /// Kernels may count in their own way, and are held to this one. Neither end of the range falls as
 /// `query` grows. An empty range has begin == end.
 ATTEST_HOST_DEVICE constexpr KeyRange visible_range(Mask mask, Window window,
                                                     std::int64_t query_len, std::int64_t key_len,
                                                     std::int64_t query) {
-  const bool is_bottom_right =
-      mask == Mask::causal_bottom_right || mask == Mask::window_bottom_right;
-  const std::int64_t diagonal = is_bottom_right ? query + key_len - query_len : query;
+  const std::int64_t diagonal = diagonal_key(mask, query_len, key_len, query);
   const std::int64_t left = is_window(mask) ? window.left : -1;
   const std::int64_t right = mask == Mask::none ? -1 : is_window(mask) ? window.right : 0;
   std::int64_t end = right < 0 ? key_len : diagonal + right + 1;

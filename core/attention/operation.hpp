@@ -11,6 +11,8 @@
 
 namespace attest {
 
+struct InputSpec;  // core/records/case.hpp
+
 /// Role of a tensor: a kernel reads inputs and writes outputs.
 enum class TensorRole { input, output };
 
@@ -31,6 +33,11 @@ struct TensorSpec {
   /// The input whose first columns it is, in memory too, if the problem says so. nullptr: it is a
   /// tensor of its own.
   std::optional<InputIndex> (*part_of)(const Problem&) = nullptr;
+  /// Rows are queries and columns are keys, of every entry as many as the largest has: a number a
+  /// pair, with `Rows::neither`. A dimension of 1 of entries or heads is one that all share.
+  bool is_of_pairs = false;
+  /// Makes the values of an input that no family fills; nullptr: they are N(0, 1).
+  Tensor<float> (*draw)(const Problem&, const InputSpec&) = nullptr;
 };
 
 /// Function that kernels compute. Each operation is a file of core/operations, which lists its
@@ -40,8 +47,8 @@ struct Operation {
   std::string_view name;
   std::string_view summary;                  ///< one line
   std::span<const TensorSpec> tensors = {};  ///< inputs, then outputs
-  /// An operation whose inputs are the first ones of this: its input families serve here, too, and
-  /// what they do not fill is N(0, 1). May be null: there is none.
+  /// An operation whose input families serve here, too: what they fill are the first inputs of
+  /// both. What they do not fill is drawn (TensorSpec::draw). May be null: there is none.
   const Operation* extends = nullptr;
   /// Fills inputs that follow from the others, whose tensors a family made: outputs of another
   /// operation, say. May be null: there are none.

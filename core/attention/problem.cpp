@@ -106,6 +106,11 @@ std::vector<std::int32_t> starts_of(const Problem& problem, const LengthOf& leng
 
 }  // namespace
 
+bool has_modifications(const Problem& problem) {
+  return problem.sinks != Sinks::none || problem.slopes != Slopes::none ||
+         problem.bias != Bias::none || problem.dropout > 0;
+}
+
 Shape query_shape(const Problem& problem) {
   return {problem.batch, problem.query_heads, problem.query_len, problem.head_dim};
 }
@@ -160,7 +165,8 @@ float default_scale(std::int64_t head_dim) {
 
 double forward_flops(const Problem& problem) {
   double pairs = 0;
-  const bool are_alike = problem.length_seed == 0 && problem.padding_seed == 0;
+  const bool are_alike = problem.length_seed == 0 && problem.padding_seed == 0 &&
+                         problem.prefix_seed == 0 && problem.document_seed == 0;
   for (std::int64_t entry = 0; entry < (are_alike ? 1 : problem.batch); ++entry) {
     std::vector<std::int64_t> seen_before{0};  // keys before this one that padding leaves
     for (std::int64_t key = 0; key < problem.key_len_of(entry); ++key) {
@@ -243,6 +249,12 @@ void validate(const Problem& problem) {
         "problem field 'values' is in_keys in {} with {} columns of K and {} of V; allowed: in "
         "forward, with no more columns of V than of K",
         problem.operation->name, problem.head_dim, problem.output_dim()));
+  }
+  if (problem.prefix_seed != 0 && is_window(problem.mask)) {
+    throw InvalidInput(fmt::format(
+        "problem field 'prefix_seed' is {} and the mask is {}; allowed: with masks without a "
+        "window",
+        problem.prefix_seed, name_of(problem.mask)));
   }
   if (problem.query_heads % problem.kv_heads != 0) {
     throw InvalidInput(fmt::format("problem field 'kv_heads' is {}; it must divide query_heads, {}",

@@ -26,6 +26,27 @@ enum class LseGradient : int {
   given
 };
 
+/// A learned sink of each query head [Xiao et al., arXiv 2309.17453; gpt-oss].
+enum class Sinks : int {
+  none,
+  given  ///< a tensor, one number a query head
+};
+
+/// Slopes of ALiBi [Press et al., arXiv 2108.12409].
+enum class Slopes : int {
+  none,
+  given  ///< a tensor, one number a query head
+};
+
+/// A number that is added to each score, and which entries and heads share it.
+enum class Bias : int {
+  none,
+  full,     ///< every entry and every query head has its own: [batch, query_heads, queries, keys]
+  heads,    ///< all entries share it: [1, query_heads, queries, keys]
+  entries,  ///< all heads of an entry share it: [batch, 1, queries, keys]
+  shared    ///< [1, 1, queries, keys]
+};
+
 struct Operation;                          // core/attention/operation.hpp
 extern const Operation forward_operation;  // core/operations/forward.hpp
 
@@ -42,6 +63,29 @@ extern const Operation forward_operation;  // core/operations/forward.hpp
 /// a padding_seed some keys of every entry are hidden from all of its queries. Seeds stand for the
 /// lengths and the padding themselves so that a Problem stays a small value; both are pure
 /// functions of it.
+///
+/// Score modifications, of forward_operation, in the order in which they apply: the softcap, then
+/// ALiBi, then a bias. With slopes [query_heads] the score of query i and key j becomes s - slope_h
+/// |distance(i, j)|, the distance being j less the key on i's diagonal, in keys: the diagonal of
+/// the mask's alignment, and without a mask that of bottom right, as in FlashAttention. With a bias
+/// [batch or 1, query_heads or 1, query_len, key_len] its element is added; -infinity hides the key
+/// from the row, as engines use it. The numbers of both are fp32, in units of natural logarithms
+/// (the scores'), and a slope or bias of 0 changes nothing. NaN and +infinity are no numbers for
+/// them.
+///
+/// With sinks [query_heads] in fp32 the sum of a row has one more term, e^sink, without a value: it
+/// is in LSE too, LSE = ln(e^sink + sum e^s), and p_j = e^(s_j - LSE) sum to less than 1. A row
+/// that sees no key then has O = 0 and LSE = sink. A sink of -infinity is none; NaN and +infinity
+/// are no sinks.
+///
+/// With a dropout p each weight falls with probability p and is multiplied by 1 / (1 - p) where it
+/// does not: O = sum d_j p_j v_j, d_j being 0 or 1 / (1 - p). LSE and p_j are those without
+/// dropout. Which weights fall is a function of dropout_seed, dropout_offset, entry, query head,
+/// query and key (keeps_weight in core/attention/dropout.hpp). p = 1 gives O = 0.
+///
+/// With a prefix_seed all queries of an entry see its first keys, a drawn number of them, as well
+/// as what a causal mask leaves them. With a document_seed the keys of an entry are cut into
+/// documents, and a query sees keys of its own document alone.
 struct Problem {
   const Operation* operation = &forward_operation;  ///< what is computed; never null
   std::int64_t batch = 1;
@@ -64,6 +108,13 @@ struct Problem {
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
   LseGradient lse_gradient = LseGradient::zero;  ///< in backward_operation: dLSE
   Codes codes = {};  ///< of Q, K and V in quantised_operation; element_type is then O's format
+  Sinks sinks = Sinks::none;     ///< in forward_operation, as are the fields that follow
+  Slopes slopes = Slopes::none;  ///< of ALiBi
+  Bias bias = Bias::none;
+  std::uint64_t prefix_seed = 0;    ///< 0: no prefix that all queries see
+  std::uint64_t document_seed = 0;  ///< 0: an entry is one document
+  float dropout = 0.0F;             ///< probability of a weight to fall; 0: none does
+  std::int64_t dropout_seed = 0, dropout_offset = 0;  ///< of the generator that says which fall
 
   friend bool operator==(const Problem&, const Problem&) = default;
 
@@ -112,7 +163,48 @@ struct Problem {
                                                       std::int64_t query) const {
     const std::int64_t queries = query_len_of(entry);
     if (query >= queries) return {};
-    return attest::visible_range(mask, window, queries, key_len_of(entry), query);
+    const std::int64_t keys = key_len_of(entry);
+    KeyRange range = attest::visible_range(mask, window, queries, keys, query);
+    if (prefix_seed != 0) range.end = larger(range.end, prefix_len_of(entry));
+    if (document_seed == 0) return range;
+    const KeyRange document = document_of(entry, diagonal_key(mask, queries, keys, query));
+    range.end = smaller(range.end, document.end);
+    range.begin = smaller(larger(range.begin, document.begin), range.end);
+    return range;
+  }
+  /// Keys at the start of an entry that all of its queries see, on top of those that the mask
+  /// leaves them; 0 without a prefix.
+  ATTEST_HOST_DEVICE constexpr std::int64_t prefix_len_of(std::int64_t entry) const {
+    if (prefix_seed == 0) return 0;
+    return drawn_length(prefix_seed, static_cast<std::uint64_t>(entry), key_len_of(entry));
+  }
+  /// Keys of the document that a key of the entry belongs to. A query belongs to the document of
+  /// the key on its diagonal, or of the nearest key there is, and sees keys of that document alone.
+  /// One document: all keys.
+  ATTEST_HOST_DEVICE constexpr KeyRange document_of(std::int64_t entry, std::int64_t key) const {
+    KeyRange document{0, key_len_of(entry)};
+    if (document_seed == 0 || document.end == 0) return document;
+    key = larger(smaller(key, document.end - 1), 0);
+    const std::int64_t cuts = document_cuts(entry);
+    for (std::int64_t i = 0; i < cuts; ++i) {
+      const std::int64_t cut = document_cut(entry, i);
+      if (cut <= key) {
+        document.begin = larger(document.begin, cut);
+      } else {
+        document.end = smaller(document.end, cut);
+      }
+    }
+    return document;
+  }
+  /// Number of the document of a key: of an entry's documents, ascending, some may have no key.
+  ATTEST_HOST_DEVICE constexpr std::int64_t document_number(std::int64_t entry,
+                                                            std::int64_t key) const {
+    std::int64_t number = 0;
+    const std::int64_t begin = document_of(entry, key).begin;
+    for (std::int64_t i = 0; document_seed != 0 && i < document_cuts(entry); ++i) {
+      number += document_cut(entry, i) <= begin && document_cut(entry, i) > 0 ? 1 : 0;
+    }
+    return number;
   }
   ATTEST_HOST_DEVICE constexpr bool sees(std::int64_t entry, std::int64_t query,
                                          std::int64_t key) const {
@@ -127,6 +219,22 @@ struct Problem {
   ATTEST_HOST_DEVICE constexpr std::int64_t rows() const { return batch * query_heads * query_len; }
 
  private:
+  ATTEST_HOST_DEVICE static constexpr std::int64_t larger(std::int64_t a, std::int64_t b) {
+    return a < b ? b : a;
+  }
+  ATTEST_HOST_DEVICE static constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) {
+    return b < a ? b : a;
+  }
+  /// Places at which an entry is cut into documents, in no order: none to six.
+  ATTEST_HOST_DEVICE constexpr std::int64_t document_cuts(std::int64_t entry) const {
+    return static_cast<std::int64_t>(mixed(document_seed, static_cast<std::uint64_t>(entry)) % 7);
+  }
+  ATTEST_HOST_DEVICE constexpr std::int64_t document_cut(std::int64_t entry,
+                                                         std::int64_t index) const {
+    const std::uint64_t bits = mixed(document_seed, static_cast<std::uint64_t>(entry));
+    const auto most = static_cast<std::uint64_t>(key_len_of(entry)) + 1;
+    return static_cast<std::int64_t>((mixed(bits, static_cast<std::uint64_t>(index)) >> 8U) % most);
+  }
   /// SplitMix64 of a counter [Steele, Lea, Flood, OOPSLA 2014].
   ATTEST_HOST_DEVICE static constexpr std::uint64_t mixed(std::uint64_t seed,
                                                           std::uint64_t counter) {
@@ -148,6 +256,10 @@ struct Problem {
     return 1 + static_cast<std::int64_t>((bits >> 8U) % static_cast<std::uint64_t>(largest));
   }
 };
+
+/// True if scores, sums or weights are not those of plain attention: the softcap apart, which is a
+/// function of each score alone.
+[[nodiscard]] bool has_modifications(const Problem& problem);
 
 using Shape = std::array<std::int64_t, 4>;
 [[nodiscard]] Shape query_shape(const Problem& problem);

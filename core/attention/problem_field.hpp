@@ -22,6 +22,12 @@ struct Features {
   bool lengths = false;  ///< entries of the batch with lengths of their own, 0 included, packed
   bool padding = false;  ///< hidden keys
   bool lse_gradient = false;  ///< dLSE, of backward kernels
+  bool sinks = false;         ///< learned sinks, one a query head
+  bool slopes = false;        ///< ALiBi
+  bool bias = false;          ///< a number added to each score, however it is shared
+  bool prefix = false;        ///< first keys that all queries of an entry see
+  bool documents = false;     ///< several documents in an entry
+  bool dropout = false;
 };
 
 /// Kind of a field's value: the alternatives of FieldValue in their order.
@@ -30,10 +36,11 @@ enum class FieldKind : std::size_t { size, seed, real, choice };
 using FieldValue = std::variant<std::int64_t, std::uint64_t, float, std::string_view>;
 
 /// Member of Problem, or of a part of it, that holds the field.
-using FieldMember = std::variant<std::int64_t Problem::*, std::int64_t Window::*,
-                                 std::uint64_t Problem::*, float Problem::*, Mask Problem::*,
-                                 ElementType Problem::*, Values Problem::*, LseGradient Problem::*,
-                                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
+using FieldMember =
+    std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
+                 float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
+                 LseGradient Problem::*, Sinks Problem::*, Slopes Problem::*, Bias Problem::*,
+                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
 
 /// Form of a field in the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

@@ -16,10 +16,16 @@ namespace {
 
 // Far past what a grid of a GPU has in its second and third dimension, 65,535.
 constexpr double longest = 1 << 24, most_heads = 1 << 20, widest = 1024;
+// Of a generator: a key of 64 bits as far as double counts, a counter's word.
+constexpr double largest_key = 0x1p52, largest_word = 0xFFFFFFFFU;
 constexpr double largest_real = std::numeric_limits<float>::max();
 
 bool has_window(const Problem& problem) {
   return is_window(problem.mask);
+}
+
+bool is_forward(const Problem& problem) {
+  return problem.operation == &forward_operation;
 }
 
 bool is_combine(const Problem& problem) {
@@ -60,7 +66,11 @@ std::vector<std::string_view> names_of_element_types() {
 constexpr std::array<std::string_view, 2> names_of_values{"own", "in_keys"};
 constexpr std::array<std::string_view, 2> names_of_lse_gradients{"zero", "given"};
 
-using FieldRows = std::array<ProblemField, 27>;
+constexpr std::array<std::string_view, 2> names_of_sinks{"none", "given"};
+constexpr std::array<std::string_view, 5> names_of_biases{"none", "full", "heads", "entries",
+                                                          "shared"};
+
+using FieldRows = std::array<ProblemField, 35>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -304,6 +314,96 @@ FieldRows make_rows() {
        .prefix = "vscales_",
        .example = "vscales_column",
        .belongs_to = is_quantised},
+      {.name = "sinks",
+       .summary = "a learned sink of each query head: none, or a tensor that is given",
+       .member = &Problem::sinks,
+       .choices = names_of_sinks,
+       .prefix = "sinks_",
+       .example = "sinks_given",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature =
+           FieldFeature{
+               .name = "sinks", .flag = &Features::sinks, .refusal = "has no learned sinks"}},
+      {.name = "slopes",
+       .summary = "ALiBi's slope of each query head: none, or a tensor that is given",
+       .member = &Problem::slopes,
+       .choices = names_of_sinks,
+       .prefix = "slopes_",
+       .example = "slopes_given",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature =
+           FieldFeature{
+               .name = "slopes", .flag = &Features::slopes, .refusal = "has no slopes of ALiBi"}},
+      {.name = "bias",
+       .summary = "a number added to each score: none, or a tensor of each pair of each head and "
+                  "entry, or one that entries, heads or both share",
+       .member = &Problem::bias,
+       .choices = names_of_biases,
+       .prefix = "bias_",
+       .example = "bias_heads",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature =
+           FieldFeature{
+               .name = "bias", .flag = &Features::bias, .refusal = "adds no bias to scores"}},
+      {.name = "prefix_seed",
+       .summary = "draws a number of first keys of each entry that all of its queries see; 0: none",
+       .member = &Problem::prefix_seed,
+       .prefix = "prefix",
+       .example = "prefix7",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature = FieldFeature{.name = "prefix",
+                               .flag = &Features::prefix,
+                               .refusal = "has no prefix that all queries see"}},
+      {.name = "document_seed",
+       .summary = "draws documents in each entry, whose queries see no other's keys; 0: one",
+       .member = &Problem::document_seed,
+       .prefix = "documents",
+       .example = "documents7",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature = FieldFeature{.name = "documents",
+                               .flag = &Features::documents,
+                               .refusal = "has no documents in an entry"}},
+      {.name = "dropout",
+       .summary = "probability of a weight to fall; 0: none does",
+       .member = &Problem::dropout,
+       .low = 0,
+       .high = 1,
+       .allowed = "0 (none) to 1",
+       .prefix = "dropout",
+       .example = "dropout0.1",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature = FieldFeature{.name = "dropout",
+                               .flag = &Features::dropout,
+                               .refusal = "has no dropout",
+                               .take_away =
+                                   [](Problem& p) {
+                                     p.dropout = 0;
+                                     p.dropout_seed = p.dropout_offset = 0;
+                                   }}},
+      {.name = "dropout_seed",
+       .summary = "key of the generator that says which weights fall",
+       .member = &Problem::dropout_seed,
+       .low = 0,
+       .high = largest_key,
+       .prefix = "philox",
+       .example = "philox7",
+       .is_axis = false,
+       .belongs_to = is_forward},
+      {.name = "dropout_offset",
+       .summary = "counter from which the generator starts",
+       .member = &Problem::dropout_offset,
+       .low = 0,
+       .high = largest_word,
+       .prefix = "offset",
+       .example = "offset4",
+       .is_axis = false,
+       .belongs_to = is_forward},
   }};
 }
 

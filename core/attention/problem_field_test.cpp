@@ -21,10 +21,11 @@ TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
   [[maybe_unused]] const auto& [operation, batch, query_heads, kv_heads, query_len, key_len,
                                 head_dim, value_dim, values, mask, window, element_type, scale,
                                 softcap, length_seed, padding_seed, shared_keys, parts,
-                                partial_type, lse_gradient, codes] = problem;
+                                partial_type, lse_gradient, codes, sinks, slopes, bias, prefix_seed,
+                                document_seed, dropout, dropout_seed, dropout_offset] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
   [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales] = codes;
-  constexpr std::size_t members = 21, sides = 2, of_codes = 6;
+  constexpr std::size_t members = 29, sides = 2, of_codes = 6;
   EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;
@@ -81,8 +82,7 @@ TEST(ProblemFields, AValueOutOfRangeIsRefusedByOneLineThatNamesTheField) {
 TEST(ProblemFields, OneThatAProblemHasNotMustHaveItsDefault) {
   for (const ProblemField& field : problem_fields()) {
     if (field.belongs_to == nullptr) continue;
-    Problem problem = usual_problem();
-    ASSERT_FALSE(field.belongs_to(problem)) << field.name;
+    Problem problem = problem_lacking(field);
     set_value(field, problem, value_of(field, problem_with_other(field)));
     EXPECT_FALSE(is_valid(problem)) << field.name;
   }

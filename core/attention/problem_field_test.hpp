@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/operation.hpp"
 #include "core/attention/problem_field.hpp"
 #include "core/base/error.hpp"
 
@@ -43,6 +44,16 @@ inline Problem problem_having(const ProblemField& field) {
     }
   }
   throw std::logic_error("no problem has the field " + std::string(field.name));
+}
+
+/// A usual problem of a kind that has not the field, which not all problems have.
+inline Problem problem_lacking(const ProblemField& field) {
+  for (const Operation* operation : all_operations()) {
+    Problem problem = usual_problem();
+    problem.operation = operation;
+    if (!field.belongs_to(problem)) return problem;
+  }
+  throw std::logic_error("all problems have the field " + std::string(field.name));
 }
 
 /// Values to choose from, of the field's kind.

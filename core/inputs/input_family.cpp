@@ -289,7 +289,9 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
   if (gives_keys(family, *problem.operation)) inputs = {std::move(inputs[forward::k])};
   const auto specs = problem.operation->inputs();
   for (std::size_t i = inputs.size(); i < specs.size(); ++i) {
-    inputs[InputIndex{i}] = normals(specs[i].shape(problem), spec.seed, stream_rest + i);
+    inputs[InputIndex{i}] = specs[i].draw != nullptr
+                                ? specs[i].draw(problem, spec)
+                                : normals(specs[i].shape(problem), spec.seed, stream_rest + i);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const InputIndex index{i};

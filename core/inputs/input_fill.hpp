@@ -9,13 +9,17 @@
 namespace attest {
 
 // Streams of core/inputs/random.hpp: one a tensor, further ones for choices a family makes.
-// stream_rest + i: input i, where the family does not fill it.
+// stream_rest + i: input i, where the family does not fill it and the operation does not draw it.
 enum Stream : std::uint64_t {
   stream_q,
   stream_k,
   stream_v,
   stream_choice,
   stream_outlier,
+  stream_sinks = 8,
+  stream_slopes,
+  stream_bias,
+  stream_operand_choice,
   stream_rest = 16
 };
 

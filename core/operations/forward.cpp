@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "core/inputs/score_operands.hpp"
+
 namespace attest {
 namespace {
 
@@ -17,6 +19,22 @@ ElementType always_fp32(const Problem& /*problem*/) {
 
 std::optional<InputIndex> holder_of_values(const Problem& problem) {
   return problem.values == Values::in_keys ? std::optional(forward::k) : std::nullopt;
+}
+
+/// No columns where there is none.
+Shape sinks_shape(const Problem& problem) {
+  return {1, problem.query_heads, 1, problem.sinks == Sinks::given ? 1 : 0};
+}
+
+Shape slopes_shape(const Problem& problem) {
+  return {1, problem.query_heads, 1, problem.slopes == Slopes::given ? 1 : 0};
+}
+
+Shape bias_shape(const Problem& problem) {
+  const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
+  const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
+  return {shares_entries ? 1 : problem.batch, shares_heads ? 1 : problem.query_heads,
+          problem.query_len, problem.bias == Bias::none ? 0 : problem.key_len};
 }
 
 /// V in keys is copied from them.
@@ -34,7 +52,7 @@ void complete(const Problem& problem, Inputs& inputs) {
   }
 }
 
-constexpr std::array<TensorSpec, 5> tensors{
+constexpr std::array<TensorSpec, 8> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v",
@@ -43,6 +61,28 @@ constexpr std::array<TensorSpec, 5> tensors{
       .shape = value_shape,
       .format = of_problem,
       .part_of = holder_of_values},
+     {.name = "sinks",
+      .label = "sinks",
+      .rows = Rows::neither,
+      .shape = sinks_shape,
+      .format = always_fp32,
+      .is_strided = false,
+      .draw = drawn_sinks},
+     {.name = "slopes",
+      .label = "slopes",
+      .rows = Rows::neither,
+      .shape = slopes_shape,
+      .format = always_fp32,
+      .is_strided = false,
+      .draw = drawn_slopes},
+     {.name = "bias",
+      .label = "bias",
+      .rows = Rows::neither,
+      .shape = bias_shape,
+      .format = always_fp32,
+      .is_strided = false,
+      .is_of_pairs = true,
+      .draw = drawn_bias},
      {.name = "o",
       .label = "O",
       .role = TensorRole::output,
@@ -56,7 +96,47 @@ constexpr std::array<TensorSpec, 5> tensors{
       .is_strided = false,
       .absent = -std::numeric_limits<float>::infinity()}}};
 
+std::int64_t place_along(std::int64_t size, std::int64_t index) {
+  return size == 1 ? 0 : index;
+}
+
 }  // namespace
+
+float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h) {
+  if (problem.sinks == Sinks::none) return -std::numeric_limits<float>::infinity();
+  return inputs[forward::sinks].at(0, h, 0, 0);
+}
+
+float forward::bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                       std::int64_t query, std::int64_t key) {
+  if (problem.bias == Bias::none) return 0;
+  const Tensor<float>& bias = inputs[forward::bias];
+  return bias.at(place_along(bias.shape()[0], b), place_along(bias.shape()[1], h), query, key);
+}
+
+double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int64_t b,
+                         std::int64_t h, std::int64_t query, std::int64_t key) {
+  if (problem.slopes == Slopes::none) return 0;
+  const std::int64_t distance =
+      key_distance(problem.mask, problem.query_len_of(b), problem.key_len_of(b), query, key);
+  // 24 bits of the slope and as many of the distance: the product is exact.
+  return -static_cast<double>(inputs[forward::slopes].at(0, h, 0, 0)) *
+         static_cast<double>(distance < 0 ? -distance : distance);
+}
+
+bool forward::sees(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                   std::int64_t query, std::int64_t key) {
+  return problem.sees(b, query, key) &&
+         bias_of(problem, inputs, b, h, query, key) != -std::numeric_limits<float>::infinity();
+}
+
+std::vector<std::int64_t> forward::keys_of_row(const Problem& problem, const Inputs& inputs,
+                                               std::int64_t b, std::int64_t h, std::int64_t query) {
+  std::vector<std::int64_t> keys = visible_keys_of(problem, b, query);
+  if (problem.bias == Bias::none) return keys;
+  std::erase_if(keys, [&](std::int64_t key) { return !sees(problem, inputs, b, h, query, key); });
+  return keys;
+}
 
 // Other objects that are made before main() copy Problems, which point here.
 constinit const Operation forward_operation{.name = "forward",

@@ -29,9 +29,17 @@ struct ForwardArguments {
   /// any (Arguments::entry_gap); otherwise null.
   const std::int32_t *query_lengths = nullptr, *key_lengths = nullptr;
   const std::uint8_t* key_mask =
-      nullptr;           ///< [batch, key_len], 1: not hidden; null without padding
+      nullptr;                    ///< [batch, key_len], 1: not hidden; null without padding
+  const float* sinks = nullptr;   ///< [query_heads]; null without sinks
+  const float* slopes = nullptr;  ///< [query_heads]; null without slopes
+  const float* bias = nullptr;    ///< element (0, 0, 0, 0); null without a bias
+  /// [batch]; null without a prefix.
+  const std::int32_t* prefix_lengths = nullptr;
+  /// [batch, query_len] and [batch, key_len]; null without documents.
+  const std::int32_t *query_documents = nullptr, *key_documents = nullptr;
   PageTable page_table;  ///< K and V lie in its pages where its page_size is not 0
   Strides q_strides, k_strides, v_strides, o_strides;
+  Strides bias_strides;  ///< 0 along a dimension that is shared
 
   ForwardArguments() = default;
   /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
@@ -51,11 +59,27 @@ struct ForwardArguments {
         query_lengths(all.query_lengths),
         key_lengths(all.key_lengths),
         key_mask(all.key_mask),
+        prefix_lengths(all.prefix_lengths),
+        query_documents(all.query_documents),
+        key_documents(all.key_documents),
         page_table(all.page_table),
         q_strides(all[forward::q].strides),
         k_strides(all[forward::k].strides),
         v_strides(all[forward::v].strides),
-        o_strides(all[forward::o].strides) {}
+        o_strides(all[forward::o].strides) {
+    // Operations that extend this one have other tensors of these numbers.
+    if (problem.sinks == Sinks::given) sinks = static_cast<const float*>(all[forward::sinks].data);
+    if (problem.slopes == Slopes::given) {
+      slopes = static_cast<const float*>(all[forward::slopes].data);
+    }
+    if (problem.bias == Bias::none) return;
+    bias = static_cast<const float*>(all[forward::bias].data);
+    bias_strides = all[forward::bias].strides;
+    const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
+    const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
+    if (shares_entries) bias_strides.batch = 0;
+    if (shares_heads) bias_strides.head = 0;
+  }
   /// Arguments by number. Implicit, for kernels that launch others.
   operator Arguments() const {
     Arguments all;
@@ -68,10 +92,16 @@ struct ForwardArguments {
     all.query_lengths = query_lengths;
     all.key_lengths = key_lengths;
     all.key_mask = key_mask;
+    all.prefix_lengths = prefix_lengths;
+    all.query_documents = query_documents;
+    all.key_documents = key_documents;
     all.page_table = page_table;
     all[forward::q] = {q, q_strides};
     all[forward::k] = {k, k_strides};
     all[forward::v] = {v, v_strides};
+    if (sinks != nullptr) all[forward::sinks] = {sinks, {}};
+    if (slopes != nullptr) all[forward::slopes] = {slopes, {}};
+    if (bias != nullptr) all[forward::bias] = {bias, bias_strides};
     all[forward::o] = {o, o_strides};
     all[forward::lse] = {lse, strides_of(stored_shape(problem, forward::lse, {}), {})};
     return all;

@@ -68,6 +68,9 @@ struct Arguments {
   const std::int32_t* key_lengths = nullptr;    ///< [batch], of tensors whose rows are keys
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  const std::int32_t* prefix_lengths = nullptr;  ///< [batch]; null without a prefix
+  /// [batch, query_len] and [batch, key_len], ascending in an entry; null without documents.
+  const std::int32_t *query_documents = nullptr, *key_documents = nullptr;
   PageTable
       page_table;  ///< of tensors whose rows are keys: [pool_pages, heads, page_size, columns]
 

@@ -34,6 +34,24 @@ std::vector<std::uint8_t> key_mask(const Problem& problem) {
   return mask;
 }
 
+/// Numbers of the documents of the rows of each entry, as many rows as the largest has; -1 past an
+/// entry's length.
+std::vector<std::int32_t> documents_of(const Problem& problem, Rows rows) {
+  std::vector<std::int32_t> documents;
+  for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
+    const std::int64_t queries = problem.query_len_of(entry), keys = problem.key_len_of(entry);
+    const bool is_of_queries = rows == Rows::queries;
+    const std::int64_t most = is_of_queries ? problem.query_len : problem.key_len;
+    for (std::int64_t n = 0; n < most; ++n) {
+      const bool exists = n < (is_of_queries ? queries : keys);
+      const std::int64_t key = is_of_queries ? diagonal_key(problem.mask, queries, keys, n) : n;
+      documents.push_back(exists ? static_cast<std::int32_t>(problem.document_number(entry, key))
+                                 : -1);
+    }
+  }
+  return documents;
+}
+
 }  // namespace
 
 const std::byte* IndexArrays::add(std::string name, std::vector<std::byte> bytes, Device& device,
@@ -78,6 +96,18 @@ void IndexArrays::upload(const Problem& problem, const Paging& paging, Device& d
   if (problem.padding_seed != 0) {
     arguments.key_mask = reinterpret_cast<const std::uint8_t*>(
         add("key_mask", bytes_of(key_mask(problem)), device, ends_at_page));
+  }
+  if (problem.prefix_seed != 0) {
+    std::vector<std::int32_t> lengths;
+    for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
+      lengths.push_back(static_cast<std::int32_t>(problem.prefix_len_of(entry)));
+    }
+    arguments.prefix_lengths = add_numbers("prefix_lengths", lengths);
+  }
+  if (problem.document_seed != 0) {
+    arguments.query_documents =
+        add_numbers("query_documents", documents_of(problem, Rows::queries));
+    arguments.key_documents = add_numbers("key_documents", documents_of(problem, Rows::keys));
   }
   if (!paging.is_used()) return;
   const PageTableArrays arrays = page_table_arrays(problem, paging);

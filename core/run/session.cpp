@@ -25,9 +25,9 @@ constexpr std::size_t workspace_alignment = 256;  // include/attest/plugin.h pro
 bool have_shared_prefix(const Problem& problem, const Inputs& inputs) {
   const auto specs = problem.operation->inputs();
   for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].rows != Rows::keys) continue;
     const Tensor<float>& tensor = inputs[InputIndex{i}];
     const Shape& shape = tensor.shape();
-    if (specs[i].rows != Rows::keys) continue;
     for (std::int64_t b = 1; b < shape[0]; ++b) {
       for (std::int64_t h = 0; h < shape[1]; ++h) {
         for (std::int64_t n = 0; n < std::min(problem.shared_keys, shape[2]); ++n) {

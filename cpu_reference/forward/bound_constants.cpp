@@ -16,6 +16,12 @@ namespace attest {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Keys up to which fp32 holds every distance.
+constexpr std::int64_t exact_distances = std::int64_t{1} << 24;
+
+bool has_sinks(const Problem& problem) {
+  return problem.sinks == Sinks::given;
+}
 
 bool are_split(const Parts& parts) {
   return parts.format != Parts::Format::whole;
@@ -31,8 +37,10 @@ class Composition {
         problem_(problem),
         magnitudes_(magnitudes),
         arithmetic_(arithmetic),
-        n_(static_cast<double>(visible_keys)),
-        blocks_(static_cast<double>(std::max<std::int64_t>(plan.blocks, 1))),
+        n_(static_cast<double>(visible_keys) + (has_sinks(problem) ? 1 : 0)),
+        // Whoever knows the maximum beforehand knows the sink.
+        blocks_(static_cast<double>(std::max<std::int64_t>(plan.blocks, 1)) +
+                (has_sinks(problem) && !divides_weights() ? 1 : 0)),
         splits_(static_cast<double>(std::max<std::int64_t>(plan.splits, 1))),
         scale_error_(subnormal_scale_error(plan, problem, arithmetic)),
         underflow_(underflow_of(arithmetic, plan.flushes_subnormals)),
@@ -121,6 +129,26 @@ class Composition {
           declared_error(plan_.softcap_error, arithmetic_) * static_cast<double>(problem_.softcap);
     }
     if (!plan_.scale_after_dot && !plan_.scale_folded_into_q) c_.largest_score = u;
+    add_modifications();
+  }
+
+  /// Step 14, in delta_j.
+  void add_modifications() {
+    const double u = arithmetic_.unit_roundoff;
+    const bool has_slopes = problem_.slopes == Slopes::given;
+    const bool has_bias = problem_.bias != Bias::none;
+    const bool is_base_2 = plan_.exp.argument_error > 0 || plan_.lse == LseForm::log2;
+    double roundings = (has_slopes ? 2 : 0) + (has_bias ? 1 : 0);
+    if (has_slopes && std::max(problem_.query_len, problem_.key_len) > exact_distances) {
+      roundings += 1;
+    }
+    if (roundings > 0 && !plan_.scale_after_dot && !plan_.scale_folded_into_q) roundings += 1;
+    if ((roundings > 0 || has_sinks(problem_)) && is_base_2) roundings += 2;
+    if (roundings == 0) return;
+    c_.added = chain_error(roundings, u);
+    c_.score_relative *= 1 + c_.added;
+    c_.score_rounding *= 1 + c_.added;
+    c_.score_absolute = c_.score_absolute * (1 + c_.added) + roundings * underflow_.of_result;
   }
 
   /// E of step 2: strict moves of the maximum after a key's own exp: at later blocks, at the merge
@@ -175,7 +203,8 @@ class Composition {
     if (is_promoted()) {
       numerator += std::log1p(chain_error(std::min(blocks_, n_), u));
     }
-    const double chain = std::min(static_cast<double>(plan_.normaliser_chain), n_ - 1);
+    const double most = static_cast<double>(plan_.normaliser_chain) + (has_sinks(problem_) ? 1 : 0);
+    const double chain = std::min(most, n_ - 1);
     double normaliser = rescaling + std::log1p(chain_error(chain, u));
     if (!plan_.sums_rounded_weights) numerator += weight_rounding();
     if (is_normalised()) numerator += blocks_ * (3 * rounding + of_quotient);
@@ -185,6 +214,7 @@ class Composition {
     }
     if (finishes_parts()) numerator += of_quotient;
     numerator += plan_.value_scalings * rounding;
+    if (problem_.dropout > 0) numerator += 3 * rounding;
     if (rounds_parts()) {
       numerator += log_of(stored_rounding(format_of(plan_.partial_format)).relative);
     }
@@ -225,6 +255,9 @@ class Composition {
                                           : format_of(plan_.weight_format);
     c_.weight_max = of_weights.max_finite / largest_weight;
     c_.sum_scale = largest_weight;
+    if (problem_.dropout > 0 && problem_.dropout < 1) {
+      c_.weight_max *= 1 - static_cast<double>(problem_.dropout);
+    }
     if (!are_split(plan_.value_parts)) return;
     const double floor = tensor_floor(plan_.value_parts, magnitudes_.v);
     if (floor < infinity) {

@@ -11,10 +11,11 @@ namespace attest {
 
 /// Constants of a row's bound, without data: absolute or relative errors, none of them negative.
 struct BoundConstants {
-  double visible_keys;         ///< n
+  double visible_keys;         ///< n; a sink is one of them
   double score_relative;       ///< delta_j per A_j
   double score_rounding;       ///< delta_j per |s_j|
   double score_absolute;       ///< delta_j from underflow and from the softcap
+  double added;                ///< delta_j per sum of the magnitudes of what is added to a score
   double argument;             ///< H_j per D_j
   double exponent;             ///< constant part of H_j
   double largest_score;        ///< H_j per max|s|, for kernels that scale inside the exponent
@@ -69,7 +70,7 @@ struct Magnitudes {
 [[nodiscard]] double subnormal_scale_error(const PrecisionPlan& precision, const Problem& problem,
                                            const Arithmetic& arithmetic = fp32_arithmetic);
 
-/// Constants of a row that sees `visible_keys` >= 1 keys.
+/// Constants of a row that sees `visible_keys` keys: at least 1, or 0 and a sink.
 [[nodiscard]] BoundConstants bound_constants(const PrecisionPlan& precision, const Problem& problem,
                                              std::int64_t visible_keys,
                                              const Magnitudes& magnitudes,

@@ -125,6 +125,23 @@ namespace attest {
 ///    loses half of 2^-149, less than the loss at a scaled score that score_absolute allows and
 ///    such a kernel does not have. It is kept, as it costs nothing.
 ///
+/// 14. Score modifications. After the softcap a score is a sum of up to three terms, t_0 + a + b,
+///    a = -slope distance and b the bias: no term passes through more than k roundings, a product
+///    and one addition for a, one addition for b, and one more of t_0 where the scale has not
+///    rounded it before; in units of log2 a and b are multiplied by fl(log2 e), two more. So in any
+///    order the sum errs by at most g(k) (|t_0| + |a| + |b|) and by (1 + g(k)) times the error
+///    delta_j that t_0 brought along. What a product or a flushed sum loses near 0 is absolute, k
+///    times. A distance is exact below 2^24, and above it costs one rounding more.
+///    A sink s_0 is one more key, of value 0, A_0 = 0 and delta_0 = 0, or 2 u |s_0| in units of
+///    log2: e^s_0 enters the sum like any weight, first, last or as a block between, so the maximum
+///    may move once more, at it, and a chain is longer by one. So steps 2 to 8 hold with n + 1 keys
+///    and one block more, that key among those of the sums, of the hull (|0 - O|) and of the
+///    maxima. This asks of a kernel that the sink takes part in its maximum.
+///    Dropout. O = sum p_j (d_j v_j), so all steps hold with d_j v_j for v_j, LSE's as they are.
+///    The factor 1 / (1 - p) is rounded twice and a product with it once, be it of a weight or of a
+///    sum: Y grows by three roundings. A weight times it is larger, and reaches the end of P's
+///    format as much sooner.
+///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
 /// that of an ideal kernel.
@@ -145,6 +162,13 @@ ATTEST_HOST_DEVICE Number score_error(const BoundConstants& c, const Number& sco
   using std::abs;
   return exponent_slack *
          (c.score_relative * absolute_score + c.score_rounding * abs(score) + c.score_absolute);
+}
+
+/// Step 14: what additions after the softcap add to delta_j. `magnitude` is |t_0| + |a| + |b|, or
+/// that of a sink.
+template <class Number>
+ATTEST_HOST_DEVICE Number added_error(const BoundConstants& c, const Number& magnitude) {
+  return exponent_slack * c.added * magnitude;
 }
 
 /// H_j. `largest` is max_i (s_i + delta_i), `largest_magnitude` is max_i (|s_i| + delta_i).

@@ -43,14 +43,15 @@ bool OnlineState::raise_maximum(float candidate) {
   return true;
 }
 
-void OnlineState::update(std::span<const float> scores, const float* values) {
+void OnlineState::update(std::span<const float> scores, const float* values, const float* factors) {
   if (!raise_maximum(maximum(scores))) return;
   const auto row_size = static_cast<std::int64_t>(acc.size());
   for (std::size_t j = 0; j < scores.size(); ++j) {
     if (scores[j] == minus_infinity) continue;
-    const float weight = std::exp(scores[j] - m);
+    float weight = std::exp(scores[j] - m);
     l += weight;
     if (acc.empty()) continue;
+    if (factors != nullptr) weight *= factors[j];
     multiply_accumulate({&weight, 1}, values + static_cast<std::int64_t>(j) * row_size, row_size,
                         acc);
   }

@@ -38,7 +38,8 @@ struct OnlineState {
   /// Adds a block of keys: their scaled scores and their value rows, row j at values + j *
   /// acc.size() (nullptr when acc is empty). A score of -inf is an invisible key: its value row is
   /// not read. An empty block, or one of -inf only, changes nothing.
-  void update(std::span<const float> scores, const float* values);
+  /// `factors`: by which weights enter acc, and not l, one a key; null: 1.
+  void update(std::span<const float> scores, const float* values, const float* factors = nullptr);
 
   /// Adds the keys of another partial result [claims O6]; an empty one changes nothing.
   void merge(const OnlineState& other);

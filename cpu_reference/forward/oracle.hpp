@@ -11,6 +11,7 @@
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/operations/forward.hpp"
+#include "cpu_reference/forward/added_to_score.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
@@ -28,12 +29,17 @@ using Wide = boost::multiprecision::number<
 template <class Number>
 struct OracleRow {
   std::vector<std::int64_t> keys;  ///< that the row sees, ascending
-  std::vector<Number> scores;      ///< s_j = scale * q.k_j, or c tanh(s_j / c) with a softcap c
+  std::vector<Number> scores;      ///< s_j = scale * q.k_j, or c tanh(s_j / c) with a softcap c,
+                                   ///< and what ALiBi and a bias add
   std::vector<Number> absolute_scores;  ///< A_j = |scale| * sum |q k_j|
   std::vector<Number> weights;          ///< p_j = exp(s_j - LSE)
-  std::vector<Number> o;                ///< sum p_j v_j; 0 for an empty row
-  std::vector<Number> absolute_o;       ///< W: sum p_j |v_j|
+  std::vector<Number> o;                ///< sum d_j p_j v_j; 0 for an empty row
+  std::vector<Number> absolute_o;       ///< W: sum d_j p_j |v_j|
   Number lse;                           ///< ln sum exp(s_j); -inf for an empty row
+  std::vector<Number> added;            ///< what ALiBi and a bias add to a score
+  std::vector<Number> added_magnitude;  ///< the sum of the magnitudes of both
+  std::vector<Number> factors;          ///< d_j: 0 or 1 / (1 - p) with a dropout p, else 1
+  Number sink;                          ///< in LSE as one more score; -inf: there is none
 };
 
 /// Terms summed by sign: their sum and their absolute sum for one addition a term.
@@ -52,8 +58,9 @@ class SignedSums {
 };
 
 /// Row (b, h, query), h a query head, of Inputs or RealInputs. No tiling, no tricks. A NaN or
-/// infinity in q or in a visible k makes O and LSE NaN; one in a visible v makes its column of O
-/// NaN. Relative error of sums of like signs: about (n + d) epsilon.
+/// infinity in q or in a visible k makes O and LSE NaN, and so does one in a sink, a slope or a
+/// bias that is none of them by definition; one in a visible v makes its column of O NaN. Relative
+/// error of sums of like signs: about (n + d) epsilon.
 template <class Number, class Tensors>
 [[nodiscard]] OracleRow<Number> oracle_row(const Problem& problem, const Tensors& inputs,
                                            std::int64_t b, std::int64_t h, std::int64_t query) {
@@ -68,12 +75,20 @@ template <class Number, class Tensors>
 
   OracleRow<Number> row;
   row.keys = visible_keys_of(problem, b, query);
+  row.sink = -std::numeric_limits<Number>::infinity();
+  bool is_finite = true;
+  if constexpr (std::is_same_v<Tensors, Inputs>) {
+    row.keys = forward::keys_of_row(problem, inputs, b, h, query);
+    const float sink = forward::sink_of(problem, inputs, h);
+    is_finite = std::isfinite(sink) || sink < 0 || query >= problem.query_len_of(b);
+    const bool exists = query < problem.query_len_of(b);
+    if (std::isfinite(sink) && exists) row.sink = sink;
+  }
   row.o.assign(columns, Number(0));
   row.absolute_o.assign(columns, Number(0));
-  row.lse = -std::numeric_limits<Number>::infinity();
-  if (row.keys.empty()) return row;
+  row.lse = row.sink;
+  if (row.keys.empty() && is_finite) return row;
 
-  bool is_finite = true;
   for (const std::int64_t key : row.keys) {
     const auto k = inputs[forward::k].row(b, kv_head, key);
     SignedSums<Number> sums;
@@ -92,6 +107,12 @@ template <class Number, class Tensors>
       row.scores.back() = problem.softcap * tanh(Number(row.scores.back() / problem.softcap));
     }
     row.absolute_scores.push_back(std::abs(problem.scale) * sums.absolute());
+    const auto added = added_to_score<Number>(problem, inputs, b, h, query, key);
+    is_finite = is_finite && added.is_finite;
+    row.added.push_back(added.sum);
+    row.added_magnitude.push_back(added.magnitude);
+    row.scores.back() += added.sum;
+    row.factors.push_back(kept_factor<Number>(problem, b, h, query, key));
   }
   if (!is_finite) {
     row.o.assign(columns, nan);
@@ -100,8 +121,10 @@ template <class Number, class Tensors>
     return row;
   }
 
-  const Number maximum = *std::max_element(row.scores.begin(), row.scores.end());
-  Number normaliser = 0;
+  const bool has_sink = row.sink > -std::numeric_limits<Number>::infinity();
+  Number maximum = *std::max_element(row.scores.begin(), row.scores.end());
+  if (has_sink) maximum = std::max(maximum, row.sink);
+  Number normaliser = has_sink ? Number(exp(Number(row.sink - maximum))) : Number(0);
   for (const Number& score : row.scores) {
     row.weights.push_back(exp(Number(score - maximum)));
     normaliser += row.weights.back();
@@ -113,7 +136,7 @@ template <class Number, class Tensors>
     const auto v = inputs[forward::v].row(b, kv_head, row.keys[j]);
     for (std::size_t c = 0; c < columns; ++c) {
       if (std::isfinite(v[c])) {
-        sums[c].add(row.weights[j] * v[c]);
+        sums[c].add(Number(row.factors[j] * row.weights[j]) * v[c]);
       } else {
         row.o[c] = nan;
       }
@@ -180,41 +203,54 @@ template <class Number, class Tensors>
   using std::exp;
   using std::log;
   const auto columns = static_cast<std::size_t>(problem.output_dim());
-  const std::size_t keys = row.scores.size();
-  OracleBound<Number> bound{std::vector<Number>(columns, Number(0)), Number(0)};
-  if (row.keys.empty()) return bound;
   const Number infinity = std::numeric_limits<Number>::infinity();
+  OracleBound<Number> bound{std::vector<Number>(columns, Number(0)), Number(0)};
+  if (row.keys.empty() && !(row.sink > -infinity)) return bound;
   const OracleBound<Number> vacuous{std::vector<Number>(columns, infinity), infinity};
   if (!(abs(row.lse) < infinity)) {
     const Number nan = std::numeric_limits<Number>::quiet_NaN();
     return {std::vector<Number>(columns, nan), nan};
   }
 
-  // Steps 1 and 2.
-  std::vector<Number> delta, log_error, log_weights;
-  Number largest = -infinity, magnitude = 0, maximum = -infinity;
-  for (std::size_t j = 0; j < keys; ++j) {
-    delta.push_back(score_error(c, row.scores[j], row.absolute_scores[j]));
-    largest = std::max<Number>(largest, row.scores[j] + delta[j]);
-    magnitude = std::max<Number>(magnitude, abs(row.scores[j]) + delta[j]);
-    maximum = std::max(maximum, row.scores[j]);
+  // Steps 1 and 14.
+  std::vector<Number> scores = row.scores, weights = row.weights, delta;
+  for (std::size_t j = 0; j < row.keys.size(); ++j) {
+    const Number before = row.scores[j] - row.added[j];
+    const Number terms = abs(before) + row.added_magnitude[j];
+    delta.push_back(score_error(c, before, row.absolute_scores[j]) + added_error(c, terms));
+    if (!(terms < c.max_finite)) return vacuous;
     Number intermediate = row.absolute_scores[j];
     if (!scale_folded_into_q && problem.scale != 0) intermediate /= std::abs(problem.scale);
     intermediate = std::max(intermediate, row.absolute_scores[j]);
     if (!(intermediate * (1 + c.score_relative) < c.max_finite)) return vacuous;
   }
+  // The sink is a key of value 0.
+  if (row.sink > -infinity) {
+    scores.push_back(row.sink);
+    weights.push_back(exp(Number(row.sink - row.lse)));
+    delta.push_back(score_error(c, Number(0), Number(0)) + added_error(c, Number(abs(row.sink))));
+  }
+  const std::size_t keys = scores.size();
+
+  // Step 2.
+  std::vector<Number> log_error, log_weights;
+  Number largest = -infinity, magnitude = 0;
+  for (std::size_t j = 0; j < keys; ++j) {
+    largest = std::max<Number>(largest, scores[j] + delta[j]);
+    magnitude = std::max<Number>(magnitude, abs(scores[j]) + delta[j]);
+  }
   Number top_exponent = -infinity;
   for (std::size_t j = 0; j < keys; ++j) {
-    log_error.push_back(log_weight_error(c, row.scores[j], delta[j], largest, magnitude));
-    log_weights.push_back(row.scores[j] - row.lse);
+    log_error.push_back(log_weight_error(c, scores[j], delta[j], largest, magnitude));
+    log_weights.push_back(scores[j] - row.lse);
     top_exponent = std::max<Number>(top_exponent, log_weights[j] + log_error[j]);
   }
 
   // Step 3. The key of the largest weight is the only one that can hold more than half of it.
-  const auto top = std::max_element(row.weights.begin(), row.weights.end()) - row.weights.begin();
+  const auto top = std::max_element(weights.begin(), weights.end()) - weights.begin();
   const auto plain = oracle_detail::weight_errors(log_weights, log_error, -1);
   const auto centred = oracle_detail::weight_errors(log_weights, log_error, top);
-  const bool is_centred = 2 * row.weights[static_cast<std::size_t>(top)] > 1 &&
+  const bool is_centred = 2 * weights[static_cast<std::size_t>(top)] > 1 &&
                           centred.sum * plain.denominator < plain.sum * centred.denominator;
   const auto& errors = is_centred ? centred : plain;
 
@@ -235,12 +271,17 @@ template <class Number, class Tensors>
   }
 
   for (std::size_t column = 0; column < columns; ++column) {
+    if (row.keys.empty()) continue;   // nothing was added: 0, whatever the sink
     bound.o[column] = row.o[column];  // stays where it is NaN
     if (!(abs(row.o[column]) < infinity)) continue;
     Number sum = 0, hull = 0, v_abs_sum = 0, v_abs_max = 0;
     for (std::size_t j = 0; j < keys; ++j) {
-      const Number v = inputs[forward::v].at(b, problem.kv_head_of(h), row.keys[j],
-                                             static_cast<std::int64_t>(column));
+      const bool is_sink = j == row.keys.size();
+      const Number v =
+          is_sink
+              ? Number(0)
+              : row.factors[j] * Number(inputs[forward::v].at(b, problem.kv_head_of(h), row.keys[j],
+                                                              static_cast<std::int64_t>(column)));
       sum += errors.phi[j] * abs(Number(v - row.o[column]));
       hull = std::max<Number>(hull, abs(Number(v - row.o[column])));
       v_abs_sum += abs(v);
@@ -263,7 +304,8 @@ template <class Number>
                                                const OracleRow<Number>& row,
                                                const PrecisionPlan& precision) {
   const auto keys = static_cast<std::int64_t>(row.keys.size());
-  const BoundConstants c = keys > 0
+  const bool has_terms = keys > 0 || row.lse > -std::numeric_limits<Number>::infinity();
+  const BoundConstants c = has_terms
                                ? bound_constants(precision, problem, keys, magnitudes_of(inputs))
                                : BoundConstants{};
   return oracle_bound(problem, inputs, b, h, row, c, precision.scale_folded_into_q);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -14,6 +15,7 @@
 #include "core/operations/forward.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/reference_f64_keys.hpp"
+#include "cpu_reference/forward/reference_f64_modified.hpp"
 #include "cpu_reference/forward/reference_f64_rows.hpp"
 #include "cpu_reference/forward/row_terms.hpp"
 
@@ -192,6 +194,12 @@ Answer answer_of(const Problem& problem, const Tensors& inputs, const PrecisionP
   const Tensor<double> o(output_shape(problem)), lse(lse_shape(problem));
   Answer answer{OutputAnswer{o, o, o}, OutputAnswer{lse, lse, lse}};
 
+  if constexpr (std::is_same_v<Tensors, Inputs>) {
+    if (has_modifications(problem)) {
+      solve_modified(problem, inputs, precision, magnitudes, threads, answer);
+      return answer;
+    }
+  }
   std::vector<KeyValues> heads;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.kv_heads; ++h) {

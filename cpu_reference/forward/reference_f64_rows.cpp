@@ -36,7 +36,12 @@ struct LogErrors {
 LogErrors bound_log_errors(const BoundConstants& c, const RowBuffers& row, double lse) {
   LogErrors errors;
   for (std::size_t j = 0; j < row.scores.size(); ++j) {
-    row.delta[j] = score_error(c, row.scores[j], row.absolute[j]);
+    if (row.added.empty()) {
+      row.delta[j] = score_error(c, row.scores[j], row.absolute[j]);
+    } else {
+      row.delta[j] = score_error(c, row.before[j], row.absolute[j]) +
+                     added_error(c, std::abs(row.before[j]) + row.added_magnitude[j]);
+    }
     errors.top_score = std::max(errors.top_score, row.scores[j] + row.delta[j]);
     errors.magnitude = std::max(errors.magnitude, std::abs(row.scores[j]) + row.delta[j]);
   }
@@ -127,18 +132,24 @@ RowErrors weigh_row(const BoundConstants& kernel, const BoundConstants& own, con
   const double scale = static_cast<double>(problem.scale);
   const double softcap = static_cast<double>(problem.softcap);
   RowErrors result;
-  double largest_dot = 0, maximum = -infinity;
+  double largest_dot = 0, maximum = -infinity, largest_terms = 0;
   for (std::size_t j = 0; j < keys; ++j) {
     largest_dot = std::max(largest_dot, row.absolute[j]);
     row.scores[j] *= scale;
     row.absolute[j] *= std::abs(scale);
     if (softcap > 0) row.scores[j] = softcap * std::tanh(row.scores[j] / softcap);
+    if (!row.added.empty()) {
+      row.before[j] = row.scores[j];
+      row.scores[j] += row.added[j];
+      largest_terms = std::max(largest_terms, std::abs(row.before[j]) + row.added_magnitude[j]);
+    }
     maximum = std::max(maximum, row.scores[j]);
   }
   const double scaled = largest_dot * std::abs(scale);
   const double largest_value =
       scale_is_folded || scale == 0 ? scaled : std::max(largest_dot, scaled);
-  result.is_vacuous = !(largest_value * (1 + kernel.score_relative) < kernel.max_finite);
+  result.is_vacuous = !(largest_value * (1 + kernel.score_relative) < kernel.max_finite) ||
+                      !(largest_terms < kernel.max_finite);
 
   double normaliser = 0;
   for (std::size_t j = 0; j < keys; ++j) {

@@ -13,6 +13,11 @@ struct RowBuffers {
   std::span<double> scores;    ///< in: q.k_j; out: p_j
   std::span<double> absolute;  ///< in: sum |q k_j|; out: p_j (e^H_j - 1), step 3 of error_bound.hpp
   std::span<double> weights, delta, log_error, phi;  ///< scratch
+  /// Numbers that ALiBi and a bias add to the scores, and the sums of the magnitudes of both;
+  /// empty: nothing is added. With a sink all spans have one element more, the last, which is the
+  /// sink in `added` and its magnitude: a key whose dot product is 0.
+  std::span<const double> added = {}, added_magnitude = {};
+  std::span<double> before = {};  ///< scratch where something is added: scores before that
 };
 
 /// Errors of a row that all its columns need, once its weights are known.

@@ -39,7 +39,8 @@ ATTEST_HOST_DEVICE inline double share_of(const BoundConstants& own, const Bound
   const double argument = own.argument / kernel.argument;
   const double exponent = own.exponent > 0 ? own.exponent / kernel.exponent : 0;
   const double absolute = own.score_absolute / kernel.score_absolute;
-  return std::max(std::max(score, absolute), std::max(argument, exponent));
+  const double added = own.added > 0 ? own.added / kernel.added : 0;
+  return std::max(std::max(std::max(score, absolute), added), std::max(argument, exponent));
 }
 
 /// Bound and own error of one element of O. `sum` is sum_j phi_j |v_j - O|, not yet divided by the

@@ -1,6 +1,6 @@
 // M6, rows one by one in every shape and under every mask that a Problem has [claims M5, M6, N1,
 // O6]: windows, softcap, padding, entries with lengths of their own, V with columns of its own,
-// query heads packed into rows.
+// query heads packed into rows; ALiBi, a bias, sinks, prefixes and documents.
 //
 // Idea
 //   It is there to be read and to be broken: bugs of shapes and masks are planted in it. Lengths
@@ -18,6 +18,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/dropout.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
@@ -66,15 +67,47 @@ HeadKeys head_keys(const ForwardArguments& a, std::int64_t b, std::int64_t h) {
   return head;
 }
 
+/// What one row adds to its scores after the softcap.
+struct RowTerms {
+  const float* bias = nullptr;  ///< a number a key; null: none
+  bool has_slope = false;
+  float slope = 0;
+  std::int64_t diagonal = 0;   ///< the key at a distance of 0
+  std::vector<float> factors;  ///< of the weights in O, one a key; empty: 1
+};
+
+RowTerms terms_of_row(const ForwardArguments& a, std::int64_t queries, std::int64_t keys,
+                      std::int64_t b, std::int64_t h, std::int64_t n) {
+  RowTerms terms;
+  if (a.bias != nullptr) terms.bias = a.bias + a.bias_strides.offset(b, h, n);
+  if (a.slopes != nullptr) {
+    terms.has_slope = true;
+    terms.slope = a.slopes[h];
+    terms.diagonal = -key_distance(a.problem.mask, queries, keys, n, 0);
+  }
+  if (a.problem.dropout > 0) {
+    const float kept = a.problem.dropout < 1 ? 1 / (1 - a.problem.dropout) : 0.0F;
+    for (std::int64_t key = 0; key < keys; ++key) {
+      terms.factors.push_back(keeps_weight(a.problem, b, h, n, key) ? kept : 0.0F);
+    }
+  }
+  return terms;
+}
+
 /// Scores of keys [first, first + scores.size()), those that the row does not see being -inf.
 void score_tile(const Problem& p, const HeadKeys& head, std::span<const float> query,
-                const KeyRange& range, std::int64_t first, std::span<float> scores) {
+                const KeyRange& range, const RowTerms& terms, std::int64_t first,
+                std::span<float> scores) {
   std::ranges::fill(scores, 0.0F);
   multiply_accumulate(query, head.keys.data() + first, head.rows.count, scores);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const std::int64_t key = first + static_cast<std::int64_t>(i);
     scores[i] *= p.scale;
     if (p.softcap != 0) scores[i] = p.softcap * std::tanh(scores[i] / p.softcap);
+    if (terms.has_slope) {
+      scores[i] -= terms.slope * static_cast<float>(std::abs(key - terms.diagonal));
+    }
+    if (terms.bias != nullptr) scores[i] += terms.bias[key];
     const bool is_seen = range.holds(key) && !head.hidden[static_cast<std::size_t>(key)];
     if (!is_seen) scores[i] = -std::numeric_limits<float>::infinity();
   }
@@ -88,9 +121,25 @@ struct RowTile {
   KeyRange visited;  ///< keys that some of the rows see, as neither end falls with the query
 };
 
+/// The keys that query n of entry b sees, of `range` by its mask; padding apart.
+KeyRange with_prefix_and_document(const ForwardArguments& a, std::int64_t b, std::int64_t keys,
+                                  std::int64_t n, KeyRange range) {
+  const Problem& p = a.problem;
+  if (a.prefix_lengths != nullptr) {
+    range.end = std::max<std::int64_t>(range.end, a.prefix_lengths[b]);
+  }
+  if (a.key_documents == nullptr) return range;
+  const std::int32_t* const first = a.key_documents + b * p.key_len;
+  const auto [begin, end] =
+      std::equal_range(first, first + keys, a.query_documents[b * p.query_len + n]);
+  range.end = std::min<std::int64_t>(range.end, end - first);
+  range.begin = std::min(std::max<std::int64_t>(range.begin, begin - first), range.end);
+  return range;
+}
+
 /// The keys of `part` that a row sees, in the tiles that its row tile visits.
 OnlineState attend_part(const Problem& p, std::int64_t tile, const HeadKeys& head,
-                        std::span<const float> query, const KeyRange& range,
+                        std::span<const float> query, const KeyRange& range, const RowTerms& terms,
                         const KeyRange& visited, const KeyRange& part) {
   OnlineState state(p.output_dim());
   const std::int64_t columns = p.output_dim();
@@ -98,31 +147,38 @@ OnlineState attend_part(const Problem& p, std::int64_t tile, const HeadKeys& hea
   const std::int64_t end = std::min(visited.end, part.end);
   for (std::int64_t first = begin; first < end; first += tile) {
     std::vector<float> scores(static_cast<std::size_t>(std::min(tile, end - first)));
-    score_tile(p, head, query, range, first, scores);
-    state.update(scores, head.values.data() + first * columns);
+    score_tile(p, head, query, range, terms, first, scores);
+    state.update(scores, head.values.data() + first * columns,
+                 terms.factors.empty() ? nullptr : terms.factors.data() + first);
   }
   return state;
 }
 
-void attend_tile(const ForwardArguments& a, const EntryRows& queries, const HeadKeys& head,
-                 RowTile tile) {
+void attend_tile(const ForwardArguments& a, std::int64_t b, const EntryRows& queries,
+                 const HeadKeys& head, RowTile tile) {
   const Problem& p = a.problem;
   const auto keys_of = [&](std::int64_t n) {
-    return visible_range(p.mask, p.window, queries.count, head.rows.count, n);
+    return with_prefix_and_document(
+        a, b, head.rows.count, n,
+        visible_range(p.mask, p.window, queries.count, head.rows.count, n));
   };
   tile.visited = {keys_of(tile.begin / tile.heads).begin, keys_of((tile.end - 1) / tile.heads).end};
   const std::int64_t total = a.query_starts == nullptr ? p.query_len : a.query_starts[p.batch];
   std::vector<float> query(static_cast<std::size_t>(p.head_dim));
   std::vector<float> o(static_cast<std::size_t>(p.output_dim()));
+  const std::vector<float> no_value(o.size(), 0.0F);
   for (std::int64_t r = tile.begin; r < tile.end; ++r) {
     const std::int64_t n = r / tile.heads, h = tile.first_head + r % tile.heads;
     read_row(a.q, place(a.q_strides, queries, h, n, p.element_type), p.element_type, query);
     const KeyRange range = keys_of(n);
+    const RowTerms terms = terms_of_row(a, queries.count, head.rows.count, b, h, n);
     OnlineState state(p.output_dim());
     for (std::int64_t i = 0; i < a.plan.key_splits; ++i) {
       const KeyRange part = split_range(head.rows.count, a.plan.key_tile, a.plan.key_splits, i);
-      state.merge(attend_part(p, a.plan.key_tile, head, query, range, tile.visited, part));
+      state.merge(attend_part(p, a.plan.key_tile, head, query, range, terms, tile.visited, part));
     }
+    // One more key, whose value is 0.
+    if (a.sinks != nullptr) state.update({&a.sinks[h], 1}, no_value.data());
     const float lse = state.finish(o);
     write_row(o, a.o, place(a.o_strides, queries, h, n, p.element_type), p.element_type);
     a.lse[(queries.at * p.query_heads + h) * total + queries.first + n] = lse;
@@ -140,7 +196,7 @@ void attend_group(const ForwardArguments& a, std::int64_t b, std::int64_t kv_hea
   const std::int64_t rows = heads * queries.count;
   for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; h += heads) {
     for (std::int64_t begin = 0; begin < rows; begin += a.plan.query_tile) {
-      attend_tile(a, queries, head,
+      attend_tile(a, b, queries, head,
                   {.first_head = h,
                    .heads = heads,
                    .begin = begin,
@@ -185,7 +241,7 @@ std::vector<Plan> plans(const Problem& problem) {
 KernelInfo kernel() {
   KernelInfo info;
   info.name = "m6_every_shape";
-  info.summary = "windows, softcap, padding, lengths, value_dim and packed heads, row by row";
+  info.summary = "every mask, shape and score modification of a Problem, row by row";
   info.source = "claims M5, M6, N1";
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
@@ -195,7 +251,13 @@ KernelInfo kernel() {
                    .values_in_keys = true,
                    .softcap = true,
                    .lengths = true,
-                   .padding = true};
+                   .padding = true,
+                   .sinks = true,
+                   .slopes = true,
+                   .bias = true,
+                   .prefix = true,
+                   .documents = true,
+                   .dropout = true};
   info.layout_needs = {.takes_entry_gaps = true, .takes_broadcast = true};
   info.precision = precision;
   info.plans = plans;

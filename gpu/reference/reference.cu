@@ -110,7 +110,8 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
 /// Rows that see the first keys, and O as wide as Q.
 bool covers(const Problem& problem, const Roundings& /*roundings*/) {
   return !is_window(problem.mask) && problem.output_dim() == problem.head_dim &&
-         problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0;
+         problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0 &&
+         problem.prefix_seed == 0 && problem.document_seed == 0 && !has_modifications(problem);
 }
 
 DeviceReference forward_reference() {
