@@ -96,7 +96,9 @@ class Libraries(unittest.TestCase):
     def check(self, made, wanted, name):
         for got, want in zip(made, wanted, strict=True):
             self.assertEqual(got.shape, want.shape, name)
-            self.assertLess((got - want).abs().max().item(), 1e-6, name)  # LSE is kept in fp32
+            # LSE goes through fp32, and from one base of logarithms to the other and back: four roundings.
+            roundings = 4 * torch.finfo(torch.float32).eps * want.abs().max().clamp(min=1).item()
+            self.assertLess((got - want).abs().max().item(), roundings, name)
 
     def test_forward_passes_give_the_o_and_lse_of_the_request(self):
         for make in (torch_worker.flash_attention_4, torch_decode.flashinfer_prefill):
