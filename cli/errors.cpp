@@ -20,7 +20,6 @@
 #include "core/base/slow_notice.hpp"
 #include "core/base/text.hpp"
 #include "core/inputs/captured_layers.hpp"
-#include "core/inputs/embedded_data.hpp"
 #include "core/inputs/safetensors.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
@@ -106,10 +105,11 @@ std::string texts_of_defaults(const std::function<std::string(const ErrorsDefaul
 
 /// Names of the families that are layers of the user's file; `all` has those of the program first.
 std::vector<std::string> layers_of_file(const std::vector<std::string>& all) {
-  const auto bytes = embedded_real_qkv();
-  const auto shipped = captured_layers(
-      Safetensors::from_bytes({bytes.begin(), bytes.end()}, "real_qkv.safetensors"));
-  return {all.begin() + std::ssize(shipped), all.end()};
+  std::ptrdiff_t shipped = 0;
+  for (const EmbeddedCapture& capture : embedded_captures()) {
+    shipped += std::ssize(embedded_layers(capture));
+  }
+  return {all.begin() + shipped, all.end()};
 }
 
 /// Throws InvalidInput where nothing that is measured has inputs of the user's file.

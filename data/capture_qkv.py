@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Captures Q, K and V of real attention layers on real text and writes real_qkv.safetensors and manifest.json.
+"""Captures Q, K and V of real attention layers on real text and writes real_qkv.safetensors, outlier_qkv.safetensors and manifest.json.
 
-    python3 data/capture_qkv.py            writes both files
-    python3 data/capture_qkv.py --check    captures again and compares with the committed file; exit code 1 if it differs
+    python3 data/capture_qkv.py            writes the three files
+    python3 data/capture_qkv.py --check    captures again and compares with the committed files; exit code 1 if one differs
 
 What to install, and what the numbers are: data/README.md.
 """
@@ -23,14 +23,18 @@ import numpy as np
 from safetensors.numpy import load_file, save
 
 import minilm
+import qwen2
 import smollm2
 from tensor_maths import softmax
 
 HERE = Path(__file__).resolve().parent
-TEXT, DATA, MANIFEST = (HERE / name for name in ("declaration.txt", "real_qkv.safetensors", "manifest.json"))
-# (layer, query heads, key heads): chosen from all layers for contrast; the manifest's statistics show it.
+TEXT, MANIFEST = HERE / "declaration.txt", HERE / "manifest.json"
+# The prefixes of the tensors in each file.
+FILES = {"real_qkv.safetensors": ("minilm", "smollm2"), "outlier_qkv.safetensors": ("qwen2",)}
+# Tokens, and (layer, query heads, key heads) of each: chosen from all layers for contrast; the manifest's statistics show it.
 MINILM_TOKENS, MINILM_LAYERS = 512, [(0, [2, 5, 7], [2, 5, 7]), (2, [0, 7, 11], [0, 7, 11]), (5, [0, 5, 8], [0, 5, 8])]
 SMOLLM2_TOKENS, SMOLLM2_LAYERS = 1024, [(0, [0, 1, 2], [0]), (16, [0, 1, 2], [0]), (18, [6, 7, 8], [2]), (29, [3, 4, 5], [1])]
+QWEN2_TOKENS, QWEN2_LAYERS = 512, [(0, [*range(7)], [0]), (8, [*range(7)], [0]), (11, [*range(7, 14)], [1])]
 
 
 def real_text() -> str:
@@ -63,10 +67,10 @@ def statistics(q: np.ndarray, k: np.ndarray, causal: bool) -> dict:
 def capture() -> tuple[dict[str, np.ndarray], list[dict]]:
     """Tensors by name, [heads, tokens, head_dim] in float32, and the manifest's entry of each model."""
     text, tensors, entries = real_text(), {}, []
-    encoder, decoder = minilm.MiniLm(), smollm2.SmolLm2()
     for prefix, module, model, limit, layers, causal in (
-            ("minilm", minilm, encoder, MINILM_TOKENS, MINILM_LAYERS, False),
-            ("smollm2", smollm2, decoder, SMOLLM2_TOKENS, SMOLLM2_LAYERS, True)):
+            ("minilm", minilm, minilm.MiniLm(), MINILM_TOKENS, MINILM_LAYERS, False),
+            ("smollm2", smollm2, smollm2.SmolLm2(), SMOLLM2_TOKENS, SMOLLM2_LAYERS, True),
+            ("qwen2", qwen2, qwen2.Qwen2(), QWEN2_TOKENS, QWEN2_LAYERS, True)):
         ids = model.tokens(text, limit)
         if len(ids) != limit:
             sys.exit(f"error: {TEXT.name} gives {len(ids)} tokens of {prefix}, {limit} are needed")
@@ -103,27 +107,39 @@ def compare(old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> None:
             print(f"{name}: {differs.sum()} of {differs.size} values differ, by at most {ulps.max():.0f} ulp")
 
 
+def same_as_committed(file: Path, tensors: dict[str, np.ndarray], contents: bytes, expected: str) -> bool:
+    """Says what the capture of a file differs in, if it does."""
+    if sha256(file) != expected:
+        print(f"{file.name} is not the file that {MANIFEST.name} describes")
+        return False
+    digest = hashlib.sha256(contents).hexdigest()
+    if digest != expected:
+        compare(load_file(file), tensors)
+        print(f"{file.name}: the capture gives sha256 {digest}, {MANIFEST.name} says {expected}")
+        return False
+    print(f"{file.name}: the capture gives the same {len(contents)} bytes")
+    return True
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare a new capture with the committed file")
+    parser.add_argument("--check", action="store_true", help="compare a new capture with the committed files")
     check = parser.parse_args().check
     tensors, entries = capture()
-    contents = save(tensors, metadata={"attest.layout": "HND"})
-    digest = hashlib.sha256(contents).hexdigest()
+    files, is_same = [], True
+    for name, prefixes in FILES.items():
+        chosen = {tensor: values for tensor, values in tensors.items() if tensor.startswith(prefixes)}
+        contents = save(chosen, metadata={"attest.layout": "HND"})
+        if check:
+            expected = {file["file"]: file["sha256"] for file in json.loads(MANIFEST.read_text())["files"]}[name]
+            is_same = same_as_committed(HERE / name, chosen, contents, expected) and is_same
+            continue
+        (HERE / name).write_bytes(contents)
+        files.append({"file": name, "size_bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest(), "models": list(prefixes)})
+        print(f"{name}: {len(contents)} bytes, sha256 {files[-1]['sha256']}")
     if check:
-        expected = json.loads(MANIFEST.read_text())["sha256"]
-        if sha256(DATA) != expected:
-            print(f"{DATA.name} is not the file that {MANIFEST.name} describes")
-            return 1
-        if digest != expected:
-            compare(load_file(DATA), tensors)
-            print(f"capture gives sha256 {digest}, {MANIFEST.name} says {expected}")
-            return 1
-        print(f"{DATA.name}: the capture gives the same {len(contents)} bytes")
-        return 0
-    DATA.write_bytes(contents)
-    manifest = {"file": DATA.name, "size_bytes": len(contents), "sha256": digest,
-                "made_by": "python3 data/capture_qkv.py", "element_type": "F32", "layout": "[heads, tokens, head_dim]",
+        return 0 if is_same else 1
+    manifest = {"files": files, "made_by": "python3 data/capture_qkv.py", "element_type": "F32", "layout": "[heads, tokens, head_dim]",
                 "rounding": "computed in float64, rounded once to float32 to nearest even",
                 "text": {"file": TEXT.name, "sha256": sha256(TEXT),
                          "what": "Declaration of Independence of the United States, 1776",
@@ -131,7 +147,6 @@ def main() -> int:
                          "source": "Debian package miscfiles 1.5+dfsg-4, us-declaration.gz"},
                 "models": entries}
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
-    print(f"{DATA.name}: {len(contents)} bytes, sha256 {digest}")
     return 0
 
 

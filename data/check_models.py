@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the two forward passes behind capture_qkv.py against inference code that others wrote.
+"""Checks the three forward passes behind capture_qkv.py against inference code that others wrote.
 
     python3 -m pip install -r data/requirements-check.txt && python3 data/check_models.py
 
-MiniLM: sentence embeddings against candding (float32, candle). SmolLM2: token count and next-token log-probabilities
+MiniLM: sentence embeddings against candding (float32, candle). SmolLM2 and Qwen2.5: token count and next-token log-probabilities
 against llama.cpp (xllamacpp). llama.cpp rounds activations to 8 bits where weights are quantised, so it gets the same
 weights written out as float32. Prints the largest differences; exit code 1 if one is larger than float32 explains.
 """
@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, LlamaFileType, dequantize
 
-from capture_qkv import SMOLLM2_TOKENS, real_text
+from capture_qkv import QWEN2_TOKENS, SMOLLM2_TOKENS, real_text
+from gguf_decoder import GgufDecoder
 from minilm import MAX_TOKENS, MiniLm
+from qwen2 import Qwen2
 from smollm2 import SmolLm2
 
 SENTENCES = ["The cat sits on the mat.", "A kitten rests on the rug.", "Inflation rose by two percent in March."]
-POSITIONS = range(100, SMOLLM2_TOKENS + 1, 132)
 
 
 def check_minilm(model: MiniLm, text: str) -> bool:
@@ -45,10 +46,10 @@ def check_minilm(model: MiniLm, text: str) -> bool:
     return difference < 2**-24 * 256 and near > far
 
 
-def write_as_float32(quantised: Path, out: Path) -> None:
+def write_as_float32(quantised: Path, out: Path, architecture: str) -> None:
     """The same GGUF file with every tensor as float32."""
     reader = GGUFReader(quantised)
-    writer = GGUFWriter(out, "llama")
+    writer = GGUFWriter(out, architecture)
     for name, field in reader.fields.items():
         if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
             continue
@@ -64,13 +65,13 @@ def write_as_float32(quantised: Path, out: Path) -> None:
     writer.close()
 
 
-def check_smollm2(model: SmolLm2, text: str) -> bool:
+def check_decoder(model: GgufDecoder, name: str, architecture: str, tokens: int, text: str) -> bool:
     import xllamacpp
     folder = tempfile.TemporaryDirectory()
     params = xllamacpp.CommonParams()
     params.model.path = str(Path(folder.name) / "float32.gguf")
-    write_as_float32(model.weights_file, Path(params.model.path))
-    params.n_ctx = params.n_batch = 2 * SMOLLM2_TOKENS
+    write_as_float32(model.weights_file, Path(params.model.path), architecture)
+    params.n_ctx = params.n_batch = 2048
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.warmup = False
@@ -83,22 +84,23 @@ def check_smollm2(model: SmolLm2, text: str) -> bool:
         top = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         return answer["usage"]["prompt_tokens"], {entry["id"]: entry["logprob"] for entry in top}
 
-    ids = model.tokens(text, SMOLLM2_TOKENS)
+    ids, positions = model.tokens(text, tokens), range(100, tokens + 1, (tokens - 100) // 7)
     same_tokens = ask(text)[0] == len(model.tokens(text, len(text)))
     ours = np.log(model.next_token_probabilities(model.run(ids)[0]))
     differences, same_first = [], 0
-    for position in POSITIONS:
+    for position in positions:
         theirs = ask(ids[:position])[1]
         differences += [abs(ours[position - 1, token] - value) for token, value in theirs.items()]
         same_first += int(max(theirs, key=theirs.get) == ours[position - 1].argmax())
-    print(f"SmolLM2: token count {'equals' if same_tokens else 'differs from'} llama.cpp's; same most likely token at "
-          f"{same_first} of {len(POSITIONS)} positions; log-probabilities of llama.cpp's top 5 differ by "
+    print(f"{name}: token count {'equals' if same_tokens else 'differs from'} llama.cpp's; same most likely token at "
+          f"{same_first} of {len(positions)} positions; log-probabilities of llama.cpp's top 5 differ by "
           f"at most {max(differences):.1e}")
-    # Logits near 20 after 30 layers of float32: some thousand roundings of 2^-24.
-    return same_tokens and same_first == len(POSITIONS) and max(differences) < 2**-24 * 8192
+    # Logits near 20 after 24 or 30 layers of float32: some thousand roundings of 2^-24.
+    return same_tokens and same_first == len(positions) and max(differences) < 2**-24 * 8192
 
 
 if __name__ == "__main__":
     words = real_text()
-    results = [check_minilm(MiniLm(), words), check_smollm2(SmolLm2(), words)]
+    results = [check_minilm(MiniLm(), words), check_decoder(SmolLm2(), "SmolLM2", "llama", SMOLLM2_TOKENS, words),
+               check_decoder(Qwen2(), "Qwen2.5", "qwen2", QWEN2_TOKENS, words)]
     sys.exit(0 if all(results) else 1)

@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
-#include "core/inputs/embedded_data.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
 
@@ -166,11 +165,10 @@ void add_captured_inputs(const std::filesystem::path& file, std::string family_n
 }
 
 void add_real_inputs() {
-  const auto bytes = embedded_real_qkv();
-  const auto file = Safetensors::from_bytes({bytes.begin(), bytes.end()}, "real_qkv.safetensors");
-  add_input_family(captured_family(captured_layers(file), "real",
-                                   "windows of real layers of MiniLM and SmolLM2 on real text: "
-                                   "attention sinks, near-ties, logits to 75"));
+  for (const EmbeddedCapture& capture : embedded_captures()) {
+    add_input_family(captured_family(embedded_layers(capture), std::string(capture.family),
+                                     std::string(capture.summary)));
+  }
 }
 
 }  // namespace attest

@@ -25,7 +25,8 @@ namespace attest {
 /// when the file is bad or the name is taken.
 void add_captured_inputs(const std::filesystem::path& file, std::string family_name);
 
-/// Adds the family `real`, made from data/real_qkv.safetensors, which every binary carries inside.
+/// Adds the families `real` and `real_outliers`, made from the files of data/ that every binary
+/// carries inside (embedded_captures).
 void add_real_inputs();
 
 }  // namespace attest

@@ -220,6 +220,7 @@ const InputFamily& real_family() {
 TEST(RealInputs, the_binary_carries_layers_of_both_models) {
   const InputFamily& family = real_family();
   EXPECT_EQ(family.head_dims, (Extents{32, 64}));
+  EXPECT_EQ(input_family("real_outliers").head_dims, Extents{64});
   EXPECT_THROW(add_real_inputs(), InvalidInput) << "the name is taken";
   for (const auto& [head_dim, tokens] : {std::pair{32, 512}, {64, 1024}}) {
     Problem problem{.query_heads = 3, .query_len = tokens, .key_len = tokens, .head_dim = head_dim};
@@ -227,6 +228,27 @@ TEST(RealInputs, the_binary_carries_layers_of_both_models) {
     problem.key_len = tokens + 1;
     EXPECT_NE(family.unsupported(problem), std::nullopt);
   }
+}
+
+// data/manifest.json: of the 64 channels of K in layer 0 some are far above the others.
+TEST(RealInputs, outliers_are_channels_of_k) {
+  (void)real_family();
+  const Problem problem{.query_heads = 7, .query_len = 512, .key_len = 512, .head_dim = 64};
+  double largest_ratio = 0;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Inputs inputs =
+        input_family("real_outliers").make(problem, {.family = "real_outliers", .seed = seed});
+    std::vector<double> peaks(64);
+    for (std::int64_t j = 0; j < 512; ++j) {
+      const auto k = inputs[forward::k].row(0, 0, j);
+      for (std::size_t d = 0; d < 64; ++d) {
+        peaks[d] = std::max(peaks[d], static_cast<double>(std::abs(k[d])));
+      }
+    }
+    std::ranges::sort(peaks);
+    largest_ratio = std::max(largest_ratio, peaks.back() / peaks[32]);
+  }
+  EXPECT_GT(largest_ratio, 16);
 }
 
 TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {

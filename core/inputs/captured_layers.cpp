@@ -13,7 +13,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
-#include "core/inputs/embedded_data.hpp"
 
 namespace attest {
 namespace {
@@ -137,8 +136,8 @@ Tensor<float> first_rows(const Tensor<float>& from, const Shape& shape) {
   return to;
 }
 
-void add_layers(const Safetensors& file, std::vector<std::string>& names) {
-  for (CapturedLayer& layer : captured_layers(file)) {
+void add_layers(std::vector<CapturedLayer> layers, std::vector<std::string>& names) {
+  for (CapturedLayer& layer : layers) {
     names.push_back(layer.name.empty() ? "layer" : layer.name);
     add_input_family(captured_layer_family(std::move(layer), names.back()));
   }
@@ -193,11 +192,18 @@ InputFamily captured_layer_family(CapturedLayer layer, std::string name) {
           .head_dims = {head_dim}};
 }
 
+std::vector<CapturedLayer> embedded_layers(const EmbeddedCapture& capture) {
+  const auto& bytes = capture.bytes;
+  return captured_layers(
+      Safetensors::from_bytes({bytes.begin(), bytes.end()}, std::string(capture.file)));
+}
+
 std::vector<std::string> add_captured_layer_families(const std::filesystem::path& file) {
   std::vector<std::string> names;
-  const auto bytes = embedded_real_qkv();
-  add_layers(Safetensors::from_bytes({bytes.begin(), bytes.end()}, "real_qkv.safetensors"), names);
-  if (!file.empty()) add_layers(Safetensors::from_file(file), names);
+  for (const EmbeddedCapture& capture : embedded_captures()) {
+    add_layers(embedded_layers(capture), names);
+  }
+  if (!file.empty()) add_layers(captured_layers(Safetensors::from_file(file)), names);
   return names;
 }
 

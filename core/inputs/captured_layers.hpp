@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/attention/tensor.hpp"
+#include "core/inputs/embedded_data.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/safetensors.hpp"
 
@@ -24,6 +25,9 @@ struct CapturedLayer {
 /// three dimensions. Other tensors are ignored. Throws InvalidInput with one line for a missing
 /// tensor, shapes that do not belong together, and values that are NaN or infinite.
 [[nodiscard]] std::vector<CapturedLayer> captured_layers(const Safetensors& file);
+
+/// The layers of a file that the program carries.
+[[nodiscard]] std::vector<CapturedLayer> embedded_layers(const EmbeddedCapture& capture);
 
 /// Head dims of the layers, sorted, each once.
 [[nodiscard]] std::vector<std::int64_t> captured_head_dims(
