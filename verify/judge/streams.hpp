@@ -52,6 +52,8 @@ enum JudgeStream : std::uint64_t {
   stream_lse_gradient = stream_units + 16,  ///< as stream_units: more than any operation has inputs
   stream_drawn_codes = stream_lse_gradient + 16,
   stream_drawn_scales,
+  stream_document,
+  stream_constant_bias,
 };
 
 }  // namespace attest
