@@ -57,6 +57,7 @@ Named answered(const Problem& problem) {
   const Answer answer = reference_of(*problem.operation).exact(problem, inputs, PrecisionPlan{});
   Named all;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!has_tensor(problem, InputIndex{i})) continue;
     all.emplace_back((*problem.operation)[InputIndex{i}].name, inputs[InputIndex{i}]);
   }
   for (std::size_t i = 0; i < answer.size(); ++i) {
@@ -105,7 +106,6 @@ TEST(GivenOutputs, WhatModifiesScoresIsReadFromTheFile) {
                                  "bias_entries", "bias_shared sinks_given slopes_given"}) {
     const Problem problem = asked(sizes + with);
     Named tensors = answered(problem);
-    std::erase_if(tensors, [](const auto& named) { return named.second.size() == 0; });
     for (const std::int64_t rows : {0, 3}) {
       const GivenOutputs given = judge_given_outputs(file_of(tensors), question, rows);
       EXPECT_EQ(given.problem, problem) << with;
