@@ -25,6 +25,9 @@ TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
     if (field.name == "operation") continue;  // the kernel named it
     // Formats and shapes of tensors say it.
     if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
+    // No plugin can claim score modifications yet, prefixes and documents among them.
+    const bool is_of_forward = field.belongs_to != nullptr && field.belongs_to(Problem{});
+    if (is_of_forward) continue;
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
         << field.name;

@@ -49,8 +49,14 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
 }
 
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
-/// these.
-void require_scales_by_row(const Problem& problem) {
+/// these. It has no sink, other distances and no bias.
+void require_rows_alone(const Problem& problem) {
+  if (has_modifications(problem) || problem.prefix_seed != 0 || problem.document_seed != 0) {
+    throw InvalidInput(fmt::format(
+        "'{}' is timed with no score modification; allowed: no sinks, slopes, bias, prefix, "
+        "documents and dropout",
+        to_string(problem)));
+  }
   if (problem.operation != &quantised_operation) return;
   if (problem.codes.q_scales == Scales::none && !is_window(problem.mask) &&
       problem.padding_seed == 0) {
@@ -120,7 +126,7 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
       image_(problem, paging),
       inputs_(image_.inputs.size()),
       outputs_(image_.outputs.size()) {
-  require_scales_by_row(problem);
+  require_rows_alone(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   try {
     const Operation& operation = *problem.operation;

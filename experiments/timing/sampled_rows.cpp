@@ -126,6 +126,7 @@ OneRow row_at(const ResidentProblem& resident, const Place& place, const MadeHea
     const InputIndex input{number};
     const TensorSpec& tensor = operation[input];
     Tensor<float>& to = row.inputs[input] = Tensor<float>(tensor.shape(one));
+    if (to.size() == 0) continue;
     for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
       const auto at = static_cast<std::size_t>(n);
       // Scales: of a head, or of the first rows, where these are the ones that are seen.

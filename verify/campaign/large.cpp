@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/attention/problem_field.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
@@ -89,6 +90,11 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
   Problem& p = c->problem;
   p.batch = 1;
   p.length_seed = 0;  // one entry
+  // Rows are judged alone, which those of other distances or weights cannot be.
+  p.sinks = Sinks::none;
+  p.slopes = Slopes::none;
+  p.bias = Bias::none;
+  p.dropout = 0;
   p.kv_heads = 1;
   p.query_heads = index % 4 == 3 ? 2 : 1;
   p.query_len = log_uniform(options.seed, 4 * index, options.min_len, options.max_len);
@@ -121,6 +127,7 @@ std::optional<double> speed_of(const KernelInfo& kernel, const LargeOptions& opt
     c->problem.value_dim = 0;
     c->problem.softcap = 0;
     c->problem.length_seed = c->problem.padding_seed = 0;
+    for (const ProblemField& field : problem_fields()) take_feature_away(field, c->problem);
     c->problem = with_needs_of(kernel, c->problem);
     c->inputs = {};
     c->layouts = {};

@@ -124,6 +124,58 @@ void add_lse_gradients(std::vector<Feature>& list) {
   add_of_gradients("dLSE and a softcap", [](const Case& c) { return c.problem.softcap > 0; });
 }
 
+/// Score modifications, and what they meet in a kernel.
+void add_score_modifications(std::vector<Feature>& list) {
+  const auto add_all = [&](const std::string& what, const Predicate& has) {
+    const Adder add(list, fmt::format("a kernel with {}", what));
+    const auto both = [has](const Predicate& holds) {
+      return [has, holds](const Case& c) { return has(c) && holds(c); };
+    };
+    add(fmt::format("{}, several key tiles", what), {}, both([](const Case& c) {
+          return c.plan.key_tile > 0 && c.problem.key_len > c.plan.key_tile;
+        }));
+    add(fmt::format("{} and key splits", what), {},
+        both([](const Case& c) { return c.plan.key_splits > 1 && c.problem.key_len > 1; }));
+    add(fmt::format("{} and grouped heads", what), {},
+        both([](const Case& c) { return c.problem.query_heads > c.problem.kv_heads; }));
+    add(fmt::format("{} and entries of other lengths", what), {},
+        both([](const Case& c) { return c.problem.length_seed != 0 && c.problem.batch > 1; }));
+  };
+  add_all("sinks", [](const Case& c) { return c.problem.sinks != Sinks::none; });
+  add_all("slopes", [](const Case& c) { return c.problem.slopes != Slopes::none; });
+  add_all("a bias", [](const Case& c) { return c.problem.bias != Bias::none; });
+  add_all("a prefix", [](const Case& c) { return c.problem.prefix_seed != 0; });
+  add_all("documents", [](const Case& c) { return c.problem.document_seed != 0; });
+  add_all("dropout", [](const Case& c) { return c.problem.dropout > 0; });
+  Adder(list, "a kernel with sinks")("sinks of rows that see no key", {}, [](const Case& c) {
+    return c.problem.sinks != Sinks::none && empty_rows(c) > 0;
+  });
+  const Adder slopes(list, "a kernel with slopes");
+  slopes("slopes from a diagonal at the bottom right", {}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return p.slopes != Slopes::none && p.query_len != p.key_len &&
+           key_distance(p.mask, p.query_len, p.key_len, 0, 0) != 0;
+  });
+  slopes("slopes from a diagonal at the top left", {}, [](const Case& c) {
+    const Problem& p = c.problem;
+    return p.slopes != Slopes::none && p.query_len != p.key_len &&
+           key_distance(p.mask, p.query_len, p.key_len, 0, 0) == 0;
+  });
+  const Adder bias(list, "a kernel with a bias");
+  bias("a bias that entries share", {}, [](const Case& c) {
+    const Bias kind = c.problem.bias;
+    return (kind == Bias::heads || kind == Bias::shared) && c.problem.batch > 1;
+  });
+  bias("a bias that heads share", {}, [](const Case& c) {
+    const Bias kind = c.problem.bias;
+    return (kind == Bias::entries || kind == Bias::shared) && c.problem.query_heads > 1;
+  });
+  bias("a bias and a softcap", {},
+       [](const Case& c) { return c.problem.bias != Bias::none && c.problem.softcap > 0; });
+  const Adder dropout(list, "a kernel with dropout");
+  dropout("dropout of all weights", {}, [](const Case& c) { return c.problem.dropout == 1.0F; });
+}
+
 /// True if an entry of a batch with lengths satisfies the predicate.
 template <typename Holds>
 bool any_entry(const Problem& p, const Holds& holds) {
@@ -243,6 +295,7 @@ void add_extra_features(std::vector<Feature>& list) {
   add_lengths_of_entries(list);
   add_padding(list);
   add_ranks(list);
+  add_score_modifications(list);
   Adder(list, "a kernel that accepts 0 queries")(
       "no query", {37}, [](const Case& c) { return c.problem.query_len == 0; });
   const Adder packed(list, "a kernel with plans that pack query heads");

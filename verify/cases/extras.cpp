@@ -50,6 +50,19 @@ std::int64_t draw_value_dim(const KernelInfo& kernel, std::int64_t max_head_dim,
   return dims.empty() ? 0 : *gen::elementOf(dims);
 }
 
+/// Numbers of a bias that a case may have.
+constexpr std::int64_t most_biases = std::int64_t{1} << 20;
+
+/// A bias as large as a case may have it: one that all heads and entries share, where each cannot
+/// have its own.
+Bias draw_bias(const Problem& problem) {
+  const Bias drawn = *gen::element(Bias::full, Bias::heads, Bias::entries, Bias::shared);
+  const std::int64_t pairs = problem.query_len * problem.key_len;
+  if (pairs > most_biases) return Bias::none;
+  const bool fits = pairs * problem.batch * problem.query_heads <= most_biases;
+  return fits ? drawn : Bias::shared;
+}
+
 std::uint64_t draw_seed() {
   return std::max<std::uint64_t>(1, *gen::arbitrary<std::uint64_t>());
 }
@@ -109,6 +122,23 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
 LseGradient draw_lse_gradient(const KernelInfo& kernel) {
   const bool is_given = kernel.features.lse_gradient && one_of(3);
   return is_given ? LseGradient::given : LseGradient::zero;
+}
+
+void draw_score_modifications(const KernelInfo& kernel, Problem& problem) {
+  const Features& has = kernel.features;
+  const auto draws = [](bool is_offered, int of) { return is_offered && one_of(of); };
+  const bool has_any =
+      has.sinks || has.slopes || has.bias || has.prefix || has.documents || has.dropout;
+  if (!has_any || one_of(2)) return;
+  if (draws(has.sinks, 2)) problem.sinks = Sinks::given;
+  if (draws(has.slopes, 3)) problem.slopes = Slopes::given;
+  if (draws(has.bias, 3)) problem.bias = draw_bias(problem);
+  if (draws(has.prefix, 3) && !is_window(problem.mask)) problem.prefix_seed = draw_seed();
+  if (draws(has.documents, 4)) problem.document_seed = draw_seed();
+  if (!draws(has.dropout, 4)) return;
+  problem.dropout = *gen::element(0.1F, 0.1F, 0.5F, 0.9F, 1.0F);
+  problem.dropout_seed = *gen::inRange<std::int64_t>(0, std::int64_t{1} << 40);
+  problem.dropout_offset = *gen::inRange<std::int64_t>(0, std::int64_t{1} << 32);
 }
 
 float draw_softcap(double magnitude) {

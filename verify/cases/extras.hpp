@@ -29,6 +29,11 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
 /// after all else, so that a kernel that comes to take it draws the cases that it drew before.
 [[nodiscard]] LseGradient draw_lse_gradient(const KernelInfo& kernel);
 
+/// Draws sinks, slopes, bias, prefix, documents and dropout, as far as the kernel offers them, in
+/// half of its cases; draws nothing for a kernel that offers none. Drawn after all else, as
+/// draw_lse_gradient().
+void draw_score_modifications(const KernelInfo& kernel, Problem& problem);
+
 /// Draws a softcap, from far below the logits, where all scores are nearly equal, to far above
 /// them, where nothing is capped; 30 and 50 are what models use. `magnitude` is about the size of
 /// the logits.

@@ -370,6 +370,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
   const Layouts layouts = draw_layouts(kernel, c->plan, c->problem, may_be_far);
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
   c->problem.lse_gradient = draw_lse_gradient(kernel);
+  draw_score_modifications(kernel, c->problem);
   return *c;
 }
 

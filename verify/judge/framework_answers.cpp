@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/attention/dropout.hpp"
 #include "core/attention/element_type.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/quantised.hpp"
@@ -58,19 +59,26 @@ class FrameworkHead {
 
   [[nodiscard]] AttendedRow<Real> row(std::int64_t n) const {
     AttendedRow<Real> row;
-    if (visible_key_count(p_, b_, n) == 0) return row;
+    if (visible_key_count(p_, b_, n) == 0) {
+      if (p_.sinks != Sinks::none && n < p_.query_len_of(b_)) {
+        row.lse = static_cast<Real>(forward::sink_of(p_, inputs_, h_));
+      }
+      return row;
+    }
     row.range = p_.visible_range(b_, n);
     for (const float q : inputs_[forward::q].row(b_, h_, n)) {
       row.query.push_back(folded(q, Fold::into_query));
     }
     row.weights = scores(row);
     if (p_.softcap != 0) cap(row);
+    if (has_modifications(p_)) add_terms(row, n);
     for (std::int64_t j = row.range.begin; j < row.range.end; ++j) {
       if (!p_.is_padded(b_, j)) continue;
       row.weights[static_cast<std::size_t>(j - row.range.begin)] =
           -std::numeric_limits<Real>::infinity();
     }
     row.lse = softmax(row.weights);
+    if (p_.dropout > 0) drop(row, n);
     return row;
   }
 
@@ -138,11 +146,38 @@ class FrameworkHead {
     }
   }
 
-  /// Softmax in place; returns the LSE. NaN where a framework gives NaN.
+  /// ALiBi and the bias, every step a tensor.
+  void add_terms(AttendedRow<Real>& row, std::int64_t n) const {
+    for (std::size_t i = 0; i < row.weights.size(); ++i) {
+      Real& score = row.weights[i];
+      const std::int64_t key = key_of(row, i);
+      if (p_.slopes != Slopes::none) {
+        score = kept(score + static_cast<Real>(forward::alibi_of(p_, inputs_, b_, h_, n, key)));
+      }
+      if (p_.bias != Bias::none) {
+        score = kept(score + static_cast<Real>(forward::bias_of(p_, inputs_, b_, h_, n, key)));
+      }
+    }
+  }
+
+  /// Dropout of the weights.
+  void drop(AttendedRow<Real>& row, std::int64_t n) const {
+    const Real factor = p_.dropout < 1 ? 1 / (1 - static_cast<Real>(p_.dropout)) : Real{0};
+    for (std::size_t i = 0; i < row.weights.size(); ++i) {
+      const bool is_kept = keeps_weight(p_, b_, h_, n, key_of(row, i));
+      row.weights[i] = is_kept ? kept(row.weights[i] * factor) : Real{0};
+    }
+  }
+
+  /// Softmax in place, of the scores and the head's sink; returns the LSE. NaN where a framework
+  /// gives NaN.
   Real softmax(std::vector<Real>& scores) const {
-    Real m = -std::numeric_limits<Real>::infinity();
+    const Real sink = p_.sinks == Sinks::none
+                          ? -std::numeric_limits<Real>::infinity()
+                          : static_cast<Real>(forward::sink_of(p_, inputs_, h_));
+    Real m = sink;
     for (const Real score : scores) m = score > m || std::isnan(score) ? score : m;
-    Real l = 0;
+    Real l = std::isfinite(sink) ? std::exp(sink - m) : Real{0};
     for (Real& score : scores) {
       score = std::exp(score - m);
       l += score;

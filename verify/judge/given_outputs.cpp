@@ -41,11 +41,12 @@ const SafetensorsEntry& entry_of_four(const Safetensors& file, std::string_view 
   return entry;
 }
 
-/// `lse` may come as [batch, heads, tokens].
+/// `lse` may come as [batch, heads, tokens], sinks and slopes as [heads].
 Tensor<float> tensor_of(const Safetensors& file, const SafetensorsEntry& entry,
                         const Shape& shape) {
   std::vector<std::int64_t> given = entry.shape;
   if (given.size() == 3 && shape[3] == 1) given.push_back(1);
+  if (given.size() == 1 && shape == Shape{1, given[0], 1, 1}) given = {1, given[0], 1, 1};
   if (!std::ranges::equal(given, shape)) {
     reject(file, fmt::format("'{}' has shape [{}]; allowed: [{}]", entry.name,
                              fmt::join(entry.shape, ", "), fmt::join(shape, ", ")));
@@ -64,6 +65,14 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
   if (v.shape[3] != q.shape[3]) text += fmt::format(" v{}", v.shape[3]);
   if (is_backward) text += fmt::format(" {}", backward_operation.name);
   if (is_backward && file.find("dlse") != nullptr) text += " dlse_given";
+  if (file.find("sinks") != nullptr) text += " sinks_given";
+  if (file.find("slopes") != nullptr) text += " slopes_given";
+  if (file.find("bias") != nullptr) {
+    const SafetensorsEntry& bias = entry_of_four(file, "bias");
+    const bool has_entries = bias.shape[0] != 1, has_heads = bias.shape[1] != 1;
+    text += has_entries ? (has_heads ? " bias_full" : " bias_entries")
+                        : (has_heads ? " bias_heads" : " bias_shared");
+  }
   return problem_from_string(text + " " + question);
 }
 

@@ -56,6 +56,8 @@ enum JudgeStream : std::uint64_t {
   stream_other_code,
   stream_whole_scores,
   stream_unit_values,
+  stream_document,
+  stream_constant_bias,
 };
 
 }  // namespace attest

@@ -154,19 +154,16 @@ Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> k
   p.batch = 1;
   p.query_len = c.problem.query_len_of(b);
   p.key_len = static_cast<std::int64_t>(keys.size());
-  p.length_seed = p.padding_seed = 0;
+  p.length_seed = p.padding_seed = p.prefix_seed = p.document_seed = 0;
+  p.dropout = 0;
   call.the_case.layouts = {};
   call.the_case.layouts.paging = c.layouts.paging;
   call.inputs = [p, b, keys = std::move(keys)](const Inputs& from) {
     Inputs inputs;
-    const auto specs = p.operation->inputs();
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      const InputIndex input{i};
-      // Scales of rows and blocks: of the first keys.
-      const bool is_of_keys = specs[i].rows == Rows::keys;
-      inputs[input] = gathered(from[input], specs[i].shape(p), [&](auto, auto h, auto n) {
-        return RowPlace{b, h, is_of_keys ? keys[static_cast<std::size_t>(n)] : n};
-      });
+    // Scales of rows and blocks: of the first keys.
+    for (std::size_t i = 0; i < p.operation->inputs().size(); ++i) {
+      inputs[InputIndex{i}] = selected(
+          p, InputIndex{i}, from, [b](auto) { return b; }, [](auto n) { return n; }, keys);
     }
     return inputs;
   };

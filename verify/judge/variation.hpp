@@ -102,24 +102,69 @@ template <typename T, typename RowOf>
   return to;
 }
 
-/// A tensor of `batch` entries, with the heads and rows of `from`, whose entry b is entry
-/// entry_of(b) of `from`.
-template <typename T, typename EntryOf>
-[[nodiscard]] Tensor<T> gathered_entries(const Tensor<T>& from, std::int64_t batch,
-                                         const EntryOf& entry_of) {
-  Shape shape = from.shape();
-  shape[0] = batch;
-  return gathered(from, shape, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    return RowPlace{entry_of(b), h, n};
-  });
+/// The inputs of `to`, with the heads, rows and columns of `from`, whose entry b is entry
+/// entry_of(b) of `from`. What all entries share stays.
+template <typename EntryOf>
+[[nodiscard]] Inputs gathered_entries(const Problem& to, const Inputs& from,
+                                      const EntryOf& entry_of) {
+  Inputs inputs;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const InputIndex input{i};
+    Shape shape = from[input].shape();
+    const std::int64_t entries = shape[0];
+    shape[0] = (*to.operation)[input].shape(to)[0];
+    inputs[input] = gathered(from[input], shape, [&](auto b, auto h, auto n) {
+      return RowPlace{entries == 1 ? 0 : entry_of(b), h, n};
+    });
+  }
+  return inputs;
+}
+
+/// Input `input` of `to`, whose entries, queries and keys are those of `from` that the three name:
+/// entry_of(b), query_of(n) and keys[n]. What all entries share stays, and so do rows that are
+/// neither queries nor keys.
+template <typename EntryOf, typename QueryOf>
+[[nodiscard]] Tensor<float> selected(const Problem& to, InputIndex input, const Inputs& from,
+                                     const EntryOf& entry_of, const QueryOf& query_of,
+                                     const std::vector<std::int64_t>& keys) {
+  const TensorSpec& tensor = (*to.operation)[input];
+  const Shape shape = tensor.shape(to);
+  const bool is_shared = from[input].shape()[0] == 1;
+  const auto row_of = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+    const std::int64_t entry = is_shared ? 0 : entry_of(b);
+    if (tensor.rows == Rows::keys) return RowPlace{entry, h, keys[static_cast<std::size_t>(n)]};
+    const bool is_query = tensor.rows == Rows::queries || tensor.is_of_pairs;
+    return RowPlace{entry, h, is_query ? query_of(n) : n};
+  };
+  if (!tensor.is_of_pairs) return gathered(from[input], shape, row_of);
+  Tensor<float> pairs(shape);
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        const RowPlace place = row_of(b, h, n);
+        const auto row = from[input].row(place.b, place.h, place.n);
+        for (std::int64_t j = 0; j < shape[3]; ++j) {
+          pairs.at(b, h, n, j) = row[static_cast<std::size_t>(keys[static_cast<std::size_t>(j)])];
+        }
+      }
+    }
+  }
+  return pairs;
+}
+
+/// True if what an entry's rows see, or which of their weights fall, hangs on the entry's place in
+/// the batch or on the places of its rows and keys: it is not the same of the entry alone.
+[[nodiscard]] inline bool depends_on_places(const Problem& problem) {
+  return problem.prefix_seed != 0 || problem.document_seed != 0 || problem.dropout > 0;
 }
 
 /// Outputs that the other call owes, in their shapes, from the case's; a row that is not compared
 /// holds 0.
 [[nodiscard]] Outputs owed(const Variation& variation, const Outputs& of_case);
 
-/// Entry b alone, with `keys` of its keys, ascending, under the case's Plan: mask, softcap and
-/// pages stay, layouts become contiguous, lengths and padding are gone.
+/// Entry b alone, with `keys` of its keys, ascending, under the case's Plan: mask, softcap, sinks,
+/// slopes, bias and pages stay, layouts become contiguous, lengths, padding, prefix, documents and
+/// dropout are gone.
 [[nodiscard]] Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> keys);
 
 }  // namespace attest

@@ -16,7 +16,7 @@ namespace batch_variations {
 
 /// Lengths and padding belong to an entry's place, so an entry cannot stand alone with its own.
 bool depends_on_place(const Problem& problem) {
-  return problem.length_seed != 0 || problem.padding_seed != 0;
+  return problem.length_seed != 0 || problem.padding_seed != 0 || depends_on_places(problem);
 }
 
 /// The case with `batch` entries. A gap between entries, or between rows that are gone, may be
@@ -31,13 +31,11 @@ Case with_batch(const Run& run, std::int64_t batch) {
 
 /// A batch of copies of the last entry.
 Variation copies_of_last_entry(Case c) {
-  const std::int64_t copies = c.problem.batch;
+  const Problem copies = c.problem;
   return {.call = {std::move(c),
                    [copies](const Inputs& from) {
-                     return mapped(from, [&](const Tensor<float>& tensor) {
-                       const std::int64_t last = tensor.shape()[0] - 1;
-                       return gathered_entries(tensor, copies, [=](auto) { return last; });
-                     });
+                     const std::int64_t last = from[InputIndex{0}].shape()[0] - 1;
+                     return gathered_entries(copies, from, [=](auto) { return last; });
                    }},
           .has_own_bound = true};
 }
@@ -51,6 +49,7 @@ RowOwed rows_of_entry(std::int64_t entry) {
 /// Every other request holds nothing but `value`.
 Tensor<float> replaced_mates(Tensor<float> tensor, std::int64_t request, float value) {
   const Shape shape = tensor.shape();
+  if (shape[0] == 1) return tensor;  // the request's, too
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1] && b != request; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) std::ranges::fill(tensor.row(b, h, n), value);
@@ -113,12 +112,12 @@ Varied with_more_mates(Run& run, const LawDraws& draws) {
   if (choices == 0) return {};
   const std::int64_t entries = p.batch;
   const std::int64_t batch = entries + mates[static_cast<std::size_t>(draws.below(choices))];
-  return Variation{.call = {with_batch(run, batch),
+  Case larger = with_batch(run, batch);
+  const Problem with_mates = larger.problem;
+  return Variation{.call = {std::move(larger),
                             [=](const Inputs& from) {
-                              return mapped(from, [&](const Tensor<float>& tensor) {
-                                return gathered_entries(tensor, batch,
-                                                        [=](auto b) { return b % entries; });
-                              });
+                              return gathered_entries(with_mates, from,
+                                                      [=](auto b) { return b % entries; });
                             }},
                    .row_owed = [entries](OutputIndex, const RowPlace& row) {
                      return row.b < entries ? std::optional(row) : std::nullopt;
@@ -135,7 +134,7 @@ bool sums_over_groups(const Operation& operation) {
 /// their key/value head, and where groups are summed their order in the group.
 Varied reversed_heads(Run& run, const LawDraws&) {
   const Problem& p = run.problem();
-  if (p.batch * p.query_heads == 1) return {};
+  if (p.batch * p.query_heads == 1 || p.dropout > 0) return {};
   const bool keeps_batch = depends_on_place(p);
   const auto place_of = [=, batch = p.batch, kv_heads = p.kv_heads,
                          in_groups = sums_over_groups(*p.operation)](std::int64_t heads,
@@ -151,7 +150,9 @@ Varied reversed_heads(Run& run, const LawDraws&) {
                  return mapped(from, [&](const Tensor<float>& tensor) {
                    const Shape& shape = tensor.shape();
                    return gathered(tensor, shape, [&](auto b, auto h, auto n) {
-                     return place_of(shape[1], {b, h, n});
+                     RowPlace place = place_of(shape[1], {b, h, n});
+                     if (shape[0] == 1) place.b = 0;
+                     return place;
                    });
                  });
                }},
@@ -163,7 +164,7 @@ Varied reversed_heads(Run& run, const LawDraws&) {
 /// An entry with queries as a dense problem of its own.
 Varied packed_entry_alone(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
-  if (p.length_seed == 0 || p.padding_seed != 0) return {};
+  if (p.length_seed == 0 || p.padding_seed != 0 || depends_on_places(p)) return {};
   const auto b = draws.entry([&](std::int64_t entry) { return p.query_len_of(entry) > 0; });
   if (!b) return {};
   std::vector<std::int64_t> keys(static_cast<std::size_t>(p.key_len_of(*b)));

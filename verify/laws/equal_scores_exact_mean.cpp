@@ -89,7 +89,10 @@ const LawRegistration registration{
      .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
      .applies =
-         [](Run& run) { return has_such_rows(run.problem()) && run.problem().key_len < (1 << 20); },
+         [](Run& run) {
+           return !has_modifications(run.problem()) && has_such_rows(run.problem()) &&
+                  run.problem().key_len < (1 << 20);
+         },
      .check =
          [](Run& run) {
            const Problem& p = run.problem();

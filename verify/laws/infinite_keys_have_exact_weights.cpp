@@ -130,7 +130,8 @@ const LawRegistration registration{
          [](Run& run) {
            const Problem& p = run.problem();
            return run.kernel().ignores_hidden_nan && run.kernel().gives(forward::lse) &&
-                  p.key_len > 0 && p.query_len > 0 && p.softcap == 0 &&
+                  p.key_len > 0 && p.query_len > 0 && p.softcap == 0 && !has_modifications(p) &&
+                  !depends_on_places(p) &&
                   run.kernel()
                           .precision(p, run.the_case().plan)
                           .as<PrecisionPlan>()

@@ -48,7 +48,11 @@ const LawRegistration registration{
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
      .needs_own_values = true,
-     .applies = [](Run& run) { return run.problem().key_len > 0 && run.problem().query_len > 0; },
+     .applies =
+         [](Run& run) {
+           return !has_modifications(run.problem()) && run.problem().key_len > 0 &&
+                  run.problem().query_len > 0;
+         },
      .check =
          [](Run& run) {
            const Problem& p = run.problem();

@@ -390,7 +390,20 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "leftovers_irrelevant",
                                          "graph_may_be_replayed",
                                          "entry_gaps_irrelevant",
-                                         "broadcast_equals_copies"};
+                                         "broadcast_equals_copies",
+                                         "absent_sinks_are_minus_infinity",
+                                         "absent_slopes_are_zero",
+                                         "absent_bias_is_zero",
+                                         "shared_bias_equals_copies",
+                                         "constant_bias_moves_lse",
+                                         "slopes_equal_a_bias",
+                                         "bias_hides_as_padding",
+                                         "one_document_is_none",
+                                         "document_equals_itself_alone",
+                                         "empty_prefix_is_none",
+                                         "full_prefix_is_no_mask",
+                                         "dropout_of_zero_is_none",
+                                         "dropout_leaves_lse"};
   for (const Law& law : all_laws()) {
     EXPECT_NE(std::ranges::find(covered, law.name), covered.end()) << law.name;
   }

@@ -14,10 +14,14 @@ namespace mask_variations {
 Varied with_equal_mask(Run& run, const LawDraws&) {
   Case c = run.the_case();
   Problem& p = c.problem;
+  // A prefix goes with masks without a window; documents without a mask lie along another diagonal
+  // than the distances of ALiBi.
+  if (p.prefix_seed != 0 || (p.slopes != Slopes::none && p.document_seed != 0)) return {};
   const std::int64_t longest = std::max(p.query_len, p.key_len);
   switch (p.mask) {
     case Mask::none:
-      p.mask = Mask::window_top_left;
+      // Distances from the diagonal are those of bottom right.
+      p.mask = p.slopes == Slopes::none ? Mask::window_top_left : Mask::window_bottom_right;
       p.window = {.left = longest, .right = -1};
       break;
     case Mask::causal_top_left:
@@ -41,7 +45,8 @@ Varied with_equal_mask(Run& run, const LawDraws&) {
 /// behind.
 Varied without_padding(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
-  if (p.padding_seed == 0 || p.mask != Mask::none) return {};
+  if (p.padding_seed == 0 || p.mask != Mask::none || depends_on_places(p)) return {};
+  if (p.slopes != Slopes::none) return {};  // removal changes distances
   const auto b = draws.entry([&](std::int64_t entry) {
     return p.query_len_of(entry) > 0 && visible_key_count(p, entry, 0) < p.key_len_of(entry);
   });
@@ -60,6 +65,7 @@ std::int64_t hidden_keys(const Problem& p, std::int64_t b) {
 Varied without_keys_behind(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
   if (p.mask != Mask::window_bottom_right || p.padding_seed != 0) return {};
+  if (depends_on_places(p)) return {};
   const auto b = draws.entry([&](std::int64_t entry) {
     return hidden_keys(p, entry) > 0 && p.visible_range(entry, 0).size() > 0;
   });
@@ -73,6 +79,7 @@ Varied without_keys_behind(Run& run, const LawDraws& draws) {
 Varied single_step(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
   if (p.mask != Mask::causal_bottom_right && p.mask != Mask::window_bottom_right) return {};
+  if (depends_on_places(p)) return {};
   // A window that looks ahead needs keys that a step does not have.
   if (is_window(p.mask) && p.window.right != 0) return {};
   if (p.query_len < 2 || p.key_len < p.query_len || p.length_seed != 0 || p.padding_seed != 0) {
@@ -85,13 +92,13 @@ Varied single_step(Run& run, const LawDraws& draws) {
   step.layouts = {};  // a gap between rows that are gone may be 2^31 elements
   step.layouts.paging = run.the_case().layouts.paging;
   const auto inputs = [query, problem = step.problem](const Inputs& from) {
+    std::vector<std::int64_t> keys(static_cast<std::size_t>(problem.key_len));
+    std::iota(keys.begin(), keys.end(), 0);
     Inputs alone;
-    for (const InputIndex input : {forward::q, forward::k, forward::v}) {
-      const std::int64_t first = input == forward::q ? query : 0;
-      alone[input] = gathered(from[input], forward_operation[input].shape(problem),
-                              [first](auto b, auto h, auto n) {
-                                return RowPlace{b, h, first + n};
-                              });
+    for (std::size_t i = 0; i < forward_operation.inputs().size(); ++i) {
+      alone[InputIndex{i}] = selected(
+          problem, InputIndex{i}, from, [](auto b) { return b; },
+          [query](auto n) { return query + n; }, keys);
     }
     return alone;
   };

@@ -59,7 +59,8 @@ const LawRegistration registration{
      .applies =
          [](Run& run) {
            const Problem& p = run.problem();
-           return p.key_len > 0 && p.query_len > 0 &&
+           // A bias may hide the NaN from rows of some heads.
+           return p.key_len > 0 && p.query_len > 0 && p.bias == Bias::none &&
                   (run.kernel().ignores_hidden_nan || drawn_tensor(run) == Spot::Where::value);
          },
      .check =

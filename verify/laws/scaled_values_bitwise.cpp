@@ -65,7 +65,8 @@ const LawRegistration registration{
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
      .needs_own_values = true,
-     .applies = [](Run& run) { return run.problem().key_len > 0; },
+     .applies =
+         [](Run& run) { return run.problem().key_len > 0 && !has_modifications(run.problem()); },
      .check =
          [](Run& run) {
            const Problem& p = run.problem();

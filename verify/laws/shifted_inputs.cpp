@@ -139,7 +139,11 @@ const LawRegistration keys{
      .layer = Layer::bound,
      .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
-     .applies = [](Run& run) { return run.problem().softcap == 0 && run.problem().key_len > 0; },
+     .applies =
+         [](Run& run) {
+           return run.problem().softcap == 0 && run.problem().key_len > 0 &&
+                  !has_modifications(run.problem());
+         },
      .check = check_shifted_keys}};
 
 const LawRegistration values{
@@ -151,7 +155,8 @@ const LawRegistration values{
      .layer = Layer::bound,
      .operations = {&forward_operation, &quantised_operation},
      .needs_own_values = true,
-     .applies = [](Run& run) { return run.problem().key_len > 0; },
+     .applies =
+         [](Run& run) { return run.problem().key_len > 0 && !has_modifications(run.problem()); },
      .check = check_shifted_values}};
 
 }  // namespace law_shifted_inputs
