@@ -17,6 +17,7 @@ void add_check_command(CLI::App& app, Action& action);
 void add_judge_command(CLI::App& app, Action& action);
 void add_mutants_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
+void add_show_command(CLI::App& app, Action& action);
 void add_errors_command(CLI::App& app, Action& action);
 void add_claims_command(CLI::App& app, Action& action);
 void add_tune_command(CLI::App& app, Action& action);

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   attest::add_judge_command(app, action);
   attest::add_mutants_command(app, action);
   attest::add_explain_command(app, action);
+  attest::add_show_command(app, action);
   attest::add_errors_command(app, action);
   attest::add_claims_command(app, action);
   attest::add_tune_command(app, action);
