@@ -59,6 +59,8 @@ plan field 'query_tile' is '0'; allowed: a whole number from 1 | explain k1_naiv
 plan: 'x9' is unknown | explain k1_naive --plan x9
 --problem is ''; allowed: what attest explain --help says | explain k1_naive --problem ''
 problem: it is empty | explain k1_naive --problem ' '
+--entry is 2; allowed: 0 to 1, the batch of 'b2 | show --problem 'b2 n4' --entry 2
+--problem has 200000 queries and 200000 keys; allowed: 4294967296 pairs | show --problem 'n200000'
 --problem 'n16 backward' asks for backward; allowed: forward | explain k1_naive --problem 'n16 backward'
 problem field 'shared_keys' is 5000; allowed: 0 to key_len, 4096 | explain k1_naive --problem 'b8 n4096 shared5000'
 --problem 'n16 d8 combine' asks for combine; allowed: backward | bench --operation backward --problem 'n16 d8 combine'
