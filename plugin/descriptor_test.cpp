@@ -80,8 +80,10 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   for (const std::int64_t dim : dims) lists += std::to_string(dim) + " ";
   for (const std::string& output : missing_outputs) lists += output;
   claims.push_back(lists);
-  const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient] =
-      features;
+  const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
+               sinks, slopes, bias, prefix, documents, dropout] = features;
+  // No descriptor can claim these yet.
+  EXPECT_FALSE(sinks || slopes || bias || prefix || documents || dropout);
   for (const bool flag :
        {no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
         is_deterministic, is_batch_invariant, is_query_invariant, reads_lengths,
