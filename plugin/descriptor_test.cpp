@@ -82,7 +82,7 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   claims.push_back(lists);
   const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
                sinks, slopes, bias, prefix, documents, dropout] = features;
-  // No plugin can claim a score modification.
+  // No descriptor can claim these yet.
   EXPECT_FALSE(sinks || slopes || bias || prefix || documents || dropout);
   for (const bool flag :
        {no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,

@@ -17,7 +17,7 @@ struct AddedToScore {
   Number sum = 0, magnitude = 0;
   bool is_finite = true;
 };
-/// Sum of ALiBi and bias for a key in row (b, h, query), natural logarithms.
+/// Numbers that row (b, h, query) adds to the score of a key.
 template <class Number, class Tensors>
 [[nodiscard]] AddedToScore<Number> added_to_score(const Problem& problem, const Tensors& inputs,
                                                   std::int64_t b, std::int64_t h,

@@ -126,12 +126,13 @@ void add_lse_gradients(std::vector<Feature>& list) {
 
 /// Score modifications, and what they meet in a kernel.
 void add_score_modifications(std::vector<Feature>& list) {
-  const auto add_all = [&](const std::string& what, const Predicate& has) {
+  const auto add_all = [&](const std::string& what, const Predicate& has,
+                           const std::vector<int>& zoo = {}) {
     const Adder add(list, fmt::format("a kernel with {}", what));
     const auto both = [has](const Predicate& holds) {
       return [has, holds](const Case& c) { return has(c) && holds(c); };
     };
-    add(fmt::format("{}, several key tiles", what), {}, both([](const Case& c) {
+    add(fmt::format("{}, several key tiles", what), zoo, both([](const Case& c) {
           return c.plan.key_tile > 0 && c.problem.key_len > c.plan.key_tile;
         }));
     add(fmt::format("{} and key splits", what), {},
@@ -146,7 +147,7 @@ void add_score_modifications(std::vector<Feature>& list) {
   add_all("a bias", [](const Case& c) { return c.problem.bias != Bias::none; });
   add_all("a prefix", [](const Case& c) { return c.problem.prefix_seed != 0; });
   add_all("documents", [](const Case& c) { return c.problem.document_seed != 0; });
-  add_all("dropout", [](const Case& c) { return c.problem.dropout > 0; });
+  add_all("dropout", [](const Case& c) { return c.problem.dropout > 0; }, {46});
   Adder(list, "a kernel with sinks")("sinks of rows that see no key", {}, [](const Case& c) {
     return c.problem.sinks != Sinks::none && empty_rows(c) > 0;
   });

@@ -71,6 +71,10 @@ void add_without_extras(const Problem& problem, const Add& add) {
     add([&](Case& s) { take_feature_away(field, s.problem); });
   }
   add(without_window);
+  add([](Case& s) { s.problem.dropout_seed = s.problem.dropout_offset = 0; });
+  add([](Case& s) {
+    if (s.problem.bias != Bias::none) s.problem.bias = Bias::shared;
+  });
   // What another seed draws may show the same with fewer entries.
   for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
     for (const ProblemField& field : problem_fields()) {

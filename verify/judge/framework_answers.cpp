@@ -1,5 +1,6 @@
 #include "verify/judge/framework_answers.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -177,6 +178,10 @@ class FrameworkHead {
                           : static_cast<Real>(forward::sink_of(p_, inputs_, h_));
     Real m = sink;
     for (const Real score : scores) m = score > m || std::isnan(score) ? score : m;
+    if (p_.bias != Bias::none && m == -std::numeric_limits<Real>::infinity()) {
+      std::ranges::fill(scores, Real{0});  // as frameworks answer for rows that a bias empties
+      return m;
+    }
     Real l = std::isfinite(sink) ? std::exp(sink - m) : Real{0};
     for (Real& score : scores) {
       score = std::exp(score - m);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/attention/backward_roundings.hpp"
+#include "core/attention/precision_plan.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
@@ -60,6 +61,29 @@ TEST(FrameworkAnswers, RowsWithoutKeysAreZeroWithMinusInfinity) {
   EXPECT_EQ(answers.pt[forward::o].values()[1], 0.0F);
   EXPECT_EQ(answers.ref[forward::o].values()[2], 5.0F);
   EXPECT_EQ(answers.ref[forward::lse].values()[0], -std::numeric_limits<float>::infinity());
+}
+
+// In double, against the definition: within what a kernel in fp32 may err by.
+TEST(FrameworkAnswers, ScoreModificationsAreThoseOfTheDefinition) {
+  for (const std::string with :
+       {"sinks_given", "slopes_given", "bias_full", "bias_shared causal_top_left",
+        "sinks_given bias_heads slopes_given softcap3 causal_bottom_right",
+        "prefix5 causal_top_left", "documents9", "dropout0.5 philox4", "dropout1 sinks_given"}) {
+    const Problem problem = problem_from_string("b2 h4/2 q9 k7 d8 fp32 " + with);
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      const Inputs inputs = make_inputs(problem, {.family = "normal", .seed = seed});
+      const Answer answer = reference_of(forward_operation).exact(problem, inputs, PrecisionPlan{});
+      const FrameworkAnswers answers = framework_answers(problem, inputs);
+      for (const OutputIndex output : {forward::o, forward::lse}) {
+        const auto got = answers.wide[output].values(), want = answer[output].value.values();
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          if (got[i] == want[i]) continue;
+          ASSERT_LE(std::abs(got[i] - want[i]), answer[output].bound.values()[i])
+              << to_string(problem) << ' ' << seed << ' ' << output.number << ' ' << i;
+        }
+      }
+    }
+  }
 }
 
 Problem backward_of(const std::string& text) {
