@@ -68,9 +68,9 @@ Tensor<float> side_by_side(const Tensor<float>& k, const Tensor<float>& v, const
 /// kernel.
 void require_parts(const Problem& problem, const Inputs& inputs) {
   for (std::size_t i = 0; i < problem.operation->inputs().size(); ++i) {
-    const Tensor<float>& part = inputs[InputIndex{i}];
-    const Tensor<float>& holder = inputs[holder_of(problem, InputIndex{i})];
-    if (&part == &holder) continue;
+    const InputIndex index{i}, holder_index = holder_of(problem, index);
+    if (!has_tensor(problem, index) || holder_index == index) continue;
+    const Tensor<float>&part = inputs[index], &holder = inputs[holder_index];
     const Shape& shape = part.shape();
     for (std::int64_t b = 0; b < shape[0]; ++b) {
       for (std::int64_t h = 0; h < shape[1]; ++h) {
