@@ -195,10 +195,25 @@ quantised_smoothing() {
     done
   done
 }
+# Layers whose K has channels far above the others: the kernel's error, and what rounding Q, K and V before it costs.
+outlier_channels() {
+  local problem='h7/1 n512 d64 causal_top_left' unrounded smooth
+  for unrounded in '' --unrounded; do
+    errors outlier_channels $unrounded --family 'qwen2.*' --problem "$problem fp16" --kernel fa2_mma
+    errors outlier_channels $unrounded --family 'qwen2.*' --problem "$problem bf16" --kernel fa2_mma
+  done
+  errors outlier_channels --family 'qwen2.*' --problem "$problem fp32" --kernel k10_wide_tiles
+  errors outlier_channels --family 'qwen2.*' --problem "$problem fp32" --kernel tf32_mma --plan products=tf32
+  fixed=(--executor cpu --sets 2)
+  for smooth in '' --smooth-keys; do
+    errors outlier_channels --operation quantised --unrounded $smooth --kernel quantised_rows \
+      --problem "$problem fp16 qcode_{e4m3,int8} kcode_{e4m3,int8} qscales_row kscales_row vscales_column" --family 'qwen2.*'
+  done
+}
 
 mkdir -p "$out"
 axes=("$@")
-[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row map timed variant choice length
+[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row outlier_channels map timed variant choice length
   backward_precision backward_choice backward_family backward_mean backward_length backward_layer
   quantised_precision quantised_granularity quantised_length quantised_kernel quantised_smoothing)
 for axis in "${axes[@]}"; do
