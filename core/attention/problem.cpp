@@ -271,6 +271,14 @@ void validate(const Problem& problem) {
         problem.batch, problem.query_heads, longest,
         std::max(problem.head_dim, problem.output_dim()), elements, most_elements));
   }
+  const double pairs =
+      static_cast<double>(problem.batch) * static_cast<double>(problem.query_heads) *
+      static_cast<double>(problem.query_len) * static_cast<double>(problem.key_len);
+  if (problem.bias != Bias::none && !(pairs <= most_elements)) {
+    throw InvalidInput(fmt::format(
+        "problem field 'bias' is set for {} pairs of queries and keys; allowed: up to {}", pairs,
+        most_elements));
+  }
   if (problem.length_seed != 0 && problem.batch * longest > max_packed_rows) {
     throw InvalidInput(
         fmt::format("problem with lengths of its own has batch {} times length {}; allowed: up to "

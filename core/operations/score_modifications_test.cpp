@@ -54,6 +54,12 @@ TEST(ScoreModifications, ProblemsThatAreNoneAreRefusedByALineThatSaysWhatIsAllow
   }
 }
 
+TEST(ScoreModifications, ABiasOfMorePairsThanCanBeCountedIsRefused) {
+  const std::string sizes = "b1024 h1024 q16777216 k16777216 d1";
+  EXPECT_NO_THROW((void)problem_from_string(sizes));
+  EXPECT_THROW((void)problem_from_string(sizes + " bias_full"), InvalidInput);
+}
+
 TEST(ScoreModifications, AreTensorsWhereTheyAreGivenAndElseNone) {
   const Problem plain = modified("");
   for (const InputIndex input : {forward::sinks, forward::slopes, forward::bias}) {
