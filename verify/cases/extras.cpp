@@ -129,11 +129,11 @@ void draw_score_modifications(const KernelInfo& kernel, Problem& problem) {
   const auto draws = [](bool is_offered, int of) { return is_offered && one_of(of); };
   const bool has_any =
       has.sinks || has.slopes || has.bias || has.prefix || has.documents || has.dropout;
-  if (!has_any || one_of(2)) return;
+  if (!has_any || one_of(3)) return;
   if (draws(has.sinks, 2)) problem.sinks = Sinks::given;
   if (draws(has.slopes, 3)) problem.slopes = Slopes::given;
   if (draws(has.bias, 3)) problem.bias = draw_bias(problem);
-  if (draws(has.prefix, 3) && !is_window(problem.mask)) problem.prefix_seed = draw_seed();
+  if (draws(has.prefix, 2) && !is_window(problem.mask)) problem.prefix_seed = draw_seed();
   if (draws(has.documents, 4)) problem.document_seed = draw_seed();
   if (!draws(has.dropout, 4)) return;
   problem.dropout = *gen::element(0.1F, 0.1F, 0.5F, 0.9F, 1.0F);

@@ -30,7 +30,7 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
 [[nodiscard]] LseGradient draw_lse_gradient(const KernelInfo& kernel);
 
 /// Draws sinks, slopes, bias, prefix, documents and dropout, as far as the kernel offers them, in
-/// half of its cases; draws nothing for a kernel that offers none. Drawn after all else, as
+/// two of three of its cases; draws nothing for a kernel that offers none. Drawn after all else, as
 /// draw_lse_gradient().
 void draw_score_modifications(const KernelInfo& kernel, Problem& problem);
 
