@@ -98,7 +98,7 @@ TEST(KillMatrix, NamesPaddingWhereABugOfPaddingDies) {
   // The features asked about are those of the case that killed it first, which a seed draws.
   KillMatrix matrix;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    matrix = matrix_of_padded_keys(60, seed);
+    matrix = matrix_of_padded_keys(120, seed);
     if (matrix.mutants.front().killing_feature) break;
   }
   const MatrixRow& row = matrix.mutants.front();
