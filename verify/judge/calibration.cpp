@@ -92,8 +92,13 @@ std::vector<std::optional<double>> values_of(Run& run) {
     }
     return values;
   }
-  for (const StatisticValue& found : run.statistics()) {
-    values.push_back(found.applies ? std::optional(found.value) : std::nullopt);
+  const Case& c = run.the_case();
+  const bool has_o =
+      is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem);
+  const StatisticValues found = run.statistics();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool is_asked = all_statistics()[i].tensor == "LSE" || has_o;
+    values.push_back(found[i].applies && is_asked ? std::optional(found[i].value) : std::nullopt);
   }
   return values;
 }

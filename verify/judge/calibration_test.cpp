@@ -50,6 +50,23 @@ TEST(Calibration, CountsTheAlarmsOfTheStatisticThatAKernelBreaks) {
   }
 }
 
+// n3_ring merges finished parts of 16 bits under half of its Plans: the laws ask nothing of O then.
+TEST(Calibration, LeavesOutWhatTheModelDoesNotHave) {
+  HostMemoryDevice device;
+  KernelInfo ring = *find_kernel("n3_ring", Executor::cpu);
+  ring.plans = [](const Problem&) {
+    return std::vector<Plan>{{.key_tile = 16,
+                              .normalise = Normalise::every_step,
+                              .ranks = 3,
+                              .distribution = Distribution::zigzag}};
+  };
+  const Calibration found =
+      calibrate(ring, ElementType::bf16, device, {.sets = 6, .families = "normal"}, {});
+  for (const StatisticDistribution& of : found.statistics) {
+    EXPECT_EQ(of.values.empty(), of.name.starts_with("o_")) << of.name;
+  }
+}
+
 TEST(Calibration, KnowsWhichOperationsHaveStatistics) {
   EXPECT_EQ(statistics_of(forward_operation).size(), statistic_count);
   EXPECT_EQ(statistics_of(backward_operation).size(), 4);

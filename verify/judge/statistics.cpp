@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/fused_roundings.hpp"
 #include "core/operations/forward.hpp"
 
 namespace attest {
@@ -170,6 +171,13 @@ const std::array<StatisticInfo, statistic_count>& all_statistics() {
       {Statistic::lse_bias, "lse_bias", "LSE", 7, 16, 0},
   }};
   return table;
+}
+
+bool is_modelled(const PrecisionPlan& precision, const Problem& problem) {
+  if (precision.weight_format == ElementType::fp32 && has_unknown_order(precision, problem)) {
+    return false;
+  }
+  return precision.splits <= 1 || precision.partial_format == ElementType::fp32;
 }
 
 bool has_enough(Statistic statistic, const std::vector<RowErrorModel>& models) {

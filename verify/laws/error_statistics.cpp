@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/fused_roundings.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/law.hpp"
 #include "verify/judge/statistics.hpp"
@@ -43,17 +42,10 @@ constexpr Row rows[] = {
      "the errors of LSE have one sign"},
 };
 
-/// The model has no rounding of the partial outputs that splits leave behind. Values that alternate
-/// have large partial sums where every second key is summed apart, as vector units do: with fp32
-/// weights that is most of the error.
-bool is_modelled(Run& run, std::string_view tensor) {
+bool is_judged(Run& run, std::string_view tensor) {
   if (tensor == "LSE") return run.kernel().gives(forward::lse);
-  const PrecisionPlan plan =
-      run.kernel().precision(run.problem(), run.the_case().plan).as<PrecisionPlan>();
-  if (plan.weight_format == ElementType::fp32 && has_unknown_order(plan, run.problem())) {
-    return false;
-  }
-  return plan.splits <= 1 || plan.partial_format == ElementType::fp32;
+  const Case& c = run.the_case();
+  return is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem);
 }
 
 Law statistic_law(const Row& row) {
@@ -65,7 +57,7 @@ Law statistic_law(const Row& row) {
   law.operations = {&forward_operation};
   law.needs_own_values = info_of(statistic).tensor == "O";
   law.applies = [statistic](Run& run) {
-    return is_modelled(run, info_of(statistic).tensor) && has_enough(statistic, run.error_models());
+    return is_judged(run, info_of(statistic).tensor) && has_enough(statistic, run.error_models());
   };
   law.check = [statistic, failure = row.failure](Run& run) {
     const StatisticInfo& info = info_of(statistic);
