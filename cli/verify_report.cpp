@@ -190,15 +190,23 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
     for (const KernelResult& result : results) width = std::max(width, column.text(result).size());
     widths.push_back(width);
   }
+  // Columns stand closer where a line would have over 100: of gradients, with vacuous cases.
+  constexpr std::size_t most_columns = 100, verdict_width = 8;
+  const auto width_with = [&](std::size_t gap) {
+    std::size_t sum = name_width + 6 + gap + verdict_width;
+    for (const std::size_t width : widths) sum += gap + width;
+    return sum;
+  };
+  const std::string gap(width_with(2) <= most_columns ? 2 : 1, ' ');
   fmt::print("\n{:<{}}  on  ", "kernel", name_width);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    fmt::print("  {:>{}}", columns[i].title, widths[i]);
+    fmt::print("{}{:>{}}", gap, columns[i].title, widths[i]);
   }
   fmt::print("  verdict\n");
   for (const KernelResult& result : results) {
     fmt::print("{:<{}}  {:<4}", result.kernel->name, name_width, name_of(result.kernel->executor));
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      fmt::print("  {:>{}}", columns[i].text(result), widths[i]);
+      fmt::print("{}{:>{}}", gap, columns[i].text(result), widths[i]);
     }
     fmt::print("  {}\n", outcome(result, is_complete || !is_unfinished(result, campaign)));
   }
