@@ -164,8 +164,9 @@ InputArgument Session::add_joined(const Inputs& inputs, const TensorLayout& layo
   add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
       used_steps(image_.inputs[forward::k.number]));
   std::byte* first = first_element(buffers_.back());
-  const std::size_t offset =
-      static_cast<std::size_t>(pool.value_offset) * format_of(type).size_bytes;
+  // A pool without pages has no place behind its first byte.
+  const std::int64_t value_offset = both.size() == 0 ? 0 : pool.value_offset;
+  const std::size_t offset = static_cast<std::size_t>(value_offset) * format_of(type).size_bytes;
   values = {first + offset, pool.strides};
   return {first, pool.strides};
 }

@@ -399,5 +399,21 @@ TEST(Session, FarElementsMayEndAtAPage) {
   }
 }
 
+// A worker finds each tensor by the buffer that holds its address.
+TEST(Session, TensorsOfAPoolWithoutPagesLieInItsBuffer) {
+  Case c;
+  c.kernel = "test";
+  c.problem = {.query_len = 1, .key_len = 0, .head_dim = 1024};
+  c.layouts = ForwardLayouts{.k = {DimOrder::bhnd, 3, 16}};
+  c.layouts.paging = {.page_size = 16, .joins_kv = true};
+  KernelInfo kernel;
+  kernel.launch = [](const ForwardArguments& a, Device&) { copy_q(a); };
+  HostMemoryDevice device;
+  const Session session(kernel, c, make_inputs(c.problem, c.inputs), device);
+  for (const InputIndex input : {forward::q, forward::k, forward::v}) {
+    EXPECT_NE(device.buffer_at(session.arguments()[input].data), nullptr) << input.number;
+  }
+}
+
 }  // namespace
 }  // namespace attest
