@@ -21,7 +21,7 @@ struct RankRows {
 
 /// Arguments of one rank of a group, of a launch of forward_operation. Its tensors are packed,
 /// contiguous [1, heads, rows, columns], and begin at multiples of 256 bytes. Which keys are hidden
-/// (Problem::is_padded_key) and how long entries are, all ranks know.
+/// (Problem::is_padded) and how long entries are, all ranks know.
 struct RankLaunch {
   std::int64_t rank = 0;
   const Problem& problem;  ///< of the whole sequences

@@ -30,7 +30,7 @@ void write_zeros(const RankLaunch& r) {
   std::fill_n(r.lse, rows, 0.0F);
 }
 
-/// What a group whose ranks run `program`, and then write, throws.
+/// Message of the error of a group whose ranks run `program` and then write; "none": no error.
 std::string error_of(const RankProgram& program) {
   try {
     (void)run_rank_group(problem(), plan(), make_inputs(problem(), {}), [&](const RankLaunch& r) {

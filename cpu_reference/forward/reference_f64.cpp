@@ -87,7 +87,7 @@ class BlockSolver {
       if (visible.size() == 0) {
         fill_empty_row(b, h, query);
       } else if (is_bad[static_cast<std::size_t>(i)] || has_any(kv.bad_keys, visible)) {
-        fill_row(b, h, query, nan, nan);
+        fill_row(answer_, b, h, query, {.o = nan, .lse = nan, .error = nan});
       } else {
         sum_deviations(span_of_row(deviations_, i, within(visible)),
                        kv.v.data() + visible.begin * columns, span_of_row(o_, i, {0, columns}),
@@ -122,17 +122,8 @@ class BlockSolver {
                       .phi = span_of_row(scratch_, 3, all)});
   }
 
-  void fill_row(std::int64_t b, std::int64_t h, std::int64_t query, double value, double error) {
-    for (OutputAnswer& output : answer_) {
-      std::ranges::fill(output.value.row(b, h, query), value);
-      std::ranges::fill(output.bound.row(b, h, query), error);
-      std::ranges::fill(output.own_error.row(b, h, query), error);
-    }
-  }
-
   void fill_empty_row(std::int64_t b, std::int64_t h, std::int64_t query) {
-    fill_row(b, h, query, 0, 0);
-    answer_[forward::lse].value.at(b, h, query, 0) = -infinity;
+    fill_row(answer_, b, h, query, {.o = 0, .lse = -infinity, .error = 0});
   }
 
   void finish(const KeyValues& kv, const VisibleValues& values, const RowErrors& row,
@@ -154,11 +145,7 @@ class BlockSolver {
       answer_[forward::o].bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
       answer_[forward::o].own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
     }
-    const double own = lse_error(c.own, row.own, row.lse);
-    const double bound = row.is_vacuous ? infinity : lse_error(c.kernel, row.kernel, row.lse);
-    answer_[forward::lse].value.at(b, h, query, 0) = row.lse;
-    answer_[forward::lse].bound.at(b, h, query, 0) = bound + own;
-    answer_[forward::lse].own_error.at(b, h, query, 0) = own;
+    set_lse(answer_, b, h, query, c.kernel, c.own, row);
   }
 
   const Problem& problem_;

@@ -89,24 +89,17 @@ class ModifiedSolver {
         answer_(answer) {}
 
   void solve(std::int64_t b, std::int64_t h, std::int64_t query) {
-    if (query >= problem_.query_len_of(b)) return fill(b, h, query, 0, 0, -infinity);
+    constexpr OneValueRow empty{.o = 0, .lse = -infinity, .error = 0};
+    if (query >= problem_.query_len_of(b)) return fill_row(answer_, b, h, query, empty);
     ModifiedRow row = row_of(problem_, inputs_, b, h, query);
-    if (!row.is_finite) return fill(b, h, query, nan, nan, nan);
-    if (row.terms() == 0) return fill(b, h, query, 0, 0, -infinity);
+    if (!row.is_finite) {
+      return fill_row(answer_, b, h, query, {.o = nan, .lse = nan, .error = nan});
+    }
+    if (row.terms() == 0) return fill_row(answer_, b, h, query, empty);
     finish(row, b, h, query);
   }
 
  private:
-  void fill(std::int64_t b, std::int64_t h, std::int64_t query, double value, double error,
-            double lse) {
-    for (OutputAnswer& output : answer_) {
-      std::ranges::fill(output.value.row(b, h, query), value);
-      std::ranges::fill(output.bound.row(b, h, query), error);
-      std::ranges::fill(output.own_error.row(b, h, query), error);
-    }
-    answer_[forward::lse].value.at(b, h, query, 0) = lse;
-  }
-
   void finish(ModifiedRow& row, std::int64_t b, std::int64_t h, std::int64_t query) {
     const std::size_t terms = row.terms();
     const auto columns = static_cast<std::size_t>(problem_.output_dim());
@@ -156,11 +149,7 @@ class ModifiedSolver {
       answer_[forward::o].bound.at(b, h, query, column) = is_bad ? nan : element.bound;
       answer_[forward::o].own_error.at(b, h, query, column) = is_bad ? nan : element.own;
     }
-    const double own_lse = lse_error(own, errors.own, errors.lse);
-    const double lse = errors.is_vacuous ? infinity : lse_error(kernel, errors.kernel, errors.lse);
-    answer_[forward::lse].value.at(b, h, query, 0) = errors.lse;
-    answer_[forward::lse].bound.at(b, h, query, 0) = lse + own_lse;
-    answer_[forward::lse].own_error.at(b, h, query, 0) = own_lse;
+    set_lse(answer_, b, h, query, kernel, own, errors);
   }
 
   const Problem& problem_;

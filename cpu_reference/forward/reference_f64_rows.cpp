@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/operations/forward.hpp"
 #include "cpu_reference/forward/row_terms.hpp"
 
 // The binary runs on any x86-64: the loader picks the widest version that the machine has. They
@@ -202,6 +203,26 @@ void sum_deviations(std::span<const double> weight, const double* v, std::span<c
     }
     for (std::size_t c = 0; c < width; ++c) sums[first + c] = sum[c];
   }
+}
+
+void fill_row(Answer& answer, std::int64_t b, std::int64_t h, std::int64_t query,
+              const OneValueRow& row) {
+  for (OutputAnswer& output : answer) {
+    std::ranges::fill(output.value.row(b, h, query), row.o);
+    std::ranges::fill(output.bound.row(b, h, query), row.error);
+    std::ranges::fill(output.own_error.row(b, h, query), row.error);
+  }
+  answer[forward::lse].value.at(b, h, query, 0) = row.lse;
+}
+
+void set_lse(Answer& answer, std::int64_t b, std::int64_t h, std::int64_t query,
+             const BoundConstants& kernel, const BoundConstants& own, const RowErrors& row) {
+  OutputAnswer& lse = answer[forward::lse];
+  const double own_error = lse_error(own, row.own, row.lse);
+  const double bound = row.is_vacuous ? infinity : lse_error(kernel, row.kernel, row.lse);
+  lse.value.at(b, h, query, 0) = row.lse;
+  lse.bound.at(b, h, query, 0) = bound + own_error;
+  lse.own_error.at(b, h, query, 0) = own_error;
 }
 
 }  // namespace attest

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu_reference/answer.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
@@ -40,5 +41,16 @@ struct RowErrors {
 /// sums[c] = sum_j weight[j] * |v[j][c] - o[c]|. v: [keys, columns], contiguous.
 void sum_deviations(std::span<const double> weight, const double* v, std::span<const double> o,
                     std::span<double> sums);
+
+/// A row of which every element of O is the same, and every error: one that sees no key, or NaN.
+struct OneValueRow {
+  double o = 0, lse = 0, error = 0;
+};
+/// Writes row (b, h, query) of O and LSE.
+void fill_row(Answer& answer, std::int64_t b, std::int64_t h, std::int64_t query,
+              const OneValueRow& row);
+/// Writes the LSE of row (b, h, query), its bound and the reference's own error.
+void set_lse(Answer& answer, std::int64_t b, std::int64_t h, std::int64_t query,
+             const BoundConstants& kernel, const BoundConstants& own, const RowErrors& row);
 
 }  // namespace attest

@@ -67,7 +67,7 @@ HeadKeys head_keys(const ForwardArguments& a, std::int64_t b, std::int64_t h) {
   return head;
 }
 
-/// What one row adds to its scores after the softcap.
+/// Numbers added to the scores of one row after the softcap.
 struct RowTerms {
   const float* bias = nullptr;  ///< a number a key; null: none
   bool has_slope = false;

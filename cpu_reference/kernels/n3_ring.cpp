@@ -88,7 +88,7 @@ float merge(std::span<const Part> parts, std::span<float> o) {
   return finish_row(m, l, acc, o);
 }
 
-/// What one row adds of the keys that visit.
+/// Adds the keys that visit to every row of the rank.
 void attend(const RankLaunch& r, const Visitors& visitors, std::vector<RowState>& states) {
   const Problem& p = r.problem;
   const std::byte* const k = visitors.bytes.data();
