@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/gradient.hpp"
+#include "core/operations/quantised.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
@@ -158,7 +159,9 @@ double product_rate(const Explanation& e) {
   if (e.problem.operation == &gradient_operation) {
     return rate(roundings.as<GradientRoundings>().backward);
   }
-  return rate(roundings.as<PrecisionPlan>());
+  const bool has_codes = e.problem.operation == &quantised_operation;
+  return product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>(),
+                             has_codes ? e.problem.codes : Codes{});
 }
 
 }  // namespace

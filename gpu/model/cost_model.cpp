@@ -249,9 +249,13 @@ TimeFloors time_floors(const GpuModel& gpu, ElementType type, const Work& work) 
                     (d(gpu.sms) * gpu.shared_bytes_per_clock_sm * gpu.boost_hz)};
 }
 
-double product_flops_per_s(const GpuModel& gpu, ElementType type, const PrecisionPlan& precision) {
-  const double scores = rate(gpu, type, precision.score, precision.score_parts);
-  const double values = rate(gpu, type, precision.value, precision.value_parts);
+double product_flops_per_s(const GpuModel& gpu, ElementType type, const PrecisionPlan& precision,
+                           const Codes& codes) {
+  const ElementType score_type = codes.q == codes.k ? format_with(codes.k, type) : type;
+  const ElementType of_v = format_with(codes.v, type);
+  const ElementType value_type = precision.weight_format == of_v ? of_v : type;
+  const double scores = rate(gpu, score_type, precision.score, precision.score_parts);
+  const double values = rate(gpu, value_type, precision.value, precision.value_parts);
   // Half of the FLOP each; a rate of 0 takes for ever.
   return 2 / (1 / scores + 1 / values);
 }

@@ -119,8 +119,10 @@ struct Work {
 /// does them: on CUDA cores, or on tensor cores in the format of its parts, where a product of
 /// numbers in `count` parts is 1, 3 or 6 products. FLOP are those of the problem, so this is what
 /// times are held against. 0 where the GPU has no such unit.
+/// Codes of both factors are multiplied as they are: those of Q by those of K, and weights that
+/// are rounded to V's.
 [[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
-                                         const PrecisionPlan& precision);
+                                         const PrecisionPlan& precision, const Codes& codes = {});
 /// FLOP/s at which a GPU can do the five products of the gradients, otherwise as above.
 [[nodiscard]] double product_flops_per_s(const GpuModel& gpu, ElementType type,
                                          const BackwardRoundings& precision);

@@ -36,6 +36,7 @@ constexpr GpuModel h200{.name = "h200",
                         .fp32_flops = 66.9e12,
                         .tf32_flops = 494.7e12,
                         .fp16_flops = 989.5e12,
+                        .fp8_flops = 1979e12,
                         .source = "H200 data sheet; L2 size by device query; L2 bandwidth assumed"};
 
 constexpr GpuModel h100 = [] {

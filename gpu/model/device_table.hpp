@@ -42,17 +42,21 @@ struct GpuModel {
   double fp32_flops;             ///< CUDA cores, per second
   double tf32_flops;             ///< tensor cores, dense; 0: none
   double fp16_flops;             ///< tensor cores, dense, fp32 accumulation; bf16 too from sm_80 on
+  double fp8_flops = 0;          ///< tensor cores, dense; 0: none
   double ex2_per_clock_sm = 16;  ///< MUFU.EX2 results
   double shared_bytes_per_clock_sm = 128;
 
   std::string_view source;  ///< where the numbers are from
 
   /// Peak of the units that multiply elements of this type without changing their precision: fp32
-  /// on CUDA cores, the 16-bit formats on tensor cores.
+  /// on CUDA cores, the 16-bit formats and those of fp8 on tensor cores.
   [[nodiscard]] constexpr double peak_flops(ElementType type) const {
     switch (type) {
       case ElementType::fp32:
         return fp32_flops;
+      case ElementType::e4m3:
+      case ElementType::e5m2:
+        return fp8_flops;
       case ElementType::fp16:
       default:
         break;

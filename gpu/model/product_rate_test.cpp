@@ -51,6 +51,20 @@ TEST(ProductRate, ThreeOfTheFiveProductsOfGradientsAreSums) {
   EXPECT_DOUBLE_EQ(product_flops_per_s(the_h200(), ElementType::fp16, mixed), 5 / apart);
 }
 
+TEST(ProductRate, CodesAreMultipliedAsTheyAreWhereBothFactorsAreCodes) {
+  const Codes all{.q = Code::e4m3, .k = Code::e4m3, .v = Code::e4m3};
+  const Codes cache{.q = Code::none, .k = Code::e4m3, .v = Code::e4m3};
+  PrecisionPlan plan = on_tensor_cores({});
+  plan.weight_format = ElementType::e4m3;
+  const auto rate = [&](const Codes& codes) {
+    return product_flops_per_s(the_h200(), ElementType::bf16, plan, codes);
+  };
+  EXPECT_EQ(rate(all), the_h200().fp8_flops);
+  EXPECT_DOUBLE_EQ(rate(cache), 2 / (1 / the_h200().fp16_flops + 1 / the_h200().fp8_flops));
+  plan.weight_format = ElementType::bf16;
+  EXPECT_EQ(rate(cache), the_h200().fp16_flops);
+}
+
 TEST(ProductRate, IsNothingWithoutSuchUnits) {
   EXPECT_EQ(product_flops_per_s(gpu_model_from_name("t4"), ElementType::fp32,
                                 on_tensor_cores({.format = Parts::Format::tf32})),
