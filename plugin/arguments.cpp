@@ -49,12 +49,29 @@ AttestTensor index_array(std::string_view name, const void* data, unsigned code,
   return tensor;
 }
 
+/// A tensor of pairs has the shape that every entry and head would see, and strides of 0 where they
+/// share it.
+void say_shared(AttestTensor& tensor, const Problem& problem) {
+  const std::array<std::int64_t, 2> whole{problem.batch, problem.query_heads};
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (tensor.shape[i] == whole[i]) continue;
+    tensor.shape[i] = whole[i];
+    tensor.strides[i] = 0;
+  }
+}
+
 using Value = decltype(FieldForKernels::value);
 
 template <auto member>
 void number(AttestProblem& problem, const Value& value) {
   using Member = std::remove_reference_t<decltype(problem.*member)>;
   problem.*member = std::visit([](auto x) { return static_cast<Member>(x); }, value);
+}
+
+/// A choice of which the first is none.
+template <auto member>
+void is_set(AttestProblem& problem, const Value& value) {
+  problem.*member = std::get<std::int64_t>(value) != 0 ? 1 : 0;
 }
 
 /// A choice of which kernels claim sets.
@@ -77,7 +94,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 35> places{{{"operation", nowhere},
+constexpr std::array<Place, 38> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -104,15 +121,17 @@ constexpr std::array<Place, 35> places{{{"operation", nowhere},
                                         {"q_scales", nowhere},
                                         {"k_scales", nowhere},
                                         {"v_scales", nowhere},
-                                        // No plugin claims them yet.
-                                        {"sinks", nowhere},
-                                        {"slopes", nowhere},
-                                        {"bias", nowhere},
-                                        {"prefix", nowhere},
-                                        {"documents", nowhere},
-                                        {"dropout", nowhere},
-                                        {"dropout_seed", nowhere},
-                                        {"dropout_offset", nowhere}}};
+                                        {"sinks", number<&P::has_sinks>},
+                                        {"slopes", number<&P::has_slopes>},
+                                        {"bias", is_set<&P::has_bias>},
+                                        {"prefix", number<&P::has_prefix>},
+                                        {"documents", number<&P::has_documents>},
+                                        {"lists", number<&P::has_lists>},
+                                        {"list_rows", number<&P::list_rows>},
+                                        {"list_keys", number<&P::list_keys>},
+                                        {"dropout", number<&P::dropout>},
+                                        {"dropout_seed", number<&P::dropout_seed>},
+                                        {"dropout_offset", number<&P::dropout_offset>}}};
 
 }  // namespace
 
@@ -132,6 +151,7 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
         described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
                   to_c(spec.format(p)), shape, given.strides);
     tensor.data = const_cast<void*>(static_cast<const void*>(given.data));
+    if (spec.is_of_pairs) say_shared(tensor, p);
     tensor.starts = is_paged ? nullptr : starts_of(spec, arguments);
     tensor.storage = is_paged                   ? ATTEST_PAGED
                      : tensor.starts != nullptr ? ATTEST_PACKED
@@ -152,6 +172,23 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
   if (arguments.key_mask != nullptr) {
     add(index_array("key_mask", arguments.key_mask, ATTEST_UINT, 8, p.batch, p.key_len));
   }
+  add_lengths("prefix_lengths", arguments.prefix_lengths);
+  const auto add_rows = [&](std::string_view name, const std::int32_t* data, std::int64_t rows) {
+    if (data != nullptr) add(index_array(name, data, ATTEST_INT, 32, p.batch, rows));
+  };
+  add_rows("query_documents", arguments.query_documents, p.query_len);
+  add_rows("key_documents", arguments.key_documents, p.key_len);
+  add_key_lists(arguments.key_lists, p.batch);
+}
+
+void PluginTensors::add_key_lists(const KeyLists& lists, std::int64_t batch) {
+  if (!lists.is_used()) return;
+  add(index_array("list_counts", lists.counts, ATTEST_INT, 32, batch, lists.lists));
+  AttestTensor items = index_array("list_items", lists.items, ATTEST_INT, 32, batch, lists.lists);
+  items.shape[3] = lists.room;
+  items.strides[0] = items.strides[1] = lists.lists * lists.room;
+  items.strides[2] = lists.room;
+  add(items);
 }
 
 void PluginTensors::add_page_table(const PageTable& table, std::int64_t batch) {

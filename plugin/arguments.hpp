@@ -12,7 +12,7 @@
 
 namespace attest {
 /// The tensors of one launch as plugin.h lists them: those of the operation, then the arrays that
-/// say how they are packed and what padding hides. AttestRun points into it.
+/// say how they are packed and what is hidden. AttestRun points into it.
 class PluginTensors {
  public:
   explicit PluginTensors(const Arguments& arguments);
@@ -25,8 +25,9 @@ class PluginTensors {
  private:
   void add(const AttestTensor& tensor);
   void add_page_table(const PageTable& table, std::int64_t batch);
+  void add_key_lists(const KeyLists& lists, std::int64_t batch);
 
-  static constexpr std::size_t most_indices = 6;
+  static constexpr std::size_t most_indices = 12;
   std::array<AttestTensor, 2 * most_tensors + most_indices> tensors_{};
   std::array<const AttestTensor*, 2 * most_tensors + most_indices> pointers_{};
   std::size_t count_ = 0;

@@ -25,9 +25,7 @@ TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
     if (field.name == "operation") continue;  // the kernel named it
     // Formats and shapes of tensors say it.
     if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
-    // No plugin can claim score modifications yet, prefixes and documents among them.
-    const bool is_of_forward = field.belongs_to != nullptr && field.belongs_to(Problem{});
-    if (is_of_forward) continue;
+    if (field.name == "bias") continue;  // its strides, too
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
         << field.name;
@@ -174,6 +172,37 @@ TEST(PluginTensors, LengthsPackTheRowsAndPaddingBringsAMask) {
   EXPECT_EQ(key_mask->data, mask.data());
   EXPECT_TRUE(attest_is(key_mask->format, ATTEST_UINT, 8));
   EXPECT_EQ(attest_offset(key_mask, 2, 0, 1), 15);
+}
+
+TEST(PluginTensors, ASharedBiasHasStridesOfZero) {
+  Arguments a = arguments_of(
+      {.batch = 3, .query_heads = 2, .query_len = 4, .key_len = 5, .bias = Bias::heads});
+  a[forward::bias].strides = {.batch = 40, .head = 20, .row = 5};
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  const AttestTensor* bias = attest_tensor(&run, "bias");
+  ASSERT_NE(bias, nullptr);
+  EXPECT_TRUE(std::ranges::equal(bias->shape, std::vector<std::int64_t>{3, 2, 4, 5}));
+  EXPECT_TRUE(std::ranges::equal(bias->strides, std::vector<std::int64_t>{0, 20, 5, 1}));
+  EXPECT_EQ(attest_tensor(&run, "sinks"), nullptr);
+}
+
+TEST(PluginTensors, ListsComeWithTheirCounts) {
+  Arguments a = arguments_of(
+      {.batch = 3, .query_len = 9, .key_len = 20, .list_seed = 5, .list_rows = 4, .list_keys = 8});
+  const std::vector<std::int32_t> items(18), counts(9);
+  a.key_lists = {
+      .rows = 4, .keys = 8, .lists = 3, .room = 2, .items = items.data(), .counts = counts.data()};
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  const AttestTensor *of = attest_tensor(&run, "list_items"),
+                     *sizes = attest_tensor(&run, "list_counts");
+  ASSERT_NE(of, nullptr);
+  EXPECT_EQ(of->data, items.data());
+  EXPECT_TRUE(std::ranges::equal(of->shape, std::vector<std::int64_t>{3, 1, 3, 2}));
+  EXPECT_EQ(attest_offset(of, 2, 0, 1), 14);
+  EXPECT_EQ(sizes->data, counts.data());
+  EXPECT_TRUE(std::ranges::equal(sizes->shape, std::vector<std::int64_t>{3, 1, 3, 1}));
 }
 
 }  // namespace

@@ -183,13 +183,20 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
     reject(where, "features", fmt::format("{:#x}", bits),
            fmt::format("no ATTEST_DLSE for operation '{}'", operation.name));
   }
+  constexpr std::uint32_t of_scores = ATTEST_SINKS | ATTEST_SLOPES | ATTEST_BIAS | ATTEST_PREFIX |
+                                      ATTEST_DOCUMENTS | ATTEST_LISTS | ATTEST_DROPOUT;
+  if (operation.name != forward_operation.name && (bits & of_scores) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           fmt::format("no ATTEST_SINKS to ATTEST_DROPOUT for operation '{}'", operation.name));
+  }
   constexpr std::uint32_t all = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
                                 ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS |
-                                ATTEST_DLSE;
+                                ATTEST_DLSE | of_scores;
   if ((bits & ~all) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
            "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
-           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS, ATTEST_DLSE");
+           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS, ATTEST_DLSE, ATTEST_SINKS, ATTEST_SLOPES, "
+           "ATTEST_BIAS, ATTEST_PREFIX, ATTEST_DOCUMENTS, ATTEST_LISTS, ATTEST_DROPOUT");
   }
   return {.no_queries = (bits & ATTEST_NO_QUERIES) != 0,
           .value_dim = (bits & ATTEST_VALUE_DIM) != 0,
@@ -197,7 +204,14 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
           .softcap = (bits & ATTEST_SOFTCAP) != 0,
           .lengths = (bits & ATTEST_LENGTHS) != 0,
           .padding = (bits & ATTEST_PADDING) != 0,
-          .lse_gradient = (bits & ATTEST_DLSE) != 0};
+          .lse_gradient = (bits & ATTEST_DLSE) != 0,
+          .sinks = (bits & ATTEST_SINKS) != 0,
+          .slopes = (bits & ATTEST_SLOPES) != 0,
+          .bias = (bits & ATTEST_BIAS) != 0,
+          .prefix = (bits & ATTEST_PREFIX) != 0,
+          .documents = (bits & ATTEST_DOCUMENTS) != 0,
+          .lists = (bits & ATTEST_LISTS) != 0,
+          .dropout = (bits & ATTEST_DROPOUT) != 0};
 }
 
 std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::string& where) {
@@ -273,6 +287,8 @@ void take_claims(KernelInfo& info, const AttestKernel& kernel, const std::string
       is_set(kernel.nan_rows_may_have_empty_lse, "nan_rows_may_have_empty_lse");
   info.query_len_multiple = multiple_of(kernel.query_len_multiple, "query_len_multiple", where);
   info.key_len_multiple = multiple_of(kernel.key_len_multiple, "key_len_multiple", where);
+  info.list_rows_multiple = multiple_of(kernel.list_rows_multiple, "list_rows_multiple", where);
+  info.list_keys_multiple = multiple_of(kernel.list_keys_multiple, "list_keys_multiple", where);
 }
 
 Pages pages_of(std::uint32_t given, const Operation& operation, const std::string& where) {

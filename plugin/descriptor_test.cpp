@@ -49,9 +49,10 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
                plan_depends_on_queries, reads_lengths, depends_on_alignment, shares_reference,
                ignores_hidden_nan, drops_vanished_parts, missing_outputs,
                nan_rows_may_have_empty_lse, needs, query_len_multiple, key_len_multiple,
-               values_in_keys_dim, unavailable, compute_capabilities, precision, kernel_plans,
-               has_plan_rule, unsupported, unsupported_in_pages, first_row, workspace_bytes,
-               counter_bytes, launch, timed_launch] = kernel;
+               list_rows_multiple, list_keys_multiple, values_in_keys_dim, unavailable,
+               compute_capabilities, precision, kernel_plans, has_plan_rule, unsupported,
+               unsupported_in_pages, first_row, workspace_bytes, counter_bytes, launch,
+               timed_launch] = kernel;
   // Of an operation that plugins do not compute.
   (void)codes;
   // Of libraries of others, of latent attention, of Plans of one kernel.
@@ -81,13 +82,29 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   for (const std::string& output : missing_outputs) lists += output;
   claims.push_back(lists);
   const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
-               sinks, slopes, bias, prefix, documents, dropout] = features;
-  // No descriptor can claim these yet.
-  EXPECT_FALSE(sinks || slopes || bias || prefix || documents || dropout);
-  for (const bool flag :
-       {no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
-        is_deterministic, is_batch_invariant, is_query_invariant, reads_lengths,
-        depends_on_alignment, shares_reference, ignores_hidden_nan, nan_rows_may_have_empty_lse}) {
+               sinks, slopes, bias, prefix, documents, has_lists, dropout] = features;
+  for (const bool flag : {no_queries,
+                          value_dim,
+                          values_in_keys,
+                          softcap,
+                          lengths,
+                          padding,
+                          lse_gradient,
+                          sinks,
+                          slopes,
+                          bias,
+                          prefix,
+                          documents,
+                          has_lists,
+                          dropout,
+                          is_deterministic,
+                          is_batch_invariant,
+                          is_query_invariant,
+                          reads_lengths,
+                          depends_on_alignment,
+                          shares_reference,
+                          ignores_hidden_nan,
+                          nan_rows_may_have_empty_lse}) {
     add(flag ? 1 : 0);
   }
   const auto& [contiguous_only, pointer_alignment, stride_alignment, aligns_lone_strides,
@@ -99,8 +116,8 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   add(page_sizes.size());
   add(contiguous_only ? 1 : 0);
   add(aligns_lone_strides ? 1 : 0);
-  for (const std::int64_t number :
-       {pointer_alignment, stride_alignment, query_len_multiple, key_len_multiple}) {
+  for (const std::int64_t number : {pointer_alignment, stride_alignment, query_len_multiple,
+                                    key_len_multiple, list_rows_multiple, list_keys_multiple}) {
     add(number);
   }
   return claims;
@@ -138,6 +155,13 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.features = ATTEST_VALUE_DIM; },
     [](K& k) { k.features = ATTEST_NO_QUERIES; },
     [](K& k) { k.features = ATTEST_VALUES_IN_KEYS; },
+    [](K& k) { k.features = ATTEST_SINKS; },
+    [](K& k) { k.features = ATTEST_SLOPES; },
+    [](K& k) { k.features = ATTEST_BIAS; },
+    [](K& k) { k.features = ATTEST_PREFIX; },
+    [](K& k) { k.features = ATTEST_DOCUMENTS; },
+    [](K& k) { k.features = ATTEST_LISTS; },
+    [](K& k) { k.features = ATTEST_DROPOUT; },
     [](K& k) { k.is_not_deterministic = 1; },
     [](K& k) { k.is_not_batch_invariant = 1; },
     [](K& k) { k.depends_on_alignment = 1; },
@@ -156,6 +180,8 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.is_query_invariant = 1; },
     [](K& k) { k.query_len_multiple = 64; },
     [](K& k) { k.key_len_multiple = 64; },
+    [](K& k) { k.list_rows_multiple = 128; },
+    [](K& k) { k.list_keys_multiple = 64; },
     [](K& k) { k.unavailable = "no library"; },
     [](K& k) {
       k.first_row = [](const AttestProblem*, const AttestPlan* plan) {

@@ -107,7 +107,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"window", "within_bound"}, Claim{"softcap", "within_bound"},
                     Claim{"lengths", "within_bound"}, Claim{"padding", "within_bound"},
                     Claim{"value_dim", "within_bound"}, Claim{"no_queries", "within_bound"},
-                    Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"},
+                    Claim{"sinks", "within_bound"}, Claim{"slopes", "within_bound"},
+                    Claim{"bias", "within_bound"}, Claim{"prefix", "within_bound"},
+                    Claim{"documents", "within_bound"}, Claim{"lists", "within_bound"},
+                    Claim{"dropout", "within_bound"}, Claim{"merge", "within_bound"},
+                    Claim{"merge_without_lse", "outputs_written"},
                     Claim{"gradient", "dk_within_bound"}),
     [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
 

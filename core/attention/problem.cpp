@@ -106,6 +106,11 @@ std::vector<std::int32_t> starts_of(const Problem& problem, const LengthOf& leng
 
 }  // namespace
 
+void take_away_lists(Problem& problem) {
+  problem.list_seed = 0;
+  problem.list_rows = problem.list_keys = 1;
+}
+
 bool has_modifications(const Problem& problem) {
   return problem.sinks != Sinks::none || problem.slopes != Slopes::none ||
          problem.bias != Bias::none || problem.dropout > 0;
@@ -136,17 +141,17 @@ std::vector<std::int64_t> visible_keys_of(const Problem& problem, std::int64_t e
   const KeyRange range = problem.visible_range(entry, query);
   std::vector<std::int64_t> keys;
   for (std::int64_t key = range.begin; key < range.end; ++key) {
-    if (!problem.is_padded(entry, key)) keys.push_back(key);
+    if (problem.sees(entry, query, key)) keys.push_back(key);
   }
   return keys;
 }
 
 std::int64_t visible_key_count(const Problem& problem, std::int64_t entry, std::int64_t query) {
   const KeyRange range = problem.visible_range(entry, query);
-  if (problem.padding_seed == 0) return range.size();
+  if (problem.padding_seed == 0 && problem.list_seed == 0) return range.size();
   std::int64_t count = 0;
   for (std::int64_t key = range.begin; key < range.end; ++key) {
-    count += problem.is_padded(entry, key) ? 0 : 1;
+    count += problem.sees(entry, query, key) ? 1 : 0;
   }
   return count;
 }
@@ -166,13 +171,18 @@ float default_scale(std::int64_t head_dim) {
 double forward_flops(const Problem& problem) {
   double pairs = 0;
   const bool are_alike = problem.length_seed == 0 && problem.padding_seed == 0 &&
-                         problem.prefix_seed == 0 && problem.document_seed == 0;
+                         problem.prefix_seed == 0 && problem.document_seed == 0 &&
+                         problem.list_seed == 0;
   for (std::int64_t entry = 0; entry < (are_alike ? 1 : problem.batch); ++entry) {
     std::vector<std::int64_t> seen_before{0};  // keys before this one that padding leaves
     for (std::int64_t key = 0; key < problem.key_len_of(entry); ++key) {
       seen_before.push_back(seen_before.back() + (problem.is_padded(entry, key) ? 0 : 1));
     }
     for (std::int64_t query = 0; query < problem.query_len_of(entry); ++query) {
+      if (problem.list_seed != 0) {
+        pairs += static_cast<double>(visible_key_count(problem, entry, query));
+        continue;
+      }
       const KeyRange range = problem.visible_range(entry, query);
       pairs += static_cast<double>(seen_before[static_cast<std::size_t>(range.end)] -
                                    seen_before[static_cast<std::size_t>(range.begin)]);

@@ -86,6 +86,11 @@ extern const Operation forward_operation;  // core/operations/forward.hpp
 /// With a prefix_seed all queries of an entry see its first keys, a drawn number of them, as well
 /// as what a causal mask leaves them. With a document_seed the keys of an entry are cut into
 /// documents, and a query sees keys of its own document alone.
+///
+/// With a list_seed a query sees, of the keys that all of this leaves it, those alone that its list
+/// names: block-sparse masks, trees, and the keys that an indexer chose. Queries [i list_rows, (i +
+/// 1) list_rows) of an entry share its list i, as all heads do; an item j of a list is the keys [j
+/// list_keys, (j + 1) list_keys). A list names an item at most once, in any order, or none.
 struct Problem {
   const Operation* operation = &forward_operation;  ///< what is computed; never null
   std::int64_t batch = 1;
@@ -111,9 +116,11 @@ struct Problem {
   Sinks sinks = Sinks::none;     ///< in forward_operation, as are the fields that follow
   Slopes slopes = Slopes::none;  ///< of ALiBi
   Bias bias = Bias::none;
-  std::uint64_t prefix_seed = 0;    ///< 0: no prefix that all queries see
-  std::uint64_t document_seed = 0;  ///< 0: an entry is one document
-  float dropout = 0.0F;             ///< probability of a weight to fall; 0: none does
+  std::uint64_t prefix_seed = 0;              ///< 0: no prefix that all queries see
+  std::uint64_t document_seed = 0;            ///< 0: an entry is one document
+  std::uint64_t list_seed = 0;                ///< 0: no lists of keys
+  std::int64_t list_rows = 1, list_keys = 1;  ///< queries that share a list, keys of an item
+  float dropout = 0.0F;                       ///< probability of a weight to fall; 0: none does
   std::int64_t dropout_seed = 0, dropout_offset = 0;  ///< of the generator that says which fall
 
   friend bool operator==(const Problem&, const Problem&) = default;
@@ -157,8 +164,8 @@ struct Problem {
         return false;
     }
   }
-  /// Keys that the mask leaves to a query, of which padding may hide some. Empty past the entry's
-  /// length.
+  /// Keys that the mask leaves to a query, of which padding and lists may hide some. Empty past the
+  /// entry's length.
   ATTEST_HOST_DEVICE constexpr KeyRange visible_range(std::int64_t entry,
                                                       std::int64_t query) const {
     const std::int64_t queries = query_len_of(entry);
@@ -206,12 +213,43 @@ struct Problem {
     }
     return number;
   }
+  /// Lists of an entry, for as many queries as the largest has.
+  ATTEST_HOST_DEVICE constexpr std::int64_t lists() const {
+    return list_seed == 0 ? 0 : (query_len + list_rows - 1) / list_rows;
+  }
+  /// Items that a list of an entry may name: all of them hold a key.
+  ATTEST_HOST_DEVICE constexpr std::int64_t list_items(std::int64_t entry) const {
+    return (key_len_of(entry) + list_keys - 1) / list_keys;
+  }
+  /// True if list `list` of the entry names the item. A list names no item, all of them, the first
+  /// and the last, or each by chance.
+  ATTEST_HOST_DEVICE constexpr bool names_item(std::int64_t entry, std::int64_t list,
+                                               std::int64_t item) const {
+    const std::uint64_t of_entry = mixed(list_seed, static_cast<std::uint64_t>(entry));
+    const std::uint64_t bits = mixed(of_entry, static_cast<std::uint64_t>(list));
+    switch (bits % 8) {
+      case 0:
+        return false;
+      case 1:
+        return true;
+      case 2:
+        return item == 0 || item == list_items(entry) - 1;
+      default:  // one in 2, 4, 8, 16, 32
+        return mixed(bits, static_cast<std::uint64_t>(item)) % (1U << (bits % 8 - 2)) == 0;
+    }
+  }
+  /// True if lists, where there are some, leave the key to the query.
+  ATTEST_HOST_DEVICE constexpr bool is_listed(std::int64_t entry, std::int64_t query,
+                                              std::int64_t key) const {
+    return list_seed == 0 || names_item(entry, query / list_rows, key / list_keys);
+  }
   ATTEST_HOST_DEVICE constexpr bool sees(std::int64_t entry, std::int64_t query,
                                          std::int64_t key) const {
-    return visible_range(entry, query).holds(key) && !is_padded(entry, key);
+    return visible_range(entry, query).holds(key) && !is_padded(entry, key) &&
+           is_listed(entry, query, key);
   }
-  /// Number of keys that a query sees, for problems without window, lengths or padding: the first
-  /// ones.
+  /// Number of keys that a query sees, for problems without window, lengths, padding or lists: the
+  /// first ones.
   ATTEST_HOST_DEVICE constexpr std::int64_t visible_keys(std::int64_t query) const {
     return visible_key_count(mask, query_len, key_len, query);
   }
@@ -257,6 +295,9 @@ struct Problem {
   }
 };
 
+/// Makes it a problem without lists of keys.
+void take_away_lists(Problem& problem);
+
 /// True if scores, sums or weights are not those of plain attention: the softcap apart, which is a
 /// function of each score alone.
 [[nodiscard]] bool has_modifications(const Problem& problem);
@@ -268,7 +309,7 @@ using Shape = std::array<std::int64_t, 4>;
 [[nodiscard]] Shape output_shape(const Problem& problem);
 [[nodiscard]] Shape lse_shape(const Problem& problem);  ///< last dimension 1
 
-/// Keys that row (entry, query) sees: those of its range that padding does not hide.
+/// Keys that row (entry, query) sees: those of its range that neither padding nor a list hides.
 [[nodiscard]] std::int64_t visible_key_count(const Problem& problem, std::int64_t entry,
                                              std::int64_t query);
 /// The keys that a query row of an entry sees, ascending.

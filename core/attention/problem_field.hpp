@@ -27,6 +27,7 @@ struct Features {
   bool bias = false;          ///< a number added to each score, however it is shared
   bool prefix = false;        ///< first keys that all queries of an entry see
   bool documents = false;     ///< several documents in an entry
+  bool lists = false;         ///< lists of the keys that queries see
   bool dropout = false;
 };
 

@@ -40,6 +40,10 @@ bool is_quantised(const Problem& problem) {
   return problem.operation == &quantised_operation;
 }
 
+bool has_lists(const Problem& problem) {
+  return is_forward(problem) && problem.list_seed != 0;
+}
+
 /// Problems whose K has codes: given, or to be made.
 bool has_codes_of_k(const Problem& problem) {
   return is_quantised(problem) || problem.operation == &quantise_operation;
@@ -70,7 +74,7 @@ constexpr std::array<std::string_view, 2> names_of_sinks{"none", "given"};
 constexpr std::array<std::string_view, 5> names_of_biases{"none", "full", "heads", "entries",
                                                           "shared"};
 
-using FieldRows = std::array<ProblemField, 35>;
+using FieldRows = std::array<ProblemField, 38>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -368,6 +372,35 @@ FieldRows make_rows() {
        .feature = FieldFeature{.name = "documents",
                                .flag = &Features::documents,
                                .refusal = "has no documents in an entry"}},
+      {.name = "list_seed",
+       .summary = "draws lists of the keys that queries see; 0: none",
+       .member = &Problem::list_seed,
+       .prefix = "lists",
+       .example = "lists7",
+       .is_axis = false,
+       .belongs_to = is_forward,
+       .feature = FieldFeature{.name = "lists",
+                               .flag = &Features::lists,
+                               .refusal = "takes no lists of keys",
+                               .take_away = take_away_lists}},
+      {.name = "list_rows",
+       .summary = "queries that share a list of keys",
+       .member = &Problem::list_rows,
+       .low = 1,
+       .high = longest,
+       .prefix = "listrows",
+       .example = "listrows128",
+       .is_axis = false,
+       .belongs_to = has_lists},
+      {.name = "list_keys",
+       .summary = "keys of an item of a list",
+       .member = &Problem::list_keys,
+       .low = 1,
+       .high = longest,
+       .prefix = "listkeys",
+       .example = "listkeys64",
+       .is_axis = false,
+       .belongs_to = has_lists},
       {.name = "dropout",
        .summary = "probability of a weight to fall; 0: none does",
        .member = &Problem::dropout,

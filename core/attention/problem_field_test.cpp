@@ -22,10 +22,11 @@ TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
                                 head_dim, value_dim, values, mask, window, element_type, scale,
                                 softcap, length_seed, padding_seed, shared_keys, parts,
                                 partial_type, lse_gradient, codes, sinks, slopes, bias, prefix_seed,
-                                document_seed, dropout, dropout_seed, dropout_offset] = problem;
+                                document_seed, list_seed, list_rows, list_keys, dropout,
+                                dropout_seed, dropout_offset] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
   [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales] = codes;
-  constexpr std::size_t members = 29, sides = 2, of_codes = 6;
+  constexpr std::size_t members = 32, sides = 2, of_codes = 6;
   EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;

@@ -37,9 +37,11 @@ inline Problem problem_having(const ProblemField& field) {
   const Problem usual = usual_problem();
   if (field.belongs_to == nullptr) return usual;
   for (const ProblemField& choice : problem_fields()) {
-    for (const std::string_view name : choice.choices) {
+    std::vector<FieldValue> values(choice.choices.begin(), choice.choices.end());
+    if (choice.kind() == FieldKind::seed) values = {std::uint64_t{7}};
+    for (const FieldValue& value : values) {
       Problem problem = usual;
-      set_value(choice, problem, name);
+      set_value(choice, problem, value);
       if (field.belongs_to(problem)) return problem;
     }
   }

@@ -37,6 +37,7 @@ struct ForwardArguments {
   const std::int32_t* prefix_lengths = nullptr;
   /// [batch, query_len] and [batch, key_len]; null without documents.
   const std::int32_t *query_documents = nullptr, *key_documents = nullptr;
+  KeyLists key_lists;    ///< not used without lists
   PageTable page_table;  ///< K and V lie in its pages where its page_size is not 0
   Strides q_strides, k_strides, v_strides, o_strides;
   Strides bias_strides;  ///< 0 along a dimension that is shared
@@ -62,6 +63,7 @@ struct ForwardArguments {
         prefix_lengths(all.prefix_lengths),
         query_documents(all.query_documents),
         key_documents(all.key_documents),
+        key_lists(all.key_lists),
         page_table(all.page_table),
         q_strides(all[forward::q].strides),
         k_strides(all[forward::k].strides),
@@ -95,6 +97,7 @@ struct ForwardArguments {
     all.prefix_lengths = prefix_lengths;
     all.query_documents = query_documents;
     all.key_documents = key_documents;
+    all.key_lists = key_lists;
     all.page_table = page_table;
     all[forward::q] = {q, q_strides};
     all[forward::k] = {k, k_strides};

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/attention/key_lists.hpp"
 #include "core/attention/layout.hpp"
 #include "core/attention/plan.hpp"
 #include "core/attention/problem.hpp"
@@ -71,6 +72,7 @@ struct Arguments {
   const std::int32_t* prefix_lengths = nullptr;  ///< [batch]; null without a prefix
   /// [batch, query_len] and [batch, key_len], ascending in an entry; null without documents.
   const std::int32_t *query_documents = nullptr, *key_documents = nullptr;
+  KeyLists key_lists;  ///< not used without lists
   PageTable
       page_table;  ///< of tensors whose rows are keys: [pool_pages, heads, page_size, columns]
 

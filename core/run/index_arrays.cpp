@@ -109,6 +109,15 @@ void IndexArrays::upload(const Problem& problem, const Paging& paging, Device& d
         add_numbers("query_documents", documents_of(problem, Rows::queries));
     arguments.key_documents = add_numbers("key_documents", documents_of(problem, Rows::keys));
   }
+  if (problem.list_seed != 0) {
+    const KeyListArrays lists = key_list_arrays(problem);
+    arguments.key_lists = {.rows = problem.list_rows,
+                           .keys = problem.list_keys,
+                           .lists = problem.lists(),
+                           .room = lists.room,
+                           .items = add_numbers("list_items", lists.items),
+                           .counts = add_numbers("list_counts", lists.counts)};
+  }
   if (!paging.is_used()) return;
   const PageTableArrays arrays = page_table_arrays(problem, paging);
   arguments.page_table = {.page_size = paging.page_size,

@@ -13,9 +13,10 @@
 
 namespace attest {
 
-/// The small arrays that a problem with lengths, padding, prefixes, documents or pages needs on the
-/// device, each between guards: query_starts, key_starts, key_mask, prefix_lengths,
-/// query_documents, key_documents and those of the page table.
+/// The small arrays that a problem with lengths, padding, prefixes, documents, lists of keys or
+/// pages needs on the device, each between guards: query_starts, key_starts, key_mask,
+/// prefix_lengths, query_documents, key_documents, list_items, list_counts and those of the page
+/// table.
 class IndexArrays {
  public:
   /// The shortened length: half of an entry's keys; in CSR form, one key of its last page.

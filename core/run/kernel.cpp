@@ -22,7 +22,7 @@ std::optional<std::string> why_feature_is_missing(const KernelInfo& kernel,
   return std::nullopt;
 }
 
-/// The first length, of the problem or of an entry, that is no multiple.
+/// The first length, of the problem, an entry or a list, that is no multiple.
 std::optional<std::string> why_lengths_do_not_fit(const KernelInfo& kernel,
                                                   const Problem& problem) {
   const auto sentence = [&](std::string_view what, std::int64_t multiple, std::int64_t got) {
@@ -37,6 +37,13 @@ std::optional<std::string> why_lengths_do_not_fit(const KernelInfo& kernel,
     if (keys % kernel.key_len_multiple != 0) {
       return sentence("keys", kernel.key_len_multiple, keys);
     }
+  }
+  if (problem.list_seed == 0) return std::nullopt;
+  if (problem.list_rows % kernel.list_rows_multiple != 0) {
+    return sentence("queries that share a list", kernel.list_rows_multiple, problem.list_rows);
+  }
+  if (problem.list_keys % kernel.list_keys_multiple != 0) {
+    return sentence("keys of a list's item", kernel.list_keys_multiple, problem.list_keys);
   }
   return std::nullopt;
 }
@@ -111,6 +118,10 @@ Problem with_needs_of(const KernelInfo& kernel, Problem problem) {
   };
   problem.query_len = up(problem.query_len, kernel.query_len_multiple);
   problem.key_len = up(problem.key_len, kernel.key_len_multiple);
+  if (problem.list_seed != 0) {
+    problem.list_rows = up(problem.list_rows, kernel.list_rows_multiple);
+    problem.list_keys = up(problem.list_keys, kernel.list_keys_multiple);
+  }
   if (kernel.values_in_keys_dim > 0) {
     problem.values = Values::in_keys;
     problem.value_dim = kernel.values_in_keys_dim;

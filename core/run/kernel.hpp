@@ -113,6 +113,8 @@ struct KernelInfo {
   /// Lengths, those of single entries too, are multiples of these; generators round them up.
   std::int64_t query_len_multiple = 1;
   std::int64_t key_len_multiple = 1;
+  /// Queries that share a list of keys, and keys of an item, are multiples of these.
+  std::int64_t list_rows_multiple = 1, list_keys_multiple = 1;
   /// V must be so many first columns of K (Values::in_keys); generators see to it. 0: it takes V of
   /// its own.
   std::int64_t values_in_keys_dim = 0;

@@ -181,8 +181,9 @@ class Composition {
   [[nodiscard]] double value_error() const {
     // Visible keys need not begin with a step of a tensor core, nor lie beside each other.
     const double sums = std::min(blocks_, n_) + (is_window(problem_.mask) ? 1 : 0);
-    const bool has_gaps =
-        problem_.padding_seed != 0 && plan_.value.kind == Accumulation::Kind::tensor_core;
+    const bool hides_single_keys =
+        problem_.padding_seed != 0 || problem_.list_seed != 0 || problem_.bias != Bias::none;
+    const bool has_gaps = hides_single_keys && plan_.value.kind == Accumulation::Kind::tensor_core;
     const double terms = has_gaps ? static_cast<double>(problem_.key_len) : n_;
     if (!is_promoted()) {
       return product_error(plan_.value, plan_.value_parts, terms, sums, false, arithmetic_);

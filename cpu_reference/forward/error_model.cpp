@@ -32,7 +32,7 @@ std::vector<RowErrorModel> model_errors(const Problem& problem, const Inputs& in
   if (precision.value_parts.count > 1 && precision.promoted_keys == 0) return models;
   // What a capped score errs by hangs on how far it is capped: not modelled, nor is what is added
   // to scores, weights and sums.
-  if (problem.softcap > 0 || has_modifications(problem)) return models;
+  if (problem.softcap > 0 || has_modifications(problem) || problem.list_seed != 0) return models;
   if (!all_finite(inputs[forward::q]) || !all_finite(inputs[forward::k]) ||
       !all_finite(inputs[forward::v]))
     return models;

@@ -182,7 +182,7 @@ Answer answer_of(const Problem& problem, const Tensors& inputs, const PrecisionP
   Answer answer{OutputAnswer{o, o, o}, OutputAnswer{lse, lse, lse}};
 
   if constexpr (std::is_same_v<Tensors, Inputs>) {
-    if (has_modifications(problem)) {
+    if (has_modifications(problem) || problem.list_seed != 0) {
       solve_modified(problem, inputs, precision, magnitudes, threads, answer);
       return answer;
     }

@@ -1,6 +1,6 @@
 // M6, rows one by one in every shape and under every mask that a Problem has [claims M5, M6, N1,
 // O6]: windows, softcap, padding, entries with lengths of their own, V with columns of its own,
-// query heads packed into rows; ALiBi, a bias, sinks, prefixes and documents.
+// query heads packed into rows; ALiBi, a bias, sinks, prefixes, documents and lists of keys.
 //
 // Idea
 //   It is there to be read and to be broken: bugs of shapes and masks are planted in it. Lengths
@@ -67,14 +67,29 @@ HeadKeys head_keys(const ForwardArguments& a, std::int64_t b, std::int64_t h) {
   return head;
 }
 
-/// Numbers added to the scores of one row after the softcap.
+/// What one row does to its scores after the softcap.
 struct RowTerms {
   const float* bias = nullptr;  ///< a number a key; null: none
   bool has_slope = false;
   float slope = 0;
   std::int64_t diagonal = 0;   ///< the key at a distance of 0
   std::vector<float> factors;  ///< of the weights in O, one a key; empty: 1
+  std::vector<bool> listed;    ///< keys that the row's list names; empty: there are no lists
 };
+
+/// The keys of an entry that the list of query n names, true.
+std::vector<bool> listed_keys(const KeyLists& lists, std::int64_t keys, std::int64_t b,
+                              std::int64_t n) {
+  std::vector<bool> listed(static_cast<std::size_t>(keys), false);
+  const std::int64_t list = lists.list_of(b, n);
+  for (std::int64_t i = 0; i < lists.counts[list]; ++i) {
+    const std::int64_t first = lists.items_of(list)[i] * lists.keys;
+    for (std::int64_t key = first; key < std::min(first + lists.keys, keys); ++key) {
+      listed[static_cast<std::size_t>(key)] = true;
+    }
+  }
+  return listed;
+}
 
 RowTerms terms_of_row(const ForwardArguments& a, std::int64_t queries, std::int64_t keys,
                       std::int64_t b, std::int64_t h, std::int64_t n) {
@@ -85,6 +100,7 @@ RowTerms terms_of_row(const ForwardArguments& a, std::int64_t queries, std::int6
     terms.slope = a.slopes[h];
     terms.diagonal = -key_distance(a.problem.mask, queries, keys, n, 0);
   }
+  if (a.key_lists.is_used()) terms.listed = listed_keys(a.key_lists, keys, b, n);
   if (a.problem.dropout > 0) {
     const float kept = a.problem.dropout < 1 ? 1 / (1 - a.problem.dropout) : 0.0F;
     for (std::int64_t key = 0; key < keys; ++key) {
@@ -108,7 +124,9 @@ void score_tile(const Problem& p, const HeadKeys& head, std::span<const float> q
       scores[i] -= terms.slope * static_cast<float>(std::abs(key - terms.diagonal));
     }
     if (terms.bias != nullptr) scores[i] += terms.bias[key];
-    const bool is_seen = range.holds(key) && !head.hidden[static_cast<std::size_t>(key)];
+    const auto at = static_cast<std::size_t>(key);
+    const bool is_listed = terms.listed.empty() || terms.listed[at];
+    const bool is_seen = range.holds(key) && !head.hidden[at] && is_listed;
     if (!is_seen) scores[i] = -std::numeric_limits<float>::infinity();
   }
 }
@@ -257,6 +275,7 @@ KernelInfo kernel() {
                    .bias = true,
                    .prefix = true,
                    .documents = true,
+                   .lists = true,
                    .dropout = true};
   info.layout_needs = {.takes_entry_gaps = true, .takes_broadcast = true};
   info.precision = precision;

@@ -111,7 +111,8 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& p, const Input
 bool covers(const Problem& problem, const Roundings& /*roundings*/) {
   return !is_window(problem.mask) && problem.output_dim() == problem.head_dim &&
          problem.softcap == 0 && problem.length_seed == 0 && problem.padding_seed == 0 &&
-         problem.prefix_seed == 0 && problem.document_seed == 0 && !has_modifications(problem);
+         problem.prefix_seed == 0 && problem.document_seed == 0 && problem.list_seed == 0 &&
+         !has_modifications(problem);
 }
 
 DeviceReference forward_reference() {

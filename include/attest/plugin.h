@@ -14,6 +14,16 @@
  * value head h / (query_heads / kv_heads). What a kernel does otherwise it may say in AttestKernel; its answer is then held to
  * what it says.
  *
+ * Scores. What a kernel says that it offers beside comes in some calls, in this order: the softcap; slopes (ALiBi): s_j -=
+ * slope_h |j - d|, d being the key on i's diagonal, i with a top-left mask and i + key_len - query_len with every other and
+ * without one; a bias: s_j += bias_hij, where -infinity hides the key. A sink of the head is one more term e^sink_h of the sum, in
+ * LSE too and without a value; a row that sees no key then has LSE = sink_h. A prefix: keys 0..prefix - 1 are seen by all queries
+ * of the entry whatever a causal mask hides. Documents: a query sees the keys of its own document alone. Lists: it sees of the
+ * keys that all of this leaves it those that its list names. Dropout p: O_i = sum_j d_ij softmax(s)_j v_j with d_ij = 0 for the
+ * weights that fall and 1 / (1 - p) for the others; LSE is that without. Word j % 4 of Philox4x32-10 with the key dropout_seed
+ * and the counter {j / 4, i, b query_heads + h, dropout_offset}, over 2^32, is a number in [0, 1): where it is below p the weight
+ * falls.
+ *
  * Or ("combine") it merges partial results p of the same queries over disjoint keys:
  *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p.
  * A part with LSE_p = -infinity weighs nothing, whatever its O_p holds; where all are, O = 0 and LSE = -infinity.
@@ -102,6 +112,14 @@ ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
 #define ATTEST_NO_QUERIES 16u /* query_len 0 */
 #define ATTEST_VALUES_IN_KEYS 32u /* V is the first value_dim columns of K, and lies there */
 #define ATTEST_DLSE 64u       /* backward: a tensor dlse; a call without one has a dLSE of 0 */
+/* Of forward, see "Scores" below. */
+#define ATTEST_SINKS 128u
+#define ATTEST_SLOPES 256u
+#define ATTEST_BIAS 512u
+#define ATTEST_PREFIX 1024u
+#define ATTEST_DOCUMENTS 2048u
+#define ATTEST_LISTS 4096u
+#define ATTEST_DROPOUT 8192u
 
 /* Where a kernel's pointers point. */
 #define ATTEST_HOST 0u
@@ -132,6 +150,18 @@ typedef struct AttestProblem {
   int64_t page_size;         /* keys of a page where k and v are ATTEST_PAGED; else 0 */
   uint32_t values_in_keys;   /* 1: v is the first value_dim columns of k, with k's address and strides */
   uint32_t has_dlse;         /* 1: there is a tensor dlse */
+  uint32_t has_sinks;        /* 1: there is a tensor sinks; and so on */
+  uint32_t has_slopes;
+  uint32_t has_bias;
+  uint32_t has_prefix;     /* 1: there is a tensor prefix_lengths */
+  uint32_t has_documents;  /* 1: there are query_documents and key_documents */
+  float dropout;           /* 0: none; up to 1 */
+  int64_t dropout_seed;    /* below 2^52 */
+  int64_t dropout_offset;  /* below 2^32 */
+  uint32_t has_lists;      /* 1: there are list_items and list_counts */
+  uint32_t unused;
+  int64_t list_rows;       /* queries that share a list: queries [i list_rows, (i + 1) list_rows) of an entry have its list i */
+  int64_t list_keys;       /* keys of an item: item j is the keys [j list_keys, (j + 1) list_keys) */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u
@@ -156,6 +186,14 @@ typedef struct AttestProblem {
  *   last_page_lengths [1, 1, batch, 1]                       int32, with page_starts: keys in an entry's last page, 0 without one
  *   key_mask     [batch, 1, key_len, 1]                      uint8, with padding: 1 for a key that is not hidden; never packed,
  *                                                            its rows count from the entry's first key
+ *   sinks        [1, query_heads, 1, 1]                      fp32; slopes alike
+ *   bias         [batch, query_heads, query_len, key_len]    fp32; strides[0] or strides[1] is 0 where entries or heads share it
+ *   prefix_lengths [1, 1, batch, 1]                          int32: keys of an entry's prefix
+ *   query_documents [batch, 1, query_len, 1]                 int32: number of a query's document, ascending; -1 past the entry's
+ *                                                            length; key_documents alike, with key_len rows. Never packed
+ *   list_counts  [batch, 1, lists, 1]                        int32: items that a list names; lists = ceil(query_len / list_rows)
+ *   list_items   [batch, 1, lists, room]                     int32: each at most once, in any order; what lies past a list's count
+ *                                                            names nothing
  * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, with ATTEST_DLSE in some calls dlse (dLSE) with that of
  * lse, and as outputs dq, dk and dv with those of q, k and v
  * "combine" has o and lse, and instead of the others
@@ -174,7 +212,8 @@ typedef struct AttestProblem {
  * and in inputs of kernels that say takes_broadcast.
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
  * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o, do, dq, dk, dv and partial_o
- * have all kinds of strides and gaps, each its own; the other tensors (lse, dlse, partial_lse and indices) are contiguous. */
+ * have all kinds of strides and gaps, each its own; the other tensors (lse, dlse, partial_lse, sinks, slopes, bias but for what is
+ * shared, and indices) are contiguous. */
 typedef struct AttestTensor {
   uint32_t size; /* sizeof(AttestTensor) as Attest knows it */
   uint32_t role; /* ATTEST_INPUT, ... */
@@ -421,6 +460,8 @@ typedef struct AttestKernel {
   size_t partial_type_count;
   uint32_t takes_broadcast; /* 1: inputs whose entries or heads are one in memory, with strides[0] or strides[1] of 0 */
   uint32_t unused;          /* 0 */
+  int64_t list_rows_multiple; /* of list_rows; 0: 1 */
+  int64_t list_keys_multiple;
 } AttestKernel;
 
 typedef struct AttestPlugin {

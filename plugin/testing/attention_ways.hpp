@@ -21,7 +21,22 @@ inline constexpr float ln2 = 0.693147181F;
 inline constexpr double lag = 8;  // log2 units
 
 enum class Reference { maximum, in_steps, voted };
-enum class Ignores { nothing, window, softcap, lengths, padding, value_dim, no_queries };
+enum class Ignores {
+  nothing,
+  window,
+  softcap,
+  lengths,
+  padding,
+  value_dim,
+  no_queries,
+  sinks,
+  slopes,
+  bias,
+  prefix,
+  documents,
+  lists,
+  dropout
+};
 
 /// Ways in which a kernel computes, right and wrong ones; its user_data.
 struct Ways {
@@ -73,24 +88,110 @@ struct Tensors {
   const AttestTensor* key_mask;
 };
 
+/// The list of a query, and how many items it names.
+struct List {
+  const std::int32_t* items = nullptr;
+  std::int32_t count = 0;
+};
+
+/// What scores, sums and weights of one head of one entry meet; nothing where the call has none, or
+/// where the kernel ignores it.
+struct Modifications {
+  Modifications(const AttestRun& run, Ignores ignores, std::int64_t b, std::int64_t h)
+      : entry(b), head(h) {
+    const AttestProblem& p = *run.problem;
+    const auto at = [&](const char* name, Ignores kind, std::int64_t of_entry,
+                        std::int64_t of_head) {
+      const AttestTensor* const tensor = ignores == kind ? nullptr : attest_tensor(&run, name);
+      return tensor == nullptr ? nullptr
+                               : static_cast<const char*>(tensor->data) +
+                                     4 * attest_offset(tensor, of_entry, of_head, 0);
+    };
+    const auto floats = [](const char* data) { return reinterpret_cast<const float*>(data); };
+    const auto ints = [](const char* data) { return reinterpret_cast<const std::int32_t*>(data); };
+    sink = floats(at("sinks", Ignores::sinks, 0, h));
+    slope = floats(at("slopes", Ignores::slopes, 0, h));
+    bias = floats(at("bias", Ignores::bias, b, h));
+    if (bias != nullptr) bias_row = attest_tensor(&run, "bias")->strides[2];
+    const auto* const prefixes = ints(at("prefix_lengths", Ignores::prefix, 0, 0));
+    if (prefixes != nullptr) prefix = prefixes[b];
+    query_documents = ints(at("query_documents", Ignores::documents, b, 0));
+    key_documents = ints(at("key_documents", Ignores::documents, b, 0));
+    list_counts = ints(at("list_counts", Ignores::lists, b, 0));
+    list_items = ints(at("list_items", Ignores::lists, b, 0));
+    if (list_items != nullptr) list_room = attest_tensor(&run, "list_items")->strides[2];
+    dropout = ignores == Ignores::dropout ? 0 : p.dropout;
+  }
+  std::int64_t entry, head;
+  const float *sink, *slope, *bias;
+  std::int64_t bias_row = 0, prefix = 0, list_room = 0;
+  const std::int32_t *query_documents, *key_documents, *list_counts, *list_items;
+  float dropout;
+
+  [[nodiscard]] bool is_listed(const AttestProblem& p, std::int64_t i, std::int64_t j) const {
+    if (list_items == nullptr) return true;
+    const std::int32_t* const items = list_items + i / p.list_rows * list_room;
+    return std::find(items, items + list_counts[i / p.list_rows], j / p.list_keys) !=
+           items + list_counts[i / p.list_rows];
+  }
+};
+
+/// A word of Philox4x32-10.
+inline std::uint32_t philox_word(std::uint64_t key, const std::uint32_t (&at)[4], std::int64_t n) {
+  std::uint32_t x[4] = {at[0], at[1], at[2], at[3]};
+  auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32U);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53U} * x[0],
+                        b = std::uint64_t{0xCD9E8D57U} * x[2];
+    const std::uint32_t next[4] = {
+        static_cast<std::uint32_t>(b >> 32U) ^ x[1] ^ low, static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32U) ^ x[3] ^ high, static_cast<std::uint32_t>(a)};
+    std::copy(next, next + 4, x);
+    low += 0x9E3779B9U;
+    high += 0xBB67AE85U;
+  }
+  return x[n];
+}
+
+/// What dropout multiplies a weight by.
+inline float kept_factor(const AttestProblem& p, const Modifications& m, std::int64_t i,
+                         std::int64_t j) {
+  if (m.dropout == 0) return 1;
+  const std::uint32_t at[4] = {static_cast<std::uint32_t>(j / 4), static_cast<std::uint32_t>(i),
+                               static_cast<std::uint32_t>(m.entry * p.query_heads + m.head),
+                               static_cast<std::uint32_t>(p.dropout_offset)};
+  const double word = philox_word(static_cast<std::uint64_t>(p.dropout_seed), at, j % 4);
+  return word < static_cast<double>(m.dropout) * 0x1p32 ? 0 : 1 / (1 - m.dropout);
+}
+
 /// One head of one entry, in elements.
 struct Head {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   float *o = nullptr, *lse = nullptr;
   std::int64_t q_row = 0, k_row = 0, v_row = 0, o_row = 0;
   const std::uint8_t* key_mask = nullptr;
+  Modifications modifications;
   std::int64_t queries = 0, keys = 0;
 };
+
+/// The key on query i's diagonal.
+inline std::int64_t diagonal_of(const AttestProblem& p, const Head& head, std::int64_t i) {
+  const bool is_top_left = p.mask == ATTEST_CAUSAL_TOP_LEFT || p.mask == ATTEST_WINDOW_TOP_LEFT;
+  return is_top_left ? i : i + head.keys - head.queries;
+}
 
 inline bool sees(const AttestProblem& p, const Head& head, std::int64_t i, std::int64_t j) {
   const bool is_masked = head.key_mask != nullptr && head.key_mask[j] == 0;
   if (is_masked && ways_of(&p).ignores != Ignores::padding) return false;
+  const Modifications& m = head.modifications;
+  if (m.bias != nullptr && m.bias[i * m.bias_row + j] == -infinity) return false;
+  if (m.key_documents != nullptr && m.key_documents[j] != m.query_documents[i]) return false;
+  if (!m.is_listed(p, i, j)) return false;
+  if (j < m.prefix) return true;
   const bool is_window = p.mask == ATTEST_WINDOW_TOP_LEFT || p.mask == ATTEST_WINDOW_BOTTOM_RIGHT;
   if (p.mask == ATTEST_NO_MASK || (is_window && ways_of(&p).ignores == Ignores::window))
     return true;
-  const bool is_bottom_right =
-      p.mask == ATTEST_CAUSAL_BOTTOM_RIGHT || p.mask == ATTEST_WINDOW_BOTTOM_RIGHT;
-  const std::int64_t diagonal = is_bottom_right ? i + head.keys - head.queries : i;
+  const std::int64_t diagonal = diagonal_of(p, head, i);
   if (!is_window) return j <= diagonal;
   return (p.window_left < 0 || j >= diagonal - p.window_left) &&
          (p.window_right < 0 || j <= diagonal + p.window_right);
@@ -108,11 +209,15 @@ inline float dot(const Ways& ways, const float* a, const float* b, std::int64_t 
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-inline float score(const AttestProblem& p, const float* q, const float* k) {
+inline float score(const AttestProblem& p, const Head& head, std::int64_t i, std::int64_t j) {
   const Ways& ways = ways_of(&p);
-  const float s = p.scale * dot(ways, q, k, p.head_dim);
-  return p.softcap == 0 || ways.ignores == Ignores::softcap ? s
-                                                            : p.softcap * std::tanh(s / p.softcap);
+  const Modifications& m = head.modifications;
+  float s = p.scale * dot(ways, head.q + i * head.q_row, head.k + j * head.k_row, p.head_dim);
+  if (p.softcap != 0 && ways.ignores != Ignores::softcap) s = p.softcap * std::tanh(s / p.softcap);
+  if (m.slope != nullptr) {
+    s -= *m.slope * static_cast<float>(std::abs(j - diagonal_of(p, head, i)));
+  }
+  return m.bias == nullptr ? s : s + m.bias[i * m.bias_row + j];
 }
 
 /// A row's sums over some of its keys.
@@ -131,6 +236,7 @@ struct State {
 /// Scores of one row and one tile; a hidden key has -infinity.
 struct Scores {
   float values[tile];
+  float factors[tile];  ///< of weights in O
   float largest = -infinity;
   bool sees_any = false;
 };
@@ -153,7 +259,9 @@ inline void add_tile(const Ways& ways, const Scores& s, const float* v, std::int
     state.l += w;
     for (std::size_t d = 0; d < state.acc.size(); ++d) {
       const float x = v[j * v_row + static_cast<std::int64_t>(d)];
-      state.acc[d] += ways.reads_tf32 ? rounded(w, tf32_drops) * rounded(x, tf32_drops) : w * x;
+      const float kept = w * s.factors[j];
+      state.acc[d] +=
+          ways.reads_tf32 ? rounded(kept, tf32_drops) * rounded(x, tf32_drops) : kept * x;
     }
   }
 }
@@ -175,8 +283,8 @@ inline void attend_part(const AttestProblem& p, const Head& head, std::int64_t f
       Scores& s = scores[row];
       for (std::int64_t j = 0; j < count; ++j) {
         const bool is_seen = sees(p, head, i, at + j);
-        s.values[j] =
-            is_seen ? score(p, head.q + i * head.q_row, head.k + (at + j) * head.k_row) : -infinity;
+        s.values[j] = is_seen ? score(p, head, i, at + j) : -infinity;
+        s.factors[j] = kept_factor(p, head.modifications, i, at + j);
         s.sees_any |= is_seen;
         s.largest = std::fmax(s.largest, s.values[j]);
       }
@@ -226,7 +334,12 @@ inline void attend_rows(const AttestProblem& p, const Head& head, std::int64_t f
       parts[row].push_back(std::move(states[row]));
   }
   for (std::int64_t row = 0; row < rows; ++row) {
-    const State state = merged(ways, std::move(parts[static_cast<std::size_t>(row)]));
+    State state = merged(ways, std::move(parts[static_cast<std::size_t>(row)]));
+    const float* const sink = head.modifications.sink;
+    if (sink != nullptr && *sink != -infinity) {
+      if (*sink > state.r) state.move_to(*sink);
+      state.l += std::exp(*sink - state.r);
+    }
     float* const o = head.o + (first + row) * head.o_row;
     const bool is_empty = state.r == -infinity;
     for (std::int64_t d = 0; d < p.value_dim; ++d) {
@@ -269,6 +382,7 @@ inline void attend_head(const AttestRun& run, std::int64_t b, std::int64_t h, bo
             .key_mask = t.key_mask == nullptr ? nullptr
                                               : static_cast<const std::uint8_t*>(t.key_mask->data) +
                                                     attest_offset(t.key_mask, b, 0, 0),
+            .modifications = Modifications(run, ways.ignores, b, h),
             .queries = length(t.q),
             .keys = length(t.k)};
   if (t.q.starts != nullptr && ways.ignores == Ignores::lengths) {

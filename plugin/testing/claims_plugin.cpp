@@ -77,8 +77,10 @@ struct Entry {
 constexpr std::uint32_t all_masks =
     ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT;
 constexpr std::uint32_t windows = ATTEST_WINDOW_TOP_LEFT | ATTEST_WINDOW_BOTTOM_RIGHT;
-constexpr std::uint32_t all_features =
-    ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM | ATTEST_NO_QUERIES;
+constexpr std::uint32_t all_features = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
+                                       ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_SINKS |
+                                       ATTEST_SLOPES | ATTEST_BIAS | ATTEST_PREFIX |
+                                       ATTEST_DOCUMENTS | ATTEST_LISTS | ATTEST_DROPOUT;
 void as_it_is(AttestKernel&, AttestPrecision&) {}
 
 const std::vector<Entry>& entries() {
@@ -127,6 +129,13 @@ const std::vector<Entry>& entries() {
       {"padding", {.ignores = Ignores::padding}, as_it_is, ATTEST_PADDING},
       {"value_dim", {.ignores = Ignores::value_dim}, as_it_is, ATTEST_VALUE_DIM},
       {"no_queries", {.ignores = Ignores::no_queries}, as_it_is, ATTEST_NO_QUERIES},
+      {"sinks", {.ignores = Ignores::sinks}, as_it_is, ATTEST_SINKS},
+      {"slopes", {.ignores = Ignores::slopes}, as_it_is, ATTEST_SLOPES},
+      {"bias", {.ignores = Ignores::bias}, as_it_is, ATTEST_BIAS},
+      {"prefix", {.ignores = Ignores::prefix}, as_it_is, ATTEST_PREFIX},
+      {"documents", {.ignores = Ignores::documents}, as_it_is, ATTEST_DOCUMENTS},
+      {"lists", {.ignores = Ignores::lists}, as_it_is, ATTEST_LISTS},
+      {"dropout", {.ignores = Ignores::dropout}, as_it_is, ATTEST_DROPOUT},
   };
   return table;
 }

@@ -124,6 +124,46 @@ void add_lse_gradients(std::vector<Feature>& list) {
   add_of_gradients("dLSE and a softcap", [](const Case& c) { return c.problem.softcap > 0; });
 }
 
+/// True of a case with lists if a list of some entry, with the number of items that it names of
+/// those there are, is as `holds` says.
+template <typename Holds>
+bool any_list(const Case& c, const Holds& holds) {
+  const Problem& p = c.problem;
+  for (std::int64_t b = 0; b < p.batch && p.list_seed != 0; ++b) {
+    const std::int64_t items = p.list_items(b);
+    for (std::int64_t first = 0; first < p.query_len_of(b); first += p.list_rows) {
+      std::int64_t named = 0;
+      for (std::int64_t i = 0; i < items; ++i) named += p.names_item(b, first / p.list_rows, i);
+      if (holds(named, items)) return true;
+    }
+  }
+  return false;
+}
+
+void add_lists_of_keys(std::vector<Feature>& list) {
+  const Adder add(list, "a kernel with lists of keys");
+  const auto with_lists = [&](std::string name, bool (*holds)(const Problem&)) {
+    add(std::move(name), {},
+        [holds](const Case& c) { return c.problem.list_seed != 0 && holds(c.problem); });
+  };
+  with_lists("lists that several queries share",
+             [](const Problem& p) { return p.list_rows > 1 && p.query_len > p.list_rows; });
+  with_lists("items of a list cut short by the last key", [](const Problem& p) {
+    return p.key_len > p.list_keys && p.key_len % p.list_keys != 0;
+  });
+  with_lists("items of a list cut by a mask", [](const Problem& p) {
+    return p.list_keys > 1 && p.mask != Mask::none && p.key_len > p.list_keys;
+  });
+  with_lists("lists of keys of which padding hides some",
+             [](const Problem& p) { return p.padding_seed != 0; });
+  add("a list of keys that names none", {}, [](const Case& c) {
+    return any_list(c, [](auto named, auto items) { return named == 0 && items > 0; });
+  });
+  add("a list of keys that names all of several items", {}, [](const Case& c) {
+    return any_list(c, [](auto named, auto items) { return named == items && items > 1; });
+  });
+}
+
 /// Score modifications, and what they meet in a kernel.
 void add_score_modifications(std::vector<Feature>& list) {
   const auto add_all = [&](const std::string& what, const Predicate& has,
@@ -147,6 +187,7 @@ void add_score_modifications(std::vector<Feature>& list) {
   add_all("a bias", [](const Case& c) { return c.problem.bias != Bias::none; });
   add_all("a prefix", [](const Case& c) { return c.problem.prefix_seed != 0; });
   add_all("documents", [](const Case& c) { return c.problem.document_seed != 0; });
+  add_all("lists of keys", [](const Case& c) { return c.problem.list_seed != 0; });
   add_all("dropout", [](const Case& c) { return c.problem.dropout > 0; }, {46});
   Adder(list, "a kernel with sinks")("sinks of rows that see no key", {}, [](const Case& c) {
     return c.problem.sinks != Sinks::none && empty_rows(c) > 0;
@@ -173,6 +214,7 @@ void add_score_modifications(std::vector<Feature>& list) {
   });
   bias("a bias and a softcap", {},
        [](const Case& c) { return c.problem.bias != Bias::none && c.problem.softcap > 0; });
+  add_lists_of_keys(list);
   const Adder dropout(list, "a kernel with dropout");
   dropout("dropout of all weights", {}, [](const Case& c) { return c.problem.dropout == 1.0F; });
 }

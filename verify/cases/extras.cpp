@@ -67,6 +67,14 @@ std::uint64_t draw_seed() {
   return std::max<std::uint64_t>(1, *gen::arbitrary<std::uint64_t>());
 }
 
+/// Lists of single keys a row, as an indexer gives them, of blocks, and of sizes in between.
+void draw_lists(const KernelInfo& kernel, Problem& problem) {
+  problem.list_seed = draw_seed();
+  problem.list_rows = *gen::element<std::int64_t>(1, 1, 2, 3, 16, 64, 128);
+  problem.list_keys = *gen::element<std::int64_t>(1, 1, 2, 3, 16, 64, 128);
+  problem = with_needs_of(kernel, problem);
+}
+
 }  // namespace
 
 // What users have most is causal: no key past the diagonal. Without an end on the right there are
@@ -127,14 +135,15 @@ LseGradient draw_lse_gradient(const KernelInfo& kernel) {
 void draw_score_modifications(const KernelInfo& kernel, Problem& problem) {
   const Features& has = kernel.features;
   const auto draws = [](bool is_offered, int of) { return is_offered && one_of(of); };
-  const bool has_any =
-      has.sinks || has.slopes || has.bias || has.prefix || has.documents || has.dropout;
+  const bool has_any = has.sinks || has.slopes || has.bias || has.prefix || has.documents ||
+                       has.lists || has.dropout;
   if (!has_any || one_of(3)) return;
   if (draws(has.sinks, 2)) problem.sinks = Sinks::given;
   if (draws(has.slopes, 3)) problem.slopes = Slopes::given;
   if (draws(has.bias, 3)) problem.bias = draw_bias(problem);
   if (draws(has.prefix, 2) && !is_window(problem.mask)) problem.prefix_seed = draw_seed();
   if (draws(has.documents, 4)) problem.document_seed = draw_seed();
+  if (draws(has.lists, 3)) draw_lists(kernel, problem);
   if (!draws(has.dropout, 4)) return;
   problem.dropout = *gen::element(0.1F, 0.1F, 0.5F, 0.9F, 1.0F);
   problem.dropout_seed = *gen::inRange<std::int64_t>(0, std::int64_t{1} << 40);

@@ -74,7 +74,7 @@ class FrameworkHead {
     if (p_.softcap != 0) cap(row);
     if (has_modifications(p_)) add_terms(row, n);
     for (std::int64_t j = row.range.begin; j < row.range.end; ++j) {
-      if (!p_.is_padded(b_, j)) continue;
+      if (p_.sees(b_, n, j)) continue;
       row.weights[static_cast<std::size_t>(j - row.range.begin)] =
           -std::numeric_limits<Real>::infinity();
     }

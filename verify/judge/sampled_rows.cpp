@@ -29,6 +29,7 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
   one.problem.window = {};
   one.problem.length_seed = one.problem.padding_seed = 0;
   one.problem.prefix_seed = one.problem.document_seed = 0;
+  take_away_lists(one.problem);
   one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
                 Tensor<float>(value_shape(one.problem))};
   std::ranges::copy(inputs[forward::q].row(row[0], row[1], row[2]),

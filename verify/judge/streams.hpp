@@ -58,6 +58,7 @@ enum JudgeStream : std::uint64_t {
   stream_unit_values,
   stream_document,
   stream_constant_bias,
+  stream_listed_keys,
 };
 
 }  // namespace attest

@@ -155,7 +155,21 @@ template <typename EntryOf, typename QueryOf>
 /// True if what an entry's rows see, or which of their weights fall, hangs on the entry's place in
 /// the batch or on the places of its rows and keys: it is not the same of the entry alone.
 [[nodiscard]] inline bool depends_on_places(const Problem& problem) {
-  return problem.prefix_seed != 0 || problem.document_seed != 0 || problem.dropout > 0;
+  return problem.prefix_seed != 0 || problem.document_seed != 0 || problem.list_seed != 0 ||
+         problem.dropout > 0;
+}
+
+/// The first seed that makes of every entry what holds(problem, entry) says; nothing among the
+/// first ones.
+template <typename Holds>
+std::optional<std::uint64_t> seed_for(Problem p, std::uint64_t Problem::*seed, const Holds& holds) {
+  for (std::uint64_t candidate = 1; candidate < 2000; ++candidate) {
+    p.*seed = candidate;
+    bool all = true;
+    for (std::int64_t b = 0; b < p.batch && all; ++b) all = holds(p, b);
+    if (all) return candidate;
+  }
+  return std::nullopt;
 }
 
 /// Outputs that the other call owes, in their shapes, from the case's; a row that is not compared
@@ -163,8 +177,8 @@ template <typename EntryOf, typename QueryOf>
 [[nodiscard]] Outputs owed(const Variation& variation, const Outputs& of_case);
 
 /// Entry b alone, with `keys` of its keys, ascending, under the case's Plan: mask, softcap, sinks,
-/// slopes, bias and pages stay, layouts become contiguous, lengths, padding, prefix, documents and
-/// dropout are gone.
+/// slopes, bias and pages stay, layouts become contiguous, lengths, padding, prefix, documents,
+/// lists and dropout are gone.
 [[nodiscard]] Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> keys);
 
 }  // namespace attest

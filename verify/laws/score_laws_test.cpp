@@ -1,4 +1,5 @@
-// Laws about sinks, ALiBi, biases, prefixes, documents and dropout against saboteurs.
+// Laws about sinks, ALiBi, biases, prefixes, documents, lists of keys and dropout against
+// saboteurs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +35,11 @@ const std::vector<std::string> modified{
     "b1 h2/1 q19 k30 d16 window_bottom_right left7 right0 documents9 slopes_given",
     "b2 h2/1 q9 k20 d16 dropout0.1 philox3",
     "b2 h2/1 q9 k20 d16 causal_top_left dropout0.5 offset7 fp16",
-    "b2 h2/1 q9 k20 d16 dropout1 sinks_given bias_shared slopes_given"};
+    "b2 h2/1 q9 k20 d16 dropout1 sinks_given bias_shared slopes_given",
+    "b2 h2/1 q9 k20 d16 lists4",
+    "b2 h4/2 q17 k37 d16 lists9 listrows4 listkeys8 fp16",
+    "b3 h2/1 q19 k30 d16 lengths4 causal_bottom_right lists6 listkeys3 padding7 sinks_given",
+    "b1 h2/1 q19 k30 d16 window_bottom_right left7 right2 lists5 listrows8 slopes_given bias_full"};
 
 TEST(ScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -123,11 +128,37 @@ TEST(ScoreLaws, SlopesThatAreNotWhatTheirBiasSaysAreCaught) {
 
 TEST(ScoreLaws, AKeyThatABiasHidesAndThatHasAnInfluenceIsCaught) {
   expect_caught(
-      "bias_hides_as_padding",
+      "bias_hides_as_padding_and_lists",
       [](const ForwardArguments& a) {
         if (a.key_mask == nullptr) o_row(a, 0, 0, 8)[0] += 0.01F;
       },
       modified_case(modified[5]));
+  expect_caught(
+      "bias_hides_as_padding_and_lists",
+      [](const ForwardArguments& a) {
+        if (a.key_lists.is_used()) o_row(a, 0, 0, 8)[0] += 0.01F;
+      },
+      modified_case(modified[15]));
+}
+
+TEST(ScoreLaws, ListsOfAllKeysThatAreNotNoneAreCaught) {
+  expect_caught(
+      "full_lists_are_none",
+      [](const ForwardArguments& a) {
+        if (a.key_lists.is_used()) o_row(a, 0, 0, 0)[0] += 0.01F;
+      },
+      modified_case(modified[16]));
+}
+
+TEST(ScoreLaws, AnInfluenceOfAKeyThatNoListNamesIsCaught) {
+  expect_caught(
+      "listed_keys_are_all_there_is",
+      [](const ForwardArguments& a) {
+        for (std::int64_t n = 0; a.key_lists.is_used() && n < a.problem.query_len; ++n) {
+          for (std::int64_t b = 0; b < a.problem.batch; ++b) o_row(a, b, 0, n)[0] += 0.01F;
+        }
+      },
+      modified_case(modified[15]));
 }
 
 TEST(ScoreLaws, OneDocumentThatIsNotNoneIsCaught) {

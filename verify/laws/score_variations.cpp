@@ -44,26 +44,31 @@ Varied with_bias_of_zero(Run& run, const LawDraws&) {
   return against_none(run, forward::bias, 0, [](Problem& p) { p.bias = Bias::none; });
 }
 
+/// Puts a bias of `to`'s shape into the inputs, whose elements are number(b, h, query, key).
+template <typename Number>
+void set_bias(const Problem& to, Inputs& inputs, const Number& number) {
+  Tensor<float> bias(forward_operation[forward::bias].shape(to));
+  const Shape& shape = bias.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t h = 0; h < shape[1]; ++h) {
+      for (std::int64_t n = 0; n < shape[2]; ++n) {
+        for (std::int64_t j = 0; j < shape[3]; ++j) bias.at(b, h, n, j) = number(b, h, n, j);
+      }
+    }
+  }
+  inputs[forward::bias] = bias;
+}
+
 /// The bias said for every entry and head, against the same one said once for those that share it.
 Varied with_bias_of_each(Run& run, const LawDraws&) {
   const Problem& p = run.problem();
   if (p.bias == Bias::none || p.bias == Bias::full) return {};
   Case each = run.the_case();
   each.problem.bias = Bias::full;
-  const auto copies = [p, full = each.problem](Inputs from) {
-    Tensor<float> bias(forward_operation[forward::bias].shape(full));
-    const Shape& shape = bias.shape();
-    for (std::int64_t b = 0; b < shape[0]; ++b) {
-      for (std::int64_t h = 0; h < shape[1]; ++h) {
-        for (std::int64_t n = 0; n < shape[2]; ++n) {
-          for (std::int64_t j = 0; j < shape[3]; ++j) {
-            bias.at(b, h, n, j) = forward::bias_of(p, from, b, h, n, j);
-          }
-        }
-      }
-    }
-    from[forward::bias] = bias;
-    return from;
+  const auto copies = [p, full = each.problem](const Inputs& from) {
+    Inputs inputs = from;
+    set_bias(full, inputs, [&](auto... place) { return forward::bias_of(p, from, place...); });
+    return inputs;
   };
   return Variation{.call = {each, copies}};
 }
@@ -94,17 +99,9 @@ Varied with_bias_for_slopes(Run& run, const LawDraws&) {
   };
   const auto same_bias = [p, to = biased.problem, rounded_slopes](const Inputs& given) {
     Inputs from = rounded_slopes(given);
-    Tensor<float> bias(forward_operation[forward::bias].shape(to));
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t h = 0; h < p.query_heads; ++h) {
-        for (std::int64_t n = 0; n < p.query_len; ++n) {
-          for (std::int64_t j = 0; j < p.key_len; ++j) {
-            bias.at(b, h, n, j) = static_cast<float>(forward::alibi_of(p, from, b, h, n, j));
-          }
-        }
-      }
-    }
-    from[forward::bias] = bias;
+    set_bias(to, from, [&, slopes = from](auto... place) {
+      return static_cast<float>(forward::alibi_of(p, slopes, place...));
+    });
     from[forward::slopes] = Tensor<float>(forward_operation[forward::slopes].shape(to));
     return from;
   };
@@ -113,41 +110,24 @@ Varied with_bias_for_slopes(Run& run, const LawDraws&) {
                    .reference = OtherCall{run.the_case(), rounded_slopes}};
 }
 
-/// Padded keys hidden by the bias instead.
-Varied with_bias_for_padding(Run& run, const LawDraws&) {
+/// Keys that padding or lists hide hidden by the bias instead.
+Varied with_bias_that_hides(Run& run, const LawDraws&) {
   const Problem& p = run.problem();
-  if (p.bias == Bias::none || p.padding_seed == 0 || !has_room_for_a_bias(p)) return {};
+  const bool hides = p.padding_seed != 0 || p.list_seed != 0;
+  if (!hides || !run.kernel().features.bias || !has_room_for_a_bias(p)) return {};
   Case biased = run.the_case();
   biased.problem.padding_seed = 0;
+  take_away_lists(biased.problem);
   biased.problem.bias = Bias::full;
-  const auto hide = [p, to = biased.problem](Inputs from) {
-    Tensor<float> bias(forward_operation[forward::bias].shape(to));
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      for (std::int64_t h = 0; h < p.query_heads; ++h) {
-        for (std::int64_t n = 0; n < p.query_len; ++n) {
-          for (std::int64_t j = 0; j < p.key_len; ++j) {
-            bias.at(b, h, n, j) =
-                p.is_padded(b, j) ? minus_infinity : forward::bias_of(p, from, b, h, n, j);
-          }
-        }
-      }
-    }
-    from[forward::bias] = bias;
-    return from;
+  const auto hide = [p, to = biased.problem](const Inputs& from) {
+    Inputs inputs = from;
+    set_bias(to, inputs, [&](auto b, auto h, auto n, auto j) {
+      const bool is_hidden = p.is_padded(b, j) || !p.is_listed(b, n, j);
+      return is_hidden ? minus_infinity : forward::bias_of(p, from, b, h, n, j);
+    });
+    return inputs;
   };
   return Variation{.call = {biased, hide}, .has_own_bound = true};
-}
-
-/// The first seed that makes of every entry what `holds` says; nothing among the first ones.
-template <typename Holds>
-std::optional<std::uint64_t> seed_for(Problem p, std::uint64_t Problem::*seed, const Holds& holds) {
-  for (std::uint64_t candidate = 1; candidate < 2000; ++candidate) {
-    p.*seed = candidate;
-    bool all = true;
-    for (std::int64_t b = 0; b < p.batch && all; ++b) all = holds(p, b);
-    if (all) return candidate;
-  }
-  return std::nullopt;
 }
 
 Varied with_one_document(Run& run, const LawDraws&) {
@@ -167,7 +147,7 @@ Varied with_one_document(Run& run, const LawDraws&) {
 Varied with_one_document_alone(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
   const bool is_plain = p.mask == Mask::none && p.slopes == Slopes::none && p.dropout == 0;
-  if (p.document_seed == 0 || !is_plain) return {};
+  if (p.document_seed == 0 || p.list_seed != 0 || !is_plain) return {};
   const auto b = draws.entry([&](std::int64_t entry) { return p.query_len_of(entry) > 0; });
   if (!b) return {};
   const KeyRange seen = p.visible_range(*b, draws.below(p.query_len_of(*b), 1));
@@ -262,14 +242,14 @@ const VariationLaws registration{{
      .operations = forward_only,
      .failure = "a bias that says what slopes say gives another answer",
      .vary = with_bias_for_slopes},
-    {.name = "bias_hides_as_padding",
+    {.name = "bias_hides_as_padding_and_lists",
      .statement =
-         "keys hidden by a bias of -infinity instead of padding leave the answer as it is, "
-         "within the sum of the bounds",
+         "keys hidden by a bias of -infinity instead of padding or lists leave the answer as it "
+         "is, within the sum of the bounds",
      .layer = Layer::bound,
      .operations = forward_only,
      .failure = "keys that a bias of -infinity hides have an influence",
-     .vary = with_bias_for_padding},
+     .vary = with_bias_that_hides},
     {.name = "one_document_is_none",
      .statement = "a single document in every entry changes no bit against none",
      .operations = forward_only,
