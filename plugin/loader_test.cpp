@@ -186,7 +186,7 @@ TEST(Loader, APluginWithAWrongDescriptorGetsOneLineThatSaysWhatIsAllowed) {
   expect_complaint("bad_head_dim", "'head_dims' is 0; allowed: 1 to 1024");
   expect_complaint("bad_alignment",
                    "'pointer_alignment_bytes' is 24; allowed: 0 or a power of two");
-  expect_complaint("unknown_feature", "'features' is 0x80; allowed: a sum of ATTEST_SOFTCAP");
+  expect_complaint("unknown_feature", "'features' is 0x80000000; allowed: a sum of ATTEST_SOFTCAP");
   expect_complaint("bad_claim", "'shares_reference' is 2; allowed: 0, 1");
   expect_complaint("bad_multiple", "'key_len_multiple' is -64; allowed: 0 (the default) to 4096");
   expect_complaint("bad_parts",

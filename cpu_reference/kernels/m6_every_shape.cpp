@@ -124,10 +124,10 @@ void score_tile(const Problem& p, const HeadKeys& head, std::span<const float> q
       scores[i] -= terms.slope * static_cast<float>(std::abs(key - terms.diagonal));
     }
     if (terms.bias != nullptr) scores[i] += terms.bias[key];
-    const auto at = static_cast<std::size_t>(key);
-    const bool is_listed = terms.listed.empty() || terms.listed[at];
-    const bool is_seen = range.holds(key) && !head.hidden[at] && is_listed;
+    const bool is_seen = range.holds(key) && !head.hidden[static_cast<std::size_t>(key)];
     if (!is_seen) scores[i] = -std::numeric_limits<float>::infinity();
+    const bool is_listed = terms.listed.empty() || terms.listed[static_cast<std::size_t>(key)];
+    if (!is_listed) scores[i] = -std::numeric_limits<float>::infinity();
   }
 }
 

@@ -306,7 +306,7 @@ const AttestPlugin* attest_plugin(uint32_t version) {
 #elif defined(BAD_ALIGNMENT)
   kernel.pointer_alignment_bytes = 24;
 #elif defined(UNKNOWN_FEATURE)
-  kernel.features = 128;
+  kernel.features = 0x80000000u;
 #elif defined(BAD_CLAIM)
   kernel.shares_reference = 2;
 #elif defined(BAD_MULTIPLE)

@@ -344,6 +344,13 @@ std::optional<Tail> draw_tail(const KernelInfo& kernel, std::uint64_t index,
   return std::nullopt;
 }
 
+/// Another Plan where the drawn one cannot run with lists of keys.
+void draw_plan_for_lists(const KernelInfo& kernel, Case& c) {
+  if (!why_unsupported(kernel, c.problem, c.plan)) return;
+  const std::vector<Plan> plans = kernel.plans(c.problem);
+  if (!plans.empty()) c.plan = *gen::elementOf(plans);
+}
+
 /// Called inside gen::exec, where dereferencing a generator draws from it.
 Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::uint64_t index) {
   SizeLimits usual = options.limits(usual_sizes);
@@ -371,6 +378,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
   c->problem.lse_gradient = draw_lse_gradient(kernel);
   draw_score_modifications(kernel, c->problem);
+  if (c->problem.list_seed != 0) draw_plan_for_lists(kernel, *c);
   return *c;
 }
 

@@ -175,7 +175,9 @@ struct Fa3Consumer : Fa3Thread {
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
     const int masked = uniform(bounds_of(p, cursor.work()).past_key(cursor.work().row) / Bc);
-    const int seen = uniform(p.scales_first ? 0 : masked > tile ? tile : masked - 1);
+    // Tiles of a list come in no order: all whole ones but the first.
+    const int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
+    const int seen = uniform(p.scales_first ? 0 : after);
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
       weigh_seen(softmax, tile, masked);
@@ -240,7 +242,12 @@ struct Fa3Consumer : Fa3Thread {
     return has_next;
   }
 
-  /// Scores of keys of tile `tile` that a row does not see become -inf.
+  /// The key tile at place `tile` of the work.
+  __device__ __forceinline__ int key_tile(int tile) const {
+    if constexpr (!Shape::choice.lists) return tile;
+    return uniform(key_tile_of(cursor.work(), tile));
+  }
+  /// Scores of keys of key tile `tile` that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
     const int row = Output::row_of(cursor.work());
     const auto& bounds = bounds_of(p, cursor.work());
@@ -257,10 +264,11 @@ struct Fa3Consumer : Fa3Thread {
     for (float& x : s) x *= p.factor;
   }
 
-  /// Scores of key tile `tile`, the block's `n`th, become weights. True where O must be rescaled by
-  /// softmax.keep. K of the tile must not have been released.
-  __device__ __forceinline__ bool weigh(Softmax& softmax, int tile, int masked, int seen,
+  /// Scores of the key tile at a place, the block's `n`th, become weights. True where O must be
+  /// rescaled by softmax.keep. K of the tile must not have been released.
+  __device__ __forceinline__ bool weigh(Softmax& softmax, int place, int masked, int seen,
                                         unsigned n) {
+    const int tile = key_tile(place);
     const bool is_unseen = tile < seen;
     if (is_unseen) {
       if (softmax.weigh_unseen(s, p.c)) return false;
@@ -274,9 +282,10 @@ struct Fa3Consumer : Fa3Thread {
     }
     return softmax.weigh(s, p.c, is_unseen);
   }
-  /// Scores of key tile `tile` become weights after their maximum was looked for. True where O must
-  /// be rescaled.
-  __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int tile, int masked) {
+  /// Scores of the key tile at a place become weights after their maximum was looked for. True
+  /// where O must be rescaled.
+  __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int place, int masked) {
+    const int tile = key_tile(place);
     scale_scores();
     if (tile >= masked) mask(tile);
     return softmax.weigh(s, p.c, false);

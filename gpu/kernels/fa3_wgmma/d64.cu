@@ -7,7 +7,8 @@ using namespace fa3_tiles::d64;
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 64>() {
   return fa3_variants_of<this_executor, __half, longer, shorter, four_groups,
-                         with(shorter, &Fa3Choice::splits), with(shorter, &Fa3Choice::ragged)>;
+                         with(shorter, &Fa3Choice::splits), with(shorter, &Fa3Choice::ragged),
+                         listed>;
 }
 
 /// One type is enough for studies: these, too, are verified.
@@ -15,8 +16,8 @@ template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 64>() {
   return fa3_variants_of<this_executor, __nv_bfloat16, longer, shorter, four_groups,
                          with(shorter, &Fa3Choice::splits), with(shorter, &Fa3Choice::ragged),
-                         with(two_groups, &Fa3Choice::ping_pong),
-                         with(shorter, &Fa3Choice::delays)>;
+                         with(two_groups, &Fa3Choice::ping_pong), with(shorter, &Fa3Choice::delays),
+                         listed>;
 }
 
 }  // namespace attest

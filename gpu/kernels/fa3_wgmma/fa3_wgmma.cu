@@ -3,6 +3,7 @@
 // head dim; the README names the pieces and what was measured.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -66,38 +67,77 @@ Plan plan_of(const Fa3Variant& v) {
           .delays = v.choice.delays ? std::int64_t{Delays::random} : 0};
 }
 
-/// Variants for lengths and pages, which are compiled for fewer head dims.
+/// True of variants for dense problems.
+bool is_dense(const Fa3Variant& v) {
+  return !v.choice.ragged && !v.choice.lists;
+}
+
+/// Variants for lengths and pages and for lists of keys, which are compiled for fewer head dims.
 std::span<const Fa3Variant> ragged_variants(Problem problem) {
   if (problem.head_dim > largest_ragged_head_dim) return {};
   problem.head_dim = problem.head_dim <= 64 ? 64 : largest_ragged_head_dim;
   return variants(problem);
 }
 
-/// `is_ragged`: among those for lengths and pages.
+/// `is_ragged`: among those for lengths and pages; with lists of keys among those for them.
 const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is_ragged) {
   Plan tiles = plan;
   tiles.grid_order = tiles.group = tiles.scheduling = tiles.pack_gqa = 0;
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
-  for (const Fa3Variant& v : is_ragged ? ragged_variants(problem) : variants(problem)) {
-    if (v.choice.ragged == is_ragged && plan_of(v) == tiles) return &v;
+  const bool has_lists = problem.list_seed != 0;
+  const bool is_special = is_ragged || has_lists;
+  for (const Fa3Variant& v : is_special ? ragged_variants(problem) : variants(problem)) {
+    const bool is_meant = v.choice.ragged == is_ragged && v.choice.lists == has_lists;
+    if (is_meant && plan_of(v) == tiles) return &v;
   }
   return nullptr;
 }
 
+/// Plans of the variants that hold, as a sentence's end.
+template <typename Holds>
+std::string plans_where(std::span<const Fa3Variant> variants, const Holds& holds) {
+  std::string all;
+  for (const Fa3Variant& v : variants) {
+    if (!holds(v)) continue;
+    if (!all.empty()) all += "; ";
+    all += to_string(plan_of(v));
+  }
+  return all;
+}
+
+/// Why a Plan cannot run with lists of keys.
+std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan) {
+  if (problem.head_dim > largest_ragged_head_dim) {
+    return "head_dim is " + std::to_string(problem.head_dim) +
+           "; allowed with lists of keys: 1 to " + std::to_string(largest_ragged_head_dim);
+  }
+  if (problem.length_seed != 0) return "entries have lengths; allowed: without lists of keys";
+  const Fa3Variant* const v = find_variant(problem, plan, false);
+  if (v == nullptr || plan.pack_gqa != 0) {
+    return "the plan is " + to_string(plan) +
+           "; compiled for lists of keys and this head_dim, without pack_gqa: " +
+           plans_where(ragged_variants(problem), [](const auto& one) { return one.choice.lists; });
+  }
+  const std::int64_t tiles = problem.list_keys / v->choice.key_tile;
+  if (!std::has_single_bit(static_cast<std::uint64_t>(tiles))) {
+    return "list_keys is " + std::to_string(problem.list_keys) +
+           "; allowed: " + std::to_string(v->choice.key_tile) + " times a power of two";
+  }
+  return std::nullopt;
+}
+
 /// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
 std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
+  if (problem.list_seed != 0) return "there are lists of keys; allowed: without lengths and pages";
   if (problem.head_dim > largest_ragged_head_dim) {
     return "head_dim is " + std::to_string(problem.head_dim) +
            "; allowed with lengths and pages: 1 to " + std::to_string(largest_ragged_head_dim);
   }
   if (find_variant(problem, plan, true) == nullptr) {
-    std::string allowed;
-    for (const Fa3Variant& v : ragged_variants(problem)) {
-      if (v.choice.ragged) allowed = to_string(plan_of(v));
-    }
     return "the plan is " + to_string(plan) +
-           "; compiled for lengths and pages and this head_dim: " + allowed;
+           "; compiled for lengths and pages and this head_dim: " +
+           plans_where(ragged_variants(problem), [](const auto& v) { return v.choice.ragged; });
   }
   const bool is_listed = plan.scheduling == Scheduling::persistent && plan.pack_gqa == 0 &&
                          (plan.grid_order == 0 || plan.grid_order == GridOrder::longest_first);
@@ -146,7 +186,7 @@ TileGrid grid_of(const Problem& problem, const Plan& plan) {
 /// Fa3Parameters::first_row: less the rows of the tiles beyond the queries, in whole warpgroups.
 std::int64_t first_row(const Problem& asked, const Plan& plan) {
   const Problem problem = as_run(asked, plan);
-  if (problem.mask == Mask::none) return 0;
+  if (problem.mask == Mask::none || problem.list_seed != 0) return 0;  // lists begin with query 0
   const std::int64_t rows = ceil_div(problem.query_len, plan.query_tile) * plan.query_tile;
   return (problem.query_len - rows) / warpgroup_rows * warpgroup_rows;
 }
@@ -166,17 +206,14 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.key_splits < 0 || plan.key_splits > largest_splits) {
     return outside("key_splits", plan.key_splits, "0 to " + std::to_string(largest_splits));
   }
-  if (problem.length_seed != 0) {
+  if (problem.list_seed != 0) {
+    if (const auto reason = why_no_lists(problem, plan)) return reason;
+  } else if (problem.length_seed != 0) {
     if (const auto reason = why_not_ragged(problem, plan)) return reason;
   } else if (find_variant(problem, plan, false) == nullptr) {
-    std::string allowed;
-    for (const Fa3Variant& v : variants(problem)) {
-      if (v.choice.ragged) continue;
-      if (!allowed.empty()) allowed += "; ";
-      allowed += to_string(plan_of(v));
-    }
     return "the plan is " + to_string(plan) +
-           "; compiled for this head_dim, with any key_splits from 2 on for 2: " + allowed;
+           "; compiled for this head_dim, with any key_splits from 2 on for 2: " +
+           plans_where(variants(problem), is_dense);
   }
   if (plan.pack_gqa < 0 || plan.pack_gqa > PackGqa::yes) {
     return outside("pack_gqa", plan.pack_gqa, "0 to " + std::to_string(PackGqa::yes));
@@ -215,7 +252,7 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
   for (const std::int64_t splits : numbers) {
     if (!is_grouped && splits == 1) continue;
     const auto variant = std::ranges::find_if(variants(problem), [&](const Fa3Variant& v) {
-      return !v.choice.ragged && v.choice.splits == (splits > 1);
+      return is_dense(v) && v.choice.splits == (splits > 1);
     });
     if (variant == variants(problem).end()) continue;
     Plan plan = plan_of(*variant);
@@ -241,8 +278,22 @@ std::vector<Plan> plans_for_lengths(const Problem& problem) {
   return all;
 }
 
+std::vector<Plan> plans_for_lists(const Problem& problem) {
+  std::vector<Plan> all;
+  for (const Fa3Variant& v : ragged_variants(problem)) {
+    if (!v.choice.lists) continue;
+    Plan plan = plan_of(v);
+    for (const std::int64_t scheduling : {Scheduling::persistent, Scheduling::one_tile}) {
+      plan.scheduling = scheduling;
+      if (!unsupported(problem, plan)) all.push_back(plan);
+    }
+  }
+  return all;
+}
+
 std::vector<Plan> plans(const Problem& problem) {
   if (problem.head_dim > largest_head_dim) return {};
+  if (problem.list_seed != 0) return plans_for_lists(problem);
   if (problem.length_seed != 0) return plans_for_lengths(problem);
   std::vector<Plan> all = plans_for_one_query(problem);
   const std::size_t for_one_query = all.size();
@@ -250,7 +301,7 @@ std::vector<Plan> plans(const Problem& problem) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
   for (const Fa3Variant& v : variants(problem)) {
-    if (v.choice.ragged) continue;
+    if (!is_dense(v)) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
@@ -330,6 +381,30 @@ Fa3Parameters parameters(const ForwardArguments& a) {
   return p;
 }
 
+/// Launches a kernel of one tile a block, or of so many blocks as there is room for, which take
+/// tiles in turn.
+template <typename Parameters>
+void launch_tiles(void (*kernel)(Parameters), const Fa3Variant& v, Parameters p, const Plan& plan,
+                  Device& device) {
+  const dim3 threads(static_cast<unsigned>(v.threads));
+  const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
+  std::int64_t blocks = p.tiles;
+  if (plan.scheduling == Scheduling::persistent) {
+    blocks = std::min(blocks, resident_blocks(kernel, threads, shared_bytes, device));
+    p.counters = next_counters();
+  }
+  launch(kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
+}
+
+Fa3ListedParameters listed_parameters(const Fa3Variant& v, const Fa3Parameters& dense,
+                                      const KeyLists& lists) {
+  Fa3ListedParameters p{};
+  static_cast<Fa3Parameters&>(p) = dense;
+  p.lists = lists;
+  p.item_shift = std::countr_zero(static_cast<std::uint64_t>(lists.keys / v.choice.key_tile));
+  return p;
+}
+
 void run(const ForwardArguments& a, Device& device) {
   const bool is_ragged = a.query_starts != nullptr || a.page_table.page_size > 0;
   const Fa3Variant& v = *find_variant(a.problem, a.plan, is_ragged);
@@ -341,14 +416,11 @@ void run(const ForwardArguments& a, Device& device) {
     return;
   }
   fa3_set_maps(p, run, query_shape(run.problem), key_shape(run.problem), v.choice.key_tile);
-  const dim3 threads(static_cast<unsigned>(v.threads));
-  const auto shared_bytes = static_cast<std::size_t>(v.shared_bytes);
-  std::int64_t blocks = p.tiles;
-  if (a.plan.scheduling == Scheduling::persistent) {
-    blocks = std::min(blocks, resident_blocks(v.kernel, threads, shared_bytes, device));
-    p.counters = next_counters();
+  if (a.key_lists.is_used()) {
+    launch_tiles(v.listed, v, listed_parameters(v, p, a.key_lists), a.plan, device);
+    return;
   }
-  launch(v.kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
+  launch_tiles(v.kernel, v, p, a.plan, device);
   if (p.splits > 1) launch_combine_splits<this_executor>(a, device);
 }
 
@@ -382,12 +454,14 @@ const KernelRegistration registration{
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
-     .features = {.lengths = true},
+     .features = {.lengths = true, .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,
                       .stride_alignment_bytes = 16,
                       .pages = Pages::also},
+     .list_rows_multiple = 128,
+     .list_keys_multiple = 64,
      .unavailable = [] { return why_not_hopper(); },
      .compute_capabilities = hopper_alone,
      .precision = precision,

@@ -10,7 +10,8 @@ namespace attest {
 /// tiles come last first; K is one ahead of V.
 template <typename Shape, typename Rings = Fa3Rings<Shape>>
 struct Fa3Loader {
-  const Fa3Parameters& p;
+  using Work = typename Shape::Work;
+  const typename Shape::Parameters& p;
   const Rings& rings;
   unsigned k_tiles = 0, v_tiles = 0, q_tiles = 0;
 
@@ -19,13 +20,13 @@ struct Fa3Loader {
     prefetch_map(p.k);
     prefetch_map(p.v);
     auto tile = static_cast<int>(blockIdx.x);
-    Fa3Work work = work_of(tile);
+    Work work = work_of(tile);
     while (work.count != Fa3Work::none_left) {
       // Asked for before it is needed: the answer takes a microsecond.
       tile = p.counters != nullptr ? static_cast<int>(gridDim.x + atomicAdd(p.counters, 1U))
                                    : tile + static_cast<int>(gridDim.x);
       load_all_but_last_v(work);
-      const Fa3Work next = work_of(tile);
+      const Work next = work_of(tile);
       if constexpr (Shape::q_stages == 1) prefetch_q(next);
       if (work.count > 0) load_v(work, work.first);
       work = next;
@@ -44,7 +45,14 @@ struct Fa3Loader {
   }
 
  private:
-  __device__ Fa3Work work_of(int i) const {
+  __device__ Work work_of(int i) const {
+    if constexpr (Shape::choice.lists) {
+      return listed(dense_work_of(i));
+    } else {
+      return dense_work_of(i);
+    }
+  }
+  __device__ __forceinline__ Fa3Work dense_work_of(int i) const {
     if (i >= p.tiles) return {0, 0, 0, 0, 0, 0, Fa3Work::none_left, 0};
     const TilePosition at = tile_position(p.order, p.order_group, p.grid, i);
     const auto tile = static_cast<int>(at.tile), plane = static_cast<int>(at.head);
@@ -58,15 +66,28 @@ struct Fa3Loader {
     return {row, part, plane / p.heads, head, head / p.group, first, count, 0};
   }
 
+  /// The key tiles that the list of the work's rows names, all of them.
+  __device__ __forceinline__ Fa3ListedWork listed(Fa3Work work) const {
+    Fa3ListedWork all{work, nullptr, p.item_shift, 0};
+    if (work.count == Fa3Work::none_left) return all;
+    const std::int64_t list = p.lists.list_of(work.entry, work.row);
+    all.items = p.lists.items_of(list);
+    all.first = 0;
+    all.count = p.lists.counts[list] << p.item_shift;
+    return all;
+  }
+
   /// A warpgroup's share of the next output tile: 64 rows, and the key tiles that some of them see.
   /// The order of the rows turns with each tile: under a causal mask the upper rows see fewer keys,
   /// and who had them has the lower ones next, so that over two tiles all have as much to do.
-  __device__ __forceinline__ Fa3Work share_of(Fa3Work work, int group) const {
+  __device__ __forceinline__ Work share_of(Work work, int group) const {
     if (work.count == Fa3Work::none_left) return work;
     work.row += (q_tiles % 2 == 0 ? group : Shape::consumers - 1 - group) * Shape::group_rows;
     const int past = p.past_key(min(work.row + Shape::group_rows, p.queries) - 1);
     const bool has_rows = 0 <= work.row && work.row < p.queries;
-    const int seen = has_rows ? (past + Shape::Bc - 1) / Shape::Bc - work.first : 0;
+    const int tiles =
+        Shape::choice.lists ? work.count : (past + Shape::Bc - 1) / Shape::Bc - work.first;
+    const int seen = has_rows ? tiles : 0;
     const int count = max(0, min(work.count, seen));
     work.skipped = work.count - count;
     work.count = count;
@@ -76,11 +97,11 @@ struct Fa3Loader {
     return {panel * Shape::box_columns, share.row, share.head, share.entry};
   }
   /// Into the L2 cache, where Q has to wait for the memory of the Q before it.
-  __device__ __forceinline__ void prefetch_q(const Fa3Work& work) const {
+  __device__ __forceinline__ void prefetch_q(const Work& work) const {
     if (work.count <= 0) return;
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
-      const Fa3Work share = share_of(work, group);
+      const Work share = share_of(work, group);
 #pragma unroll
       for (int panel = 0; panel < Shape::panels; ++panel) {
         prefetch_box(p.q, q_box(share, panel));
@@ -89,12 +110,12 @@ struct Fa3Loader {
   }
 
   /// Q of every warpgroup, after what is to be done with it.
-  __device__ __forceinline__ void announce(const Fa3Work& work) {
+  __device__ __forceinline__ void announce(const Work& work) {
     const auto stage = static_cast<int>(q_tiles % Shape::q_stages);
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
       rings.empty_q(stage, group).wait(q_tiles / Shape::q_stages % 2 ^ 1U);
-      const Fa3Work share = share_of(work, group);
+      const Work share = share_of(work, group);
       rings.work(q_tiles, group) = share;
       const Mbarrier full = rings.full_q(stage, group);
       maybe_pause<Shape>(p.delay_seed);
@@ -113,32 +134,33 @@ struct Fa3Loader {
   }
 
   __device__ __forceinline__ void load_tile(SharedAddress to, const TensorMap& map,
-                                            const Fa3Work& work, int tile, Mbarrier full,
+                                            const Work& work, int tile, Mbarrier full,
                                             Mbarrier empty, unsigned parity) {
+    const int first_key = key_tile_of(work, tile) * Shape::Bc;
     empty.wait(parity ^ 1U);
     maybe_pause<Shape>(p.delay_seed);
     full.arrive_expecting(Shape::kv_bytes);
 #pragma unroll
     for (int panel = 0; panel < Shape::panels; ++panel) {
       load_box(to + panel * Shape::kv_panel_bytes, map,
-               {panel * Shape::box_columns, tile * Shape::Bc, work.kv_head, work.entry}, full,
+               {panel * Shape::box_columns, first_key, work.kv_head, work.entry}, full,
                L2Hint::evict_last);
     }
   }
-  __device__ __forceinline__ void load_k(const Fa3Work& work, int tile) {
+  __device__ __forceinline__ void load_k(const Work& work, int tile) {
     const auto stage = static_cast<int>(k_tiles % Shape::k_stages);
     load_tile(rings.k_tile(stage), p.k, work, tile, rings.full_k(stage), rings.empty_k(stage),
               k_tiles / Shape::k_stages % 2);
     ++k_tiles;
   }
-  __device__ __forceinline__ void load_v(const Fa3Work& work, int tile) {
+  __device__ __forceinline__ void load_v(const Work& work, int tile) {
     const auto stage = static_cast<int>(v_tiles % Shape::v_stages);
     load_tile(rings.v_tile(stage), p.v, work, tile, rings.full_v(stage), rings.empty_v(stage),
               v_tiles / Shape::v_stages % 2);
     ++v_tiles;
   }
 
-  __device__ __forceinline__ void load_all_but_last_v(const Fa3Work& work) {
+  __device__ __forceinline__ void load_all_but_last_v(const Work& work) {
     if (work.count == 0) {
       announce(work);
       return;

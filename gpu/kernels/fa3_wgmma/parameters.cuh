@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/attention/grid_order.hpp"
+#include "core/attention/key_lists.hpp"
 #include "core/attention/layout.hpp"
 #include "gpu/kernels/visible_keys.cuh"
 #include "gpu/primitives/tma.cuh"
@@ -37,6 +38,13 @@ struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   unsigned delay_seed;
 };
 
+/// Parameters where lists say which keys a block's rows see. An output tile has one list, whose
+/// items are 2^item_shift key tiles each.
+struct Fa3ListedParameters : Fa3Parameters {
+  KeyLists lists;
+  int item_shift;
+};
+
 /// One output tile or its part of a split, a block's or what of it is for a warpgroup. All that
 /// takes a division is worked out by the thread that loads: nobody waits for it.
 struct alignas(16) Fa3Work {
@@ -60,6 +68,22 @@ struct alignas(16) Fa3RaggedWork : Fa3Work, CausalKeys<Fa3RaggedWork> {
   std::int64_t first_lse;  ///< that of its row 0 and this head
   std::int64_t unused;     ///< no byte of it is left out where it is copied
 };
+
+/// Work whose key tiles a list names: what Fa3Work counts are places in it.
+struct alignas(16) Fa3ListedWork : Fa3Work {
+  const std::int32_t* items;
+  int item_shift;
+  int unused;  ///< no byte of it is left out where it is copied
+};
+
+/// The key tile at a place of a piece of work.
+__device__ __forceinline__ int key_tile_of(const Fa3Work&, int place) {
+  return place;
+}
+__device__ __forceinline__ int key_tile_of(const Fa3ListedWork& work, int place) {
+  const int item = work.items[place >> work.item_shift];
+  return (item << work.item_shift) + (place & ((1 << work.item_shift) - 1));
+}
 
 /// Whose queries, keys and reach a piece of work has: the problem's, or its entry's.
 __device__ __forceinline__ const Fa3Parameters& bounds_of(const Fa3Parameters& p, const Fa3Work&) {

@@ -23,6 +23,7 @@ struct Fa3Choice {
   bool splits = false;     ///< key splits: partial outputs are written
   bool delays = false;     ///< Delays
   bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
+  bool lists = false;      ///< lists of the keys that a block's rows see
 };
 
 /// The choice with one more of the fields that are false by default.
@@ -76,7 +77,9 @@ struct Fa3Shape {
   static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
   /// A Q stage is released before the output of its work is written, and that needs the work's
   /// description still: one description more than stages.
-  using Work = std::conditional_t<choice.ragged, Fa3RaggedWork, Fa3Work>;
+  using Work = std::conditional_t<choice.ragged, Fa3RaggedWork,
+                                  std::conditional_t<choice.lists, Fa3ListedWork, Fa3Work>>;
+  using Parameters = std::conditional_t<choice.lists, Fa3ListedParameters, Fa3Parameters>;
   static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   /// Numbers of output tiles on their way from the thread that takes them to the other loading
@@ -87,6 +90,7 @@ struct Fa3Shape {
   static_assert(warpgroup_threads * (loader_registers + consumers * consumer_registers) <=
                 registers_of_block(threads));
   static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
+  static_assert(!choice.lists || !(choice.ragged || choice.splits));
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
 

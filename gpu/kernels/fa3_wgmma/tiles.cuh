@@ -28,6 +28,15 @@ inline constexpr Fa3Choice two_groups{.dim = 64,
                                       .v_stages = 4,
                                       .q_stages = 2,
                                       .overlap = true};
+/// 128 rows and 64 keys, as blocks of sparse masks are.
+inline constexpr Fa3Choice listed{.dim = 64,
+                                  .consumers = 2,
+                                  .key_tile = 64,
+                                  .k_stages = 8,
+                                  .v_stages = 8,
+                                  .q_stages = 2,
+                                  .overlap = true,
+                                  .lists = true};
 
 }  // namespace d64
 
@@ -55,6 +64,14 @@ inline constexpr Fa3Choice two_groups{.dim = 128,
                                       .v_stages = 2,
                                       .q_stages = 2,
                                       .overlap = true};
+inline constexpr Fa3Choice listed{.dim = 128,
+                                  .consumers = 2,
+                                  .key_tile = 64,
+                                  .k_stages = 4,
+                                  .v_stages = 4,
+                                  .q_stages = 2,
+                                  .overlap = true,
+                                  .lists = true};
 
 }  // namespace d128
 

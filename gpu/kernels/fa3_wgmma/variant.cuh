@@ -13,7 +13,7 @@ namespace attest {
 /// name, since both have this template.
 template <Executor home, typename Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
-    fa3_wgmma(const __grid_constant__ Fa3Parameters p) {
+    fa3_wgmma(const __grid_constant__ typename Shape::Parameters p) {
   const Fa3Rings<Shape> rings(dynamic_shared<unsigned char>());
   if (threadIdx.x == 0) rings.init();
   __syncthreads();
@@ -53,14 +53,18 @@ struct Fa3Variant {
   int query_tile, threads, shared_bytes;
   void (*kernel)(Fa3Parameters);
   void (*ragged)(Fa3RaggedParameters);  ///< instead, where the choice says so
+  void (*listed)(Fa3ListedParameters);  ///< so too
 };
 
 template <Executor home, typename T, Fa3Choice choice>
 constexpr Fa3Variant fa3_variant() {
   using Sizes = Fa3Shape<T, choice>;
-  Fa3Variant variant{choice, Sizes::Br, Sizes::threads, Sizes::shared_bytes, nullptr, nullptr};
+  Fa3Variant variant{choice,  Sizes::Br, Sizes::threads, Sizes::shared_bytes,
+                     nullptr, nullptr,   nullptr};
   if constexpr (choice.ragged) {
     variant.ragged = fa3_ragged<home, Sizes>;
+  } else if constexpr (choice.lists) {
+    variant.listed = fa3_wgmma<home, Sizes>;
   } else {
     variant.kernel = fa3_wgmma<home, Sizes>;
   }

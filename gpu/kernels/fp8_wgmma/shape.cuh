@@ -12,6 +12,7 @@ template <typename T_, Fa3Choice choice_>
 struct Fp8Shape {
   using T = T_;
   using Work = Fa3Work;
+  using Parameters = Fa3Parameters;
   static constexpr Fa3Choice choice = choice_;
   static constexpr int D = choice.dim, Bc = choice.key_tile, consumers = choice.consumers;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
