@@ -94,8 +94,8 @@ struct List {
   std::int32_t count = 0;
 };
 
-/// What scores, sums and weights of one head of one entry meet; nothing where the call has none, or
-/// where the kernel ignores it.
+/// Modifications of scores, sums and weights of one head of one entry; null where the call has none
+/// or the kernel ignores them.
 struct Modifications {
   Modifications(const AttestRun& run, Ignores ignores, std::int64_t b, std::int64_t h)
       : entry(b), head(h) {
@@ -153,7 +153,7 @@ inline std::uint32_t philox_word(std::uint64_t key, const std::uint32_t (&at)[4]
   return x[n];
 }
 
-/// What dropout multiplies a weight by.
+/// Factor of a weight in O: 0 where dropout lets it fall.
 inline float kept_factor(const AttestProblem& p, const Modifications& m, std::int64_t i,
                          std::int64_t j) {
   if (m.dropout == 0) return 1;
