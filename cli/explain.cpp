@@ -26,6 +26,8 @@ struct ExplainOptions {
   std::optional<std::string> layouts;
   std::vector<std::string> plugins;
   std::string device = "h200";
+  std::string link;
+  std::optional<double> rate;
   bool json = false;
   std::string fit;
   std::int64_t head_dim = 64;
@@ -48,6 +50,26 @@ const KernelInfo& kernel_named(const std::string& name) {
       fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));
 }
 
+/// What --link and --rate say of the GPUs that share the problem. Nothing: the Plan has no ranks.
+std::optional<RankQuestion> rank_question(const ExplainOptions& options, const KernelInfo& kernel,
+                                          const Plan& plan) {
+  if (plan.ranks == 0) {
+    if (options.link.empty() && !options.rate) return std::nullopt;
+    throw InvalidInput(
+        fmt::format("--{} is about kernels of several ranks such as n3_ring; {} has none",
+                    options.link.empty() ? "rate" : "link", kernel.name));
+  }
+  RankQuestion question;
+  if (!options.link.empty()) question.link = &link_model_from_name(options.link);
+  constexpr double largest_rate = 1e6;
+  if (options.rate && !(*options.rate > 0 && *options.rate <= largest_rate)) {
+    throw InvalidInput(fmt::format("--rate is {}; allowed: TFLOP/s above 0, up to {}",
+                                   *options.rate, largest_rate));
+  }
+  if (options.rate) question.flops_per_s = *options.rate * 1e12;
+  return question;
+}
+
 ExitCode explain_kernel(const ExplainOptions& options) {
   (void)load_plugins(options.plugins);
   const KernelInfo& kernel = kernel_named(options.kernel);
@@ -58,6 +80,7 @@ ExitCode explain_kernel(const ExplainOptions& options) {
   validate(paging, problem);
   const ChosenPlan chosen =
       plan_to_explain(kernel, problem, gpu, plan_from_string(options.plan), paging);
+  const std::optional<RankQuestion> ranks = rank_question(options, kernel, chosen.plan);
   const SlowNotice notice("attest: counting the accesses of one block after the other");
   Explanation explanation = explain(kernel, problem, chosen.plan, gpu, nullptr, paging);
   if (!explanation.why_not_run.empty()) {
@@ -65,6 +88,7 @@ ExitCode explain_kernel(const ExplainOptions& options) {
                                    to_string(chosen.plan), gpu.name, explanation.why_not_run));
   }
   explanation.plan_origin = chosen.origin;
+  if (ranks) explanation.ranks = rank_scaling(problem, chosen.plan, gpu, *ranks);
   options.json ? fmt::print("{}\n", explanation_json(explanation).dump())
                : fmt::print("{}", explanation_text(explanation));
   return ExitCode::passed;
@@ -108,6 +132,12 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->add_option("--layouts", options->layouts, layouts_help);
   command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
       ->capture_default_str();
+  command->add_option("--link", options->link,
+                      "between the GPUs of a kernel of several ranks: nvlink4, nvlink3, "
+                      "nvlink_bridge, pcie5, pcie4, pcie3 or ndr; without it: the device's own "
+                      "where it joins them all, else one network card a GPU");
+  command->add_option("--rate", options->rate,
+                      "TFLOP/s that attention reaches on one of them; without it: the peak");
   command->add_flag("--json", options->json, "one JSON object");
   command->add_option("--fit", options->fit,
                       "instead: the largest tiles for this much shared memory, such as 164KiB");
@@ -119,6 +149,8 @@ void add_explain_command(CLI::App& app, Action& action) {
       "  attest explain k3_sequence_parallel --problem 'b8 h12 n4096 d64 causal_top_left' "
       "--plan 'qt32,kt32'\n"
       "  attest explain k1_naive --device a6000 --json\n"
+      "  attest explain n3_ring --problem 'h32/8 n131072 d128 causal_top_left bf16' "
+      "--plan 'r8,distribution=zigzag' --rate 800\n"
       "  attest explain --fit 164KiB --head-dim 64");
   command->callback([options, &action] {
     if (options->kernel.empty() == options->fit.empty()) {

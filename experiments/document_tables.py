@@ -70,6 +70,33 @@ class Study:
         return one(self.all(kernel, *parts), f"{kernel} {' '.join(parts)} in the study {self.name}")
 
 
+# Several GPUs: modelled, nothing measured
+
+@table
+def ring():
+    """From which length on a ring's exchange hides, and what is left at 1 Mi and 10 Mi tokens."""
+    lines = [line for line in json_lines(RESULTS / "model/ring.jsonl") if len(line["rows"]) > 1]  # others are one number of GPUs, for the picture
+    mi = 2**20
+
+    def line(link, heads, mask, tokens):
+        problem = f"b1 h{heads} n{tokens} d128 {mask} bf16"
+        return one([found for found in lines if (found["link"], found["problem"]) == (link, problem)], f"{problem} by {link}")
+
+    def efficiencies(link, tokens):
+        rows = {row["ranks"]: row["zigzag"] for row in line(link, "32/8", "causal_top_left", tokens)["rows"]}
+        return " / ".join(f"{100 * rows[ranks]:.0f}" for ranks in (64, 256, 1024))
+
+    def break_even(link, heads, mask):
+        return f"{line(link, heads, mask, mi)['break_even_queries']['zigzag']:,.0f}"
+
+    causal = "causal_top_left"
+    return markdown(("a link of GB/s, as it is reached", "tokens a GPU, full, 32 heads", "causal zigzag", "the same, 8 heads of keys",
+                     "of these, 1 Mi tokens on 64 / 256 / 1,024 GPUs: %", "10 Mi tokens"),
+                    *((f"`{link}`, {line(link, '32/8', causal, mi)['link_bytes_per_s'] / 1e9:.3g}", break_even(link, "32/32", "none"),
+                       break_even(link, "32/32", causal), break_even(link, "32/8", causal), efficiencies(link, mi), efficiencies(link, 10 * mi))
+                      for link in dict.fromkeys(found["link"] for found in lines)))
+
+
 # Who notices planted bugs
 
 def kills(name, rejected_by_ours):

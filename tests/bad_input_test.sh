@@ -75,6 +75,11 @@ on --device t4: it takes instructions of sm_80, and T4 is sm_75 | explain k10_wi
 --layouts: paging 'page16': part 'page16' is unknown; allowed: paged16, csr | explain k1_naive --layouts page16
 k1_naive: it takes no K and V in pages | explain k1_naive --layouts paged16
 device 'b200' is unknown | explain k1_naive --device b200
+link 'nvlink9' is unknown; allowed: nvlink4, nvlink3 | explain n3_ring --link nvlink9
+--link is about kernels of several ranks such as n3_ring; k1_naive has none | explain k1_naive --link ndr
+--rate is about kernels of several ranks | explain k1_naive --rate 500
+--rate is 0; allowed: TFLOP/s above 0 | explain n3_ring --rate 0
+plan field 'ranks' is 5000; allowed by the model of ranks: 1 to 4096 | explain n3_ring --plan r5000
 --fit is '9'; allowed: a size with its unit | explain --fit 9 --head-dim 64
 no element of the exact answer to 'b1 h1/1 q16 k16 d8 none fp32' with inputs normal:1e+40 | errors --kernel o5_deferred --family normal:1e40 --problem 'n16 d8'
 --mask requires --outputs | errors --kernel o5_deferred --mask causal_top_left

@@ -81,6 +81,21 @@ if grep -q gpu <("$attest" list kernels); then check "all kernels were asked" [ 
 check "a kernel of the CPU has work and compulsory traffic" has o5 "3 MiB   1.016 MiB"
 check "and says what is not known" has o5 "counters: not known: the kernel does not run on the SIMT executor"
 
+"$attest" explain n3_ring --problem 'h32/8 n131072 d128 causal_top_left bf16' --plan r8,distribution=zigzag --rate 800 >ring 2>&1
+check "a kernel of several ranks is told as a group" has ring "ranks: a model, not yet held against a measurement on two GPUs"
+check "with the length from which the exchange hides" has ring "contiguous 535, zigzag 1070, stripe 1070 queries of an entry a GPU"
+ring_is_shown() {  # as the README of the models shows it, but for lines left out
+  local lines=0 line
+  while IFS= read -r line; do
+    lines=$((lines + 1))
+    has ring "$line" || return 1
+  done < <(sed -n '/^\$ .\/attest explain n3_ring/,/^```/{/^\$/d;/^```/d;/^  *\.\.\.$/d;p}' "${readme%/results*}/explain/README.md")
+  [ "$lines" -ge 15 ]
+}
+check "as its README shows" ring_is_shown
+check "and with the network past a host of eight" grep -qE '^ +16 +8192  ndr ' ring
+check "one without ranks has no such part" [ "$(grep -c '^ranks:' k1)" -eq 0 ]
+
 "$attest" explain --fit 164KiB --head-dim 64 >fit 2>&1
 for line in "301.3 x 150.7      45398" "289 x 157      45373     167930" "256 x 176      45056     167936" \
             "208 x 208" "256 x 128      32768     131072" "64 x 328"; do

@@ -7,6 +7,14 @@
 
 namespace attest {
 
+/// Tokens first, first + stride, ..., `count` of them.
+struct TokenPiece {
+  std::int64_t first = 0, count = 0, stride = 1;
+};
+
+/// Tokens of tokens_of_rank(), in its order, as at most two pieces, none of them empty.
+[[nodiscard]] std::vector<TokenPiece> pieces_of_rank(std::int64_t distribution, std::int64_t length,
+                                                     std::int64_t ranks, std::int64_t rank);
 /// Positions of the tokens of a sequence that rank `rank` of `ranks` has, in the order in which it
 /// has them; every token is at one rank. `length` may be any, below `ranks` too: some have none
 /// then. Pieces have ceil(length / pieces) tokens, the last ones fewer or none.

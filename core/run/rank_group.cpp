@@ -14,6 +14,8 @@
 namespace attest {
 namespace {
 
+thread_local CountedMessages* counter = nullptr;
+
 /// Calls visit(entry, row of the rank, token) for every row.
 template <typename Visit>
 void for_each_row(const RankRows& rows, const Visit& visit) {
@@ -116,6 +118,14 @@ class RankMemory {
 
 }  // namespace
 
+CountedMessages::CountedMessages() {
+  counter = this;
+}
+
+CountedMessages::~CountedMessages() {
+  counter = nullptr;
+}
+
 RankRows rows_of_rank(const Problem& problem, Rows rows, const Plan& plan, std::int64_t rank) {
   RankRows result{.starts = {0}, .tokens = {}};
   for (std::int64_t entry = 0; entry < problem.batch; ++entry) {
@@ -167,6 +177,7 @@ Outputs run_rank_group(const Problem& problem, const Plan& plan, const Inputs& i
       if (errors[rank] && only_waited[rank] == waited) std::rethrow_exception(errors[rank]);
     }
   }
+  if (counter != nullptr) counter->count(messages);
   if (const std::string left = messages.left_over(); !left.empty()) throw KernelError(left);
   Outputs outputs{Tensor<float>(forward_operation[forward::o].shape(problem)),
                   Tensor<float>(forward_operation[forward::lse].shape(problem))};

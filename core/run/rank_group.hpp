@@ -63,4 +63,21 @@ using RankProgram = std::function<void(const RankLaunch&)>;
 [[nodiscard]] Outputs run_rank_group(const Problem& problem, const Plan& plan, const Inputs& inputs,
                                      const RankProgram& program);
 
+/// Counts what ranks of groups that this thread runs send to others, from when it is made on. One
+/// at a time.
+class CountedMessages {
+ public:
+  CountedMessages();
+  ~CountedMessages();
+  CountedMessages(const CountedMessages&) = delete;
+  CountedMessages& operator=(const CountedMessages&) = delete;
+
+  /// Bytes by each rank in the group that ended last.
+  [[nodiscard]] const std::vector<std::size_t>& sent_bytes() const { return sent_bytes_; }
+  void count(const RankMessages& messages) { sent_bytes_ = messages.sent_bytes(); }
+
+ private:
+  std::vector<std::size_t> sent_bytes_;
+};
+
 }  // namespace attest

@@ -15,11 +15,13 @@ RankMessages::RankMessages(std::int64_t ranks)
     : ranks_(ranks),
       mailboxes_(static_cast<std::size_t>(ranks * ranks)),
       waits_for_(static_cast<std::size_t>(ranks), nobody),
-      has_left_(static_cast<std::size_t>(ranks)) {}
+      has_left_(static_cast<std::size_t>(ranks)),
+      sent_bytes_(static_cast<std::size_t>(ranks)) {}
 
 void RankMessages::send(std::int64_t from, std::int64_t to, std::span<const std::byte> bytes) {
   const std::scoped_lock lock(mutex_);
   mailbox(from, to).emplace_back(bytes.begin(), bytes.end());
+  if (from != to) sent_bytes_[static_cast<std::size_t>(from)] += bytes.size();
   changed_.notify_all();
 }
 

@@ -36,6 +36,8 @@ class RankMessages {
   void leave(std::int64_t rank, bool has_failed);
   /// A sentence about a message that nobody received; empty: none. After all ranks have left.
   [[nodiscard]] std::string left_over() const;
+  /// Bytes that each rank has sent to others. After all ranks have left.
+  [[nodiscard]] const std::vector<std::size_t>& sent_bytes() const { return sent_bytes_; }
 
  private:
   using Mailbox = std::deque<std::vector<std::byte>>;
@@ -50,6 +52,7 @@ class RankMessages {
   std::vector<Mailbox> mailboxes_;       ///< of receiver and sender
   std::vector<std::int64_t> waits_for_;  ///< sender that a rank waits for; -1: none
   std::vector<bool> has_left_;
+  std::vector<std::size_t> sent_bytes_;
   bool has_failed_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/base/json.hpp"
 #include "core/run/launch_trace.hpp"
+#include "experiments/explain/rank_scaling.hpp"
 #include "gpu/model/compiled_kernels.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/model/l2_model.hpp"
@@ -57,6 +58,8 @@ struct Explanation {
   Work work{};          ///< as far as known: memory by the L2 model, else compulsory
   TimeFloors floors{};  ///< shared memory as if nvcc merged scalar accesses into 16 bytes
   double shared_as_written_s = 0;  ///< the time that it takes if nvcc merges none
+
+  std::optional<RankScaling> ranks{};  ///< of a kernel of several ranks, whoever asks for it
 };
 
 /// The tensors of the operation but for LSE: `Q, K, V, O`.

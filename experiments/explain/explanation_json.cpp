@@ -170,6 +170,7 @@ Json explanation_json(const Explanation& e) {
                            {"shared_memory", e.floors.shared},
                            {"shared_memory_as_written", e.shared_as_written_s},
                            {"largest", largest_floor(e.floors)}};
+  if (e.ranks) json["ranks"] = rank_scaling_json(*e.ranks);
   return json;
 }
 

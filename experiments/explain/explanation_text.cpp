@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -10,25 +9,10 @@
 #include "core/base/text.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "experiments/explain/explanation.hpp"
+#include "experiments/explain/quantities.hpp"
 
 namespace attest {
 namespace {
-
-/// 4 significant digits and a binary prefix: `64.5 GiB`.
-std::string bytes(double count) {
-  constexpr std::array<std::string_view, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; count >= 1024 && unit + 1 < units.size(); ++unit) count /= 1024;
-  return fmt::format("{:.4g} {}", count, units[unit]);
-}
-
-std::string milliseconds(double seconds) {
-  return fmt::format("{:.4g} ms", 1e3 * seconds);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
 
 void print_head(std::string& to, const Explanation& e) {
   const GpuModel& gpu = *e.gpu;
@@ -189,6 +173,7 @@ std::string explanation_text(const Explanation& e) {
     append(to, "\ncounters: not known: {}\n", e.why_no_counters);
   }
   print_floors(to, e);
+  if (e.ranks) to += rank_scaling_text(*e.ranks);
   return to;
 }
 

@@ -37,6 +37,7 @@ constexpr GpuModel h200{.name = "h200",
                         .tf32_flops = 494.7e12,
                         .fp16_flops = 989.5e12,
                         .fp8_flops = 1979e12,
+                        .link = "nvlink4",
                         .source = "H200 data sheet; L2 size by device query; L2 bandwidth assumed"};
 
 constexpr GpuModel h100 = [] {
@@ -72,6 +73,7 @@ constexpr GpuModel a100{.name = "a100",
                         .fp32_flops = 19.5e12,
                         .tf32_flops = 156e12,
                         .fp16_flops = 312e12,
+                        .link = "nvlink3",
                         .source = "A100 data sheet and white paper; L2 bandwidth assumed"};
 
 constexpr GpuModel a6000{.name = "a6000",
@@ -95,6 +97,7 @@ constexpr GpuModel a6000{.name = "a6000",
                          .fp32_flops = 38.7e12,
                          .tf32_flops = 77.4e12,
                          .fp16_flops = 154.8e12,
+                         .link = "pcie4",
                          .source = "GA102 white paper; tensor peaks and L2 bandwidth assumed"};
 
 constexpr GpuModel t4{.name = "t4",
@@ -119,6 +122,7 @@ constexpr GpuModel t4{.name = "t4",
                       .tf32_flops = 0,
                       .fp16_flops = 65e12,
                       .shared_bytes_per_clock_sm = 64,
+                      .link = "pcie3",
                       .source = "T4 data sheet; L2 and shared-memory bandwidth assumed"};
 
 constexpr std::array table{h200, h100, a100, a6000, t4};

@@ -46,6 +46,8 @@ struct GpuModel {
   double ex2_per_clock_sm = 16;  ///< MUFU.EX2 results
   double shared_bytes_per_clock_sm = 128;
 
+  std::string_view link;  ///< to the GPUs of its host, in gpu/model/link_table
+
   std::string_view source;  ///< where the numbers are from
 
   /// Peak of the units that multiply elements of this type without changing their precision: fp32

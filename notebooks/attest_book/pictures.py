@@ -3,8 +3,9 @@
 import re
 
 import altair
+import pandas
 
-from attest_book import charts, errors, records, study
+from attest_book import charts, errors, png, records, study
 from attest_book.records import RESULTS
 
 # Kernels of the grid: the name, and what its records' label `library` says before the version.
@@ -67,9 +68,57 @@ def error_maps(name="xeon-2core/errors_map.jsonl"):
     return altair.vconcat(*rows).properties(title="RMSE of O by row and column, each map with its own colours")
 
 
+LINKS = {"nvlink4": "NVLink 4", "pcie5": "PCIe 5.0 x16", "ndr": "a card of 400 Gb/s a GPU"}
+
+
+def ring(name="model/ring.jsonl"):
+    """What the model of ranks says: efficiency of a causal zigzag ring by tokens a GPU, and of 1 Mi and 10 Mi tokens by GPUs, beside Ulysses. Nothing
+    of it is measured."""
+    found = [line for line in records.json_lines(RESULTS / name) if "causal" in line["problem"]]
+    rows, rules = [], []
+    for line in found:
+        size, link = records.sizes(line["problem"]), LINKS[line["link"]]
+        tokens = size["q"] // 2**20
+        by_length = len(line["rows"]) == 1
+        heads = f"{size['h']} heads, {size['kv']} of keys"
+        panel = f"{line['rows'][0]['ranks']} GPUs, {heads}" if by_length else f"{tokens} Mi tokens, {heads}"
+        if by_length:
+            rules.append({"panel": panel, "link": link, "x": line["break_even_queries"]["zigzag"]})
+        for row in line["rows"]:
+            for method in ("zigzag",) if by_length else ("zigzag", "ulysses"):
+                rows.append({"panel": panel, "link": link, "method": {"zigzag": "ring, zigzag", "ulysses": "Ulysses"}[method],
+                             "x": row["queries_a_rank" if by_length else "ranks"], "efficiency": row[method]})
+
+    def panel(name, title):
+        data = [row for row in rows if row["panel"] == name]
+        base = altair.Chart(pandas.DataFrame(data)).encode(
+            x=altair.X("x:Q", title=title, scale=altair.Scale(type="log", base=2), axis=altair.Axis(values=sorted({row["x"] for row in data}), format=",d", labelOverlap=True)),
+            y=altair.Y("efficiency:Q", title="efficiency", scale=altair.Scale(domain=[0, 1]), axis=altair.Axis(format="%")),
+            color=altair.Color("link:N", sort=list(LINKS.values()), title=None, scale=altair.Scale(domain=list(LINKS.values()), range=charts.COLOURS)),
+            strokeDash=altair.StrokeDash("method:N", title=None, scale=altair.Scale(domain=["ring, zigzag", "Ulysses"], range=[[1, 0], [4, 3]])))
+        layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=22)]
+        lines = {row["link"]: row for row in rules if row["panel"] == name}
+        if lines:
+            breaks = altair.Chart(pandas.DataFrame(list(lines.values()))).encode(x="x:Q", color="link:N")
+            layers.append(breaks.mark_rule(strokeDash=[2, 2]))
+            for line, (link, row) in enumerate(lines.items()):  # one below the other: slow links lie near each other
+                text = altair.Chart(pandas.DataFrame([row])).mark_text(align="left", dx=12, y=92 + 14 * line, fontSize=10)
+                layers.append(text.encode(x="x:Q", color="link:N", text=altair.Text("x:Q", format=",.0f")))
+        return altair.layer(*layers).properties(width=300, height=190, title=name)
+
+    names = list(dict.fromkeys(row["panel"] for row in rows))
+    by_length = [panel(name, "tokens a GPU") for name in names if "GPUs" in name]
+    by_ranks = [panel(name, "GPUs") for name in names if "GPUs" not in name and "8 of keys" in name]
+    return altair.vconcat(altair.hconcat(*by_length), altair.hconcat(*by_ranks)).configure_legend(orient="bottom", columns=3).properties(
+        title="Modelled, not measured: causal attention, D 128, bf16, 800 TFLOP/s a GPU")
+
+
 def main():
     for name, picture in (("forward_grid", grid()), ("ladder", ladder())):
         picture.save(RESULTS / "h200/studies" / name / f"{name}.png", scale_factor=1.5)
+    path = RESULTS / "model/ring.png"
+    ring().save(path, scale_factor=1.5)
+    path.write_bytes(png.in_few_colours(path.read_bytes()))
     error_maps().save(RESULTS / "xeon-2core/errors_map.png", scale_factor=1)
 
 

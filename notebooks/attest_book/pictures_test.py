@@ -2,7 +2,7 @@
 
 import unittest
 
-from attest_book import pictures, study
+from attest_book import pictures, records, study
 
 
 def legend(chart):
@@ -26,6 +26,15 @@ class Grid(unittest.TestCase):
         first = rows.index[(rows.contender == "cudnn_sdpa") & rows.problem.str.endswith("h32/32 q512 k512 d64 none bf16")][0]
         rows.loc[first, "library"] = "cuDNN 9.19.0"
         self.assertIn("cuDNN 9.19.0 and cuDNN 9.28.1", legend(pictures.grid_of(rows)))
+
+
+class Ring(unittest.TestCase):
+    def test_the_picture_says_that_it_is_a_model_and_names_the_length_from_which_each_link_is_free(self):
+        picture = pictures.ring().to_dict(validate=False)
+        self.assertTrue(picture["title"].startswith("Modelled, not measured"))
+        shown = [row["x"] for rows in picture["datasets"].values() if len(rows) == 1 for row in rows]
+        found = records.json_lines(records.RESULTS / "model/ring.jsonl")
+        self.assertEqual(set(shown), {line["break_even_queries"]["zigzag"] for line in found if "causal" in line["problem"]})
 
 
 if __name__ == "__main__":
