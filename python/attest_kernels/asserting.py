@@ -6,6 +6,8 @@ import pathlib
 import tempfile
 import typing
 
+import numpy
+
 from attest_kernels import program
 
 AXES = "BHND"
@@ -52,6 +54,27 @@ def _lse_in_order(array, name, layout):
     if host.values.ndim != 3:
         raise ValueError(f"{name} has {host.values.ndim} axes; allowed: batch, heads and tokens, in this order")
     return host
+
+
+def _modifiers(sinks, alibi_slopes, bias, q, k):
+    """What changes scores and their sums, under the operation's names. Axes of size 1 of a bias stand for all heads or entries; those that it lacks, too."""
+    from attest_kernels import arrays
+    wanted = *q.values.shape[:3], k.values.shape[2]
+    found = {}
+    for name, own, array in (("sinks", "sinks", sinks), ("slopes", "alibi_slopes", alibi_slopes)):
+        if array is None:
+            continue
+        found[name] = arrays.on_host(array, own)
+        if found[name].values.shape != wanted[1:2]:
+            raise ValueError(f"{own} has shape {list(found[name].values.shape)}; allowed: [{wanted[1]}], a number for each query head")
+    if bias is not None:
+        found["bias"] = host = arrays.on_host(bias, "bias")
+        shape = (1,) * (len(wanted) - host.values.ndim) + host.values.shape
+        if len(shape) != len(wanted) or any(size not in (1, of) for size, of in zip(shape, wanted)):
+            raise ValueError(f"bias has shape {list(host.values.shape)}; allowed: [{', '.join(map(str, wanted))}], batch, heads, queries and keys, "
+                             "or 1 in place of any")
+        host.values = numpy.broadcast_to(host.values.reshape(shape), shape[:2] + wanted[2:])
+    return found
 
 
 def _number(value, name):
@@ -129,14 +152,16 @@ def _require(report, message):
     raise WrongAttention("\n".join(lines + _sentences(report) + ["attest_kernels.verify(function) finds the smallest case that fails"]), report)
 
 
-def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=None, softcap=None, layout="BHND", rows=None, seed=0,
-                     message=""):
+def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=None, softcap=None, sinks=None, alibi_slopes=None, bias=None,
+                     layout="BHND", rows=None, seed=0, message=""):
     """Raises WrongAttention, an AssertionError, unless every element of `o` is as near to exact attention of q, k and v as a correct fused
     kernel is: the tolerance is computed for each element, from the roundings that such a kernel does (fp32 sums, P in the inputs' format).
 
     q [B, H, N, D], k and v with fewer heads for grouped queries, o as q; `layout` names their axes. lse [B, H, N], natural logarithm. `causal`:
     False, True where there are as many queries as keys, "top_left" or "bottom_right". `window`: (left, right) keys beside the diagonal, None or
-    -1 for no limit. `scale`: by default 1 / sqrt(D). `rows`: so many drawn rows (by `seed`) are compared in every element; by default all, or
+    -1 for no limit. `scale`: by default 1 / sqrt(D). `softcap`: c of c tanh(s / c). `sinks` [H]: the sum of a row has e^sink, too. `alibi_slopes` [H]:
+    slope * |j - (i + Nk - Nq)| is taken off the score of query i and key j, or slope * |j - i| under a mask at the top left. `bias`: is added to the
+    score, [B or 1, H or 1, Nq, Nk] whatever the layout; -infinity hides a key. All three in units of natural logarithms. `rows`: so many drawn rows (by `seed`) are compared in every element; by default all, or
     512 of problems that would take longer than half a second. A NaN is seen in whichever row it is.
 
     Returns what was found: {"problem", "verdict", "rows", "outputs": [{"name", "elements", "error_over_bound", ...}]}."""
@@ -144,6 +169,7 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v), ("o", o))}
     if lse is not None:
         tensors["lse"] = _lse_in_order(lse, "lse", layout)
+    tensors.update(_modifiers(sinks, alibi_slopes, bias, tensors["q"], tensors["k"]))
     (batch, heads, queries, dim), keys = tensors["q"].values.shape, tensors["k"].values.shape[2]
     if rows is None and batch * heads * queries * keys * dim > LARGE_WORK:
         rows = ROWS_AT_ONCE
@@ -167,11 +193,12 @@ def assert_gradients(dq, dk, dv, q, k, v, do, *, o=None, lse=None, dlse=None, ca
     return _require(_ask(tensors, _question(lengths, causal, window, scale, softcap)), message)
 
 
-def bound(q, k, v, *, causal=False, window=None, scale=None, softcap=None, layout="BHND"):
+def bound(q, k, v, *, causal=False, window=None, scale=None, softcap=None, sinks=None, alibi_slopes=None, bias=None, layout="BHND"):
     """Bound(o, lse, o_bound, lse_bound) in double, o in the given layout and lse [B, H, N]: a correct fused kernel is within o_bound of o, element
-    by element; infinity where nothing can be proven."""
+    by element; infinity where nothing can be proven. What is asked is said as in assert_attention."""
     from attest_kernels import tensors_file
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v))}
+    tensors.update(_modifiers(sinks, alibi_slopes, bias, tensors["q"], tensors["k"]))
     lengths = tensors["q"].values.shape[2], tensors["k"].values.shape[2]
     with _scratch() as folder:
         file = pathlib.Path(folder) / "bounds"

@@ -7,6 +7,7 @@ import numpy
 import attest_kernels
 from attest_kernels import program
 from attest_kernels.testing.functions import attend
+from attest_kernels.testing.modified import attend as attend_modified
 
 
 def drawn(*shape, dtype=numpy.float32, seed=1):
@@ -77,6 +78,71 @@ class AssertAttention(unittest.TestCase):
             attest_kernels.assert_attention(o, self.q.astype(float), self.k, self.v)
         with self.assertRaisesRegex(TypeError, "^v is a list; allowed: an array"):
             attest_kernels.assert_attention(o, self.q, self.k, [1.0])
+
+
+class Modifications(unittest.TestCase):
+    """Softcap and window besides: each alone, in the operation's own order and units."""
+
+    def setUp(self):
+        self.q, self.k, self.v = drawn(2, 4, 5, 16), drawn(2, 4, 9, 16, seed=2), drawn(2, 4, 9, 16, seed=3)
+        self.sinks, self.slopes, self.bias = drawn(4, seed=4), numpy.abs(drawn(4, seed=5)), drawn(2, 4, 5, 9, seed=6)
+        self.bias[..., ::3] = -numpy.inf
+
+    def passes(self, made, **asked):
+        o, lse = attend_modified(self.q, self.k, self.v, **made)
+        try:
+            attest_kernels.assert_attention(o, self.q, self.k, self.v, lse=lse, **asked)
+        except attest_kernels.WrongAttention:
+            return False
+        return True
+
+    def test_each_is_judged_with_its_sign_and_corner(self):
+        sinks, slopes, bias = self.sinks, self.slopes, self.bias
+        for asked, right, *wrong in (({"sinks": sinks}, {"sinks": sinks}, {}, {"sinks": -sinks}),
+                                     ({"alibi_slopes": slopes}, {"slopes": slopes}, {}, {"slopes": -slopes}, {"slopes": slopes, "corner": "top_left"}),
+                                     ({"alibi_slopes": slopes, "causal": "top_left"}, {"slopes": slopes, "causal": True, "corner": "top_left"},
+                                      {"slopes": slopes, "causal": True}),
+                                     ({"bias": bias}, {"bias": bias}, {}, {"bias": bias / 2}),
+                                     ({"softcap": 1.0, "bias": bias}, {"softcap": 1.0, "bias": bias}, {"softcap": 1.01, "bias": bias}),
+                                     ({"window": (2, 1)}, {"window": (2, 1)}, {}, {"window": (2, 1), "corner": "top_left"})):
+            self.assertTrue(self.passes(right, **asked), asked)
+            for made in wrong:
+                self.assertFalse(self.passes(made, **asked), made)
+
+    def test_a_bias_may_be_shared_along_any_axis(self):
+        for of in (numpy.s_[:1], numpy.s_[:, :1], numpy.s_[:1, :1], numpy.s_[0], numpy.s_[0, 0], numpy.s_[:, :, :1], numpy.s_[:, :, :, 4:5]):
+            self.assertTrue(self.passes({"bias": self.bias[of]}, bias=self.bias[of]), of)
+
+    def test_few_rows_are_judged_as_they_are_among_all(self):
+        made = {"sinks": self.sinks, "slopes": self.slopes, "bias": self.bias}
+        asked = {"sinks": self.sinks, "alibi_slopes": self.slopes, "bias": self.bias}
+        for without in ((), ("slopes", "alibi_slopes"), ("slopes", "alibi_slopes", "bias")):
+            left = [{name: array for name, array in one.items() if name not in without} for one in (made, asked)]
+            self.assertTrue(self.passes(left[0], **left[1], causal=False, rows=7, seed=1), without)
+            self.assertFalse(self.passes({**left[0], "sinks": self.sinks + 1}, **left[1], rows=7, seed=1), without)
+
+    def test_bounds_know_them(self):
+        bound = attest_kernels.bound(self.q, self.k, self.v, sinks=self.sinks, alibi_slopes=self.slopes, bias=self.bias)
+        o, lse = attend_modified(self.q, self.k, self.v, sinks=self.sinks, slopes=self.slopes, bias=self.bias)
+        self.assertTrue((numpy.abs(o - bound.o) <= bound.o_bound).all() and (numpy.abs(lse - bound.lse) <= bound.lse_bound).all())
+        self.assertLess(bound.o_bound.max(), 1e-3)
+
+    def test_bad_input_gets_one_line(self):
+        o, nan, infinity = self.q, numpy.float32(numpy.nan), numpy.float32(numpy.inf)
+        for error, line, how in (
+                (ValueError, "sinks has shape [2]; allowed: [4], a number for each query head", {"sinks": self.sinks[:2]}),
+                (ValueError, "alibi_slopes has shape [2, 4]; allowed: [4]", {"alibi_slopes": numpy.ones((2, 4), numpy.float32)}),
+                (ValueError, "bias has shape [2, 2, 5, 9]; allowed: [2, 4, 5, 9], batch, heads, queries and keys, or 1 in place of any", {"bias": self.bias[:, :2]}),
+                (TypeError, "bias has dtype complex64; allowed: float32, float16, bfloat16", {"bias": self.bias.astype(numpy.complex64)}),
+                (TypeError, "sinks is a float; allowed: an array", {"sinks": 1.0}),
+                (program.ProgramError, "'slopes' holds nan at [1]; allowed: finite numbers", {"alibi_slopes": numpy.array([1, nan, 1, 1], numpy.float32)}),
+                (program.ProgramError, "'slopes' holds -inf at [0]; allowed: finite numbers", {"alibi_slopes": numpy.full(4, -infinity)}),
+                (program.ProgramError, "'sinks' holds inf at [3]; allowed: finite numbers and -infinity", {"sinks": numpy.array([0, 0, 0, infinity], numpy.float32)}),
+                (program.ProgramError, "'bias' holds nan at [1, 0, 0, 0]; allowed", {"bias": numpy.array([0, nan], numpy.float32).reshape(2, 1, 1, 1)})):
+            with self.assertRaises(error) as caught:
+                attest_kernels.assert_attention(o, self.q, self.k, self.v, **how)
+            self.assertIn(line, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
 
 
 class Bounds(unittest.TestCase):

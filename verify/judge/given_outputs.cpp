@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -76,6 +78,27 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
   return problem_from_string(text + " " + question);
 }
 
+/// NaN and +infinity modify no score, and an infinite slope has no product with a distance of 0.
+void require_numbers(const Safetensors& file, const Inputs& inputs) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const InputIndex index : {forward::sinks, forward::slopes, forward::bias}) {
+    const bool is_finite = index == forward::slopes;
+    const std::span<const float> values = inputs[index].values();
+    const auto wrong = std::ranges::find_if(
+        values, [&](float x) { return !(x < infinity) || (is_finite && x == -infinity); });
+    if (wrong == values.end()) continue;
+    const SafetensorsEntry& entry = entry_of(file, forward_operation[index].name);
+    std::vector<std::int64_t> place = entry.shape;
+    std::int64_t rest = wrong - values.begin();
+    for (std::size_t axis = place.size(); axis-- > 0;) {
+      place[axis] = rest % entry.shape[axis];
+      rest /= entry.shape[axis];
+    }
+    reject(file, fmt::format("'{}' holds {} at [{}]; allowed: finite numbers{}", entry.name, *wrong,
+                             fmt::join(place, ", "), is_finite ? "" : " and -infinity"));
+  }
+}
+
 /// O and LSE as a forward pass without errors would have saved them.
 void save_exact_forward(const Problem& backward, Inputs& inputs) {
   Problem forward = backward;
@@ -113,6 +136,7 @@ Inputs inputs_of(const Safetensors& file, const Problem& problem) {
     }
     inputs[InputIndex{i}] = tensor_of(file, entry_of(file, spec.name), spec.shape(problem));
   }
+  if (problem.operation == &forward_operation) require_numbers(file, inputs);
   if (!is_whole) save_exact_forward(problem, inputs);
   return inputs;
 }

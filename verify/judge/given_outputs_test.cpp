@@ -102,8 +102,9 @@ TEST(GivenOutputs, AnotherQuestionHasAnotherAnswer) {
 /// Sinks, slopes and a bias that come with the outputs; the first two without axes of 1.
 TEST(GivenOutputs, WhatModifiesScoresIsReadFromTheFile) {
   const std::string sizes = "b2 h4/2 q5 k9 d8 fp32 ";
-  for (const std::string with : {"sinks_given", "slopes_given", "bias_full", "bias_heads",
-                                 "bias_entries", "bias_shared sinks_given slopes_given"}) {
+  for (const std::string with :
+       {"sinks_given", "slopes_given", "bias_full", "bias_heads", "bias_entries",
+        "bias_shared sinks_given", "bias_shared sinks_given slopes_given"}) {
     const Problem problem = asked(sizes + with);
     Named tensors = answered(problem);
     for (const std::int64_t rows : {0, 3}) {
@@ -117,6 +118,27 @@ TEST(GivenOutputs, WhatModifiesScoresIsReadFromTheFile) {
     }
     EXPECT_FALSE(judge_given_outputs(file_of(tensors), question).are_within()) << with;
   }
+}
+
+TEST(GivenOutputs, NumbersThatModifyNoScoreGetOneLine) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const Named right = answered(asked("b2 h4/2 q5 k9 d8 fp32 bias_heads sinks_given slopes_given"));
+  const auto complaint = [&](const std::string& name, const Shape& at, float number) {
+    Named tensors = right;
+    of(tensors, name).at(at[0], at[1], at[2], at[3]) = number;
+    try {
+      (void)judge_given_outputs(file_of(tensors), question);
+    } catch (const InvalidInput& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(complaint("sinks", {0, 3, 0, 0}, infinity),
+            "'outputs': 'sinks' holds inf at [3]; allowed: finite numbers and -infinity");
+  EXPECT_EQ(complaint("slopes", {0, 1, 0, 0}, -infinity),
+            "'outputs': 'slopes' holds -inf at [1]; allowed: finite numbers");
+  EXPECT_EQ(complaint("bias", {0, 2, 4, 7}, std::numeric_limits<float>::quiet_NaN()),
+            "'outputs': 'bias' holds nan at [0, 2, 4, 7]; allowed: finite numbers and -infinity");
 }
 
 TEST(GivenOutputs, TheWorstElementIsFoundWhereItIs) {

@@ -30,8 +30,10 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
   one.problem.length_seed = one.problem.padding_seed = 0;
   one.problem.prefix_seed = one.problem.document_seed = 0;
   take_away_lists(one.problem);
-  one.inputs = {Tensor<float>(query_shape(one.problem)), Tensor<float>(key_shape(one.problem)),
-                Tensor<float>(value_shape(one.problem))};
+  if (p.bias != Bias::none) one.problem.bias = Bias::full;
+  for (std::size_t i = 0; i < p.operation->inputs().size(); ++i) {
+    one.inputs[InputIndex{i}] = Tensor<float>(p.operation->inputs()[i].shape(one.problem));
+  }
   std::ranges::copy(inputs[forward::q].row(row[0], row[1], row[2]),
                     one.inputs[forward::q].values().begin());
   const std::int64_t head = p.kv_head_of(row[1]);
@@ -41,6 +43,12 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
                       one.inputs[forward::k].row(0, 0, j).begin());
     std::ranges::copy(inputs[forward::v].row(row[0], head, key),
                       one.inputs[forward::v].row(0, 0, j).begin());
+    if (p.bias == Bias::none) continue;
+    one.inputs[forward::bias].at(0, 0, 0, j) =
+        forward::bias_of(p, inputs, row[0], row[1], row[2], key);
+  }
+  if (p.sinks != Sinks::none) {
+    one.inputs[forward::sinks].at(0, 0, 0, 0) = forward::sink_of(p, inputs, row[1]);
   }
   return one;
 }
@@ -101,7 +109,7 @@ Compared compare_rows(const Problem& p, const Inputs& inputs, const PrecisionPla
   Compared result{.outputs = {}, .rows = std::ssize(rows)};
   // A row alone has other distances, and other weights fall.
   std::optional<Answer> of_all;
-  if (has_modifications(p)) of_all = exact_answer(p, inputs, precision);
+  if (p.slopes != Slopes::none || p.dropout != 0) of_all = exact_answer(p, inputs, precision);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Shape& at = rows[i];
     const RowProblem one = of_all ? RowProblem{} : row_problem(p, inputs, at);
