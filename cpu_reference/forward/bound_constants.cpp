@@ -180,9 +180,10 @@ class Composition {
   /// kappa of P V, but for the additions of promoted blocks.
   [[nodiscard]] double value_error() const {
     // Visible keys need not begin with a step of a tensor core, nor lie beside each other.
-    const double sums = std::min(blocks_, n_) + (is_window(problem_.mask) ? 1 : 0);
-    const bool has_gaps =
-        problem_.padding_seed != 0 && plan_.value.kind == Accumulation::Kind::tensor_core;
+    const bool begins_anywhere = is_window(problem_.mask) || problem_.document_seed != 0;
+    const double sums = std::min(blocks_, n_) + (begins_anywhere ? 1 : 0);
+    const bool has_gaps = (problem_.padding_seed != 0 || problem_.bias != Bias::none) &&
+                          plan_.value.kind == Accumulation::Kind::tensor_core;
     const double terms = has_gaps ? static_cast<double>(problem_.key_len) : n_;
     if (!is_promoted()) {
       return product_error(plan_.value, plan_.value_parts, terms, sums, false, arithmetic_);
