@@ -29,21 +29,40 @@ struct PhiloxWords {
   return counter;
 }
 
+/// The words that say which weights of keys 4 `group` to 4 `group` + 3 fall in row (b, h, query):
+/// Philox4x32-10 with the key dropout_seed and the counter {group, query, b query_heads + h,
+/// dropout_offset}.
+[[nodiscard]] ATTEST_HOST_DEVICE constexpr PhiloxWords dropout_words(const Problem& problem,
+                                                                     std::int64_t b, std::int64_t h,
+                                                                     std::int64_t query,
+                                                                     std::int64_t group) {
+  return philox4x32({{static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(query),
+                      static_cast<std::uint32_t>(b * problem.query_heads + h),
+                      static_cast<std::uint32_t>(problem.dropout_offset)}},
+                    static_cast<std::uint64_t>(problem.dropout_seed));
+}
+
+/// The least word whose weight stays: 2^32 `dropout`, rounded up; 2^32 where all weights fall.
+[[nodiscard]] ATTEST_HOST_DEVICE constexpr std::uint64_t least_kept_word(const Problem& problem) {
+  const double least = static_cast<double>(problem.dropout) * 4294967296.0;
+  const auto whole = static_cast<std::uint64_t>(least);
+  return static_cast<double>(whole) < least ? whole + 1 : whole;
+}
+
+/// Factor of a weight that stays: 1 / (1 - dropout) in fp32, two roundings; 0 where all fall.
+[[nodiscard]] ATTEST_HOST_DEVICE constexpr float kept_scale(const Problem& problem) {
+  return problem.dropout < 1 ? 1 / (1 - problem.dropout) : 0.0F;
+}
+
 /// True if dropout leaves the weight of a key in row (b, h, query): the definition that answers,
-/// bounds and kernels share. Word key % 4 of Philox4x32-10 with the key dropout_seed and the
-/// counter {key / 4, query, b query_heads + h, dropout_offset}, over 2^32, is a uniform number in
-/// [0, 1); the weight falls where that is below `dropout`. It hangs on no length, tile or Plan.
+/// bounds and kernels share. Word key % 4 of dropout_words() of key / 4, over 2^32, is a uniform
+/// number in [0, 1); the weight falls where that is below `dropout`. It hangs on no length, tile or
+/// Plan.
 [[nodiscard]] ATTEST_HOST_DEVICE constexpr bool keeps_weight(const Problem& problem, std::int64_t b,
                                                              std::int64_t h, std::int64_t query,
                                                              std::int64_t key) {
   if (!(problem.dropout > 0)) return true;
-  const PhiloxWords words =
-      philox4x32({{static_cast<std::uint32_t>(key / 4), static_cast<std::uint32_t>(query),
-                   static_cast<std::uint32_t>(b * problem.query_heads + h),
-                   static_cast<std::uint32_t>(problem.dropout_offset)}},
-                 static_cast<std::uint64_t>(problem.dropout_seed));
-  return static_cast<double>(words.word[key % 4]) >=
-         static_cast<double>(problem.dropout) * 4294967296.0;
+  return dropout_words(problem, b, h, query, key / 4).word[key % 4] >= least_kept_word(problem);
 }
 
 }  // namespace attest

@@ -180,7 +180,8 @@ class Composition {
   /// kappa of P V, but for the additions of promoted blocks.
   [[nodiscard]] double value_error() const {
     // Visible keys need not begin with a step of a tensor core, nor lie beside each other.
-    const double sums = std::min(blocks_, n_) + (is_window(problem_.mask) ? 1 : 0);
+    const bool begins_anywhere = is_window(problem_.mask) || problem_.document_seed != 0;
+    const double sums = std::min(blocks_, n_) + (begins_anywhere ? 1 : 0);
     const bool hides_single_keys =
         problem_.padding_seed != 0 || problem_.list_seed != 0 || problem_.bias != Bias::none;
     const bool has_gaps = hides_single_keys && plan_.value.kind == Accumulation::Kind::tensor_core;

@@ -137,10 +137,12 @@ namespace attest {
 ///    may move once more, at it, and a chain is longer by one. So steps 2 to 8 hold with n + 1 keys
 ///    and one block more, that key among those of the sums, of the hull (|0 - O|) and of the
 ///    maxima. This asks of a kernel that the sink takes part in its maximum.
-///    Dropout. O = sum p_j (d_j v_j), so all steps hold with d_j v_j for v_j, LSE's as they are.
-///    The factor 1 / (1 - p) is rounded twice and a product with it once, be it of a weight or of a
-///    sum: Y grows by three roundings. A weight times it is larger, and reaches the end of P's
-///    format as much sooner.
+///    Where a bias or lists hide keys, those of P V lie in as many steps of a tensor core as under
+///    padding, and a document begins within a step, as a window does: kappa of step 4. Dropout. O =
+///    sum p_j (d_j v_j), so all steps hold with d_j v_j for v_j, LSE's as they are. The factor 1 /
+///    (1 - p) is rounded twice and a product with it once, be it of a weight or of a sum: Y grows
+///    by three roundings. A weight times it is larger, and reaches the end of P's format as much
+///    sooner.
 ///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is

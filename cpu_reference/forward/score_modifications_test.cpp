@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/accumulation.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/operations/forward.hpp"
+#include "cpu_reference/forward/bound_constants.hpp"
 #include "cpu_reference/forward/oracle.hpp"
 #include "cpu_reference/forward/reference_f64_test.hpp"
 
@@ -249,6 +251,21 @@ TEST(ScoreModificationsReference, TheBoundGrowsWithWhatIsAdded) {
     EXPECT_GE(bound, static_cast<double>(size) * 0x1p-24);
     before = bound;
   }
+}
+
+// Keys that a row sees lie in as many steps of a tensor core as their places say, not their number.
+TEST(ScoreModificationsReference, HiddenKeysCostStepsOfATensorCoreWhateverHidesThem) {
+  PrecisionPlan plan;
+  plan.value = hopper();
+  const auto numerator = [&](const std::string& problem, std::int64_t visible_keys) {
+    return bound_constants(plan, problem_from_string("q3 k160 d8 " + problem), visible_keys, {})
+        .numerator;
+  };
+  EXPECT_EQ(numerator("bias_full", 20), numerator("padding7", 20));
+  EXPECT_EQ(numerator("lists7", 20), numerator("padding7", 20));
+  EXPECT_GT(numerator("bias_full", 20), numerator("", 20));
+  EXPECT_EQ(numerator("documents7", 20), numerator("window_top_left left9 right10", 20));
+  EXPECT_GT(numerator("documents7", 20), numerator("", 20));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ RowTerms terms_of_row(const ForwardArguments& a, std::int64_t queries, std::int6
   }
   if (a.key_lists.is_used()) terms.listed = listed_keys(a.key_lists, keys, b, n);
   if (a.problem.dropout > 0) {
-    const float kept = a.problem.dropout < 1 ? 1 / (1 - a.problem.dropout) : 0.0F;
+    const float kept = kept_scale(a.problem);
     for (std::int64_t key = 0; key < keys; ++key) {
       terms.factors.push_back(keeps_weight(a.problem, b, h, n, key) ? kept : 0.0F);
     }

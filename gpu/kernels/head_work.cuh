@@ -68,8 +68,8 @@ struct PackedRows {
   }
 };
 
-/// Everything that Problem has: windows, entries with lengths of their own, hidden keys; and rows
-/// packed by kv head where the Plan says so.
+/// Everything that Problem has but score modifications: windows, entries with lengths of their own,
+/// hidden keys; and rows packed by kv head where the Plan says so.
 template <typename T>
 struct GeneralWork {
   static constexpr bool is_general = true;

@@ -4,15 +4,16 @@ namespace attest {
 namespace {
 
 template <typename T>
-constexpr auto shapes =
-    joined(fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 32, 128, 64, 4, 2>,
-                      Fa2Extras{.persistent = true, .general = true}>(),
-           fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 32, 64, 64, 4, 2>,
-                      Fa2Extras{.general = true, .every_step = std::is_same_v<T, __half>}>(),
-           fa2_listed<this_executor, SimtTypes::bf16, Fa2Shape<T, 32, 128, 128, 8, 2>>(),
-           fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 32, 128, 64, 8, 2>>(),
-           fa2_listed<this_executor, SimtTypes::bf16, Fa2Shape<T, 32, 128, 32, 4, 3>>(),
-           fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 32, 64, 128, 4, 1>>());
+constexpr auto shapes = joined(
+    fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 32, 128, 64, 4, 2>,
+               Fa2Extras{.persistent = true, .general = true}>(),
+    fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 32, 64, 64, 4, 2>,
+               Fa2Extras{
+                   .general = true, .modified = true, .every_step = std::is_same_v<T, __half>}>(),
+    fa2_listed<this_executor, SimtTypes::bf16, Fa2Shape<T, 32, 128, 128, 8, 2>>(),
+    fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 32, 128, 64, 8, 2>>(),
+    fa2_listed<this_executor, SimtTypes::bf16, Fa2Shape<T, 32, 128, 32, 4, 3>>(),
+    fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 32, 64, 128, 4, 1>>());
 
 }  // namespace
 

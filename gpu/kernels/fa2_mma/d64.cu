@@ -8,7 +8,7 @@ constexpr auto shapes =
     joined(fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 64, 128, 64, 4, 2>,
                       Fa2Extras{.persistent = true, .general = true}>(),
            fa2_listed<this_executor, SimtTypes::both, Fa2Shape<T, 64, 64, 64, 4, 2>,
-                      Fa2Extras{.general = true}>(),
+                      Fa2Extras{.general = true, .modified = true}>(),
            fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 64, 128, 128, 8, 2>>(),
            fa2_listed<this_executor, SimtTypes::bf16, Fa2Shape<T, 64, 128, 64, 8, 2>>(),
            fa2_listed<this_executor, SimtTypes::fp16, Fa2Shape<T, 64, 128, 32, 4, 3>>(),

@@ -51,11 +51,28 @@ const Fa2Variant* find_variant(const Problem& problem, const Plan& plan) {
   return nullptr;
 }
 
-/// True if only the general kernels take the problem and Plan.
+/// True if only the kernels with score modifications take the problem.
+bool is_modified(const Problem& problem) {
+  return has_modifications(problem) || problem.prefix_seed != 0 || problem.document_seed != 0;
+}
+
+/// Positive scales by which the numbers that are added to scores are divided, in fp32: beyond, the
+/// quotient, or its sum with a dot product, could leave fp32 where the score does not.
+constexpr float least_divisor = 0x1p-64F, largest_divisor = 0x1p64F;
+
+/// True if numbers are added to scores that have no such scale.
+bool has_far_scale(const Problem& problem) {
+  if (problem.slopes == Slopes::none && problem.bias == Bias::none) return false;
+  return problem.scale > 0 && !(least_divisor <= problem.scale && problem.scale <= largest_divisor);
+}
+
+/// True if only the general kernels, those with score modifications among them, take the problem
+/// and Plan.
 bool is_general(const Problem& problem, const Plan& plan) {
-  return is_window(problem.mask) || problem.softcap != 0.0F || problem.length_seed != 0 ||
-         problem.padding_seed != 0 || problem.query_len == 0 || plan.pack_gqa == PackGqa::yes ||
-         plan.key_splits > 1 || !(problem.scale * std::numbers::log2e_v<float> > 0.0F);
+  return is_modified(problem) || is_window(problem.mask) || problem.softcap != 0.0F ||
+         problem.length_seed != 0 || problem.padding_seed != 0 || problem.query_len == 0 ||
+         plan.pack_gqa == PackGqa::yes || plan.key_splits > 1 ||
+         !(problem.scale * std::numbers::log2e_v<float> > 0.0F);
 }
 
 bool divides_every_step(const Plan& plan) {
@@ -136,6 +153,15 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
            "; every_step is compiled for dense problems, of this element type and head_dim: " +
            (sizes.empty() ? "not at all" : sizes);
   }
+  if (is_modified(problem) && v->modified == nullptr) {
+    return "the plan is " + to_string(plan) +
+           "; compiled for sinks, slopes, biases, prefixes, documents and dropout: " +
+           sizes_of(problem, [](const Fa2Variant& other) { return other.modified != nullptr; });
+  }
+  if (has_far_scale(problem)) {
+    return "the problem is " + to_string(problem) +
+           "; allowed with slopes or a bias: scales up to 0, and from 2^-64 to 2^64";
+  }
   if (needs_general && v->general == nullptr) {
     return "the plan is " + to_string(plan) +
            "; compiled for windows, softcap, lengths, padding, packed rows, key splits and scales "
@@ -182,6 +208,7 @@ std::vector<Plan> plans(const Problem& problem) {
   for (const Fa2Variant& v : variants(problem)) {
     if (!unsupported(problem, plan_of(v))) tiles.push_back(plan_of(v));
   }
+  if (tiles.empty()) return {};
   const Plan first = tiles.front(),
              last_general = tiles[std::min<std::size_t>(1, tiles.size() - 1)];
   std::vector<Plan> all = plans_for_few_queries(problem);
@@ -226,11 +253,16 @@ void run_general(const Fa2Variant& v, const ForwardArguments& a, Device& device)
   const std::int64_t launches =
       a.plan.grid_order == GridOrder::launch_per_head ? grid.tiles.heads : 1;
   for (std::int64_t i = 0; i < launches; ++i) {
-    launch(v.general, dim3(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y)),
+    launch(is_modified(a.problem) ? v.modified : v.general,
+           dim3(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y)),
            dim3(static_cast<unsigned>(32 * v.warps)), static_cast<std::size_t>(v.shared_bytes),
            device, a, grid, i * blocks.x);
   }
-  if (grid.splits > 1) launch_combine_splits<this_executor>(a, device);
+  if (grid.splits == 1) return;
+  launch_combine_splits<this_executor>(a, device);
+  if (a.sinks == nullptr) return;
+  launch(fa2_sinks_alone<this_executor>,
+         dim3(static_cast<unsigned>(ceil_div(a.problem.rows(), 128))), dim3(128), 0, device, a);
 }
 
 void run(const ForwardArguments& a, Device& device) {
@@ -280,8 +312,17 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features =
-         {.no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true},
+     .features = {.no_queries = true,
+                  .value_dim = true,
+                  .softcap = true,
+                  .lengths = true,
+                  .padding = true,
+                  .sinks = true,
+                  .slopes = true,
+                  .bias = true,
+                  .prefix = true,
+                  .documents = true,
+                  .dropout = true},
      .ignores_hidden_nan = false,
      .compute_capabilities = {.least = 80},
      .precision = precision,

@@ -28,9 +28,17 @@
 //   (2) all have read a tile before the copies of a later step overwrite it: the same barrier
 //   (3) one stage only: V has arrived, and all have read K
 //   (4) without a single step: Q has arrived before O takes its place
-// Two works (head_work.cuh)
+// Three works (head_work.cuh, modified_work.cuh)
 //   dense    full lengths, no window or a causal one, a positive scale: what must be fast
 //   general  windows, softcap, hidden keys, lengths, any scale, packed rows, splits of the keys
+//   modified all that, and sinks, ALiBi, a bias, prefixes, documents and dropout
+// Modifications (modifications.cuh), in the order in which a tile meets them
+//   prefix     raises the end of what a row sees
+//   documents  narrow the tiles that are read, as a mask does, and hide keys at their edges
+//   sink       r and l of a row begin with it, in the first split alone
+//   ALiBi,     are added to S, over the scale: the exponent's product then forms scores as without
+//     bias     them. S that is formed before, of a softcap, say, takes them in units of log2
+//   dropout    clears weights in P, which l has added; O is multiplied by 1 / (1 - p) at the end
 // Division
 //   once, when all keys are in O; or, in a shape that divides at every step, after each key tile,
 //   as FA1 does [FA1, arXiv 2205.14135, Algorithm 1, line 12]:
@@ -46,6 +54,8 @@
 
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/kernel.hpp"
+#include "gpu/kernels/fa2_mma/modifications.cuh"
+#include "gpu/kernels/fa2_mma/modified_work.cuh"
 #include "gpu/kernels/fa2_mma/output.cuh"
 #include "gpu/kernels/fa2_mma/products.cuh"
 #include "gpu/kernels/fa2_mma/scoring.cuh"
@@ -65,9 +75,11 @@ struct Fa2Tile {
   using Products = typename Shape::template ProductsOf<Shape>;
   using Softmax = Fa2Softmax<Shape>;
   using Scoring = Fa2Scoring<Shape, Work>;
+  using Modifications = Fa2Modifications<Shape, Work>;
   static constexpr int Br = Shape::Br, Bc = Shape::Bc, D = Shape::D, stages = Shape::stages;
   static constexpr int row_tiles = Shape::row_tiles,
                        tile_bytes = Shape::tile_elements * static_cast<int>(sizeof(T));
+  static constexpr bool is_modified = std::is_same_v<Work, ModifiedWork<T>>;
   static constexpr bool forms_scores = WorkOf<T>::is_general || Shape::takes_any_scale;
 
   /// Makes tile `tile` of head `head`, of the keys the part `split`.
@@ -91,9 +103,18 @@ struct Fa2Tile {
     const auto V = [&](int stage) { return K(stages + stage); };
 
     // Neither end of a range falls from row to row: first and last row say what holds for all.
-    const int last_row = first_row + Br - 1, begin = work.first_key(first_row);
-    const int end = work.past_key(last_row);
-    const int all_from = work.first_key(last_row), all_to = work.past_key(first_row);
+    const int last_row = first_row + Br - 1;
+    int begin = work.first_key(first_row), end = work.past_key(last_row);
+    int all_from = work.first_key(last_row), all_to = work.past_key(first_row);
+    if constexpr (is_modified) {
+      if (work.has_documents()) {
+        const int first = work.document_of(first_row), last = work.document_of(last_row);
+        begin = max(begin, work.first_key_of(first));
+        end = min(end, work.first_key_of(last + 1));
+        all_from = max(all_from, work.first_key_of(last));
+        all_to = min(all_to, work.first_key_of(first + 1));
+      }
+    }
     int step = begin / Bc;
     int steps = begin < end ? (end + Bc - 1) / Bc : step;  // one past the last
     if constexpr (Work::is_general) {
@@ -155,6 +176,9 @@ struct Fa2Tile {
     const int offset = SwizzledLane<T, D>::offset(lane);
     const int key_offset = SwizzledLane<T, D>::offset_by_rows(lane);
     const SharedAddress warp_queries(Q.first + warp_row * D);
+    if constexpr (is_modified) {
+      if (split == 0) Modifications::see_sinks(softmax, work, warp_first + g, t == 0);
+    }
     int stage = 0;
 
     // An open step's tile is seen whole by every row, and what it fetches is a whole tile, too.
@@ -189,14 +213,28 @@ struct Fa2Tile {
         if constexpr (forms_scores) {
           if (!is_plain) Scoring::form(s, problem);
         }
+        if constexpr (is_modified) {
+          const float unit = is_plain ? 1.0F / problem.scale : std::numbers::log2e_v<float>;
+          Modifications::add_terms(s, work, first_key + 2 * t, warp_first + g, unit);
+        }
         if constexpr (Work::is_general) {
-          if (work.has_padding() || first_key < all_from || first_key + Bc > all_to)
+          if (work.has_padding() || first_key < all_from || first_key + Bc > all_to) {
             Scoring::hide(s, work, first_key + 2 * t, warp_first + g);
+            if constexpr (is_modified)
+              Modifications::hide_documents(s, work, first_key + 2 * t, warp_first + g);
+          }
         } else if (!is_open) {
           Scoring::hide(s, work, first_key + 2 * t, warp_first + g);
         }
         softmax.see(s, c, o);
-        Products::add_values(softmax, s, c, values, offset, o);
+        if constexpr (is_modified) {
+          Fa2Kept<Shape> kept;
+          Modifications::draw(kept, work, problem, first_key + 2 * t, warp_first + g);
+          Fa2DroppedWeights<Shape> weights{softmax, kept};
+          Products::add_values(weights, s, c, values, offset, o);
+        } else {
+          Products::add_values(softmax, s, c, values, offset, o);
+        }
         if constexpr (Shape::divides_every_step) softmax.divide(o);
       }
       if constexpr (stages > 1) stage = stage == stages - 1 ? 0 : stage + 1;
@@ -212,6 +250,7 @@ struct Fa2Tile {
       __syncthreads();  // (4)
     }
 
+    if constexpr (is_modified) Modifications::scale_kept(o, work, problem);
     typename Shape::Rows factor;
 #pragma unroll
     for (int i = 0; i < row_tiles; ++i) {
@@ -244,6 +283,11 @@ struct Fa2Tile {
         const int row = warp_first + 16 * i + 8 * h + g;
         if (t == 0 && row < work.rows)
           work.lse_of(row) = log_sum_exp2(softmax.r[i][h], softmax.l[i][h]);
+        if constexpr (is_modified) {
+          if (t == 0 && row < work.rows &&
+              work.is_sink_alone(row, softmax.r[i][h], softmax.l[i][h]))
+            work.lse_of(row) = work.sink_of(row);
+        }
       }
     }
     store_output<Shape>(o, factor, work.o, warp_first, v_columns, Q.first + warp_row * D);
