@@ -111,6 +111,12 @@ void take_away_lists(Problem& problem) {
   problem.list_rows = problem.list_keys = 1;
 }
 
+void take_away_seeds(Problem& problem) {
+  problem.length_seed = problem.padding_seed = 0;
+  problem.prefix_seed = problem.document_seed = 0;
+  take_away_lists(problem);
+}
+
 bool has_modifications(const Problem& problem) {
   return problem.sinks != Sinks::none || problem.slopes != Slopes::none ||
          problem.bias != Bias::none || problem.dropout > 0;
@@ -150,8 +156,18 @@ std::int64_t visible_key_count(const Problem& problem, std::int64_t entry, std::
   const KeyRange range = problem.visible_range(entry, query);
   if (problem.padding_seed == 0 && problem.list_seed == 0) return range.size();
   std::int64_t count = 0;
-  for (std::int64_t key = range.begin; key < range.end; ++key) {
-    count += problem.sees(entry, query, key) ? 1 : 0;
+  std::int64_t past = range.begin;
+  for (std::int64_t key = range.begin; key < range.end; key = past) {
+    // Keys of an item are listed together: lists of blocks cost a draw a block.
+    past = problem.list_seed == 0
+               ? range.end
+               : std::min(range.end, (key / problem.list_keys + 1) * problem.list_keys);
+    if (!problem.is_listed(entry, query, key)) continue;
+    if (problem.padding_seed == 0) {
+      count += past - key;
+      continue;
+    }
+    for (; key < past; ++key) count += problem.is_padded(entry, key) ? 0 : 1;
   }
   return count;
 }

@@ -297,6 +297,9 @@ struct Problem {
 
 /// Makes it a problem without lists of keys.
 void take_away_lists(Problem& problem);
+/// Makes every entry as long as the longest, and leaves its queries all keys that the mask does: no
+/// lengths, padding, prefixes, documents and lists.
+void take_away_seeds(Problem& problem);
 
 /// True if scores, sums or weights are not those of plain attention: the softcap apart, which is a
 /// function of each score alone.

@@ -51,11 +51,9 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
 /// these. It has no sink, other distances and no bias.
 void require_rows_alone(const Problem& problem) {
-  if (has_modifications(problem) || problem.prefix_seed != 0 || problem.document_seed != 0 ||
-      problem.list_seed != 0) {
+  if (has_modifications(problem)) {
     throw InvalidInput(fmt::format(
-        "'{}' is timed with no score modification; allowed: no sinks, slopes, bias, prefix, "
-        "documents, lists of keys and dropout",
+        "'{}' is timed with no score modification; allowed: no sinks, slopes, bias and dropout",
         to_string(problem)));
   }
   if (problem.operation != &quantised_operation) return;

@@ -119,7 +119,7 @@ OneRow row_at(const ResidentProblem& resident, const Place& place, const MadeHea
   one.key_len = static_cast<std::int64_t>(keys.size());
   one.mask = Mask::none;
   one.window = {};
-  one.length_seed = one.padding_seed = 0;
+  take_away_seeds(one);
   one.shared_keys = 0;
   const Operation& operation = *problem.operation;
   for (std::size_t number = 0; number < operation.inputs().size(); ++number) {

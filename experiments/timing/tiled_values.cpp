@@ -106,7 +106,7 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
   head.query_heads = problem.query_heads / problem.kv_heads;
   head.query_len = stored_shape(problem, forward::q, {})[2];
   head.key_len = stored_shape(problem, forward::k, {})[2];
-  head.length_seed = head.padding_seed = 0;
+  take_away_seeds(head);
   const Inputs inputs = make_inputs(head, spec);
   for (std::size_t i = 0; i < tiled.size(); ++i) {
     tiled[i] = repeated(operation[InputIndex{i}].format(problem), inputs[InputIndex{i}]);

@@ -122,7 +122,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
           std::vector<double> o(static_cast<std::size_t>(p.output_dim()));
           for (std::int64_t j = 0; j < p.key_len_of(b); ++j) {
             const bool is_hidden = a.key_mask != nullptr && a.key_mask[b * p.key_len + j] == 0;
-            if (!p.visible_range(b, i).holds(j) || is_hidden) continue;
+            if (!p.visible_range(b, i).holds(j) || is_hidden || !p.is_listed(b, i, j)) continue;
             const std::int64_t head = p.kv_head_of(h);
             double dot = 0;
             for (std::int64_t d = 0; d < p.head_dim; ++d) {
@@ -158,8 +158,9 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
        {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right",
         "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2", "b3 h4/2 q19 k33 d24 padding3",
         "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
-        "b3 h4/2 n33 d24 softcap2", "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6",
-        "b1 h2/2 q0 k9 d24"}) {
+        "b3 h4/2 q19 k33 d24 lists4 listrows4 listkeys8", "b3 h4/2 n33 d24 documents3",
+        "b3 h4/2 n33 d24 causal_top_left prefix5", "b3 h4/2 n33 d24 softcap2",
+        "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6", "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
     ResidentProblem right(p, {}, *device);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.

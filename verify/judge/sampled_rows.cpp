@@ -27,9 +27,7 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
   one.problem.key_len = static_cast<std::int64_t>(keys.size());
   one.problem.mask = Mask::none;
   one.problem.window = {};
-  one.problem.length_seed = one.problem.padding_seed = 0;
-  one.problem.prefix_seed = one.problem.document_seed = 0;
-  take_away_lists(one.problem);
+  take_away_seeds(one.problem);
   if (p.bias != Bias::none) one.problem.bias = Bias::full;
   for (std::size_t i = 0; i < p.operation->inputs().size(); ++i) {
     one.inputs[InputIndex{i}] = Tensor<float>(p.operation->inputs()[i].shape(one.problem));

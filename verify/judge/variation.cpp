@@ -154,8 +154,7 @@ Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> k
   p.batch = 1;
   p.query_len = c.problem.query_len_of(b);
   p.key_len = static_cast<std::int64_t>(keys.size());
-  p.length_seed = p.padding_seed = p.prefix_seed = p.document_seed = 0;
-  take_away_lists(p);
+  take_away_seeds(p);
   p.dropout = 0;
   call.the_case.layouts = {};
   call.the_case.layouts.paging = c.layouts.paging;
