@@ -65,7 +65,7 @@ class Known(unittest.TestCase):
     def check(self, function, module, corner, heads=(3, 3), lse=None):
         """`lse`: the base of what it returns; None: it returns none."""
         function.__module__ = module
-        convention = conventions.attention(function)
+        convention = conventions.attention(function, {})
         self.assertEqual((convention.is_known, convention.corner), (True, corner))
         draw = numpy.random.default_rng(1)
         q, k, v = (draw.standard_normal((2, count, tokens, 16)).astype(numpy.float32)
@@ -103,7 +103,7 @@ class Known(unittest.TestCase):
         def flash_attn_func(q, k, v, causal, scale):
             return q
         flash_attn_func.__module__ = "flash_attn.interface"
-        self.assertFalse(conventions.attention(flash_attn_func).is_known)
+        self.assertFalse(conventions.attention(flash_attn_func, {}).is_known)
 
     def test_sageattention(self):
         self.check(sageattn, "sageattention.core", "top_left")
@@ -116,7 +116,7 @@ class Known(unittest.TestCase):
 
     def test_a_function_of_the_same_name_elsewhere_is_probed(self):
         scaled_dot_product_attention.__module__ = "mine"
-        self.assertFalse(conventions.attention(scaled_dot_product_attention).is_known)
+        self.assertFalse(conventions.attention(scaled_dot_product_attention, {}).is_known)
 
 
 if __name__ == "__main__":
