@@ -194,7 +194,7 @@ def attention(function, declared):
     """A Convention with the function's own names, and what it declares of them. Raises NoConvention."""
     row = known.row_of(function)
     if row is not None:
-        called = function if row.translated is None else row.translated(function)
-        return Convention(called, row.parameters, ("q", "k", "v"), row.layout, row.corner, is_known=True)
+        called, names = row.called(function)
+        return Convention(called, names, ("q", "k", "v"), row.layout, row.corner, is_known=True, none=modifications.none_of(called, names))
     positional, names = signature_of(function, modifications.roles_with(ROLES, declared), ("o", "lse"))
     return Convention(function, names, positional, none=modifications.none_of(function, names))
