@@ -1,5 +1,5 @@
-"""What a function may take besides of scores: a softcap, a window, learned sinks, slopes of ALiBi and a bias. Which parameters say it, and what they say
-where a case has none."""
+"""What of scores a function may take besides: a softcap, a window, learned sinks, slopes of ALiBi and a bias. Which parameters say it, and what they say
+of a case that has none."""
 
 import inspect
 import math

@@ -29,6 +29,7 @@ class Conventions(unittest.TestCase):
     def test_what_a_function_refuses_in_a_probe_it_does_not_take(self):
         found = described(modified, "of_whole_bias")
         self.assertEqual((found["features"], found["biases"]), (["bias"], ["full"]))
+        self.assertTrue(found["convention"].endswith("; not asked for sinks"), found["convention"])
 
     def test_a_window_of_one_number_is_something_else(self):
         self.assertEqual(described(modified, "of_other_parameters")["masks"], ["none"])
@@ -38,6 +39,7 @@ class Conventions(unittest.TestCase):
         found = described(modified, "declared")
         self.assertIn("causal, window, learned, bias); ", found["convention"])
         self.assertEqual((found["features"], found["biases"]), (["sinks"], []))
+        self.assertTrue(found["convention"].endswith("; not asked for bias"), found["convention"])
 
 
 class Told(unittest.TestCase):

@@ -72,9 +72,6 @@ class Packed(conventions.Convention):
         for order in ROWS:
             yield dataclasses.replace(self, layout="THD", lse_order=order, corner=declared.get("causal", self.corner))
 
-    def facts(self, answers):
-        return {}
-
     def features(self):
         return ["lengths"]
 

@@ -73,7 +73,7 @@ class Subject:
         the reason where there is no answer). `has`: a role of modifications; `shared`: which bias."""
         batch, kv_heads, queries, keys, dim = sizes
         heads, scale = heads or kv_heads, dim ** -0.5 if scale is None else scale
-        mask = (f"causal_{causal}" if causal else "none") + (f" with a {has}" if has else "")
+        mask = (f"causal_{causal}" if causal else "none") + (f" with {has}" if has else "")
         self.notes(f"it answered a probe, b{batch} h{heads}/{kv_heads} q{queries} k{keys} d{dim} {mask} {format_name} in {convention.layout}")
         drawn = probes.drawn(batch, heads, kv_heads, queries, keys, dim)
         if has:
@@ -119,22 +119,22 @@ class Subject:
         any_length = queries % 16 != 0
         multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries
                      for name in ("query_len_multiple", "key_len_multiple")}
-        corner = convention.corner
-        masks = ["none"] + [f"causal_{corner}"] * ("causal" in convention.names and answers(causal=corner))
-        masks += [f"window_{corner}"] * (convention.takes_window() and answers(has="window"))
+        masks = list(declared.get("masks") or self.masks(convention, answers))
         has_empty_rows = declared.get("empty_rows", True)
         modified = [role for role in convention.modifications() if role != "bias" and answers(has=role)]
-        biases = [shared for shared in modifications.SHARED if "bias" in convention.modifications() and has_empty_rows and answers(has="bias", shared=shared)]
+        takes_bias = "bias" in convention.modifications() and has_empty_rows
+        biases = [shared for shared in modifications.SHARED if takes_bias and answers(has="bias", shared=shared)]
+        modified += ["bias"] * bool(biases)
         described = {
             "name": declared.get("name", self.function.__name__),
             "operation": convention.operation,
             "summary": self.summary(),
             "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
-            "masks": list(declared.get("masks") or masks),
+            "masks": masks,
             "window_rights": convention.window_rights(),
-            "features": convention.features() + modified + ["bias"] * bool(biases),
+            "features": convention.features() + modified,
             "biases": biases,
-            "alibi_corner": corner,
+            "alibi_corner": convention.corner,
             "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
             **multiples,
             "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
@@ -150,7 +150,10 @@ class Subject:
             "most": interpreter.most(),
             "library": self.framework.words + interpreter.words(),
         }
-        words = convention.words(self.probes)
+        has_window = any(mask.startswith("window") for mask in masks)
+        left_out = [own for role, own in convention.names.items() if role in modifications.ROLES and role not in modified
+                    and not (has_window and role.startswith("window"))]
+        words = convention.words(self.probes) + (f"; not asked for {', '.join(left_out)}" if left_out else "")
         if far:
             what = "gradients" if len(convention.outputs) > 1 else "attention"
             words += f"; none came near exact {what}: this one is off by {error:.2g} of the largest number"
@@ -168,6 +171,12 @@ class Subject:
             return convention
         both = [dataclasses.replace(convention, corner=corner) for corner in ("bottom_right", "top_left")]
         return min(both, key=lambda one: self.probe(one, format_name, sizes, **({"causal": one.corner} if has_causal else {"has": "window"}))[0])
+
+    @staticmethod
+    def masks(convention, answers):
+        has_causal = "causal" in convention.names and answers(causal=convention.corner)
+        has_window = convention.takes_window() and answers(has="window")
+        return ["none"] + [f"causal_{convention.corner}"] * has_causal + [f"window_{convention.corner}"] * has_window
 
     @staticmethod
     def head_dims(answers, sizes):
