@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/attention/problem.hpp"
 #include "core/base/json.hpp"
@@ -14,6 +15,11 @@ namespace attest {
 struct PythonLimits {
   bool is_grouped = false, takes_any_scale = false, takes_no_keys = false, has_empty_rows = true;
   bool needs_positive_scale = false;
+  /// ALiBi's distance is that from the key of a query's own number, without a mask too.
+  bool counts_from_top_left = false;
+  std::vector<Bias> biases{};  ///< that it takes besides none
+  /// Right sides of its windows, -1: without an end; nothing: any.
+  std::optional<std::vector<std::int64_t>> window_rights{};
   /// Heads and scores of all entries together, queries or keys, where more would take too long.
   std::int64_t most_heads = std::numeric_limits<std::int64_t>::max();
   std::int64_t most_length = std::numeric_limits<std::int64_t>::max();

@@ -96,8 +96,14 @@ void PythonProcess::launch(const Arguments& a) {
                       .is_output = tensor.is_output});
     end = (end + tensor.bytes + tensor_alignment) / tensor_alignment * tensor_alignment;
   }
-  (void)process_->call({{"mask", name_of(a.problem.mask)},
-                        {"scale", a.problem.scale},
+  const Problem& p = a.problem;
+  Json modified = Json::object();
+  if (p.softcap > 0) modified["softcap"] = p.softcap;
+  if (is_window(p.mask)) modified["window"] = {p.window.left, p.window.right};
+  const bool is_causal = is_window(p.mask) ? p.window.right == 0 : p.mask != Mask::none;
+  (void)process_->call({{"causal", is_causal},
+                        {"scale", p.scale},
+                        {"modified", std::move(modified)},
                         {"tensors", std::move(described)},
                         {"indices", python_indices(a)}},
                        shared, end);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <system_error>
 #include <vector>
 
@@ -47,6 +48,16 @@ std::vector<Value> values_of(const Json& names, Value (*from_name)(std::string_v
   return values;
 }
 
+/// A kernel's claim of the feature of this name.
+bool Features::*flag_of(const std::string& name) {
+  const auto fields = problem_fields();
+  const auto found = std::ranges::find_if(fields, [&](const ProblemField& field) {
+    return field.feature && field.feature->name == name;
+  });
+  if (found == fields.end()) throw std::logic_error("no feature '" + name + "'");
+  return found->feature->flag;
+}
+
 KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonProcess>& subject) {
   const Json& says = subject->description();
   KernelInfo kernel{.operation = &operation_from_name(says.at("operation").get<std::string>()),
@@ -64,8 +75,9 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonProces
   kernel.is_batch_invariant = says.at("batch_invariant").get<bool>();
   kernel.ignores_hidden_nan = says.at("ignores_hidden_nan").get<bool>();
   kernel.missing_outputs = says.at("missing").get<std::vector<std::string>>();
-  kernel.features.lse_gradient = says.value("lse_gradient", false);
-  kernel.features.lengths = says.value("lengths", false);
+  for (const Json& name : says.at("features")) {
+    kernel.features.*flag_of(name.get<std::string>()) = true;
+  }
   kernel.layout_needs.contiguous_only = true;
   if (says.contains("pages")) {
     kernel.layout_needs.pages = Pages::always;

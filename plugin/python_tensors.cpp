@@ -12,7 +12,7 @@ Shape shape_in_memory(const TensorSpec& tensor, const Arguments& a) {
     return {a.page_table.pool_pages, shape[1], a.page_table.page_size, shape[3]};
   }
   const std::int32_t* const starts = is_of_keys ? a.key_starts : a.query_starts;
-  if (starts == nullptr) return shape;
+  if (starts == nullptr || tensor.rows == Rows::neither) return shape;
   return {1, shape[1], starts[a.problem.batch], shape[3]};
 }
 
@@ -33,7 +33,7 @@ std::vector<PythonTensor> python_tensors(const Arguments& a) {
                        .shape = {shape.begin(), shape.end()},
                        .bytes = bytes,
                        .is_output = tensor.role == TensorRole::output});
-    if (!tensor.is_strided) tensors.back().shape.pop_back();
+    if (!tensor.is_strided && !tensor.is_of_pairs) tensors.back().shape.pop_back();
   });
   return tensors;
 }

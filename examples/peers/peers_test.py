@@ -126,7 +126,7 @@ class Called(unittest.TestCase):
             self.assertEqual(len(functions), count)
             for function in functions:
                 declared = function.__attest_kernel__
-                convention = subject.convention_of(function, None)
+                convention = subject.convention_of(function, None, {})
                 for causal in ("", "bottom_right") if "causal" in convention.names else ("",):
                     with self.subTest(function=function.__name__, causal=causal):
                         drawn = probes.drawn(2, 4 if declared.get("grouped") else 2, 2, 5, 19, 16)

@@ -159,10 +159,13 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
 
     q [B, H, N, D], k and v with fewer heads for grouped queries, o as q; `layout` names their axes. lse [B, H, N], natural logarithm. `causal`:
     False, True where there are as many queries as keys, "top_left" or "bottom_right". `window`: (left, right) keys beside the diagonal, None or
-    -1 for no limit. `scale`: by default 1 / sqrt(D). `softcap`: c of c tanh(s / c). `sinks` [H]: the sum of a row has e^sink, too. `alibi_slopes` [H]:
-    slope * |j - (i + Nk - Nq)| is taken off the score of query i and key j, or slope * |j - i| under a mask at the top left. `bias`: is added to the
-    score, [B or 1, H or 1, Nq, Nk] whatever the layout; -infinity hides a key. All three in units of natural logarithms. `rows`: so many drawn rows (by `seed`) are compared in every element; by default all, or
-    512 of problems that would take longer than half a second. A NaN is seen in whichever row it is.
+    -1 for no limit. `scale`: by default 1 / sqrt(D). `softcap`: c of c tanh(s / c). `rows`: so many drawn rows (by `seed`) are compared in every
+    element; by default all, or 512 of problems that would take longer than half a second, which with slopes of ALiBi take as long as all. A NaN is
+    seen in whichever row it is.
+
+    What modifies scores is in units of natural logarithms. `sinks` [H]: the sum of a row has one more term, e^sink. `alibi_slopes` [H]: the score of
+    query i and key j loses slope * |j - (i + Nk - Nq)|, or slope * |j - i| under a mask of the top left. `bias`: is added to scores, whatever the
+    layout [B, H, Nq, Nk] or what broadcasts to it; -infinity hides a key.
 
     Returns what was found: {"problem", "verdict", "rows", "outputs": [{"name", "elements", "error_over_bound", ...}]}."""
     __tracebackhide__ = True

@@ -132,12 +132,14 @@ class Modifications(unittest.TestCase):
         for error, line, how in (
                 (ValueError, "sinks has shape [2]; allowed: [4], a number for each query head", {"sinks": self.sinks[:2]}),
                 (ValueError, "alibi_slopes has shape [2, 4]; allowed: [4]", {"alibi_slopes": numpy.ones((2, 4), numpy.float32)}),
-                (ValueError, "bias has shape [2, 2, 5, 9]; allowed: [2, 4, 5, 9], batch, heads, queries and keys, or 1 in place of any", {"bias": self.bias[:, :2]}),
+                (ValueError, "bias has shape [2, 2, 5, 9]; allowed: [2, 4, 5, 9], batch, heads, queries and keys, or 1 in place of any",
+                 {"bias": self.bias[:, :2]}),
                 (TypeError, "bias has dtype complex64; allowed: float32, float16, bfloat16", {"bias": self.bias.astype(numpy.complex64)}),
                 (TypeError, "sinks is a float; allowed: an array", {"sinks": 1.0}),
                 (program.ProgramError, "'slopes' holds nan at [1]; allowed: finite numbers", {"alibi_slopes": numpy.array([1, nan, 1, 1], numpy.float32)}),
                 (program.ProgramError, "'slopes' holds -inf at [0]; allowed: finite numbers", {"alibi_slopes": numpy.full(4, -infinity)}),
-                (program.ProgramError, "'sinks' holds inf at [3]; allowed: finite numbers and -infinity", {"sinks": numpy.array([0, 0, 0, infinity], numpy.float32)}),
+                (program.ProgramError, "'sinks' holds inf at [3]; allowed: finite numbers and -infinity",
+                 {"sinks": numpy.array([0, 0, 0, infinity], numpy.float32)}),
                 (program.ProgramError, "'bias' holds nan at [1, 0, 0, 0]; allowed", {"bias": numpy.array([0, nan], numpy.float32).reshape(2, 1, 1, 1)})):
             with self.assertRaises(error) as caught:
                 attest_kernels.assert_attention(o, self.q, self.k, self.v, **how)

@@ -11,10 +11,10 @@ from attest_kernels.testing.asking import described
 class Conventions(unittest.TestCase):
     def test_packed_sequences_are_known_by_where_they_begin(self):
         packed = described(caches, "varlen")
-        self.assertIn("varlen(q, k, v [T,H,D], causal, softmax_scale, return_attn_probs, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k); "
-                      "causal bottom right; LSE natural",
+        self.assertIn("varlen(q, k, v [T,H,D], causal, softmax_scale, return_attn_probs, softcap, window_size, alibi_slopes, "
+                      "cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k); causal and window bottom right; LSE natural",
                       packed["convention"])
-        self.assertTrue(packed["lengths"])
+        self.assertEqual(packed["features"], ["lengths", "softcap", "slopes"])
         self.assertEqual(packed["missing"], [])
 
     def test_pages_are_known_by_their_table_and_the_order_in_a_page_by_probes(self):

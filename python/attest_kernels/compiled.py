@@ -42,7 +42,7 @@ class Compiled(conventions.Convention):
 
     def candidates(self, declared):
         for order in ORDERS:
-            one = conventions.attention(self.function.in_order(order))
+            one = conventions.attention(self.function.in_order(order), {})
             named = dataclasses.replace(self, function=one.function, names=one.names, positional=one.positional)
             yield from super(Compiled, named).candidates(declared)
 

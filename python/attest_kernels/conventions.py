@@ -9,13 +9,13 @@ import inspect
 import itertools
 import math
 
-from attest_kernels import known, probes
+from attest_kernels import known, modifications, probes
 
 ROLES = {"q": "q", "query": "q", "k": "k", "key": "k", "v": "v", "value": "v",
          "o": "o", "out": "o", "output": "o", "lse": "lse", "softmax_lse": "lse",
          "scale": "scale", "softmax_scale": "scale", "sm_scale": "scale", "causal": "causal", "is_causal": "causal",
-         "return_lse": "return_lse", "return_attn_probs": "return_lse", "return_softmax_lse": "return_lse", "enable_gqa": "grouped"}
-FLAGS = ("causal", "scale", "return_lse", "grouped")  # what is no array
+         "return_lse": "return_lse", "return_attn_probs": "return_lse", "return_softmax_lse": "return_lse", "enable_gqa": "grouped", **modifications.NAMES}
+FLAGS = ("causal", "scale", "return_lse", "grouped", *modifications.ROLES)  # what is given by name
 LAYOUTS = {"BHND": (0, 1, 2, 3), "BNHD": (0, 2, 1, 3)}  # of an array in [B, H, N, D] the order of its axes; its own inverse
 ROWS = {"BHN": (0, 1, 2), "BNH": (0, 2, 1)}  # the same of LSE
 BASES = {math.e: "natural", 2.0: "in base 2"}
@@ -34,8 +34,8 @@ def names_of(function):
 
 
 def signature_of(function, roles, arrays, flags=FLAGS):
-    """(roles of the parameters that are arrays, in order; {role: own name} of `flags`, which are given by name). The first three whose names say
-    nothing are q, k and v. Raises NoConvention for a required parameter that nobody knows."""
+    """(roles of the parameters that are arrays of every case, in order; {role: own name} of `flags`, which are given by name). The first three whose
+    names say nothing are q, k and v. Raises NoConvention for a required parameter that nobody knows."""
     name = getattr(function, "__name__", "function")
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -46,13 +46,14 @@ def signature_of(function, roles, arrays, flags=FLAGS):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         role = roles.get(parameter.name.lower())
+        role = role if modifications.is_one(role, parameter) else None
         is_required, has_place = parameter.default is parameter.empty, parameter.kind is not parameter.KEYWORD_ONLY
         if len(positional) < 3 and role in (None, "q", "k", "v") and has_place:
             positional.append("qkv"[len(positional)])
         elif role in arrays and is_required and has_place:
             positional.append(role)
         elif role in flags:
-            names[role] = parameter.name
+            names.setdefault(role, parameter.name)
         elif is_required:
             raise NoConvention(f"{name} asks for '{parameter.name}', which nobody knows; allowed besides q, k and v: {', '.join(sorted(roles))}")
     if len(positional) < 3:
@@ -64,20 +65,25 @@ def signature_of(function, roles, arrays, flags=FLAGS):
 class Convention:
     """Attention: O, and LSE where it gives one."""
     function: object
-    names: dict            # role: the function's own name of a parameter that is no array
+    names: dict            # role: the function's own name of a parameter that is given by name
     positional: tuple      # roles of the arrays, in order
     layout: str = "BHND"
     corner: str = "bottom_right"
     lse_base: float = math.e
     lse_order: str = "BHN"
     is_known: bool = False
+    none: dict = dataclasses.field(default_factory=dict)  # modifications.none_of() of the function
 
     operation = "forward"
     outputs = ("o",)
 
-    def ask(self, given, causal, scale, more=None):
+    def told(self, framework, given):
+        """What a case says of scores, by role."""
+        return modifications.told(self.none, framework, given)
+
+    def ask(self, given, causal, scale, more):
         """What the function returns; `given` by role, as it takes them, `more` what else it may ask for."""
-        values = {"scale": scale, "causal": causal, "return_lse": True, "grouped": self.is_grouped(given), **(more or {})}
+        values = {"scale": scale, "causal": causal, "return_lse": True, "grouped": self.is_grouped(given), **more}
         return self.function(*[given[role] for role in self.positional], **{own: values[role] for role, own in self.names.items()})
 
     def is_grouped(self, given):
@@ -93,9 +99,9 @@ class Convention:
 
     def call(self, framework, given, causal, scale):
         """Calls it with the framework's arrays in [B, H, N, D], of which o and lse hold what is there before: {"o": [B, H, N, D], "lse": [B, H, N]},
-        without lse where it gives none."""
+        without lse where it gives none. What modifies scores is in `given`, too, where a case has it (modifications.told)."""
         taken = self.taken(framework, given)
-        made = self.ask(taken, causal, scale)
+        made = self.ask(taken, causal, scale, self.told(framework, given))
         o, lse = (taken["o"], taken.get("lse")) if "o" in self.positional else self.parts(made, given["q"].shape, given["v"].shape[3])
         found = {"o": framework.back(o, self.axes_of("o"))}
         if lse is not None:
@@ -119,11 +125,18 @@ class Convention:
         is_lse = len(parts) > 1 and hasattr(parts[1], "shape") and tuple(parts[1].shape) in (lses, (*lses, 1))
         return parts[0], parts[1].reshape(lses) if is_lse else None
 
+    def exact(self, drawn, causal, scale):
+        """probes.exact() of a drawn problem."""
+        return probes.exact(drawn["q"], drawn["k"], drawn["v"], causal, scale, corner=self.corner, **self.modified(drawn))
+
     @staticmethod
-    def example(drawn, causal, scale):
+    def modified(drawn):
+        return {role: drawn[role] for role in modifications.ROLES if role in drawn}
+
+    def example(self, drawn, causal, scale):
         """(what it is given, what is wanted of it) of a drawn problem, in double."""
-        o, lse = probes.exact(drawn["q"], drawn["k"], drawn["v"], causal, scale)
-        return {name: drawn[name] for name in "qkv"}, {"o": o, "lse": lse}
+        o, lse = self.exact(drawn, causal, scale)
+        return {**{name: drawn[name] for name in "qkv"}, **self.modified(drawn)}, {"o": o, "lse": lse}
 
     def candidates(self, declared):
         """Every way to read what the signature leaves open."""
@@ -142,9 +155,23 @@ class Convention:
 
     def words(self, count):
         """What was assumed, in a line; `count` probes were asked."""
-        corner = f"; causal {self.corner.replace('_', ' ')}" if "causal" in self.names else ""
+        of = " and ".join(["causal"] * ("causal" in self.names) + ["window"] * self.takes_window())
+        corner = f"; {of} {self.corner.replace('_', ' ')}" if of else ""
         return (f"{self.function.__name__}({self.parameters()}){corner}{self.about_lse()}; "
                 f"found by {count} probe problem{'' if count == 1 else 's'}")
+
+    def takes_window(self):
+        return "window" in self.names or "window_left" in self.names
+
+    def window_rights(self):
+        """Keys that its windows may see behind the diagonal, -1 all of them; None: any number."""
+        if "window" in self.names or "window_right" in self.names:
+            return None
+        return [-1, 0] if "causal" in self.names else [-1]
+
+    def modifications(self):
+        """Those of its operation that it has parameters for, windows apart."""
+        return [role for role in ("softcap", "sinks", "slopes", "bias") if role in self.names]
 
     def parameters(self):
         """Arrays, with their layout, and flags."""
@@ -154,16 +181,20 @@ class Convention:
     def about_lse(self):
         return f"; LSE {BASES[self.lse_base]} if any"
 
+    def features(self):
+        """Of the kernel, as core/attention/problem_field.hpp names them, besides modifications."""
+        return []
+
     def facts(self, answers):
         """What else the judge has to know; answers(sizes=, ...): does it answer such a probe?"""
         return {}
 
 
-def attention(function):
-    """A Convention with the function's own names. Raises NoConvention."""
+def attention(function, declared):
+    """A Convention with the function's own names, and what it declares of them. Raises NoConvention."""
     row = known.row_of(function)
     if row is not None:
-        called = function if row.translated is None else row.translated(function)
-        return Convention(called, row.parameters, ("q", "k", "v"), row.layout, row.corner, is_known=True)
-    positional, names = signature_of(function, ROLES, ("o", "lse"))
-    return Convention(function, names, positional)
+        called, names = row.called(function)
+        return Convention(called, names, ("q", "k", "v"), row.layout, row.corner, is_known=True, none=modifications.none_of(called, names))
+    positional, names = signature_of(function, modifications.roles_with(ROLES, declared), ("o", "lse"))
+    return Convention(function, names, positional, none=modifications.none_of(function, names))

@@ -81,13 +81,13 @@ class Problems:
                 yield one
 
 
-def problems(*, types=("fp32", "fp16"), masks=declaring.MASKS, head_dims=(16, 32, 64), max_batch=2, max_heads=4, max_len=129, grouped=False, cases=20,
-             seed=1):
+def problems(*, types=("fp32", "fp16"), masks=declaring.MASKS_WITHOUT_WINDOW, head_dims=(16, 32, 64), max_batch=2, max_heads=4, max_len=129,
+             grouped=False, cases=20, seed=1):
     """What @given draws. types: of fp32, fp16. masks: of none, causal_top_left, causal_bottom_right. head_dims: any of these. Batch, heads and lengths
     are at least 1 and at most `max_batch`, `max_heads` and `max_len` (up to 129; most lie at the edges of tiles); `grouped`: fewer heads of K and V, too.
     `cases` problems, a function of `seed`. Raises ValueError with one line."""
     size = declaring.size
-    return Problems(declaring.listed("types", types, tuple(NUMPY_TYPES)), declaring.listed("masks", masks, declaring.MASKS),
+    return Problems(declaring.listed("types", types, tuple(NUMPY_TYPES)), declaring.listed("masks", masks, declaring.MASKS_WITHOUT_WINDOW),
                     tuple(size("head_dims", one) for one in head_dims), size("max_batch", max_batch), size("max_heads", max_heads),
                     size("max_len", max_len), bool(grouped), size("cases", cases), int(seed))
 

@@ -4,10 +4,10 @@ import dataclasses
 import itertools
 import math
 
-from attest_kernels import conventions, probes
+from attest_kernels import conventions, modifications, probes
 
 DO = {"do": "do", "dout": "do", "d_o": "do", "grad_o": "do", "grad_out": "do", "grad_output": "do"}
-ROLES = {**{name: role for name, role in conventions.ROLES.items() if role != "return_lse"}, **DO,
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("return_lse", "sinks", "slopes", "bias")}, **DO,
          "delta": "delta", "dlse": "dlse", "grad_lse": "dlse", "dq": "dq", "dk": "dk", "dv": "dv"}
 GIVEN = ("o", "lse", "do", "delta", "dlse")
 OUTPUTS = ("dq", "dk", "dv")
@@ -33,7 +33,7 @@ class Backward(conventions.Convention):
         if self.lse_base != math.e and "lse" in self.positional:
             given["lse"] = given["lse"] / math.log(self.lse_base)
         taken = self.taken(framework, given)
-        made = self.ask(taken, causal, scale)
+        made = self.ask(taken, causal, scale, self.told(framework, given))
         if "dq" in self.positional:
             made = [taken[role] for role in OUTPUTS]
         if not isinstance(made, (tuple, list)) or len(made) < 3 or not all(hasattr(one, "shape") for one in made[:3]):
@@ -44,11 +44,9 @@ class Backward(conventions.Convention):
                 raise TypeError(f"it returned {role} with shape {list(one.shape)}; allowed: {list(wanted)}")
         return {role: framework.back(one, self.axes_of(role)) for role, one in zip(OUTPUTS, made)}
 
-    @staticmethod
-    def example(drawn, causal, scale):
-        q, k, v, do = (drawn[name] for name in ("q", "k", "v", "do"))
-        o, lse = probes.exact(q, k, v, causal, scale)
-        return {**drawn, "o": o, "lse": lse}, dict(zip(OUTPUTS, probes.exact_gradients(q, k, v, do, causal, scale)))
+    def example(self, drawn, causal, scale):
+        o, lse = self.exact(drawn, causal, scale)
+        return {**drawn, "o": o, "lse": lse}, exact_gradients(self, drawn, causal, scale)
 
     def candidates(self, declared):
         has_lse = "lse" in self.positional
@@ -58,8 +56,8 @@ class Backward(conventions.Convention):
     def settled(self, made, want):
         return self, []
 
-    def facts(self, answers):
-        return {"lse_gradient": "dlse" in self.positional}
+    def features(self):
+        return ["dlse"] if "dlse" in self.positional else []
 
     def about_lse(self):
         return f"; LSE {conventions.BASES[self.lse_base]}" if "lse" in self.positional else ""
@@ -74,19 +72,20 @@ class Autograd(conventions.Convention):
 
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call: {"dq", "dk", "dv"} in [B, H, N, D]."""
-        rows, columns = given["q"].shape, given["v"].shape[3]
+        rows, columns, told = given["q"].shape, given["v"].shape[3], self.told(framework, given)
 
         def o_of(*arrays):
-            made = self.ask(dict(zip("qkv", arrays)), causal, scale)
+            made = self.ask(dict(zip("qkv", arrays)), causal, scale, told)
             return self.parts(made, rows, columns)[0]
         taken = {role: framework.given(given[role], self.axes_of(role)) for role in ("q", "k", "v", "do")}
         made = framework.gradients(o_of, [taken[role] for role in "qkv"], taken["do"])
         return {role: framework.back(one, self.axes_of(role)) for role, one in zip(OUTPUTS, made)}
 
-    @staticmethod
-    def example(drawn, causal, scale):
-        q, k, v, do = (drawn[name] for name in ("q", "k", "v", "do"))
-        return drawn, dict(zip(OUTPUTS, probes.exact_gradients(q, k, v, do, causal, scale)))
+    def example(self, drawn, causal, scale):
+        return drawn, exact_gradients(self, drawn, causal, scale)
+
+    def modifications(self):
+        return [role for role in super().modifications() if role == "softcap"]
 
     def candidates(self, declared):
         return (one for one in super().candidates(declared) if one.lse_order == "BHN")
@@ -98,17 +97,24 @@ class Autograd(conventions.Convention):
         return "; gradients of O by its framework"
 
 
-def by_hand(function):
+def exact_gradients(convention, drawn, causal, scale):
+    """{"dq", "dk", "dv"} of a drawn problem."""
+    q, k, v, do = (drawn[name] for name in ("q", "k", "v", "do"))
+    made = probes.exact_gradients(q, k, v, do, causal, scale, corner=convention.corner, **convention.modified(drawn))
+    return dict(zip(OUTPUTS, made))
+
+
+def by_hand(function, declared):
     """A Backward with the function's own names. Raises NoConvention."""
-    positional, names = conventions.signature_of(function, ROLES, (*GIVEN, *OUTPUTS))
+    positional, names = conventions.signature_of(function, modifications.roles_with(ROLES, declared), (*GIVEN, *OUTPUTS))
     if 0 < len(set(positional) & set(OUTPUTS)) < len(OUTPUTS):
         raise conventions.NoConvention(f"{function.__name__} writes some of its gradients where it is told to; allowed: dq, dk and dv, or none of them")
-    return Backward(function, names, positional)
+    return Backward(function, names, positional, none=modifications.none_of(function, names))
 
 
-def by_framework(function):
+def by_framework(function, declared):
     """An Autograd of a function that gives O. Raises NoConvention."""
-    one = conventions.attention(function)
+    one = conventions.attention(function, declared)
     if one.positional != ("q", "k", "v"):
         raise conventions.NoConvention(f"{function.__name__} writes O where it is told to, which nothing derives; allowed for gradients: a returned O, "
                                        "or a function that takes do")

@@ -30,14 +30,19 @@ class Conventions(unittest.TestCase):
 
 class Verify(unittest.TestCase):
     def test_right_gradients_pass(self):
-        for function in (gradients.right, gradients.into):
-            report = attest_kernels.verify(function, operation="backward", cases=6, jobs=1)
+        for function in (gradients.right, gradients.into, gradients.capped_in_windows):
+            report = attest_kernels.verify(function, operation="backward", cases=12, jobs=1)
             self.assertTrue(report.passed, report.text)
 
     def test_a_gradient_without_its_scale_fails(self):
         report = attest_kernels.verify(gradients.without_scale, cases=6, jobs=1)
         self.assertEqual(report.verdict, "failed", report.text)
         self.assertIn("dQ", report.failures[0].what)
+
+    def test_a_softcap_that_is_ignored_fails(self):
+        report = attest_kernels.verify(gradients.softcap_ignored, cases=40, jobs=1)
+        self.assertEqual(report.verdict, "failed", report.text)
+        self.assertIn(" softcap", report.failures[0].problem)
 
     def test_a_dropped_key_is_shrunk_and_replays(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ class Judged:
             if name not in interpreter.types(self.framework.types):
                 raise TypeError(f"the task asks for {name}, which {self.framework.words}{interpreter.words()} has not")
         row = adapters.FORMATS[asked["format"]]
-        convention = conventions.attention(row.called(found, module, self.framework))
+        convention = conventions.attention(row.called(found, module, self.framework), {})
         if len(asked["masks"]) > 1 and "causal" not in convention.names:
             raise TypeError(f"the task asks for the masks {' and '.join(asked['masks'])}, and there is no parameter 'causal'")
         if asked["scale"] and "scale" not in convention.names:

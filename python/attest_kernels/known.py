@@ -9,13 +9,20 @@ import typing
 @dataclasses.dataclass(frozen=True)
 class Known:
     """`parameters`: roles besides q, k and v that it has, each with its own name. `translated`: makes of the library's function one that takes
-    q, k, v and the roles by their own names; None: it is called as it is."""
+    q, k, v and the roles by their own names; None: it is called as it is. `newer`: roles that some versions have. Softcaps are not asked: theirs may
+    be the GPU's tanh.approx, which a bound of fp32 has no room for."""
     package: str
     name: str
     layout: str
     corner: str
     parameters: dict
     translated: typing.Optional[typing.Callable] = None  # Python 3.9 knows no | of types
+    newer: dict = dataclasses.field(default_factory=dict)
+
+    def called(self, function):
+        """(What is called, {role: its own name})."""
+        one = function if self.translated is None else self.translated(function)
+        return one, {**self.parameters, **{role: own for role, own in self.newer.items() if has(one, [own])}}
 
 
 def _memory_efficient_attention(function):
@@ -28,9 +35,9 @@ def _memory_efficient_attention(function):
 
 def _single_prefill(function):
     """One request a call, [N, H, D]."""
-    def single_prefill_with_kv_cache(q, k, v, causal, scale):
+    def single_prefill_with_kv_cache(q, k, v, causal, scale, window_left=-1):
         torch = importlib.import_module("torch")
-        made = [function(*request, causal=causal, sm_scale=scale, return_lse=True) for request in zip(q, k, v)]
+        made = [function(*request, causal=causal, sm_scale=scale, window_left=window_left, return_lse=True) for request in zip(q, k, v)]
         return tuple(torch.stack(parts) for parts in zip(*made))
     return single_prefill_with_kv_cache
 
@@ -40,14 +47,16 @@ KNOWN = (
     Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"}),
     Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",
-          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"},
+          newer={"window": "window_size", "slopes": "alibi_slopes"}),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",  # FlashAttention-4, flash_attn.cute
-          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}),
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}, newer={"window": "window_size"}),
     Known("fa3_fwd_interface", "flash_attn_func", "BNHD", "bottom_right",
-          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}),
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}, newer={"window": "window_size"}),
     Known("sageattention", "sageattn", "BHND", "top_left", {"scale": "sm_scale"}),  # its causal mask is for as many queries as keys
     Known("xformers", "memory_efficient_attention", "BNHD", "bottom_right", _THEIR_NAMES, _memory_efficient_attention),
-    Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill),
+    Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill,
+          newer={"window_left": "window_left"}),
 )
 
 

@@ -9,6 +9,7 @@ from unittest import mock
 import numpy
 
 from attest_kernels import conventions, frameworks, probes
+from attest_kernels.testing import modified
 from attest_kernels.testing.functions import attend
 
 
@@ -31,14 +32,16 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
     return swapped(attend(*swapped(query, key, value), is_causal, scale, "top_left")[0])[0]
 
 
-def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, return_attn_probs=False):
-    o, lse = attend(*swapped(q, k, v), causal, softmax_scale)
+def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+                    return_attn_probs=False):
+    o, lse = modified.attend(*swapped(q, k, v), causal, softmax_scale, softcap, window_size, slopes=alibi_slopes)
     return (swapped(o)[0], lse, None) if return_attn_probs else swapped(o)[0]
 
 
 def of_flash_attention_4():
     def flash_attn_func(q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False, window_size=(None, None), return_lse=False):
-        o, lse = attend(*swapped(q, k, v), causal, softmax_scale)
+        window = tuple(-1 if reach is None else reach for reach in window_size)
+        o, lse = modified.attend(*swapped(q, k, v), causal, softmax_scale, window=window)
         return swapped(o)[0], lse if return_lse else None
     return flash_attn_func
 
@@ -52,8 +55,8 @@ def memory_efficient_attention(query, key, value, attn_bias=None, p=0.0, scale=N
     return swapped(attend(*swapped(query, key, value), causal, scale)[0])[0]
 
 
-def single_prefill_with_kv_cache(q, k, v, *, causal=False, kv_layout="NHD", sm_scale=None, return_lse=False):
-    o, lse = attend(*swapped(q, k, v), causal, sm_scale)
+def single_prefill_with_kv_cache(q, k, v, *, causal=False, kv_layout="NHD", sm_scale=None, window_left=-1, return_lse=False):
+    o, lse = modified.attend(*swapped(q, k, v), causal, sm_scale, window=(window_left, -1))
     return (swapped(o)[0], lse.T / numpy.float32(math.log(2))) if return_lse else swapped(o)[0]
 
 
@@ -62,10 +65,10 @@ MODULES = {"torch": types.SimpleNamespace(stack=numpy.stack),
 
 
 class Known(unittest.TestCase):
-    def check(self, function, module, corner, heads=(3, 3), lse=None):
-        """`lse`: the base of what it returns; None: it returns none."""
+    def check(self, function, module, corner, heads=(3, 3), lse=None, **given):
+        """`lse`: the base of what it returns; None: it returns none. `given`: what modifies scores."""
         function.__module__ = module
-        convention = conventions.attention(function)
+        convention = conventions.attention(function, {})
         self.assertEqual((convention.is_known, convention.corner), (True, corner))
         draw = numpy.random.default_rng(1)
         q, k, v = (draw.standard_normal((2, count, tokens, 16)).astype(numpy.float32)
@@ -74,9 +77,9 @@ class Known(unittest.TestCase):
         for causal in (False, True) if "causal" in convention.names else (False,):
             for candidate in convention.candidates({}):
                 with mock.patch.dict(sys.modules, MODULES):
-                    made = candidate.call(frameworks.NumPy(), {"q": q, "k": k, "v": v}, causal, 0.3)
+                    made = candidate.call(frameworks.NumPy(), {"q": q, "k": k, "v": v, **given}, causal, 0.3)
                 o, found = made["o"], made.get("lse")
-                want, want_lse = probes.exact(q, k, v, corner if causal else None, 0.3)
+                want, want_lse = probes.exact(q, k, v, corner if causal else None, 0.3, **given)
                 self.assertLess(probes.distance(o, want), 1e-5)
                 if found is not None:
                     self.assertLess(probes.distance(found * math.log(lse), want_lse), 1e-5)
@@ -91,19 +94,30 @@ class Known(unittest.TestCase):
         self.check(dot_product_attention, "jax._src.nn.functions", "top_left")
 
     def test_flash_attention(self):
-        self.check(flash_attn_func, "flash_attn.flash_attn_interface", "bottom_right", lse=math.e)
+        slopes = numpy.array([0.5, 0.25, 2], numpy.float32)
+        for given in ({}, {"window": (2, 1)}, {"window": (-1, 0)}, {"slopes": slopes}, {"slopes": slopes, "window": (3, -1)}):
+            self.check(flash_attn_func, "flash_attn.flash_attn_interface", "bottom_right", lse=math.e, **given)
 
     def test_flash_attention_4_has_another_name_for_lse(self):
-        self.check(of_flash_attention_4(), "flash_attn.cute.interface", "bottom_right", lse=math.e)
+        for given in ({}, {"window": (2, -1)}):
+            self.check(of_flash_attention_4(), "flash_attn.cute.interface", "bottom_right", lse=math.e, **given)
 
     def test_flash_attention_3(self):
         self.check(flash_attn_func, "fa3_fwd_interface", "bottom_right", lse=math.e)
+        self.check(flash_attn_func, "fa3_fwd_interface", "bottom_right", lse=math.e, window=(2, 1))
+
+    def test_what_some_versions_have_is_asked_where_it_is(self):
+        def flash_attn_func(q, k, v, softmax_scale=None, causal=False, return_attn_probs=False):
+            return q
+        flash_attn_func.__module__ = "flash_attn.interface"
+        older = conventions.attention(flash_attn_func, {})
+        self.assertTrue(older.is_known and not older.takes_window() and not older.modifications())
 
     def test_one_whose_parameters_are_others_is_probed(self):
         def flash_attn_func(q, k, v, causal, scale):
             return q
         flash_attn_func.__module__ = "flash_attn.interface"
-        self.assertFalse(conventions.attention(flash_attn_func).is_known)
+        self.assertFalse(conventions.attention(flash_attn_func, {}).is_known)
 
     def test_sageattention(self):
         self.check(sageattn, "sageattention.core", "top_left")
@@ -113,10 +127,11 @@ class Known(unittest.TestCase):
 
     def test_flashinfer_takes_one_request_a_call(self):
         self.check(single_prefill_with_kv_cache, "flashinfer.prefill", "bottom_right", lse=2.0)
+        self.check(single_prefill_with_kv_cache, "flashinfer.prefill", "bottom_right", lse=2.0, window=(2, -1))
 
     def test_a_function_of_the_same_name_elsewhere_is_probed(self):
         scaled_dot_product_attention.__module__ = "mine"
-        self.assertFalse(conventions.attention(scaled_dot_product_attention).is_known)
+        self.assertFalse(conventions.attention(scaled_dot_product_attention, {}).is_known)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ import math
 
 import numpy
 
-from attest_kernels import conventions, probes
+from attest_kernels import conventions, modifications
 
 NAMES = {"cu_seqlens_q": "query_starts", "cu_seqlens_k": "key_starts", "cu_seqlens_kv": "key_starts",
          "max_seqlen_q": "most_queries", "max_seqlen_k": "most_keys", "max_seqlen_kv": "most_keys"}
-ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("o", "lse")}, **NAMES}
+NOT_TAKEN = ("o", "lse", "bias")  # which rows of a bias an entry has is no convention
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in NOT_TAKEN}, **NAMES}
 FLAGS = (*conventions.FLAGS, "query_starts", "key_starts", "most_queries", "most_keys")
 ROWS = {"HT": (1, 0, 2), "TH": (0, 2, 1)}  # of LSE as [H, B, N] or [B, N, H] the order of axes that makes it [B, H, N]
 
@@ -30,7 +31,7 @@ class Packed(conventions.Convention):
 
         def packed(array):
             return framework.given(array, (0, 2, 1, 3)).reshape(array.shape[0] * array.shape[2], array.shape[1], array.shape[3])
-        more = {}
+        more = self.told(framework, given)
         for role, most, of in (("query_starts", "most_queries", "q"), ("key_starts", "most_keys", "k")):
             starts = starts_of(given, role, of)
             more[role] = framework.integers(starts)
@@ -59,20 +60,20 @@ class Packed(conventions.Convention):
         for b in range(drawn["q"].shape[0]):
             queries, keys = (max(0, drawn[name].shape[2] - (2 + of) * b) for of, name in enumerate("qk"))
             entry = {"q": drawn["q"][b:b + 1, :, :queries], "k": drawn["k"][b:b + 1, :, :keys], "v": drawn["v"][b:b + 1, :, :keys]}
-            made = probes.exact(entry["q"], entry["k"], entry["v"], causal, scale)
+            made = self.exact({**drawn, **entry}, causal, scale)
             for list_of, one in ((given["q"], entry["q"]), (given["k"], entry["k"]), (given["v"], entry["v"]), (o, made[0]), (lse, made[1])):
                 list_of.append(one)
             starts["query_starts"].append(starts["query_starts"][-1] + queries)
             starts["key_starts"].append(starts["key_starts"][-1] + keys)
         joined = {name: numpy.concatenate(parts, 2) for name, parts in given.items()}
-        return {**joined, **starts}, {"o": numpy.concatenate(o, 2), "lse": numpy.concatenate(lse, 2)}
+        return {**joined, **starts, **self.modified(drawn)}, {"o": numpy.concatenate(o, 2), "lse": numpy.concatenate(lse, 2)}
 
     def candidates(self, declared):
         for order in ROWS:
             yield dataclasses.replace(self, layout="THD", lse_order=order, corner=declared.get("causal", self.corner))
 
-    def facts(self, answers):
-        return {"lengths": True}
+    def features(self):
+        return ["lengths"]
 
 
 def takes_lengths(names):
@@ -80,7 +81,7 @@ def takes_lengths(names):
     return any(NAMES.get(name) == "query_starts" for name in names)
 
 
-def attention(function):
+def attention(function, declared):
     """A Packed with the function's own names. Raises NoConvention."""
-    positional, names = conventions.signature_of(function, ROLES, (), FLAGS)
-    return Packed(function, names, positional)
+    positional, names = conventions.signature_of(function, modifications.roles_with(ROLES, declared), (), FLAGS)
+    return Packed(function, names, positional, none=modifications.none_of(function, names))

@@ -7,12 +7,12 @@ import math
 
 import numpy
 
-from attest_kernels import conventions, probes
+from attest_kernels import conventions, modifications, packed
 
 NAMES = {"block_table": "pages", "block_tables": "pages", "page_table": "pages", "kv_indices": "pages", "paged_kv_indices": "pages",
          "cache_seqlens": "key_lengths", "seqlens_k": "key_lengths", "seq_lens": "key_lengths", "kv_lens": "key_lengths",
          "kv_indptr": "page_starts", "paged_kv_indptr": "page_starts", "kv_last_page_len": "key_lengths", "paged_kv_last_page_len": "key_lengths"}
-ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("o", "lse")}, **NAMES,
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in packed.NOT_TAKEN}, **NAMES,
          "k_cache": "k", "key_cache": "k", "v_cache": "v", "value_cache": "v"}
 FLAGS = (*conventions.FLAGS, "pages", "page_starts", "key_lengths")
 POOLS = {"NHD": (0, 2, 1, 3), "HND": (0, 1, 2, 3)}  # of [pages, H, page_size, D] the order of axes; its own inverse
@@ -34,7 +34,7 @@ class Paged(conventions.Convention):
         taken = {"q": framework.given(dense, self.axes_of("q")), **{role: framework.given(given[role], POOLS[self.pool]) for role in "kv"}}
         tables = {role: framework.integers(given[role]) for role in ("pages", "page_starts", "key_lengths") if role in given}
         grouped = given["q"].shape[1] != given["k"].shape[1]
-        made = self.ask(taken, causal, scale, {**tables, "grouped": grouped})
+        made = self.ask(taken, causal, scale, {**self.told(framework, given), **tables, "grouped": grouped})
         o, lse = self.parts(made, dense.shape, given["v"].shape[3])
         found = {"o": framework.back(o, self.axes_of("o"))}
         if lse is not None:
@@ -84,9 +84,10 @@ class Paged(conventions.Convention):
                     keys = source[b, :, number * self.page_size:min((number + 1) * self.page_size, lengths[b])]
                     pool[page, :, :keys.shape[1]] = keys
             pools.append(pool)
-        made = [probes.exact(q[b:b + 1], k[b:b + 1, :, :length], v[b:b + 1, :, :length], causal, scale) for b, length in enumerate(lengths)]
+        made = [self.exact({**drawn, "q": q[b:b + 1], "k": k[b:b + 1, :, :length], "v": v[b:b + 1, :, :length]}, causal, scale)
+                for b, length in enumerate(lengths)]
         want = {"o": numpy.concatenate([one[0] for one in made]), "lse": numpy.concatenate([one[1] for one in made])}
-        return {"q": q, "k": pools[0], "v": pools[1], **self.table(rows, lengths)}, want
+        return {"q": q, "k": pools[0], "v": pools[1], **self.table(rows, lengths), **self.modified(drawn)}, want
 
     def table(self, rows, lengths):
         if "page_starts" in self.names:
@@ -103,8 +104,11 @@ class Paged(conventions.Convention):
     def facts(self, answers):
         """answers(page_size=) asks for other pages: any where it takes odd ones, else those of the usual ones that it takes."""
         takes_any = all(answers(page_size=size) for size in ODD_PAGES)
-        return {"lengths": True, "pages": "csr" if "page_starts" in self.names else "dense",
+        return {"pages": "csr" if "page_starts" in self.names else "dense",
                 "page_sizes": [] if takes_any else [size for size in PROBED_PAGES if answers(page_size=size)]}
+
+    def features(self):
+        return ["lengths"]
 
     def parameters(self):
         return super().parameters().replace("]", f"; pools {','.join(self.pool)}]", 1)
@@ -115,9 +119,9 @@ def takes_pages(names):
     return any(NAMES.get(name) == "pages" for name in names)
 
 
-def attention(function):
+def attention(function, declared):
     """A Paged with the function's own names. Raises NoConvention."""
-    positional, names = conventions.signature_of(function, ROLES, (), FLAGS)
+    positional, names = conventions.signature_of(function, modifications.roles_with(ROLES, declared), (), FLAGS)
     if "key_lengths" not in names:
         raise conventions.NoConvention(f"{function.__name__} takes a table of pages and no lengths; allowed besides: {', '.join(NAMES)}")
-    return Paged(function, names, positional)
+    return Paged(function, names, positional, none=modifications.none_of(function, names))

@@ -25,18 +25,22 @@ def drawn(batch, heads, kv_heads, queries, keys, dim):
     return {name: draw.standard_normal(shape).astype(numpy.float16).astype(numpy.float64) for name, shape in shapes.items()}
 
 
-def _weights(q, k, causal, scale):
-    """(P, LSE) of heads that are as many. `causal`: None or a corner."""
+def _weights(q, k, causal, scale, *, corner="bottom_right", softcap=None, window=(-1, -1), sinks=None, slopes=None, bias=None):
+    """(P, LSE) of heads that are as many. `causal`: None or a corner; `corner`: that of a window and of slopes under no mask."""
+    queries, keys = q.shape[2], k.shape[2]
     scores = q @ k.swapaxes(2, 3) * scale
-    if causal:
-        queries, keys = q.shape[2], k.shape[2]
-        diagonal = keys - queries if causal == "bottom_right" else 0
-        scores = numpy.where(numpy.tri(queries, keys, diagonal, dtype=bool), scores, -numpy.inf)
+    scores = softcap * numpy.tanh(scores / softcap) if softcap else scores
+    distance = numpy.arange(keys) - numpy.arange(queries)[:, None] - (keys - queries if (causal or corner) == "bottom_right" else 0)
+    scores = scores if slopes is None else scores - slopes[:, None, None] * abs(distance)
+    scores = scores if bias is None else scores + bias
+    left, right = (math.inf if reach < 0 else reach for reach in window)
+    visible = (distance >= -left) & (distance <= (0 if causal else right))
+    scores = numpy.where(visible, scores, -numpy.inf)
     with numpy.errstate(divide="ignore", invalid="ignore"):
         largest = scores.max(-1, keepdims=True, initial=-numpy.inf)
         shift = numpy.where(numpy.isfinite(largest), largest, 0)
         weights = numpy.exp(scores - shift)
-        total = weights.sum(-1, keepdims=True)
+        total = weights.sum(-1, keepdims=True) + (0 if sinks is None else numpy.exp(sinks[:, None, None] - shift))
         return weights / numpy.where(total > 0, total, 1), (shift + numpy.log(total))[..., 0]
 
 
@@ -46,21 +50,23 @@ def _as_many_heads(q, k, v):
     return q, numpy.repeat(k, group, 1), numpy.repeat(v, group, 1)
 
 
-def exact(q, k, v, causal, scale):
-    """Attention: (o, lse). `causal`: None or a corner. k and v may have fewer heads; a row that sees no key has O 0 and LSE -infinity."""
+def exact(q, k, v, causal, scale, **modified):
+    """Attention: (o, lse). `causal`: None or a corner. k and v may have fewer heads; a row that sees no key has O 0 and LSE -infinity, without a sink."""
     q, k, v = _as_many_heads(q, k, v)
-    weights, lse = _weights(q, k, causal, scale)
+    weights, lse = _weights(q, k, causal, scale, **modified)
     return weights @ v, lse
 
 
-def exact_gradients(q, k, v, do, causal, scale):
+def exact_gradients(q, k, v, do, causal, scale, *, softcap=None, **modified):
     """The gradients of sum(do * O): (dq, dk, dv), each of its tensor's shape."""
     batch, kv_heads, keys, dim = k.shape
     group = q.shape[1] // kv_heads
     q, k, v = _as_many_heads(q, k, v)
-    weights, _ = _weights(q, k, causal, scale)
+    weights, _ = _weights(q, k, causal, scale, softcap=softcap, **modified)
     dweights = do @ v.swapaxes(2, 3)
     dscores = weights * (dweights - (weights * dweights).sum(-1, keepdims=True)) * scale
+    if softcap:
+        dscores = dscores * (1 - numpy.tanh(q @ k.swapaxes(2, 3) * scale / softcap) ** 2)
 
     def of_group(gradient):
         return gradient.reshape(batch, kv_heads, group, keys, dim).sum(2)

@@ -36,12 +36,14 @@ def mask_is_added(q, k, v, causal=False, scale=None):
     return torch.softmax(s, -1).nan_to_num(0).to(q.dtype) @ v
 
 
-def differentiable(q, k, v, causal=False, scale=None):
+def differentiable(q, k, v, causal=False, scale=None, softcap=0.0, window_size=(-1, -1)):
     # right in gradients, too: nothing is NaN on the way
     s = q.float() @ k.float().transpose(-1, -2) * scale
-    hidden = torch.zeros(s.shape[-2:], dtype=torch.bool)
-    if causal:
-        hidden = ~torch.ones(s.shape[-2:], dtype=torch.bool).tril(s.shape[-1] - s.shape[-2])
+    s = softcap * torch.tanh(s / softcap) if softcap else s
+    queries, keys = s.shape[-2:]
+    distance = torch.arange(keys) - torch.arange(queries)[:, None] - (keys - queries)
+    left, right = (keys + queries if reach < 0 else reach for reach in window_size)
+    hidden = (distance < -left) | (distance > (0 if causal else right))
     p = torch.softmax(s.masked_fill(hidden, -torch.finfo(s.dtype).max), -1).masked_fill(hidden, 0)
     return p.to(q.dtype) @ v
 

@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from attest_kernels import compiled, conventions, frameworks, gradients, interpreter, loading, packed, paged, probes
+from attest_kernels import compiled, conventions, frameworks, gradients, interpreter, loading, modifications, packed, paged, probes
 
 OPERATIONS = ("forward", "backward", "gradient")  # backward: by hand where it takes do, else, as gradient, by its framework
 
@@ -26,7 +26,7 @@ def loaded(text):
     return *loading.loaded(place), operation or None
 
 
-def convention_of(function, operation):
+def convention_of(function, operation, declared):
     """How it is called for an operation; None: for its gradients where it takes do, else for attention. Raises NoConvention."""
     if operation not in (None, *OPERATIONS):
         raise conventions.NoConvention(f"the operation is '{operation}'; allowed for functions of Python: {', '.join(OPERATIONS)}")
@@ -37,12 +37,12 @@ def convention_of(function, operation):
             raise conventions.NoConvention(f"{function.__name__} is of a library, whose gradients nothing derives; allowed: the operation forward")
         return compiled.attention(function)
     if operation == "gradient" or operation == "backward" and not gradients.takes_do(function):
-        return gradients.by_framework(function)
+        return gradients.by_framework(function, declared)
     if gradients.takes_do(function):
-        return gradients.by_hand(function)
+        return gradients.by_hand(function, declared)
     names = conventions.names_of(function)
     kind = packed if packed.takes_lengths(names) else paged if paged.takes_pages(names) else conventions
-    return kind.attention(function)
+    return kind.attention(function, declared)
 
 
 class Subject:
@@ -53,29 +53,32 @@ class Subject:
         self.framework = frameworks.used_by(self.module)
         self.declared = getattr(self.function, "__attest_kernel__", {})
         self.notes, self.probes = notes, 0
-        self.convention = convention_of(self.function, operation or self.declared.get("operation"))
+        self.convention = convention_of(self.function, operation or self.declared.get("operation"), self.declared)
 
     def answer(self, convention, format_name, given, shapes, causal, scale):
         """The outputs of NumPy's arrays in double, alike; `shapes`: of the outputs, which hold NaN before."""
         self.probes += 1
 
         def array(name, values):
-            if isinstance(values, list):
+            if not isinstance(values, numpy.ndarray):
                 return values
-            return self.framework.array(values, "fp32" if name in ("lse", "dlse") else format_name)
+            return self.framework.array(values, "fp32" if name in ("lse", "dlse", *modifications.ARRAYS) else format_name)
         arrays = {name: array(name, values) for name, values in given.items()}
         arrays.update({name: array(name, numpy.full(shape, math.nan)) for name, shape in shapes.items() if name not in given})
         made = convention.call(self.framework, arrays, causal, scale)
         return {name: self.framework.numbers(one) for name, one in made.items()}
 
-    def probe(self, convention, format_name, sizes, causal=None, heads=None, scale=None):
+    def probe(self, convention, format_name, sizes, causal=None, heads=None, scale=None, has=None, shared="full"):
         """(How far the answer of a small problem is from the exact one: outputs that are not near, and the largest distance; its outputs; those wanted;
-        the reason where there is no answer)."""
+        the reason where there is no answer). `has`: a role of modifications; `shared`: which bias."""
         batch, kv_heads, queries, keys, dim = sizes
         heads, scale = heads or kv_heads, dim ** -0.5 if scale is None else scale
-        mask = f"causal_{causal}" if causal else "none"
+        mask = (f"causal_{causal}" if causal else "none") + (f" with {has}" if has else "")
         self.notes(f"it answered a probe, b{batch} h{heads}/{kv_heads} q{queries} k{keys} d{dim} {mask} {format_name} in {convention.layout}")
-        given, want = convention.example(probes.drawn(batch, heads, kv_heads, queries, keys, dim), causal, scale)
+        drawn = probes.drawn(batch, heads, kv_heads, queries, keys, dim)
+        if has:
+            drawn[has] = modifications.example(has, batch, heads, queries, keys, convention.window_rights() is not None, shared)
+        given, want = convention.example(drawn, causal, scale)
         try:
             made = self.answer(convention, format_name, given, {name: one.shape for name, one in want.items()}, causal is not None, scale)
         except Exception as error:  # whatever a stranger's function raises
@@ -116,14 +119,22 @@ class Subject:
         any_length = queries % 16 != 0
         multiples = {name: declared[name] if declared.get(name, 1) > 1 else 1 if any_length else queries
                      for name in ("query_len_multiple", "key_len_multiple")}
-        corner = f"causal_{convention.corner}"
-        has_causal = "causal" in convention.names
+        masks = list(declared.get("masks") or self.masks(convention, answers))
+        has_empty_rows = declared.get("empty_rows", True)
+        modified = [role for role in convention.modifications() if role != "bias" and answers(has=role)]
+        takes_bias = "bias" in convention.modifications() and has_empty_rows
+        biases = [shared for shared in modifications.SHARED if takes_bias and answers(has="bias", shared=shared)]
+        modified += ["bias"] * bool(biases)
         described = {
             "name": declared.get("name", self.function.__name__),
             "operation": convention.operation,
             "summary": self.summary(),
             "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
-            "masks": list(declared.get("masks") or (["none", corner] if has_causal and answers(causal=convention.corner) else ["none"])),
+            "masks": masks,
+            "window_rights": convention.window_rights(),
+            "features": convention.features() + modified,
+            "biases": biases,
+            "alibi_corner": convention.corner,
             "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
             **multiples,
             "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
@@ -131,7 +142,7 @@ class Subject:
             "missing": missing,
             "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
             **convention.facts(answers),
-            "empty_rows": declared.get("empty_rows", True),
+            "empty_rows": has_empty_rows,
             "positive_scale": declared.get("positive_scale", False),
             "deterministic": declared.get("deterministic", True),
             "batch_invariant": declared.get("batch_invariant", False),
@@ -139,7 +150,10 @@ class Subject:
             "most": interpreter.most(),
             "library": self.framework.words + interpreter.words(),
         }
-        words = convention.words(self.probes)
+        has_window = any(mask.startswith("window") for mask in masks)
+        left_out = [own for role, own in convention.names.items() if role in modifications.ROLES and role not in modified
+                    and not (has_window and role.startswith("window"))]
+        words = convention.words(self.probes) + (f"; not asked for {', '.join(left_out)}" if left_out else "")
         if far:
             what = "gradients" if len(convention.outputs) > 1 else "attention"
             words += f"; none came near exact {what}: this one is off by {error:.2g} of the largest number"
@@ -151,11 +165,18 @@ class Subject:
         return first if first and not first.startswith(f"{self.function.__name__}(") else f"a function of {self.module.__name__}"
 
     def with_corner(self, convention, format_name, sizes):
-        """The convention with the corner of its causal mask that a probe is nearer to."""
-        if "causal" not in convention.names or "causal" in self.declared or self.convention.is_known:
+        """The convention with the corner of its causal mask, or else of its window, that a probe is nearer to."""
+        has_causal = "causal" in convention.names
+        if not has_causal and not convention.takes_window() or "causal" in self.declared or self.convention.is_known:
             return convention
         both = [dataclasses.replace(convention, corner=corner) for corner in ("bottom_right", "top_left")]
-        return min(both, key=lambda one: self.probe(one, format_name, sizes, causal=one.corner)[0])
+        return min(both, key=lambda one: self.probe(one, format_name, sizes, **({"causal": one.corner} if has_causal else {"has": "window"}))[0])
+
+    @staticmethod
+    def masks(convention, answers):
+        has_causal = "causal" in convention.names and answers(causal=convention.corner)
+        has_window = convention.takes_window() and answers(has="window")
+        return ["none"] + [f"causal_{convention.corner}"] * has_causal + [f"window_{convention.corner}"] * has_window
 
     @staticmethod
     def head_dims(answers, sizes):

@@ -4,10 +4,11 @@ Arguments: the parent's process id, FILE.py:FUNCTION or MODULE:FUNCTION with @OP
 that it writes are {"doing": words}, what it is about to do, and then one that describes the function (subject.py); after that a request is a line of
 JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
 
-{"bytes": n, "mask": "causal_bottom_right", "scale": x, "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
-    the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `indices` are lists: query_starts and
-    key_starts where the entries lie packed in [1, H, T, D] (packed.py), and a page table (paged.py). What a request has as
-    "number" its answer has too. It ends with its parent. Without a function among the arguments it is ready first, {"ready": true}; the first request is then
+{"bytes": n, "causal": true, "scale": x, "modified": {"softcap": x, "window": [left, right]},
+ "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
+    the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `modified` has what the case has, and a
+    window that ends at the diagonal is `causal`, too. `indices` are lists: query_starts and key_starts where the entries lie packed in [1, H, T, D]
+    (packed.py), and a page table (paged.py). What a request has as "number" its answer has too. It ends with its parent. Without a function among the arguments it is ready first, {"ready": true}; the first request is then
 {"load": FILE.py:FUNCTION, "asked": what a task asks}, and the function is taken as judged.py says."""
 
 import importlib
@@ -45,8 +46,8 @@ class Memory:
 def answer(function, memory, request):
     framework, space = function.framework, memory.of(request["bytes"])
     tensors = {name: framework.view(space, one["type"], one["shape"], one["at"]) for name, one in request["tensors"].items()}
-    given = {**tensors, **request["indices"]}
-    for name, made in function.convention.call(framework, given, request["mask"] != "none", request["scale"]).items():
+    given = {**tensors, **request["indices"], **request["modified"]}
+    for name, made in function.convention.call(framework, given, request["causal"], request["scale"]).items():
         framework.store(tensors[name], made)
     return {}
 

@@ -2,16 +2,18 @@
 
 import numpy
 
+from attest_kernels.testing import modified
 from attest_kernels.testing.functions import attend
 
 
 def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1),
-           return_attn_probs=False, block_table=None):
+           softcap=0.0, alibi_slopes=None, return_attn_probs=False, block_table=None):
     """The signature of flash_attn_varlen_func: [T, H, D], LSE [H, T]."""
     o, lse = numpy.zeros_like(q), numpy.zeros((q.shape[1], q.shape[0]), numpy.float32)
     for b in range(len(cu_seqlens_q) - 1):
         rows, keys = slice(*cu_seqlens_q[b:b + 2]), slice(*cu_seqlens_k[b:b + 2])
-        entry, of_entry = attend(*(array.swapaxes(0, 1) for array in (q[rows], k[keys], v[keys])), causal, softmax_scale)
+        arrays = (array.swapaxes(0, 1) for array in (q[rows], k[keys], v[keys]))
+        entry, of_entry = modified.attend(*arrays, causal, softmax_scale, softcap, window_size, slopes=alibi_slopes)
         o[rows], lse[:, rows] = entry.swapaxes(0, 1), of_entry
     return (o, lse, None) if return_attn_probs else o
 
@@ -32,13 +34,14 @@ def _of_pages(pool, pages, length):
 
 
 def with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None, cache_seqlens=None, cache_batch_idx=None, block_table=None, softmax_scale=None,
-                 causal=False, num_splits=0):
+                 causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, num_splits=0):
     """The signature of flash_attn_with_kvcache: [B, N, H, D], pools [pages, page_size, H, D]."""
     o, size = numpy.zeros_like(q), k_cache.shape[1]
     for b, length in enumerate(cache_seqlens):
         pages = block_table[b, :-(-length // size)]
         keys, values = (_of_pages(pool, pages, length) for pool in (k_cache, v_cache))
-        o[b] = attend(q[b].swapaxes(0, 1), keys, values, causal, softmax_scale)[0].swapaxes(0, 1)
+        arrays = q[b].swapaxes(0, 1), keys, values
+        o[b] = modified.attend(*arrays, causal, softmax_scale, softcap, window_size, slopes=alibi_slopes)[0].swapaxes(0, 1)
     return o
 
 

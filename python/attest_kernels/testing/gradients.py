@@ -3,28 +3,40 @@
 import numpy
 
 
-def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right"):
+def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right", softcap=None, window=(-1, -1)):
     """(dQ, dK, dV) in fp32; LSE and delta = sum(dO * O) as they are given."""
     q, k, v, do = (array.astype(numpy.float32) for array in (q, k, v, do))
     scale = numpy.float32(scale)
     scores = q @ k.swapaxes(-1, -2) * scale
-    if causal:
-        queries, keys = scores.shape[-2:]
-        scores = numpy.where(numpy.tri(queries, keys, keys - queries if corner == "bottom_right" else 0, dtype=bool), scores, -numpy.inf)
+    queries, keys = scores.shape[-2:]
+    slope = numpy.float32(1)
+    if softcap:
+        capped = numpy.tanh(scores / numpy.float32(softcap))
+        scores, slope = numpy.float32(softcap) * capped, (1 - capped) * (1 + capped)
+    distance = numpy.arange(keys) - numpy.arange(queries)[:, None] - (keys - queries if corner == "bottom_right" else 0)
+    left, right = (numpy.inf if reach < 0 else reach for reach in window)
+    scores = numpy.where((distance >= -left) & (distance <= (0 if causal else right)), scores, numpy.float32(-numpy.inf))
     with numpy.errstate(invalid="ignore"):
         weights = numpy.exp(scores - lse[..., None])
-    if causal:
-        weights = numpy.where(numpy.isneginf(scores), 0, weights)  # LSE of an empty row is -infinity, too
-    dscores = weights * (do @ v.swapaxes(-1, -2) - delta[..., None])
+    weights = numpy.where(numpy.isneginf(scores), 0, weights)  # LSE of an empty row is -infinity, too
+    dscores = weights * (do @ v.swapaxes(-1, -2) - delta[..., None]) * slope
     return dscores @ k * scale, dscores.swapaxes(-1, -2) @ q * scale, weights.swapaxes(-1, -2) @ do
 
 
-def of_saved(q, k, v, o, lse, do, causal, scale):
-    return gradients(q, k, v, lse, do, (do.astype(numpy.float32) * o.astype(numpy.float32)).sum(-1), causal, scale)
+def of_saved(q, k, v, o, lse, do, causal, scale, **more):
+    return gradients(q, k, v, lse, do, (do.astype(numpy.float32) * o.astype(numpy.float32)).sum(-1), causal, scale, **more)
 
 
 def right(q, k, v, o, lse, do, causal=False, scale=None):
     return tuple(array.astype(q.dtype) for array in of_saved(q, k, v, o, lse, do, causal, scale))
+
+
+def capped_in_windows(q, k, v, o, lse, do, causal=False, scale=None, softcap=0.0, window_size=(-1, -1)):
+    return tuple(array.astype(q.dtype) for array in of_saved(q, k, v, o, lse, do, causal, scale, softcap=softcap, window=window_size))
+
+
+def softcap_ignored(q, k, v, o, lse, do, causal=False, scale=None, softcap=0.0):
+    return right(q, k, v, o, lse, do, causal, scale)
 
 
 def without_scale(q, k, v, o, lse, do, causal=False, scale=None):

@@ -1,0 +1,71 @@
+"""What of scores a function may take besides: a softcap, a window, learned sinks, slopes of ALiBi and a bias. Which parameters say it, and what they say
+of a case that has none."""
+
+import inspect
+import math
+
+import numpy
+
+NAMES = {"softcap": "softcap", "logits_soft_cap": "softcap", "window": "window", "window_size": "window", "window_left": "window_left",
+         "window_right": "window_right", "sinks": "sinks", "sink": "sinks", "s_aux": "sinks", "alibi_slopes": "slopes", "slopes": "slopes",
+         "bias": "bias", "attn_bias": "bias", "attn_mask": "bias"}
+ROLES = ("softcap", "window", "window_left", "window_right", "sinks", "slopes", "bias")
+# What means none, for a parameter whose default is one of them; else it is told the first. A window is (left, right) keys beside the diagonal.
+NONE = {"softcap": (0.0, None), "window": ((-1, -1), (None, None), None), "window_left": (-1, None), "window_right": (-1, None),
+        "sinks": (-math.inf, None), "slopes": (0.0, None), "bias": (0.0, None)}
+ARRAYS = {"sinks": (0,), "slopes": (0,), "bias": (0, 1, 2, 3)}  # fp32: [H] twice, and [B or 1, H or 1, queries, keys]
+SHARED = {"full": (), "heads": (0,), "entries": (1,), "shared": (0, 1)}  # a bias, as problems name it: which of its axes have size 1
+
+
+def roles_with(roles, declared):
+    """`roles` of names, with those that a function declares of its own: a parameter's name, or False where what is called so is something else."""
+    said = {role: declared[name] for name, role in NAMES.items() if name in declared}
+    others = {name: role for name, role in roles.items() if role.partition("_")[0] not in said}  # a window's sides are the window
+    return {**others, **{name.lower(): role for role, name in said.items() if name}}
+
+
+def is_one(role, parameter):
+    """Can the parameter of this role's name be it? A window of one number is something else."""
+    return role != "window" or parameter.default is parameter.empty or parameter.default is None or isinstance(parameter.default, (tuple, list))
+
+
+def none_of(function, names):
+    """{role: what it is told where a case has none}, of arrays the number that fills one, or None."""
+    try:
+        defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    except (TypeError, ValueError):
+        defaults = {}
+    told = {}
+    for role in set(names) & set(ROLES):
+        default = defaults.get(names[role], inspect.Parameter.empty)
+        is_plain = default is None or isinstance(default, (int, float, tuple))
+        told[role] = next((one for one in NONE[role] if is_plain and one == default), NONE[role][0])
+    return told
+
+
+def told(none, framework, given):
+    """{role: what it is told} of a case: `given` has "softcap", "window" and arrays if the case does."""
+    values = {role: one for role, one in none.items() if role not in ARRAYS}
+    if "softcap" in given:
+        values["softcap"] = given["softcap"]
+    if "window" in given:
+        no_end = None if none.get("window") == (None, None) else -1
+        values["window"] = tuple(no_end if reach < 0 else reach for reach in given["window"])
+        values.update({role: reach for role, reach in zip(("window_left", "window_right"), given["window"]) if reach >= 0})
+    for role, axes in ARRAYS.items():
+        if role in given:
+            values[role] = framework.given(given[role].reshape(-1) if role != "bias" else given[role], axes)
+        elif none.get(role) is not None:
+            shape = (given["q"].shape[1],) if role != "bias" else (1, 1, given["q"].shape[2], given["k"].shape[2])
+            values[role] = framework.given(framework.array(numpy.full(shape, none[role]), "fp32"), axes)
+        else:
+            values[role] = None
+    return values
+
+
+def example(role, batch, heads, queries, keys, is_one_sided, shared):
+    """What a probe asks of this role."""
+    draw = numpy.random.default_rng(9)
+    if role == "bias":
+        return draw.standard_normal([1 if axis in SHARED[shared] else size for axis, size in enumerate((batch, heads, queries, keys))])
+    return {"softcap": 2.0, "window": (2, -1 if is_one_sided else 1), "sinks": draw.standard_normal(heads), "slopes": draw.random(heads)}[role]
