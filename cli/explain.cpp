@@ -132,10 +132,11 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->add_option("--layouts", options->layouts, layouts_help);
   command->add_option("--device", options->device, "h200, h100, a100, a6000 or t4")
       ->capture_default_str();
-  command->add_option("--link", options->link,
-                      "between the GPUs of a kernel of several ranks: nvlink4, nvlink3, "
-                      "nvlink_bridge, pcie5, pcie4, pcie3 or ndr; without it: the device's own "
-                      "where it joins them all, else one network card a GPU");
+  command->add_option(
+      "--link", options->link,
+      fmt::format("between the GPUs of a kernel of several ranks: {}; without it: the device's own "
+                  "where it joins them all, else one network card a GPU",
+                  names_of_links()));
   command->add_option("--rate", options->rate,
                       "TFLOP/s that attention reaches on one of them; without it: the peak");
   command->add_flag("--json", options->json, "one JSON object");

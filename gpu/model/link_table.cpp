@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
@@ -64,16 +63,19 @@ std::span<const LinkModel> all_link_models() {
   return links;
 }
 
+std::string names_of_links() {
+  std::string names;
+  for (const LinkModel& link : links) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", link.name);
+  }
+  return names;
+}
+
 const LinkModel& link_model_from_name(std::string_view name) {
   const auto found = std::ranges::find(links, name, &LinkModel::name);
-  if (found == links.end()) {
-    std::string names;
-    for (const LinkModel& link : links) {
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", link.name);
-    }
-    throw InvalidInput(fmt::format("link '{}' is unknown; allowed: {}", printable(name), names));
-  }
-  return *found;
+  if (found != links.end()) return *found;
+  throw InvalidInput(
+      fmt::format("link '{}' is unknown; allowed: {}", printable(name), names_of_links()));
 }
 
 const LinkModel& slowest_link(const GpuModel& gpu, std::int64_t gpus) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gpu/model/device_table.hpp"
@@ -21,6 +22,8 @@ struct LinkModel {
 };
 
 [[nodiscard]] std::span<const LinkModel> all_link_models();
+/// Names of all links, as a sentence lists them.
+[[nodiscard]] std::string names_of_links();
 /// Link of a name. Throws InvalidInput for an unknown name.
 [[nodiscard]] const LinkModel& link_model_from_name(std::string_view name);
 

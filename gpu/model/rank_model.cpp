@@ -1,10 +1,8 @@
 #include "gpu/model/rank_model.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "core/attention/distribution.hpp"
-#include "gpu/model/cost_model.hpp"
 
 namespace attest {
 namespace {
@@ -83,9 +81,8 @@ double seconds_alone(const Problem& p, double pair_s) {
 }  // namespace
 
 double attention_flops_per_s(const GpuModel& gpu, const Problem& problem) {
-  const double flops_of_an_exponential =
-      2.0 * static_cast<double>(problem.head_dim + problem.output_dim());
-  return std::min(gpu.peak_flops(problem.element_type), gpu.ex2_per_s() * flops_of_an_exponential);
+  const double flops_a_pair = 2.0 * static_cast<double>(problem.head_dim + problem.output_dim());
+  return std::min(gpu.peak_flops(problem.element_type), gpu.ex2_per_s() * flops_a_pair);
 }
 
 std::string why_no_rank_model(const Problem& problem) {

@@ -40,7 +40,7 @@ class Read(unittest.TestCase):
 
     def test_every_committed_record_file_is_read(self):
         for path in sorted(records.RESULTS.rglob("*.jsonl")):
-            if path.name == "hardware_check.jsonl":  # predictions of attest explain
+            if path.name in ("hardware_check.jsonl", "ring.jsonl"):  # what attest explain said
                 continue
             with self.subTest(path):
                 self.assertTrue(records.read(path))
