@@ -93,9 +93,5 @@ def alibi_from_top_left(q, k, v, alibi_slopes=None):
     return attend(q, k, v, slopes=alibi_slopes, corner="top_left")
 
 
-def alibi_of_other_sign(q, k, v, causal=False, alibi_slopes=None):
-    return attend(q, k, v, causal, slopes=None if alibi_slopes is None else -alibi_slopes)
-
-
 def bias_is_scaled(q, k, v, attn_bias=None):
     return attend(q, k, v, bias=None if attn_bias is None else attn_bias * numpy.float32(q.shape[-1] ** -0.5))
