@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-std::vector<int> drawn(std::size_t count, std::uint64_t seed) {
+std::vector<int> drawn_words(std::size_t count, std::uint64_t seed) {
   std::vector<int> values(count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = static_cast<int>(random_below(seed, 0, i, 40));
@@ -56,7 +56,7 @@ TEST(WarpOperations, giveWhatLoopsOverTheLanesGive) {
   for (const int threads : {32, 96, 1024}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const auto count = static_cast<std::size_t>(2 * threads);
-      const std::vector<int> values = drawn(count, seed);
+      const std::vector<int> values = drawn_words(count, seed);
       const TestBuffer<int> in(device, "values", values);
       const TestBuffer<WarpView> out(device, "views", std::vector<WarpView>(count));
       device.seed_schedule(seed);
@@ -90,7 +90,7 @@ TEST(WarpOperations, disjointGroupsOfAWarpDoNotDisturbEachOther) {
 
 TEST(WarpOperations, areNotHeldUpByLanesThatDoNotExistOrHaveExited) {
   simt::SimtDevice device;
-  const std::vector<int> values = drawn(37, 1);
+  const std::vector<int> values = drawn_words(37, 1);
   const TestBuffer<int> in(device, "values", values);
   const TestBuffer<WarpView> out(device, "views", std::vector<WarpView>(37));
   launch_look(device, in.data(), out.data(), 1, 37);
@@ -132,7 +132,7 @@ TEST(Atomics, giveWhatALoopGivesOnAnyNumberOfOsThreads) {
   for (const int os_threads : {1, 2, 4}) {
     simt::SimtDevice device(os_threads);
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-      const std::vector<int> values = drawn(7 * 97, seed);
+      const std::vector<int> values = drawn_words(7 * 97, seed);
       const TestBuffer<int> in(device, "values", values);
       const TestBuffer<int> out(device, "sums", {0, -1, 1000, 0, 0});
       device.seed_schedule(seed);

@@ -105,7 +105,8 @@ struct Fa2Modifications {
     }
   }
 
-  /// Which weights of a tile dropout leaves. A lane's two neighbours are of one draw.
+  /// Finds the weights of a tile that dropout leaves. Two neighbouring keys of a lane are of one
+  /// draw.
   static __device__ __forceinline__ void draw(Fa2Kept<Shape>& kept, const Work& work,
                                               const Problem& problem, int first_key,
                                               int first_row) {

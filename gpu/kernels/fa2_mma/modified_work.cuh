@@ -11,9 +11,8 @@
 
 namespace attest {
 
-/// General work and all score modifications of Problem, each where its operand is not null: what a
-/// row's scores, its sum and its weights are changed by. As elsewhere rows past the end are taken
-/// as the last one.
+/// General work and the score modifications of Problem, each where its operand is not null. Rows
+/// past the end have the operands of the last one.
 template <typename T>
 struct ModifiedWork : GeneralWork<T> {
   const float* sinks;                ///< of the query head of row 0, and those behind it
@@ -24,7 +23,7 @@ struct ModifiedWork : GeneralWork<T> {
   int prefix;                                           ///< first keys that all rows see
   int diagonal;  ///< key from which ALiBi counts the distances of query 0
   int entry, query_head;
-  std::uint64_t least_kept;  ///< least_kept_word()
+  std::uint64_t least_kept;  ///< least_kept_word(); 0 without dropout
 
   __device__ __forceinline__ ModifiedWork(const ForwardArguments& a, int head)
       : GeneralWork<T>(a, head) {
@@ -51,7 +50,7 @@ struct ModifiedWork : GeneralWork<T> {
     return this->q.group == 1 ? 0 : existing(row) % this->q.group;
   }
   __device__ int query_of(int row) const { return GeneralWork<T>::query_of(existing(row)); }
-  /// By mask and prefix; documents hide others.
+  /// One past the last key that mask and prefix leave to a row; its document may end before.
   __device__ int past_key(int row) const { return max(GeneralWork<T>::past_key(row), prefix); }
   __device__ float sink_of(int row) const { return sinks[head_in_group(row)]; }
   /// The sink as a reference: in units of log2.
@@ -65,7 +64,7 @@ struct ModifiedWork : GeneralWork<T> {
   }
   __device__ float slope_of(int row) const { return slopes[head_in_group(row)]; }
   __device__ int diagonal_of(int row) const { return diagonal + query_of(row); }
-  /// What is added to the scores of a row, in natural units; a number a key.
+  /// Numbers that are added to the scores of a row, in natural units; one a key.
   __device__ const float* bias_of(int row) const {
     return bias + query_of(row) * bias_row + head_in_group(row) * bias_head;
   }

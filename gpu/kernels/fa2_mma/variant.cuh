@@ -23,8 +23,8 @@ struct Fa2Variant {
   std::int64_t dim, query_tile, key_tile, warps, stages;
   std::int64_t shared_bytes;
   TileKernels dense;
-  /// Null: not compiled. With score modifications the second.
-  void (*general)(ForwardArguments, Fa2Grid, std::int64_t first_block);
+  void (*general)(ForwardArguments, Fa2Grid, std::int64_t first_block);  ///< null: not compiled
+  /// The kernel for score modifications; null: not compiled.
   void (*modified)(ForwardArguments, Fa2Grid, std::int64_t first_block) = nullptr;
   TileKernels every_step = {};  ///< of dense problems, O divided at every step
 };
