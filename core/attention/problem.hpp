@@ -64,14 +64,15 @@ extern const Operation forward_operation;  // core/operations/forward.hpp
 /// lengths and the padding themselves so that a Problem stays a small value; both are pure
 /// functions of it.
 ///
-/// Score modifications, of forward_operation, in the order in which they apply: the softcap, then
-/// ALiBi, then a bias. With slopes [query_heads] the score of query i and key j becomes s - slope_h
-/// |distance(i, j)|, the distance being j less the key on i's diagonal, in keys: the diagonal of
-/// the mask's alignment, and without a mask that of bottom right, as in FlashAttention. With a bias
-/// [batch or 1, query_heads or 1, query_len, key_len] its element is added; -infinity hides the key
-/// from the row, as engines use it. The numbers of both are fp32, in units of natural logarithms
-/// (the scores'), and a slope or bias of 0 changes nothing. NaN and +infinity are no numbers for
-/// them.
+/// Score modifications, of forward_operation and, as far as it has them
+/// (core/operations/backward.hpp), of backward_operation, in the order in which they apply: the
+/// softcap, then ALiBi, then a bias. With slopes [query_heads] the score of query i and key j
+/// becomes s - slope_h |distance(i, j)|, the distance being j less the key on i's diagonal, in
+/// keys: the diagonal of the mask's alignment, and without a mask that of bottom right, as in
+/// FlashAttention. With a bias [batch or 1, query_heads or 1, query_len, key_len] its element is
+/// added; -infinity hides the key from the row, as engines use it. The numbers of both are fp32, in
+/// units of natural logarithms (the scores'), and a slope or bias of 0 changes nothing. NaN and
+/// +infinity are no numbers for them.
 ///
 /// With sinks [query_heads] in fp32 the sum of a row has one more term, e^sink, without a value: it
 /// is in LSE too, LSE = ln(e^sink + sum e^s), and p_j = e^(s_j - LSE) sum to less than 1. A row
@@ -113,7 +114,7 @@ struct Problem {
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
   LseGradient lse_gradient = LseGradient::zero;  ///< in backward_operation: dLSE
   Codes codes = {};  ///< of Q, K and V in quantised_operation; element_type is then O's format
-  Sinks sinks = Sinks::none;     ///< in forward_operation, as are the fields that follow
+  Sinks sinks = Sinks::none;     ///< a score modification, as are the fields that follow
   Slopes slopes = Slopes::none;  ///< of ALiBi
   Bias bias = Bias::none;
   std::uint64_t prefix_seed = 0;              ///< 0: no prefix that all queries see

@@ -20,6 +20,9 @@ namespace attest {
 /// (core/operations/forward.hpp); dQ, dK and dV those of Q, K and V. LSE, a natural
 /// logarithm, and dLSE are fp32 and [batch, query_heads, query_len]; all else has the problem's
 /// element type.
+///
+/// Of the score modifications of a Problem it has those that say which keys a row sees: prefixes,
+/// documents and lists of keys.
 extern const Operation backward_operation;
 
 /// Tensors of backward_operation, by number. The first three are those of the forward pass.

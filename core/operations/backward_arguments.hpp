@@ -24,6 +24,10 @@ struct BackwardArguments {
   const std::int32_t* key_starts = nullptr;    ///< cu_seqlens of K, V and their gradients
   const std::uint8_t* key_mask =
       nullptr;  ///< [batch, key_len], 1: not hidden; null without padding
+  const std::int32_t* prefix_lengths = nullptr;  ///< [batch]; null without a prefix
+  /// [batch, query_len] and [batch, key_len]; null without documents.
+  const std::int32_t *query_documents = nullptr, *key_documents = nullptr;
+  KeyLists key_lists;  ///< not used without lists
   Strides q_strides, k_strides, v_strides, o_strides, do_strides, dq_strides, dk_strides,
       dv_strides;
 
@@ -47,6 +51,10 @@ struct BackwardArguments {
         query_starts(all.query_starts),
         key_starts(all.key_starts),
         key_mask(all.key_mask),
+        prefix_lengths(all.prefix_lengths),
+        query_documents(all.query_documents),
+        key_documents(all.key_documents),
+        key_lists(all.key_lists),
         q_strides(all[backward::q].strides),
         k_strides(all[backward::k].strides),
         v_strides(all[backward::v].strides),

@@ -46,8 +46,10 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   const double cap = static_cast<double>(problem.softcap);
   const double keys = static_cast<double>(how.dq_chain * how.dq_parts);
   const double rows = static_cast<double>(how.kv_chain * how.kv_parts);
-  // A window or padding begins within a step, or leaves gaps in it.
-  const double edges = is_window(problem.mask) || problem.padding_seed != 0 ? 2 : 1;
+  // Windows, documents, padding and lists begin within a step, or leave gaps in it.
+  const bool has_edges = is_window(problem.mask) || problem.document_seed != 0 ||
+                         problem.padding_seed != 0 || problem.list_seed != 0;
+  const double edges = has_edges ? 2 : 1;
 
   GradientConstants c{};
   c.score_relative = accumulation_error(how.score, d, 1, arithmetic);

@@ -92,7 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "b1 h1/1 q4 k4 d2 window_bottom_right left1 right0 scale-0.5",
                     "b2 h2/1 q3 k3 d2 none lengths5 padding9",
                     "b1 h2/1 q4 k3 d2 causal_bottom_right dlse_given",
-                    "b2 h1/1 q3 k3 d2 none scale0.7 softcap0.8 lengths5 dlse_given"),
+                    "b2 h1/1 q3 k3 d2 none scale0.7 softcap0.8 lengths5 dlse_given",
+                    "b2 h1/1 q4 k6 d2 causal_bottom_right prefix3",
+                    "b1 h2/1 q5 k5 d2 causal_top_left documents4 dlse_given",
+                    "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9"),
     [](const auto& suite) { return "case" + std::to_string(suite.index); });
 
 TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {

@@ -124,7 +124,7 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
     if (how.sums_dq_in_units) {
       LargestSeen seen;
       for (std::int64_t j = range.begin; j < range.end; ++j) {
-        if (!rows.is_hidden(j)) seen.see(keys.k.row(j), keys.v.row(j));
+        if (!rows.is_hidden(n, j)) seen.see(keys.k.row(j), keys.v.row(j));
       }
       in_units.emplace(seen.size(gradient.row(n), row.delta), q.columns);
     }
@@ -135,7 +135,7 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
       const std::vector<float> products = dots(gradient.row(n), keys.v_columns, tile);
       HeadTensor part(1, q.columns);
       for (std::int64_t j = tile.begin; j < tile.end; ++j) {
-        if (!range.holds(j) || rows.is_hidden(j)) continue;
+        if (!range.holds(j) || rows.is_hidden(n, j)) continue;
         const auto i = static_cast<std::size_t>(j - tile.begin);
         const PairWeights pair = rounded_weights(a.problem, how, scores[i], products[i], row);
         add_row(pair.p, gradient.row(n), dv.row(j));

@@ -7,6 +7,7 @@
 
 #include "core/operations/backward_arguments.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
+#include "cpu_reference/kernels/entry_keys.hpp"
 #include "cpu_reference/kernels/tensor_rows.hpp"
 
 namespace attest {
@@ -47,16 +48,29 @@ class BackwardRows {
       : a_(a),
         entry_(entry),
         queries_(entry_rows(a.query_starts, entry, a.problem.query_len)),
-        keys_(entry_rows(a.key_starts, entry, a.problem.key_len)) {}
+        keys_(entry_rows(a.key_starts, entry, a.problem.key_len)) {
+    const KeyLists& lists = a.key_lists;
+    for (std::int64_t n = 0; lists.is_used() && n < queries_.count; n += lists.rows) {
+      listed_.push_back(listed_keys(lists, keys_.count, entry, n));
+    }
+  }
 
   [[nodiscard]] std::int64_t queries() const { return queries_.count; }
   [[nodiscard]] std::int64_t keys() const { return keys_.count; }
+  /// Keys that the query sees but for hidden ones. Neither end of the range falls from one query to
+  /// the next.
   [[nodiscard]] KeyRange keys_of(std::int64_t query) const {
-    return visible_range(a_.problem.mask, a_.problem.window, queries_.count, keys_.count, query);
+    const Problem& p = a_.problem;
+    return with_prefix_and_document(
+        a_, entry_, keys_.count, query,
+        visible_range(p.mask, p.window, queries_.count, keys_.count, query));
   }
-  /// True if padding hides the key.
-  [[nodiscard]] bool is_hidden(std::int64_t key) const {
-    return a_.key_mask != nullptr && a_.key_mask[entry_ * a_.problem.key_len + key] == 0;
+  /// True if padding hides the key, or lists do not leave it to the query.
+  [[nodiscard]] bool is_hidden(std::int64_t query, std::int64_t key) const {
+    if (a_.key_mask != nullptr && a_.key_mask[entry_ * a_.problem.key_len + key] == 0) return true;
+    if (listed_.empty()) return false;
+    const std::vector<bool>& listed = listed_[static_cast<std::size_t>(query / a_.key_lists.rows)];
+    return !listed[static_cast<std::size_t>(key)];
   }
 
   [[nodiscard]] HeadTensor q(std::int64_t h) const {
@@ -124,6 +138,7 @@ class BackwardRows {
   const BackwardArguments& a_;
   std::int64_t entry_;
   EntryRows queries_, keys_;
+  std::vector<std::vector<bool>> listed_;  ///< of each list, its keys; empty without lists
 };
 
 /// A chain of fused multiply-adds from 0.

@@ -33,7 +33,7 @@ void add_head(const BackwardArguments& a, const BackwardRows& rows, std::int64_t
     for (std::int64_t n = 0; n < rows.queries(); ++n) {
       const KeyRange range = rows.keys_of(n);
       for (std::int64_t j = range.begin; j < range.end; ++j) {
-        if (!rows.is_hidden(j)) visit(n, j);
+        if (!rows.is_hidden(n, j)) visit(n, j);
       }
     }
   };

@@ -5,8 +5,8 @@
 //   key tile stay where they are summed; dQ of each query tile lies in memory, in fp32, and every
 //   key tile adds its part. P and dS are rounded to the element type, as tensor cores read them.
 // Masking
-//   A query tile none of whose rows sees a key of the tile is skipped. A pair that is not seen adds
-//   nothing.
+//   A query tile none of whose rows sees a key of the tile by position is skipped. A pair that is
+//   not seen adds nothing.
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/parts.hpp"
 #include "core/run/registry.hpp"
@@ -79,7 +79,7 @@ class HeadGroup {
       const std::vector<float> scores = dots(head.q.row(n), k_columns_, keys);
       const std::vector<float> products = dots(head.gradient.row(n), v_columns_, keys);
       for (std::int64_t j = keys.begin; j < keys.end; ++j) {
-        if (!range.holds(j) || rows_.is_hidden(j)) continue;
+        if (!range.holds(j) || rows_.is_hidden(n, j)) continue;
         const auto i = static_cast<std::size_t>(j - keys.begin);
         const PairWeights pair =
             pair_weights(a_.problem, a_.problem.element_type, scores[i], products[i],
@@ -140,7 +140,10 @@ KernelInfo kernel() {
                    .softcap = true,
                    .lengths = true,
                    .padding = true,
-                   .lse_gradient = true};
+                   .lse_gradient = true,
+                   .prefix = true,
+                   .documents = true,
+                   .lists = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

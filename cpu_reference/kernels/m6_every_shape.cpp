@@ -22,6 +22,7 @@
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
+#include "cpu_reference/kernels/entry_keys.hpp"
 #include "cpu_reference/kernels/row_kernel.hpp"
 #include "cpu_reference/kernels/tensor_rows.hpp"
 
@@ -77,20 +78,6 @@ struct RowTerms {
   std::vector<bool> listed;    ///< keys that the row's list names; empty: there are no lists
 };
 
-/// The keys of an entry that the list of query n names, true.
-std::vector<bool> listed_keys(const KeyLists& lists, std::int64_t keys, std::int64_t b,
-                              std::int64_t n) {
-  std::vector<bool> listed(static_cast<std::size_t>(keys), false);
-  const std::int64_t list = lists.list_of(b, n);
-  for (std::int64_t i = 0; i < lists.counts[list]; ++i) {
-    const std::int64_t first = lists.items_of(list)[i] * lists.keys;
-    for (std::int64_t key = first; key < std::min(first + lists.keys, keys); ++key) {
-      listed[static_cast<std::size_t>(key)] = true;
-    }
-  }
-  return listed;
-}
-
 RowTerms terms_of_row(const ForwardArguments& a, std::int64_t queries, std::int64_t keys,
                       std::int64_t b, std::int64_t h, std::int64_t n) {
   RowTerms terms;
@@ -138,22 +125,6 @@ struct RowTile {
   std::int64_t begin = 0, end = 0;
   KeyRange visited;  ///< keys that some of the rows see, as neither end falls with the query
 };
-
-/// The keys that query n of entry b sees, of `range` by its mask; padding apart.
-KeyRange with_prefix_and_document(const ForwardArguments& a, std::int64_t b, std::int64_t keys,
-                                  std::int64_t n, KeyRange range) {
-  const Problem& p = a.problem;
-  if (a.prefix_lengths != nullptr) {
-    range.end = std::max<std::int64_t>(range.end, a.prefix_lengths[b]);
-  }
-  if (a.key_documents == nullptr) return range;
-  const std::int32_t* const first = a.key_documents + b * p.key_len;
-  const auto [begin, end] =
-      std::equal_range(first, first + keys, a.query_documents[b * p.query_len + n]);
-  range.end = std::min<std::int64_t>(range.end, end - first);
-  range.begin = std::min(std::max<std::int64_t>(range.begin, begin - first), range.end);
-  return range;
-}
 
 /// The keys of `part` that a row sees, in the tiles that its row tile visits.
 OnlineState attend_part(const Problem& p, std::int64_t tile, const HeadKeys& head,

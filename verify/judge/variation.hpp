@@ -159,6 +159,11 @@ template <typename EntryOf, typename QueryOf>
          problem.dropout > 0;
 }
 
+/// True of an output whose rows are queries: what a key has is summed over all queries that see it.
+[[nodiscard]] inline bool is_of_queries(const Problem& problem, OutputIndex output) {
+  return (*problem.operation)[output].rows == Rows::queries;
+}
+
 /// The first seed that makes of every entry what holds(problem, entry) says; nothing among the
 /// first ones.
 template <typename Holds>

@@ -1,4 +1,5 @@
 // Lists of keys that leave all keys to a query, or that it needs not if the others are gone.
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/variation.hpp"
 
@@ -34,26 +35,27 @@ Varied with_listed_keys_alone(Run& run, const LawDraws& draws) {
   if (!b) return {};
   const std::int64_t query = draws.below(p.query_len_of(*b), 1);
   Variation alone = entry_alone(run.the_case(), *b, visible_keys_of(p, *b, query));
-  alone.row_owed = [b = *b, query](OutputIndex, const RowPlace& row) {
-    return row.n == query ? std::optional(RowPlace{b, row.h, row.n}) : std::nullopt;
+  alone.row_owed = [b = *b, p, query](OutputIndex output, const RowPlace& row) {
+    const bool is_owed = is_of_queries(p, output) && row.n == query;
+    return is_owed ? std::optional(RowPlace{b, row.h, row.n}) : std::nullopt;
   };
   return alone;
 }
 
-const std::vector<const Operation*> forward_only{&forward_operation};
+const std::vector<const Operation*> both_passes{&forward_operation, &backward_operation};
 
 const VariationLaws registration{{
     {.name = "full_lists_are_none",
      .statement = "lists of all keys give the answer without lists, within the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "lists of all keys give another answer than none",
      .vary = with_full_lists},
     {.name = "listed_keys_are_all_there_is",
      .statement = "a row sees the keys that its list names alone: it has the answer of an entry "
                   "that has no others, within the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "without the keys that its list does not name a row has another answer",
      .stream = stream_listed_keys,
      .vary = with_listed_keys_alone},

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/variation.hpp"
 
@@ -143,7 +144,8 @@ Varied with_one_document(Run& run, const LawDraws&) {
 }
 
 /// An entry of the case with the keys that one of its queries sees, its document's, against the
-/// rows of that document. Only without a mask by position: removal moves keys and queries.
+/// rows of that document; of gradients those of its queries. Only without a mask by position:
+/// removal moves keys and queries.
 Varied with_one_document_alone(Run& run, const LawDraws& draws) {
   const Problem& p = run.problem();
   const bool is_plain = p.mask == Mask::none && p.slopes == Slopes::none && p.dropout == 0;
@@ -158,9 +160,9 @@ Varied with_one_document_alone(Run& run, const LawDraws& draws) {
     }
     return keys;
   }());
-  alone.row_owed = [b = *b, p, seen](OutputIndex, const RowPlace& row) {
-    return p.visible_range(b, row.n) == seen ? std::optional(RowPlace{b, row.h, row.n})
-                                             : std::nullopt;
+  alone.row_owed = [b = *b, p, seen](OutputIndex output, const RowPlace& row) {
+    const bool is_owed = is_of_queries(p, output) && p.visible_range(b, row.n) == seen;
+    return is_owed ? std::optional(RowPlace{b, row.h, row.n}) : std::nullopt;
   };
   return alone;
 }
@@ -209,6 +211,7 @@ Varied lse_without_dropout(Run& run, const LawDraws&) {
 }
 
 const std::vector<const Operation*> forward_only{&forward_operation};
+const std::vector<const Operation*> both_passes{&forward_operation, &backward_operation};
 
 const VariationLaws registration{{
     {.name = "absent_sinks_are_minus_infinity",
@@ -252,7 +255,7 @@ const VariationLaws registration{{
      .vary = with_bias_that_hides},
     {.name = "one_document_is_none",
      .statement = "a single document in every entry changes no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "a single document gives another answer than none",
      .vary = with_one_document},
@@ -260,13 +263,13 @@ const VariationLaws registration{{
      .statement = "a row sees its document's keys alone: it has the answer of an entry that has no "
                   "others, within the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "without the keys of other documents a row has another answer",
      .stream = stream_document,
      .vary = with_one_document_alone},
     {.name = "empty_prefix_is_none",
      .statement = "prefixes without a key change no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "prefixes without a key give another answer than none",
      .vary = with_an_empty_prefix},
@@ -275,7 +278,7 @@ const VariationLaws registration{{
          "a prefix of all keys under a causal mask gives the answer without a mask, within "
          "the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "a prefix of all keys gives another answer than no mask",
      .vary = with_a_prefix_of_all},
     {.name = "dropout_of_zero_is_none",

@@ -20,6 +20,7 @@ up to eight mutants and one of those of a KERNEL.mutants file that the tests jud
 The kernel's text is copied with that one edit, in namespace mutant_NAME, and registered as `mutant/NAME`: a mutant always is today's kernel plus its
 bug. Headers of device code, .cuh, beside the kernel become part of the copy and may be edited like it. A kernel in a folder of its own, NAME/NAME.cu, is a
 family: so do all headers of its folder, and those beside the folder, which families share. The pairs of the section `=== family` are edits of every mutant.
+Below the line of the kernel, lines `with: cpu_reference/kernels/a_header.hpp` name other headers that become part of the copy.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def pairs(text, where):
 
 
 def read(path):
-    """(kernel, edits of the family, mutants) of a file."""
+    """(kernel, other headers of the copy, edits of the family, mutants) of a file."""
     head, *sections = re.split(r"^=== ", path.read_text(), flags=re.MULTILINE)
     kernel = re.search(r"^kernel: (\S+)$", head, flags=re.MULTILINE)
     if not kernel:
@@ -75,7 +76,7 @@ def read(path):
         mutants.append(Mutant(name, facts, pairs(text, where)))
         if len(mutants[-1].edits) != 1:
             raise Wrong(f"{where}: has {len(mutants[-1].edits)} edits; a mutant is one")
-    return kernel[1], family, mutants
+    return kernel[1], re.findall(r"^with: (\S+)$", head, flags=re.MULTILINE), family, mutants
 
 
 def replaced_once(code, correct, planted, where, kernel):
@@ -98,12 +99,12 @@ class Tree:
             self.read_files.append(path)
         return path.read_text()
 
-    def kernel(self, name):
-        """What mutants of a kernel are copies of."""
+    def kernel(self, name, headers=()):
+        """What mutants of a kernel are copies of; `headers` become part of it."""
         folder, stem = pathlib.PurePosixPath(name).parent, pathlib.PurePosixPath(name).stem
         if folder.name == stem:
             return self.flattened(name, rf"(?:{re.escape(str(folder))}|{re.escape(str(folder.parent))})/[^/\"]+", set())
-        return self.flattened(name, rf"{re.escape(str(folder))}/[^/\"]+\.cuh", set())
+        return self.flattened(name, "|".join([rf"{re.escape(str(folder))}/[^/\"]+\.cuh", *map(re.escape, headers)]), set())
 
     def flattened(self, name, header, seen):
         """The file with the headers of that pattern in place of their #include lines, each once."""
@@ -147,7 +148,7 @@ def outputs(source, out):
     """(sources of all mutants, sources of the sample) that cut() makes: functions of the .mutants files alone."""
     everything, some = [], []
     for path in mutants_files(source):
-        kernel, _, mutants = read(path)
+        kernel, _, _, mutants = read(path)
         suffix = pathlib.PurePosixPath(kernel).suffix
         some.append(out / f"sample/{path.stem}{suffix}")
         everything += [out / f"all/{path.stem}_{batch}{suffix}" for batch in range(-(-len(mutants) // TOGETHER))]
@@ -168,8 +169,8 @@ def cut(source, out, named=""):
     choice = sample.Choice()
     for path in mutants_files(source):
         tree.text(path.relative_to(tree.root))
-        kernel, family, mutants = read(path)
-        code = tree.kernel(kernel)
+        kernel, headers, family, mutants = read(path)
+        code = tree.kernel(kernel, headers)
         for edit in family:
             code = replaced_once(code, *edit, f"{path.name}: family", kernel)
         suffix = pathlib.PurePosixPath(kernel).suffix

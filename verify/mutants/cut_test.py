@@ -77,6 +77,16 @@ class Cut(unittest.TestCase):
         self.assertNotIn('#include "gpu/tile.cuh"', made)
         self.assertIn('#include "gpu/plan.hpp"', made)
 
+    def test_headers_that_the_file_names_are_part_of_the_copy(self):
+        self.put("gpu/plan.hpp", "#pragma once\nint one() { return 1; }\n")
+        self.put("gpu/other.hpp", "#pragma once\nint other;\n")
+        self.put("gpu/k.cu", '#include "gpu/plan.hpp"\n#include "gpu/other.hpp"\n' + KERNEL.replace("return 1;", "return one();"))
+        self.put("verify/mutants/k.mutants", MUTANTS.replace("kernel: gpu/k.cu\n", "kernel: gpu/k.cu\nwith: gpu/plan.hpp\n"))
+        made = self.made()
+        self.assertIn("int one() { return 2; }", made)
+        self.assertNotIn('#include "gpu/plan.hpp"', made)
+        self.assertIn('#include "gpu/other.hpp"', made)
+
     def test_of_a_family_the_headers_of_its_folder_are_part_of_the_copy_each_once(self):
         self.put("gpu/f/a.cuh", "#pragma once\nint many;\n")
         self.put("gpu/f/b.cuh", '#pragma once\n#include "gpu/f/a.cuh"\n#include "gpu/shared.cuh"\n#include "gpu/far/other.cuh"\n')

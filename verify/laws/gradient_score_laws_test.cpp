@@ -1,0 +1,115 @@
+// Laws about score modifications, asked of gradients, against saboteurs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "verify/laws/gradient_sabotage.hpp"
+
+namespace attest {
+namespace {
+
+/// Under the kernel that has every score modification of gradients.
+Case modified_case(const std::string& rest) {
+  return {.kernel = "backward_tiled",
+          .problem = problem_from_string("backward d8 " + rest),
+          .plan = {.query_tile = 4, .key_tile = 8},
+          .inputs = {.seed = 11}};
+}
+
+const std::vector<std::string> modified{
+    "b2 h2/1 q9 k20 causal_top_left prefix5",
+    "b2 h2/1 q19 k30 documents4 dlse_given",
+    "b1 h2/1 q19 k30 causal_bottom_right documents9 prefix3 padding5 bf16",
+    "b2 h2/1 q9 k20 lists4",
+    "b2 h4/2 q17 k37 lists9 listrows4 listkeys8 fp16",
+    "b3 h2/1 q19 k30 lengths4 causal_bottom_right lists6 listkeys3 padding7 softcap3",
+    "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9"};
+
+TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
+  for (const std::string& problem : modified) {
+    for (std::uint64_t seed = 1; seed < 4; ++seed) {
+      Case c = modified_case(problem);
+      c.inputs.seed = seed;
+      if (seed % 2 == 0) c.plan = {.query_tile = 16, .key_tile = 32};
+      HostMemoryDevice device;
+      attest::Run run(*find_kernel(c.kernel, Executor::cpu), c, device);
+      const CaseVerdict verdict = verify_case(run, {.every_law = true});
+      EXPECT_EQ(verdict.verdict, Verdict::passed)
+          << problem << ' ' << seed << ": "
+          << (verdict.failure ? describe(*verdict.failure, run.kernel()) : verdict.reason);
+    }
+  }
+}
+
+/// Moves an element of dK by one ulp.
+void nudge(const BackwardArguments& a) {
+  float& x = values_of(a.dk, key_shape(a.problem))[0];
+  x = std::nextafter(x, 9.0F);
+}
+
+/// Moves all of dQ by more than its bound.
+void move_dq(const BackwardArguments& a) {
+  for (float& x : values_of(a.dq, query_shape(a.problem))) x += 0.01F;
+}
+
+TEST(GradientScoreLaws, OneDocumentThatIsNotNoneIsCaught) {
+  expect_gradients_caught(
+      "one_document_is_none",
+      [](const BackwardArguments& a) {
+        if (a.key_documents == nullptr) return;
+        const std::int32_t* const first = a.key_documents;
+        if (std::all_of(first, first + a.problem.key_len, [&](auto x) { return x == *first; })) {
+          nudge(a);
+        }
+      },
+      modified_case(modified[1]));
+}
+
+TEST(GradientScoreLaws, AnInfluenceOfAnotherDocumentOnDQIsCaught) {
+  expect_gradients_caught(
+      "document_equals_itself_alone",
+      [](const BackwardArguments& a) {
+        if (a.key_documents != nullptr) move_dq(a);
+      },
+      modified_case(modified[1]));
+}
+
+TEST(GradientScoreLaws, PrefixesWithoutKeysThatAreNotNoneAreCaught) {
+  expect_gradients_caught(
+      "empty_prefix_is_none",
+      [](const BackwardArguments& a) {
+        if (a.prefix_lengths != nullptr && a.prefix_lengths[0] == 0) nudge(a);
+      },
+      modified_case(modified[0]));
+}
+
+TEST(GradientScoreLaws, APrefixOfAllKeysThatIsNotNoMaskIsCaught) {
+  expect_gradients_caught(
+      "full_prefix_is_no_mask",
+      [](const BackwardArguments& a) {
+        if (a.prefix_lengths != nullptr) move_dq(a);
+      },
+      modified_case(modified[0]));
+}
+
+TEST(GradientScoreLaws, ListsOfAllKeysThatAreNotNoneAreCaught) {
+  expect_gradients_caught(
+      "full_lists_are_none",
+      [](const BackwardArguments& a) {
+        if (a.key_lists.is_used()) move_dq(a);
+      },
+      modified_case(modified[3]));
+}
+
+TEST(GradientScoreLaws, AnInfluenceOfAKeyThatNoListNamesOnDQIsCaught) {
+  expect_gradients_caught(
+      "listed_keys_are_all_there_is",
+      [](const BackwardArguments& a) {
+        if (a.key_lists.is_used()) move_dq(a);
+      },
+      modified_case(modified[3]));
+}
+
+}  // namespace
+}  // namespace attest
