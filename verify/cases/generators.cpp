@@ -344,8 +344,8 @@ std::optional<Tail> draw_tail(const KernelInfo& kernel, std::uint64_t index,
   return std::nullopt;
 }
 
-/// Another Plan where the drawn one cannot run with lists of keys.
-void draw_plan_for_lists(const KernelInfo& kernel, Case& c) {
+/// Another Plan where the drawn one cannot run with what was drawn after it.
+void draw_plan_that_fits(const KernelInfo& kernel, Case& c) {
   if (!why_unsupported(kernel, c.problem, c.plan)) return;
   const std::vector<Plan> plans = kernel.plans(c.problem);
   if (!plans.empty()) c.plan = *gen::elementOf(plans);
@@ -377,8 +377,9 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
   const Layouts layouts = draw_layouts(kernel, c->plan, c->problem, may_be_far);
   c->layouts = fitted(kernel.layout_needs, c->problem, layouts);
   c->problem.lse_gradient = draw_lse_gradient(kernel);
+  const Problem plain = c->problem;
   draw_score_modifications(kernel, c->problem);
-  if (c->problem.list_seed != 0) draw_plan_for_lists(kernel, *c);
+  if (c->problem != plain) draw_plan_that_fits(kernel, *c);
   return *c;
 }
 
