@@ -50,7 +50,8 @@ const KernelInfo& kernel_named(const std::string& name) {
       fmt::format("kernel '{}' is unknown; attest list kernels names them all", printable(name)));
 }
 
-/// What --link and --rate say of the GPUs that share the problem. Nothing: the Plan has no ranks.
+/// Link and rate of the GPUs that share the problem, as --link and --rate say; nothing for a Plan
+/// without ranks.
 std::optional<RankQuestion> rank_question(const ExplainOptions& options, const KernelInfo& kernel,
                                           const Plan& plan) {
   if (plan.ranks == 0) {

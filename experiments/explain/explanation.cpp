@@ -112,8 +112,11 @@ void explain_traffic(Explanation& e) {
     e.why_no_traffic = "the laws are about tiles of one query head, and the plan packs several";
     return;
   }
-  if (e.problem.length_seed != 0 || e.problem.padding_seed != 0) {
-    e.why_no_traffic = "the laws are about entries of one length without padding";
+  Problem full = e.problem;
+  take_away_seeds(full);
+  if (full != e.problem) {
+    e.why_no_traffic =
+        "the laws are about entries of one length without padding, prefix, documents and lists";
     return;
   }
   e.tiling = tiling_of(*e.kernel, e.problem, e.plan);
@@ -146,7 +149,7 @@ double products_over_forward(const Problem& problem) {
   pair.batch = pair.query_heads = pair.kv_heads = pair.query_len = pair.key_len = 1;
   pair.mask = Mask::none;
   pair.window = {};
-  pair.length_seed = pair.padding_seed = 0;
+  take_away_seeds(pair);
   return problem.operation->flops(pair) / forward_flops(pair);
 }
 

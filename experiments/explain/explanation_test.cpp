@@ -119,6 +119,22 @@ TEST(Explanation, TextAndJsonTellTheSameNumbers) {
   }
 }
 
+TEST(Explanation, OfWhatSeedsHideCountsVisiblePairsAndSaysThatNoLawOfTrafficHolds) {
+  const KernelInfo& kernel = *find_kernel("fa3_wgmma", Executor::simt);
+  const Problem p =
+      problem_from_string("b2 h2/2 q256 k256 d64 none fp16 lists3 listrows128 listkeys64");
+  const Explanation e = explain(kernel, p, kernel.plans(p).front(), gpu_model_from_name("h200"));
+  double pairs = 0;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t n = 0; n < p.query_len; ++n) {
+      pairs += static_cast<double>(visible_key_count(p, b, n));
+    }
+  }
+  EXPECT_EQ(e.flops_visible, 4.0 * 64 * 2 * pairs);
+  EXPECT_GT(e.floors.flops, 0);
+  EXPECT_NE(e.why_no_traffic.find("lists"), std::string::npos) << e.why_no_traffic;
+}
+
 TEST(PlanToExplain, TakesWhatIsLeftOpenFromThePlanThatIsMostAlike) {
   const KernelInfo& kernel = simulated("k8_padded_queries");
   const Problem problem = problem_from_string("b1 h1 n256 d64");

@@ -86,10 +86,9 @@ double attention_flops_per_s(const GpuModel& gpu, const Problem& problem) {
 }
 
 std::string why_no_rank_model(const Problem& problem) {
-  if (problem.length_seed == 0 && problem.padding_seed == 0 && problem.prefix_seed == 0 &&
-      problem.document_seed == 0 && problem.list_seed == 0) {
-    return {};
-  }
+  Problem full = problem;
+  take_away_seeds(full);
+  if (full == problem) return {};
   return "the model of ranks is about entries of one length without padding, prefix, documents and "
          "lists of keys";
 }
