@@ -12,6 +12,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 
 namespace attest {
 namespace {
@@ -40,6 +41,14 @@ Shared scales(std::uint64_t seed, std::uint64_t stream) {
     values[i] = static_cast<float>(std::exp2(random_normal(seed, stream, i) / 4 - 7));
   }
   return std::make_shared<TiledValues>(ElementType::fp32, std::move(values));
+}
+
+/// Whether codes of input `i` of a problem have scales beside them.
+bool has_scales(const Problem& problem, std::size_t i) {
+  if (problem.operation != &quantised_operation) return true;
+  if (i == quantised::q.number) return problem.codes.q_scales != Scales::none;
+  if (i == quantised::k.number) return problem.codes.k_scales != Scales::none;
+  return problem.codes.v_scales != Scales::none;
 }
 
 Shared repeated(ElementType type, const Tensor<float>& head) {
@@ -95,8 +104,9 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
         continue;
       }
       const ElementType type = tensor.format(problem);
-      // Codes as a scale that the largest of many numbers decides leaves them.
-      const double size = is_code(type) ? format_of(type).max_finite / 4 : 1;
+      // Codes as a scale that the largest of many numbers decides leaves them, if there is one.
+      const double size =
+          is_code(type) && has_scales(problem, i) ? format_of(type).max_finite / 4 : 1;
       tiled[i] = normals(type, spec.seed, i + 1, i == 0 ? spec.magnitude * size : size);
     }
     return tiled;

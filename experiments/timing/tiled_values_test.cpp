@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <span>
+#include <string>
 
+#include "core/attention/quantiser.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/quantised.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -60,6 +64,31 @@ TEST(TiledInputs, DependOnSeedAndMagnitude) {
   EXPECT_EQ(first_query({.seed = 1}), first_query({.seed = 1}));
   EXPECT_NE(first_query({.seed = 1}), first_query({.seed = 2}));
   EXPECT_NE(first_query({.seed = 1}), first_query({.seed = 1, .magnitude = 4}));
+}
+
+TEST(TiledInputs, LogitsOfCodesAreThoseOfUsualDataWhicheverHaveScales) {
+  for (const std::string scales :
+       {"", " qscales_head", " kscales_none", " qscales_row kscales_block"}) {
+    const Problem problem =
+        problem_from_string("n256 d128 bf16 quantised qcode_e4m3" + scales + " vscales_none");
+    const TiledInputs tiled = tiled_inputs(problem, {});
+    const auto numbers = [&](InputIndex of, InputIndex scale, Scales kind) {
+      Tensor<float> codes({1, 1, 256, 128});
+      tiled[of.number]->copy(0, codes.values());
+      Tensor<float> factors(scales_shape(codes.shape(), kind));
+      tiled[scale.number]->copy(0, factors.values());
+      return dequantise(codes, factors, kind);
+    };
+    const Tensor<double> q = numbers(quantised::q, quantised::q_scale, problem.codes.q_scales);
+    const Tensor<double> k = numbers(quantised::k, quantised::k_scale, problem.codes.k_scales);
+    double squares = 0;
+    for (int row = 0; row < 256; ++row) {
+      double logit = 0;
+      for (int d = 0; d < 128; ++d) logit += q.at(0, 0, row, d) * k.at(0, 0, row, d);
+      squares += std::pow(problem.scale * logit, 2) / 256;
+    }
+    EXPECT_LT(std::abs(std::log2(std::sqrt(squares))), 1) << scales << ": a factor of 2 from 1";
+  }
 }
 
 }  // namespace

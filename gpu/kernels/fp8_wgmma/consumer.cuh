@@ -5,26 +5,29 @@
 // Idea
 //   S = Q K^T and T = P V are wgmma of e4m3, whose accumulator keeps 13 bits of fraction: a sum
 //   over thousands of keys stands still in it (gpu/arithmetic). So P V of a key tile is a sum of
-//   its own, and O = O keep + T is one fused multiply-add in fp32 for each element: promotion at
-//   every key tile, inside the rescale that an online softmax does anyway.
+//   its own, and O += T in fp32: promotion at every key tile.
 //     S = Q K_0, P = weights(S)
 //     each j > 0: issue S = Q K_j
 //                 issue T = P V_(j-1)
-//                 wait for S: weights(S), while T is formed
-//                 wait for T: O = O keep + T, P = weights
-//     T = P V_last, O = O keep + T
+//                 wait for S: weights(S) below the references that there are, while T is formed
+//                 wait for T: O += T, P = weights
+//                 only where some weight is too large: S once more, larger references, rescale O
+//     T = P V_last, O += T
+//   The softmax costs more instructions than issue slots are free beside it, so a tile's maximum is
+//   not looked for: a reference lags until weights near the end of e4m3 (softmax.cuh).
 // Resident
 //   shared     Q, K [Bc, D] and V transposed [D, Bc], e4m3; O on its way out
 //   registers  S [64, Bc], T and O [64, D] and P of the warpgroup; r, l of the rows
 // Legend
-//   as in fa3_wgmma/consumer.cuh, whose loader, rings and output these are; P is 2^(c s - r) with
-//   the reference r 8 below the largest score (softmax.cuh), c holds the scales of Q and K
+//   as in fa3_wgmma/consumer.cuh, whose loader, rings and output these are; P is 2^(c s - r), c
+//   holds the scales of Q and K
 // Limits
 //   e4m3; O in fp16, bf16; masks none and causal. Arithmetic: hopper_fp8().
 
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fp8_wgmma/parameters.cuh"
+#include "gpu/kernels/fp8_wgmma/scores_again.cuh"
 #include "gpu/kernels/fp8_wgmma/softmax.cuh"
 #include "gpu/kernels/fp8_wgmma/transposer.cuh"
 #include "gpu/primitives/delay.cuh"
@@ -118,22 +121,31 @@ struct Fp8Consumer : Fa3Thread {
     for (int i = 0; i < Bc / 32; ++i) hold(weights[i]);
   }
 
-  /// Keys of one step of P V are 32; transposer.cuh says in which order.
-  __device__ __forceinline__ void pack_weights() {
+  /// Of the rows that are told. Keys of one step of P V are 32; transposer.cuh says in which order.
+  __device__ __forceinline__ void pack_weights(const bool (&of_row)[2]) {
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i) {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const int at = 16 * i + part / 2 * 8 + part % 2 * 2;
-        weights[i][part] = packed_e4m3(s[at], s[at + 1], s[at + 4], s[at + 5]);
+        const unsigned packed = packed_e4m3(s[at], s[at + 1], s[at + 4], s[at + 5]);
+        weights[i][part] = of_row[part % 2] ? packed : weights[i][part];
       }
     }
   }
-  __device__ __forceinline__ void promote(const float (&keep)[2]) {
+  __device__ __forceinline__ void promote() {
 #pragma unroll
-    for (int i = 0; i < D / 2; ++i) o[i] = fmaf(o[i], keep[i / 2 % 2], t[i]);
+    for (int i = 0; i < D / 2; ++i) o[i] += t[i];
+  }
+  __device__ __forceinline__ void rescale(const float (&keep)[2]) {
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i) o[i] *= keep[i / 2 % 2];
   }
 
+  /// The first key tile that some row of the group does not see as a whole.
+  __device__ __forceinline__ int first_masked() const {
+    return __shfl_sync(0xffffffffU, p.past_key(cursor.work().row) / Bc, 0);
+  }
   /// Scores of keys of tile `tile` that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
     const int row = Output::row_of(cursor.work());
@@ -144,37 +156,68 @@ struct Fp8Consumer : Fa3Thread {
     }
   }
 
-  /// Factors of the scores of a tile, by row.
-  struct ScoreScales {
-    float of_row[2];
-    const float* of_head;  ///< K's; null: all are 1
-    float next = 1.0F;     ///< K's, of the tile that comes next
-
-    __device__ __forceinline__ ScoreScales(const Fp8Parameters& p, const Work& work, int tile)
-        : of_head(p.k_scales.of_head(work.entry, work.kv_head)) {
-      const int row = Output::row_of(work);
-      const float* const of_query = p.q_scales.of_head(work.entry, work.head);
+  /// What multiplies the scores of key tile `tile`, by row: scale * log2(e) and the scales of Q and
+  /// K.
+  __device__ __forceinline__ void find_factors(const Work& work, int tile, float (&c)[2]) const {
+    const int row = Output::row_of(work);
+    const float* const of_query = p.q_scales.of_head(work.entry, work.head);
+    const float* const of_key = p.k_scales.of_head(work.entry, work.kv_head);
+    const float of_tile = p.k_scales.at(of_key, max(0, tile) * Bc) * p.c;
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        of_row[h] = p.q_scales.at(of_query, max(0, min(row + 8 * h, p.queries - 1))) * p.c;
-      }
-      look_ahead(p, tile);
+    for (int h = 0; h < 2; ++h) {
+      c[h] = p.q_scales.at(of_query, max(0, min(row + 8 * h, p.queries - 1))) * of_tile;
     }
-    __device__ __forceinline__ void look_ahead(const Fp8Parameters& p, int tile) {
-      next = p.k_scales.at(of_head, max(0, tile) * Bc);
-    }
-  };
+  }
 
-  /// Scores of key tile `tile` become weights.
-  __device__ __forceinline__ void weigh(Fp8Softmax& softmax, ScoreScales& scales, int tile,
-                                        int masked) {
-    const float of_tile = scales.next;
-    scales.look_ahead(p, tile - 1);
-    float c[2] = {scales.of_row[0] * of_tile, scales.of_row[1] * of_tile};
+  /// Scores of key tile `tile`, the block's `n`th, become packed weights of P; `factors` are its
+  /// own and then those of the tile that comes next. K of the tile is released. Where P V of the
+  /// tile before is `in_flight`, it is waited for and goes into O.
+  template <bool in_flight>
+  __device__ __forceinline__ void weigh(Fp8Softmax& softmax, float (&factors)[2], int tile,
+                                        unsigned n) {
+    float c[2] = {factors[0], factors[1]};
+    const bool is_usual = __all_sync(0xffffffffU, c[0] > 0.0F && c[1] > 0.0F);
+    bool seen[2] = {true, true}, is_done = false;
+    float sum[2] = {0.0F, 0.0F};
+    if (is_usual && tile < softmax.seen_from) {
+      softmax.template weigh_unseen<0, Bc / 4>(s, c, sum);
+      await_next(tile, n);
+      settle<in_flight>();
+      softmax.template weigh_unseen<Bc / 4, Bc / 2>(s, c, sum);
+      pack_weights({true, true});
+      is_done = softmax.takes(sum);
+      if (!is_done) {
+        softmax.find_misfits(sum, lane(), seen);
+        form_scores_of_codes_again<D, Bc>(s, cursor.q_tile() + 16 * panel_row_bytes * warp(),
+                                          cursor.k_tile(n), lane());
+      }
+    } else {
+      scale_by_negative(c);
+      if (tile >= first_masked()) mask(tile);
+      await_next(tile, n);
+      settle<in_flight>();
+    }
+    if (!is_done) {
+      if (softmax.weigh(s, c, seen, sum)) rescale(softmax.keep);
+      pack_weights(seen);
+      softmax.seen_from = softmax.is_special ? 0 : min(tile, first_masked() - 1);
+    }
+    cursor.release_k(n);
+    // Where tiles have scales of their own.
+    if (p.k_scales.shift < 31) find_factors(cursor.work(), tile - 1, factors);
+  }
+
+  /// Waits for K of the tile that comes next, if one does: they end at 0, as there are no splits.
+  /// Also a branch, behind which ptxas moves few weights.
+  __device__ __forceinline__ void await_next(int tile, unsigned n) const {
+    if (Shape::choice.overlap && tile > 0) cursor.wait_for_k(n + 1);
+  }
+
+  /// A maximum of scores is one of their products with a positive number alone.
+  __device__ __forceinline__ void scale_by_negative(float (&c)[2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       if (c[h] > 0.0F) continue;
-        // A maximum of scores is one of their products with a positive number alone.
 #pragma unroll
       for (int j = 0; j < Bc / 8; ++j) {
 #pragma unroll
@@ -182,33 +225,31 @@ struct Fp8Consumer : Fa3Thread {
       }
       c[h] = 1.0F;
     }
-    if (tile >= masked) mask(tile);
-    softmax.weigh(s, c);
   }
 
   __device__ __forceinline__ void attend(Fp8Softmax& softmax, const Work& work) {
     int tile = work.first + work.count - 1;
-    const int masked = __shfl_sync(0xffffffffU, p.past_key(work.row) / Bc, 0);
-    ScoreScales scales(p, work, tile);
+    float factors[2];
+    find_factors(work, tile, factors);
 #pragma unroll
     for (float& x : o) x = 0.0F;
-    form_scores(cursor.kv_tiles);
-    weigh(softmax, scales, tile, masked);
-    pack_weights();
+    if constexpr (Shape::choice.overlap) {
+      form_scores(cursor.kv_tiles);
+      weigh<false>(softmax, factors, tile, cursor.kv_tiles);
 #pragma unroll 1
-    for (int left = work.count - 1; left > 0; --left) {
-      if constexpr (Shape::choice.overlap) {
-        step(softmax, scales, --tile, masked);
-      } else {
-        add_values(softmax.keep);
+      for (int left = work.count - 1; left > 0; --left) step(softmax, factors, --tile);
+      cursor.release_q();
+      add_values();
+    } else {
+#pragma unroll 1
+      for (int left = work.count; left > 0; --left) {
         form_scores(cursor.kv_tiles);
-        weigh(softmax, scales, --tile, masked);
-        pack_weights();
+        weigh<false>(softmax, factors, tile--, cursor.kv_tiles);
+        add_values();
       }
+      cursor.release_q();
     }
-    cursor.release_q();
     ++cursor.q_tiles;
-    add_values(softmax.keep);
     scale_output(cursor.last_work());
     Output{p, cursor}.store(o, softmax);
   }
@@ -222,10 +263,9 @@ struct Fp8Consumer : Fa3Thread {
     commit_products();
     wait_for_products<0>();
     hold(s);
-    cursor.release_k(tile);
   }
-  /// O = O keep + P V of the current key tile.
-  __device__ __forceinline__ void add_values(const float (&keep)[2]) {
+  /// Adds P V of the current key tile to O.
+  __device__ __forceinline__ void add_values() {
     cursor.wait_for_v(cursor.kv_tiles);
     maybe_pause<Shape>(p.delay_seed);
     hold(t);
@@ -233,24 +273,30 @@ struct Fp8Consumer : Fa3Thread {
     fence_products();
     issue_values(cursor.kv_tiles);
     commit_products();
+    settle<true>();
+  }
+  /// Waits for the product T = P V, where one is in flight, and adds it to O.
+  template <bool in_flight>
+  __device__ __forceinline__ void settle() {
+    if constexpr (!in_flight) return;
     wait_for_products<0>();
     hold(t);
     hold_weights();
     cursor.finish_key_tile();
-    promote(keep);
+    maybe_pause<Shape>(p.delay_seed);
+    promote();
   }
 
   /// Issues S of this key tile and P V of the one before, and weighs S while P V runs.
-  __device__ __forceinline__ void step(Fp8Softmax& softmax, ScoreScales& scales, int tile,
-                                       int masked) {
-    cursor.wait_for_k(cursor.kv_tiles + 1);
+  __device__ __forceinline__ void step(Fp8Softmax& softmax, float (&factors)[2], int tile) {
+    const unsigned n = cursor.kv_tiles + 1;
     maybe_pause<Shape>(p.delay_seed);
     wait_for_turn();
     hold(s);
     hold(t);
     hold_weights();
     fence_products();
-    issue_scores(cursor.kv_tiles + 1);
+    issue_scores(n);
     commit_products();
     cursor.wait_for_v(cursor.kv_tiles);
     fence_products();
@@ -259,17 +305,7 @@ struct Fp8Consumer : Fa3Thread {
     pass_turn();
     wait_for_products<1>();
     hold(s);
-    cursor.release_k(cursor.kv_tiles + 1);
-    const float keep[2] = {softmax.keep[0], softmax.keep[1]};
-    weigh(softmax, scales, tile, masked);
-    hold(s);
-    wait_for_products<0>();
-    hold(t);
-    hold_weights();
-    cursor.finish_key_tile();
-    maybe_pause<Shape>(p.delay_seed);
-    promote(keep);
-    pack_weights();
+    weigh<true>(softmax, factors, tile, n);
   }
 
   __device__ __forceinline__ void scale_output(const Work& work) {

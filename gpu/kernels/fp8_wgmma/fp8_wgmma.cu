@@ -219,6 +219,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           .score_scalings = 2,
           .value_scalings = 1,
           .exp = ex2_approx(),
+          .reference_lag = fp8_reference_lag,
           .weight_format = ElementType::e4m3,
           .rescale = Rescale::deferred,
           .blocks = blocks,
