@@ -8,6 +8,7 @@
 
 #include "core/operations/forward.hpp"
 #include "core/operations/gradient_tensors.hpp"
+#include "core/operations/score_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -47,7 +48,8 @@ void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t
   std::vector<double> weights, sums(o.size(), 0.0);
   for (const std::int64_t key : keys) {
     weights.push_back(
-        score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)));
+        score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)) +
+        forward::alibi_of(problem, inputs, b, h, n, key));
   }
   const double maximum = *std::ranges::max_element(weights);
   double total = 0;
@@ -78,7 +80,7 @@ double flops(const Problem& problem) {
   return product_flops(problem, 3, 2);
 }
 
-constexpr std::array<TensorSpec, 10> tensors{
+constexpr std::array<TensorSpec, 11> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
@@ -94,11 +96,29 @@ constexpr std::array<TensorSpec, 10> tensors{
       .shape = lse_gradient_shape,
       .format = always_fp32,
       .is_strided = false},
+     slopes_tensor,
      dq_tensor,
      dk_tensor,
      dv_tensor}};
 
 }  // namespace
+
+Problem backward::forward_problem(const Problem& problem) {
+  Problem forward = problem;
+  forward.operation = &forward_operation;
+  forward.lse_gradient = LseGradient::zero;  // goes back, and not forward
+  return forward;
+}
+
+Inputs backward::forward_inputs(const Problem& problem, const Inputs& inputs) {
+  const Problem to = forward_problem(problem);
+  Inputs of_forward{inputs[backward::q], inputs[backward::k], inputs[backward::v]};
+  for (const InputIndex input : {forward::sinks, forward::slopes, forward::bias}) {
+    of_forward[input] = Tensor<float>(forward_operation[input].shape(to));
+  }
+  of_forward[forward::slopes] = inputs[backward::slopes];
+  return of_forward;
+}
 
 constinit const Operation backward_operation{
     .name = "backward",

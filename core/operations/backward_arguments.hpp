@@ -16,7 +16,8 @@ struct BackwardArguments {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
   const float* lse = nullptr;
   const void* d_o = nullptr;
-  const float* d_lse = nullptr;  ///< as LSE; null: dLSE is 0
+  const float* d_lse = nullptr;   ///< as LSE; null: dLSE is 0
+  const float* slopes = nullptr;  ///< [query_heads]; null without slopes
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
@@ -43,6 +44,7 @@ struct BackwardArguments {
         lse(static_cast<const float*>(all[backward::lse].data)),
         d_o(all[backward::d_o].data),
         d_lse(static_cast<const float*>(all[backward::d_lse].data)),
+        slopes(static_cast<const float*>(all[backward::slopes].data)),
         dq(all[backward::dq].data),
         dk(all[backward::dk].data),
         dv(all[backward::dv].data),

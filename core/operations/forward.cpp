@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "core/inputs/score_operands.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/score_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -24,10 +26,6 @@ std::optional<InputIndex> holder_of_values(const Problem& problem) {
 /// No columns where there is none.
 Shape sinks_shape(const Problem& problem) {
   return {1, problem.query_heads, 1, problem.sinks == Sinks::given ? 1 : 0};
-}
-
-Shape slopes_shape(const Problem& problem) {
-  return {1, problem.query_heads, 1, problem.slopes == Slopes::given ? 1 : 0};
 }
 
 Shape bias_shape(const Problem& problem) {
@@ -68,13 +66,7 @@ constexpr std::array<TensorSpec, 8> tensors{
       .format = always_fp32,
       .is_strided = false,
       .draw = drawn_sinks},
-     {.name = "slopes",
-      .label = "slopes",
-      .rows = Rows::neither,
-      .shape = slopes_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .draw = drawn_slopes},
+     slopes_tensor,
      {.name = "bias",
       .label = "bias",
       .rows = Rows::neither,
@@ -102,6 +94,10 @@ std::int64_t place_along(std::int64_t size, std::int64_t index) {
 
 }  // namespace
 
+InputIndex forward::slopes_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::slopes : forward::slopes;
+}
+
 float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h) {
   if (problem.sinks == Sinks::none) return -std::numeric_limits<float>::infinity();
   return inputs[forward::sinks].at(0, h, 0, 0);
@@ -120,7 +116,7 @@ double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int6
   const std::int64_t distance =
       key_distance(problem.mask, problem.query_len_of(b), problem.key_len_of(b), query, key);
   // 24 bits of the slope and as many of the distance: the product is exact.
-  return -static_cast<double>(inputs[forward::slopes].at(0, h, 0, 0)) *
+  return -static_cast<double>(inputs[slopes_of(problem)].at(0, h, 0, 0)) *
          static_cast<double>(distance < 0 ? -distance : distance);
 }
 

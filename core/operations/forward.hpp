@@ -28,12 +28,15 @@ inline constexpr OutputIndex o{0}, lse{1};
                                                     std::int64_t b, std::int64_t h,
                                                     std::int64_t query);
 
+/// Number of the slopes among the inputs of a forward or a backward pass.
+[[nodiscard]] InputIndex slopes_of(const Problem& problem);
 /// Sink of a query head; -infinity where there is none.
 [[nodiscard]] float sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h);
 /// Element of the bias that is added to a score; 0 without a bias.
 [[nodiscard]] float bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b,
                             std::int64_t h, std::int64_t query, std::int64_t key);
-/// Number that ALiBi adds to a score, exact: -slope |distance|. 0 without slopes.
+/// Number that ALiBi adds to a score, exact: -slope |distance|. 0 without slopes. Of a forward or a
+/// backward pass.
 [[nodiscard]] double alibi_of(const Problem& problem, const Inputs& inputs, std::int64_t b,
                               std::int64_t h, std::int64_t query, std::int64_t key);
 }  // namespace forward

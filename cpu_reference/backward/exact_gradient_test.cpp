@@ -30,13 +30,10 @@ struct BothPasses {
   BothPasses(const std::string& text, const std::string& family, std::uint64_t seed)
       : problem(backward_problem(text)),
         inputs(make_inputs(problem, {.family = family, .seed = seed, .magnitude = 1})) {
-    Problem of_forward = problem;
-    of_forward.operation = &forward_operation;
-    of_forward.lse_gradient = LseGradient::zero;
     PrecisionPlan precision;
     precision.normaliser_chain = problem.key_len;
-    forward = exact_answer(
-        of_forward, {inputs[backward::q], inputs[backward::k], inputs[backward::v]}, precision);
+    forward = exact_answer(backward::forward_problem(problem),
+                           backward::forward_inputs(problem, inputs), precision);
     how.weight_format = how.dscore_format = how.output = problem.element_type;
     how.delta_chain = problem.output_dim();
     how.dq_chain = problem.key_len;
@@ -65,10 +62,12 @@ double worst_ratio(const Tensor<double>& got, const Tensor<double>& want,
 }
 
 const std::vector<std::string>& texts() {
-  static const std::vector<std::string> all{
-      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16", "b1 h1/1 q16 k24 d16 none fp16",
-      "b2 h2/2 q7 k20 d8 none bf16 softcap2", "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
-      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given"};
+  static const std::vector<std::string> all{"b1 h2/1 q9 k12 d8 causal_bottom_right bf16",
+                                            "b1 h1/1 q16 k24 d16 none fp16",
+                                            "b2 h2/2 q7 k20 d8 none bf16 softcap2",
+                                            "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
+                                            "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given",
+                                            "b1 h2/1 q9 k12 d8 none fp16 slopes_given"};
   return all;
 }
 

@@ -1,6 +1,7 @@
 #include "cpu_reference/backward/gradient_bound.hpp"
 
 #include "core/attention/dq_units.hpp"
+#include "cpu_reference/forward/added_to_score.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
 
@@ -66,6 +67,14 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
     c.slope_per_score = 0.77 / cap;
     c.slope_absolute = 2 * of_cap + 4 * u;
     c.score_absolute += of_cap * cap;
+  }
+  const bool is_base_2 = how.exp.argument_error > 0 || how.lse == LseForm::log2;
+  const double roundings = roundings_of_terms(problem, how.scale_after_dot, is_base_2);
+  if (roundings > 0) {
+    c.added = chain_error(roundings, u);
+    c.score_relative *= 1 + c.added;
+    c.score_rounding *= 1 + c.added;
+    c.score_absolute = c.score_absolute * (1 + c.added) + roundings * underflow.of_result;
   }
   const ExponentialError exp = exponential_error(how.exp, arithmetic);
   c.exponent = exp.constant;

@@ -21,7 +21,7 @@ namespace attest {
 /// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
 /// |dO v|, Omega_i = sum |dO O| + |dLSE_i|, tau = dS = p r chi. Hats are computed values.
 ///
-/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included.
+/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included, and what ALiBi adds (step 14).
 ///
 /// 2. Weights. LSE is given, so that no sum of weights makes up for an error of a score: p_hat =
 ///    p e^h with |h| <= H = delta + eps + (u + argument_error) |s - LSE|, plus 2 u (|s| + |LSE|)
@@ -77,6 +77,7 @@ namespace attest {
 /// The same formulas with u = 2^-53 give the error of the reference in double.
 struct GradientConstants {
   double score_relative, score_rounding, score_absolute;  ///< delta per A, per |s|, and constant
+  double added;  ///< delta per |t| + |a|, a being what ALiBi adds to t; 0 without it
   double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
   StoredRounding lse;                         ///< u_L, eta_L
   double product_relative, product_absolute;  ///< gamma per G, and constant
@@ -115,7 +116,8 @@ struct SavedErrors {
 template <class Number>
 struct GradientPair {
   Number x, absolute_x;  ///< scale q.k, A
-  Number s, chi;         ///< capped score, slope
+  Number added;          ///< to the capped score, by ALiBi
+  Number s, chi;         ///< score, slope of the softcap
   Number lse;
   Number g, absolute_g;          ///< dO.v, G
   Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
@@ -141,12 +143,14 @@ template <class Number>
   constexpr double largest_exponent = 80;  // e^80 is beyond fp32, and so is any use of the bound
   const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
                                          c.score_rounding * abs(pair.x) + c.score_absolute);
+  const Number terms = abs(Number(pair.s - pair.added)) + abs(pair.added);
+  const Number of_score = score + exponent_slack * c.added * terms;
   const Number of_lse = stored_error<Number>(c.lse, pair.lse, 0);
   const Number distance = abs(Number(pair.s - pair.lse)) + of_lse + saved.lse;
   const Number h =
-      score + exponent_slack * (c.exponent + c.argument * distance + of_lse + saved.lse +
-                                c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse + saved.lse));
-  if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
+      of_score + exponent_slack * (c.exponent + c.argument * distance + of_lse + saved.lse +
+                                   c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse + saved.lse));
+  if (!(pair.absolute_x + abs(pair.added) + of_score < c.max_finite) || !(h < largest_exponent)) {
     return {infinity, infinity};
   }
   Number factor = exp(h);

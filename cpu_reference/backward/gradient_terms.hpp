@@ -19,8 +19,8 @@ struct SavedRow {
   SavedErrors<Number> of_kernel{}, of_reference{};
 };
 
-/// The pair whose q.k, sum |q k|, dO.v and sum |dO v| stand in x, absolute_x, g and absolute_g, by
-/// the definition (core/operations/backward.hpp).
+/// The pair whose q.k, sum |q k|, dO.v, sum |dO v| and what is added to its score stand in x,
+/// absolute_x, g, absolute_g and added, by the definition (core/operations/backward.hpp).
 template <class Number>
 [[nodiscard]] ATTEST_HOST_DEVICE GradientPair<Number> pair_of_products(
     const Problem& problem, GradientPair<Number> pair, const SavedRow<Number>& row) {
@@ -35,6 +35,7 @@ template <class Number>
     pair.s = problem.softcap * t;
     pair.chi = 1 - t * t;
   }
+  pair.s += pair.added;
   pair.lse = row.lse;
   pair.delta = row.delta;
   pair.absolute_delta = row.absolute_delta;
@@ -68,7 +69,7 @@ struct PairTerms {
 /// True if all that P of a pair is formed of is finite, but for LSE, which may be infinite. False:
 /// NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
-  return std::isfinite(pair.x) && !std::isnan(pair.lse);
+  return std::isfinite(pair.x) && std::isfinite(pair.added) && !std::isnan(pair.lse);
 }
 /// True if all that dS of a pair is formed of is finite. False: NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {

@@ -7,6 +7,7 @@
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/backward/gradient_terms.hpp"
 
 namespace attest {
@@ -57,6 +58,7 @@ template <class Number>
                pair.x, pair.absolute_x);
   add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::v].row(b, kv_head, key),
                pair.g, pair.absolute_g);
+  pair.added = forward::alibi_of(problem, inputs, b, h, query, key);
   return pair_of_products(problem, pair, row);
 }
 

@@ -48,6 +48,7 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
           }
           s *= problem.scale;
           if (problem.softcap > 0) s = problem.softcap * tanh(Wide(s / problem.softcap));
+          s += forward::alibi_of(problem, inputs, b, h, n, key);
           for (std::int64_t c = 0; c < problem.output_dim(); ++c) {
             g += at(backward::v, b, problem.kv_head_of(h), key, c) *
                  inputs[backward::d_o].at(b, h, n, c);
@@ -95,7 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "b2 h1/1 q3 k3 d2 none scale0.7 softcap0.8 lengths5 dlse_given",
                     "b2 h1/1 q4 k6 d2 causal_bottom_right prefix3",
                     "b1 h2/1 q5 k5 d2 causal_top_left documents4 dlse_given",
-                    "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9"),
+                    "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9",
+                    "b1 h2/1 q3 k5 d2 none slopes_given softcap0.8",
+                    "b2 h2/1 q4 k3 d2 causal_top_left lengths5 slopes_given dlse_given"),
     [](const auto& suite) { return "case" + std::to_string(suite.index); });
 
 TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {

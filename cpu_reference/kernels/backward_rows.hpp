@@ -73,6 +73,14 @@ class BackwardRows {
     return !listed[static_cast<std::size_t>(key)];
   }
 
+  /// Number that ALiBi takes from the score of a pair; 0 without slopes.
+  [[nodiscard]] float alibi(std::int64_t h, std::int64_t query, std::int64_t key) const {
+    if (a_.slopes == nullptr) return 0;
+    const std::int64_t distance =
+        key_distance(a_.problem.mask, queries_.count, keys_.count, query, key);
+    return a_.slopes[h] * static_cast<float>(std::abs(distance));
+  }
+
   [[nodiscard]] HeadTensor q(std::int64_t h) const {
     return read(a_.q, a_.q_strides, queries_, h, a_.problem.head_dim);
   }
@@ -168,15 +176,17 @@ struct PairWeights {
 };
 
 /// P and dS from q.k, dO.v, LSE and delta, in fp32; `stored`: the format in which products read
-/// them.
+/// them; `alibi`: what ALiBi takes from the score.
 [[nodiscard]] inline PairWeights pair_weights(const Problem& problem, ElementType stored,
-                                              float score, float product, float lse, float delta) {
+                                              float score, float product, float lse, float delta,
+                                              float alibi = 0) {
   float s = problem.scale * score, slope = 1;
   if (problem.softcap != 0) {
     const float t = std::tanh(s / problem.softcap);
     s = problem.softcap * t;
     slope = 1 - t * t;
   }
+  s -= alibi;
   const float p = std::exp(s - lse);
   const float ds = p * (product - delta) * slope;
   const auto rounded = [&](float x) { return static_cast<float>(round_to(stored, x)); };

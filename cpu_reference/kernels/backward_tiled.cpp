@@ -81,9 +81,9 @@ class HeadGroup {
       for (std::int64_t j = keys.begin; j < keys.end; ++j) {
         if (!range.holds(j) || rows_.is_hidden(n, j)) continue;
         const auto i = static_cast<std::size_t>(j - keys.begin);
-        const PairWeights pair =
-            pair_weights(a_.problem, a_.problem.element_type, scores[i], products[i],
-                         rows_.lse(head.number, n), head.delta[static_cast<std::size_t>(n)]);
+        const PairWeights pair = pair_weights(
+            a_.problem, a_.problem.element_type, scores[i], products[i], rows_.lse(head.number, n),
+            head.delta[static_cast<std::size_t>(n)], rows_.alibi(head.number, n, j));
         add_row(pair.p, head.gradient.row(n), dv_.row(j));
         add_row(pair.ds, head.q.row(n), dk_.row(j));
         add_row(pair.ds, k_.row(j), part.row(0));
@@ -141,6 +141,7 @@ KernelInfo kernel() {
                    .lengths = true,
                    .padding = true,
                    .lse_gradient = true,
+                   .slopes = true,
                    .prefix = true,
                    .documents = true,
                    .lists = true};

@@ -101,11 +101,9 @@ void require_numbers(const Safetensors& file, const Inputs& inputs) {
 
 /// O and LSE as a forward pass without errors would have saved them.
 void save_exact_forward(const Problem& backward, Inputs& inputs) {
-  Problem forward = backward;
-  forward.operation = &forward_operation;
-  const Answer answer =
-      best_answer(forward, {inputs[backward::q], inputs[backward::k], inputs[backward::v]},
-                  fused_precision(forward, usual_products(forward)));
+  const Problem forward = backward::forward_problem(backward);
+  const Answer answer = best_answer(forward, backward::forward_inputs(backward, inputs),
+                                    fused_precision(forward, usual_products(forward)));
   const auto rounded = [](const Tensor<double>& exact, ElementType type) {
     Tensor<float> tensor(exact.shape());
     std::ranges::transform(exact.values(), tensor.values().begin(),

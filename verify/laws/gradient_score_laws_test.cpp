@@ -24,7 +24,9 @@ const std::vector<std::string> modified{
     "b2 h2/1 q9 k20 lists4",
     "b2 h4/2 q17 k37 lists9 listrows4 listkeys8 fp16",
     "b3 h2/1 q19 k30 lengths4 causal_bottom_right lists6 listkeys3 padding7 softcap3",
-    "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9"};
+    "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9",
+    "b2 h4/2 q9 k20 slopes_given dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right slopes_given softcap3 bf16"};
 
 TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -51,6 +53,15 @@ void nudge(const BackwardArguments& a) {
 /// Moves all of dQ by more than its bound.
 void move_dq(const BackwardArguments& a) {
   for (float& x : values_of(a.dq, query_shape(a.problem))) x += 0.01F;
+}
+
+TEST(GradientScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {
+  expect_gradients_caught(
+      "absent_slopes_are_zero",
+      [](const BackwardArguments& a) {
+        if (a.slopes != nullptr && a.slopes[0] == 0) nudge(a);
+      },
+      modified_case(modified[7]));
 }
 
 TEST(GradientScoreLaws, OneDocumentThatIsNotNoneIsCaught) {

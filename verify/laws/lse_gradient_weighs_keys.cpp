@@ -33,8 +33,8 @@ void fill_columns(Tensor<float>& tensor, std::int64_t first, std::uint64_t seed,
   }
 }
 
-/// Q and K have no column in common and LSE is 0: scores are 0, and weights 1. With dO = 0, dS is
-/// dLSE of the row, which is -1, 0 or 1.
+/// Q and K have no column in common, slopes and LSE are 0: scores are 0, and weights 1. With dO =
+/// 0, dS is dLSE of the row, which is -1, 0 or 1.
 Inputs with_unit_weights(Run& run) {
   const Problem& p = run.problem();
   const std::uint64_t seed = run.the_case().inputs.seed;
@@ -44,6 +44,7 @@ Inputs with_unit_weights(Run& run) {
   fill_columns(inputs[backward::k], 1 - of_queries, seed, stream_lse_gradient + 2);
   fill_columns(inputs[backward::d_lse], 0, seed, stream_lse_gradient + 3);
   std::ranges::fill(inputs[backward::d_o].values(), 0.0F);
+  std::ranges::fill(inputs[backward::slopes].values(), 0.0F);
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t n = 0; n < p.query_len; ++n) {
       if (visible_key_count(p, b, n) == 0) continue;  // and LSE is that of such a row

@@ -15,7 +15,7 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 /// The inputs with a tensor of nothing but `value`, of the shape that `problem` gives it.
 InputsFrom with_all(const Problem& problem, InputIndex input, float value) {
   return [=](Inputs from) {
-    from[input] = Tensor<float>(forward_operation[input].shape(problem), value);
+    from[input] = Tensor<float>((*problem.operation)[input].shape(problem), value);
     return from;
   };
 }
@@ -37,7 +37,8 @@ Varied with_sinks_of_nothing(Run& run, const LawDraws&) {
 
 Varied with_slopes_of_zero(Run& run, const LawDraws&) {
   if (run.problem().slopes == Slopes::none) return {};
-  return against_none(run, forward::slopes, 0, [](Problem& p) { p.slopes = Slopes::none; });
+  return against_none(run, forward::slopes_of(run.problem()), 0,
+                      [](Problem& p) { p.slopes = Slopes::none; });
 }
 
 Varied with_bias_of_zero(Run& run, const LawDraws&) {
@@ -222,7 +223,7 @@ const VariationLaws registration{{
      .vary = with_sinks_of_nothing},
     {.name = "absent_slopes_are_zero",
      .statement = "slopes of 0 change no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "slopes of 0 give another answer than none",
      .vary = with_slopes_of_zero},

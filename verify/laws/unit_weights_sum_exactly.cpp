@@ -15,7 +15,7 @@ void fill_with_units(Tensor<float>& tensor, std::uint64_t seed, std::uint64_t st
   for (float& x : tensor.values()) x = static_cast<float>(random_below(seed, stream, i++, 3) - 1);
 }
 
-/// Q = 0 and LSE = 0, so that each visible pair has the weight exp(0 - 0) = 1.
+/// Q = 0, LSE = 0 and slopes 0, so that each visible pair has the weight exp(0 - 0) = 1.
 Inputs with_unit_weights(Run& run) {
   Inputs inputs = run.inputs();
   for (const InputIndex index :
@@ -23,6 +23,7 @@ Inputs with_unit_weights(Run& run) {
     fill_with_units(inputs[index], run.the_case().inputs.seed, stream_units + index.number);
   }
   for (float& x : inputs[backward::q].values()) x = 0;
+  for (float& x : inputs[backward::slopes].values()) x = 0;
   for (float& x : inputs[backward::lse].values()) x = std::isfinite(x) ? 0.0F : x;
   return inputs;
 }

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/attention/operation.hpp"
+#include "core/inputs/score_operands.hpp"
+
+// Tensors of score modifications, which attention and its gradients have in common.
+namespace attest {
+
+[[nodiscard]] inline ElementType format_of_scores(const Problem& /*problem*/) {
+  return ElementType::fp32;
+}
+
+/// No columns where there are none.
+[[nodiscard]] inline Shape slopes_shape(const Problem& problem) {
+  return {1, problem.query_heads, 1, problem.slopes == Slopes::given ? 1 : 0};
+}
+
+inline constexpr TensorSpec slopes_tensor{.name = "slopes",
+                                          .label = "slopes",
+                                          .rows = Rows::neither,
+                                          .shape = slopes_shape,
+                                          .format = format_of_scores,
+                                          .is_strided = false,
+                                          .draw = drawn_slopes};
+
+}  // namespace attest
