@@ -138,9 +138,7 @@ constexpr std::array<Place, 38> places{{{"operation", nowhere},
 PluginTensors::PluginTensors(const Arguments& arguments) {
   const Problem& p = arguments.problem;
   for_each_tensor(*p.operation, [&](const TensorSpec& spec, auto index) {
-    if constexpr (std::is_same_v<decltype(index), InputIndex>) {
-      if (!has_tensor(p, index)) return;
-    }
+    if (!has_tensor(p, index)) return;
     const auto& given = arguments[index];
     const PageTable& table = arguments.page_table;
     const bool is_paged = spec.rows == Rows::keys && table.page_size > 0;

@@ -111,6 +111,10 @@ TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
   EXPECT_EQ(names_in(PluginTensors(arguments_of(
                 {.operation = &backward_operation, .lse_gradient = LseGradient::given}))),
             with_dlse);
+  const Names with_sinks{"q", "k", "v", "o", "lse", "do", "sinks", "dq", "dk", "dv", "dsinks"};
+  EXPECT_EQ(names_in(PluginTensors(
+                arguments_of({.operation = &backward_operation, .sinks = Sinks::given}))),
+            with_sinks);
 }
 
 TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {

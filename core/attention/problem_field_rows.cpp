@@ -330,7 +330,7 @@ FieldRows make_rows() {
        .prefix = "sinks_",
        .example = "sinks_given",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
                .name = "sinks", .flag = &Features::sinks, .refusal = "has no learned sinks"}},

@@ -20,6 +20,7 @@ Inputs with_gradient(const Problem& problem, const InputSpec& spec, const Gradie
     inputs[tensor] = filled(backward_operation[tensor].shape(problem),
                             [&](const ElementPlace& at) { return gradient(tensor, at); });
   }
+  inputs[backward::sinks] = drawn_sinks(problem, spec);
   inputs[backward::slopes] = drawn_slopes(problem, spec);
   return inputs;
 }

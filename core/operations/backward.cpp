@@ -43,7 +43,10 @@ void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t
   const auto o = inputs[backward::o].row(b, h, n);
   float& lse = inputs[backward::lse].at(b, h, n, 0);
   std::ranges::fill(o, 0.0F);
-  lse = -std::numeric_limits<float>::infinity();
+  const double none = -std::numeric_limits<double>::infinity();
+  const double sink =
+      n < problem.query_len_of(b) ? double{forward::sink_of(problem, inputs, h)} : none;
+  lse = static_cast<float>(sink);
   if (keys.empty()) return;
   std::vector<double> weights, sums(o.size(), 0.0);
   for (const std::int64_t key : keys) {
@@ -51,8 +54,8 @@ void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t
         score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)) +
         forward::alibi_of(problem, inputs, b, h, n, key));
   }
-  const double maximum = *std::ranges::max_element(weights);
-  double total = 0;
+  const double maximum = std::max(sink, *std::ranges::max_element(weights));
+  double total = std::exp(sink - maximum);
   for (std::size_t j = 0; j < keys.size(); ++j) {
     weights[j] = std::exp(weights[j] - maximum);
     total += weights[j];
@@ -80,7 +83,7 @@ double flops(const Problem& problem) {
   return product_flops(problem, 3, 2);
 }
 
-constexpr std::array<TensorSpec, 11> tensors{
+constexpr std::array<TensorSpec, 13> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
@@ -96,10 +99,18 @@ constexpr std::array<TensorSpec, 11> tensors{
       .shape = lse_gradient_shape,
       .format = always_fp32,
       .is_strided = false},
+     sinks_tensor,
      slopes_tensor,
      dq_tensor,
      dk_tensor,
-     dv_tensor}};
+     dv_tensor,
+     {.name = "dsinks",
+      .label = "dsinks",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = sinks_shape,
+      .format = always_fp32,
+      .is_strided = false}}};
 
 }  // namespace
 
@@ -113,10 +124,9 @@ Problem backward::forward_problem(const Problem& problem) {
 Inputs backward::forward_inputs(const Problem& problem, const Inputs& inputs) {
   const Problem to = forward_problem(problem);
   Inputs of_forward{inputs[backward::q], inputs[backward::k], inputs[backward::v]};
-  for (const InputIndex input : {forward::sinks, forward::slopes, forward::bias}) {
-    of_forward[input] = Tensor<float>(forward_operation[input].shape(to));
-  }
+  of_forward[forward::sinks] = inputs[backward::sinks];
   of_forward[forward::slopes] = inputs[backward::slopes];
+  of_forward[forward::bias] = Tensor<float>(forward_operation[forward::bias].shape(to));
   return of_forward;
 }
 

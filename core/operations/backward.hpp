@@ -23,13 +23,18 @@ namespace attest {
 /// element type.
 ///
 /// Of the score modifications of a Problem it has those that say which keys a row sees, prefixes,
-/// documents and lists of keys, and ALiBi. Slopes lie as in the forward pass, and have no gradient.
+/// documents and lists of keys, and ALiBi and sinks. Slopes and sinks lie as in the forward pass.
+/// Slopes have no gradient, sinks have one [1, query_heads, 1, 1] in fp32: LSE has the sink in it,
+/// so that the weights of a row sum to 1 - p with p = exp(sink - LSE_i), and
+///   dsink = -sum p delta_i
+/// over all rows of the head, of all entries, those that see no key among them. A sink of -infinity
+/// is none: its gradient is 0.
 extern const Operation backward_operation;
 
 /// Tensors of backward_operation, by number. The first three are those of the forward pass.
 namespace backward {
-inline constexpr InputIndex q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6}, slopes{7};
-inline constexpr OutputIndex dq{0}, dk{1}, dv{2};
+inline constexpr InputIndex q{0}, k{1}, v{2}, o{3}, lse{4}, d_o{5}, d_lse{6}, sinks{7}, slopes{8};
+inline constexpr OutputIndex dq{0}, dk{1}, dv{2}, d_sinks{3};
 
 /// The problem of the forward pass whose gradients are asked for.
 [[nodiscard]] Problem forward_problem(const Problem& problem);

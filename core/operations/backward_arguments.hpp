@@ -17,8 +17,10 @@ struct BackwardArguments {
   const float* lse = nullptr;
   const void* d_o = nullptr;
   const float* d_lse = nullptr;   ///< as LSE; null: dLSE is 0
+  const float* sinks = nullptr;   ///< [query_heads]; null without sinks
   const float* slopes = nullptr;  ///< [query_heads]; null without slopes
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* d_sinks = nullptr;      ///< [query_heads]; null without sinks
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
@@ -44,10 +46,12 @@ struct BackwardArguments {
         lse(static_cast<const float*>(all[backward::lse].data)),
         d_o(all[backward::d_o].data),
         d_lse(static_cast<const float*>(all[backward::d_lse].data)),
+        sinks(static_cast<const float*>(all[backward::sinks].data)),
         slopes(static_cast<const float*>(all[backward::slopes].data)),
         dq(all[backward::dq].data),
         dk(all[backward::dk].data),
         dv(all[backward::dv].data),
+        d_sinks(static_cast<float*>(all[backward::d_sinks].data)),
         workspace(all.workspace),
         counters(all.counters),
         query_starts(all.query_starts),

@@ -23,11 +23,6 @@ std::optional<InputIndex> holder_of_values(const Problem& problem) {
   return problem.values == Values::in_keys ? std::optional(forward::k) : std::nullopt;
 }
 
-/// No columns where there is none.
-Shape sinks_shape(const Problem& problem) {
-  return {1, problem.query_heads, 1, problem.sinks == Sinks::given ? 1 : 0};
-}
-
 Shape bias_shape(const Problem& problem) {
   const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
   const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
@@ -59,13 +54,7 @@ constexpr std::array<TensorSpec, 8> tensors{
       .shape = value_shape,
       .format = of_problem,
       .part_of = holder_of_values},
-     {.name = "sinks",
-      .label = "sinks",
-      .rows = Rows::neither,
-      .shape = sinks_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .draw = drawn_sinks},
+     sinks_tensor,
      slopes_tensor,
      {.name = "bias",
       .label = "bias",
@@ -94,13 +83,17 @@ std::int64_t place_along(std::int64_t size, std::int64_t index) {
 
 }  // namespace
 
+InputIndex forward::sinks_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::sinks : forward::sinks;
+}
+
 InputIndex forward::slopes_of(const Problem& problem) {
   return problem.operation == &backward_operation ? backward::slopes : forward::slopes;
 }
 
 float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h) {
   if (problem.sinks == Sinks::none) return -std::numeric_limits<float>::infinity();
-  return inputs[forward::sinks].at(0, h, 0, 0);
+  return inputs[sinks_of(problem)].at(0, h, 0, 0);
 }
 
 float forward::bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,

@@ -28,9 +28,10 @@ inline constexpr OutputIndex o{0}, lse{1};
                                                     std::int64_t b, std::int64_t h,
                                                     std::int64_t query);
 
-/// Number of the slopes among the inputs of a forward or a backward pass.
+/// Number of the sinks, and of the slopes, among the inputs of a forward or a backward pass.
+[[nodiscard]] InputIndex sinks_of(const Problem& problem);
 [[nodiscard]] InputIndex slopes_of(const Problem& problem);
-/// Sink of a query head; -infinity where there is none.
+/// Sink of a query head; -infinity where there is none. Of a forward or a backward pass.
 [[nodiscard]] float sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h);
 /// Element of the bias that is added to a score; 0 without a bias.
 [[nodiscard]] float bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b,

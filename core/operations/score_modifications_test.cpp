@@ -37,12 +37,12 @@ TEST(ScoreModifications, AreFieldsOfForwardAndSomeOfThemOfBackward) {
   const auto expect_refused = [](const std::string& operation, const std::string& field) {
     EXPECT_THROW((void)modified(operation + " " + field), InvalidInput) << operation << field;
   };
-  for (const std::string field : {"prefix3", "documents3", "lists3", "slopes_given"}) {
+  for (const std::string field :
+       {"prefix3", "documents3", "lists3", "sinks_given", "slopes_given"}) {
     for (const std::string operation : {"", "backward"}) expect_field_of(operation, field);
     for (const std::string other : {"quantised", "gradient"}) expect_refused(other, field);
   }
-  for (const std::string field :
-       {"sinks_given", "bias_heads", "dropout0.1", "philox7", "offset9"}) {
+  for (const std::string field : {"bias_heads", "dropout0.1", "philox7", "offset9"}) {
     expect_field_of("", field);
     for (const std::string other : {"backward", "quantised", "gradient"}) {
       expect_refused(other, field);

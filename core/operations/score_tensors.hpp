@@ -11,10 +11,20 @@ namespace attest {
 }
 
 /// No columns where there are none.
+[[nodiscard]] inline Shape sinks_shape(const Problem& problem) {
+  return {1, problem.query_heads, 1, problem.sinks == Sinks::given ? 1 : 0};
+}
 [[nodiscard]] inline Shape slopes_shape(const Problem& problem) {
   return {1, problem.query_heads, 1, problem.slopes == Slopes::given ? 1 : 0};
 }
 
+inline constexpr TensorSpec sinks_tensor{.name = "sinks",
+                                         .label = "sinks",
+                                         .rows = Rows::neither,
+                                         .shape = sinks_shape,
+                                         .format = format_of_scores,
+                                         .is_strided = false,
+                                         .draw = drawn_sinks};
 inline constexpr TensorSpec slopes_tensor{.name = "slopes",
                                           .label = "slopes",
                                           .rows = Rows::neither,

@@ -38,6 +38,7 @@ using SavedRowOf =
 /// the kernel that they are of. With |LSE_given - LSE| <= e and |dO.(O_given - O)| <= d, which is
 /// sum |dO_c| times the bound of O_c, and p, r, chi and tau of the exact O and LSE,
 ///   |p_given - p| <= p (e^e - 1),   |tau_given - tau| <= p chi [(e^e - 1) |r| + e^e d],
+/// and of a sink's term p delta p [(e^e - 1) |delta| + e^e d],
 /// so that the map of what is given lies from the gradient by no more than these times |dO|, |k|
 /// and |q|, summed. A backward kernel's bound against that map is added. Infinite where either pass
 /// has no bound.

@@ -12,12 +12,13 @@
 
 #include "core/inputs/input_family.hpp"
 #include "cpu_reference/backward/gradient_test.hpp"
+#include "cpu_reference/backward/sink_gradients.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
 namespace {
 
-constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv};
+constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv, backward::d_sinks};
 
 /// Inputs, with O and LSE of an exact forward pass rounded once, and its answer with the bound of a
 /// kernel that rounds to the problem's format.
@@ -43,10 +44,13 @@ struct BothPasses {
   [[nodiscard]] Answer exact() const { return exact_gradient(problem, inputs, how, forward); }
   /// Gradients of what is given, as a kernel without roundings would have them.
   [[nodiscard]] Answer of_given() const {
-    return mapped_gradients(problem, inputs, how,
-                            [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-                              return given_row<double>(inputs, b, h, n);
-                            });
+    const SavedRowOf row_of = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+      return given_row<double>(inputs, b, h, n);
+    };
+    Answer answer = mapped_gradients(problem, inputs, how, row_of);
+    answer[backward::d_sinks] =
+        sink_gradients(problem, inputs, gradient_constants(how, problem), row_of);
+    return answer;
   }
 };
 
@@ -62,12 +66,14 @@ double worst_ratio(const Tensor<double>& got, const Tensor<double>& want,
 }
 
 const std::vector<std::string>& texts() {
-  static const std::vector<std::string> all{"b1 h2/1 q9 k12 d8 causal_bottom_right bf16",
-                                            "b1 h1/1 q16 k24 d16 none fp16",
-                                            "b2 h2/2 q7 k20 d8 none bf16 softcap2",
-                                            "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
-                                            "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given",
-                                            "b1 h2/1 q9 k12 d8 none fp16 slopes_given"};
+  static const std::vector<std::string> all{
+      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16",
+      "b1 h1/1 q16 k24 d16 none fp16",
+      "b2 h2/2 q7 k20 d8 none bf16 softcap2",
+      "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
+      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given",
+      "b1 h2/1 q9 k12 d8 none fp16 slopes_given",
+      "b2 h2/1 q13 k12 d8 causal_bottom_right bf16 sinks_given dlse_given"};
   return all;
 }
 
@@ -134,7 +140,7 @@ TEST(ExactGradient, WithoutWhatTheForwardPassRoundsTheBoundWouldNotHold) {
 
 TEST(ExactGradient, AForwardPassThatIsWrongIsNoticedThoughItsMapIsFollowed) {
   for (const OutputIndex output : gradients) {
-    BothPasses both("b1 h1/1 q16 k24 d16 none bf16", "normal", 4);
+    BothPasses both("b1 h1/1 q16 k24 d16 none bf16 sinks_given", "normal", 4);
     for (float& lse : both.inputs[backward::lse].values()) lse += 0.1F;
     const Answer exact = both.exact(), given = both.of_given();
     EXPECT_GT(worst_ratio(given[output].value, exact[output].value, exact[output].bound), 1)

@@ -89,6 +89,8 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.delta_absolute = (columns + of_lse) * lost;
   c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
+  c.rounding = u;
+  c.of_dsinks = chain_error(static_cast<double>(problem.batch * problem.query_len), u);
   c.weight = stored_in(how.weight_format, arithmetic);
   c.dscore_of_rounded_weights = how.dscore_of_rounded_weights;
   c.dscore = stored_in(how.dscore_format, arithmetic);

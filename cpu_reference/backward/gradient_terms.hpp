@@ -12,13 +12,6 @@ namespace attest {
 // What the double references on the CPU and on a device share besides gradient_bound.hpp: single
 // pairs, what they add to the sums, and a single element once its sums are known.
 
-/// Values that all pairs of a row share: LSE, and delta = dO.O - dLSE with its absolute sum.
-template <class Number>
-struct SavedRow {
-  Number lse, delta, absolute_delta;
-  SavedErrors<Number> of_kernel{}, of_reference{};
-};
-
 /// The pair whose q.k, sum |q k|, dO.v, sum |dO v| and what is added to its score stand in x,
 /// absolute_x, g, absolute_g and added, by the definition (core/operations/backward.hpp).
 template <class Number>

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/attention/problem.hpp"
@@ -74,6 +75,23 @@ template <class Number>
     for (std::size_t c = 0; c < dq.size(); ++c) dq[c] += problem.scale * pair.tau * k[c];
   }
   return dq;
+}
+
+/// dsink of a query head; `row_of(b, query)` gives the rows' SavedRow.
+template <class Number, class RowOf>
+[[nodiscard]] Number oracle_dsink(const Problem& problem, const Inputs& inputs, std::int64_t h,
+                                  const RowOf& row_of) {
+  using std::exp;
+  const float sink = forward::sink_of(problem, inputs, h);
+  Number dsink = 0;
+  if (sink == -std::numeric_limits<float>::infinity()) return dsink;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t query = 0; query < problem.query_len_of(b); ++query) {
+      const SavedRow<Number> row = row_of(b, query);
+      dsink -= exp(Number(sink - row.lse)) * row.delta;
+    }
+  }
+  return dsink;
 }
 
 /// dK and dV of one key: 0 where no row sees it.

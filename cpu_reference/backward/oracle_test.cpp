@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
+        if (n >= problem.query_len_of(b)) continue;
         Wide weights = 0, sum = 0;
+        if (problem.sinks != Sinks::none) weights = exp(at(backward::sinks, 0, h, 0, 0));
         for (const std::int64_t key : visible_keys_of(problem, b, n)) {
           Wide s = 0, g = 0;
           for (std::int64_t c = 0; c < problem.head_dim; ++c) {
@@ -131,6 +134,40 @@ TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {
       }
     }
   }
+}
+
+TEST(GradientOracle, OfSinksIsTheDerivativeToo) {
+  for (const char* const text :
+       {"b2 h2/1 q3 k4 d2 none sinks_given dlse_given",
+        "b2 h2/1 q5 k3 d2 causal_bottom_right sinks_given dlse_given scale0.7",
+        "b3 h1/1 q4 k4 d2 none lengths5 padding9 sinks_given slopes_given softcap0.8"}) {
+    const Problem problem = backward_problem(text);
+    Inputs inputs = gradient_inputs(problem);
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      inputs[backward::sinks].at(0, h, 0, 0) = 0.5F - static_cast<float>(h);
+    }
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      const Wide dsink = oracle_dsink<Wide>(
+          problem, inputs, h,
+          [&](std::int64_t b, std::int64_t n) { return exact_row(problem, inputs, b, h, n); });
+      EXPECT_NE(dsink, 0);
+      expect_derivative(problem, inputs, {backward::sinks, 0, h, 0, 0, 0}, dsink);
+      const auto dq = oracle_dq(problem, inputs, 0, h, 0, exact_row(problem, inputs, 0, h, 0));
+      expect_derivative(problem, inputs, {backward::q, 0, h, 0, 1, 0}, dq[1]);
+    }
+  }
+}
+
+TEST(GradientOracle, OfASinkThatIsNoneIs0ThoughARowSeesNoKey) {
+  const Problem problem =
+      backward_problem("b1 h1/1 q4 k2 d2 causal_bottom_right sinks_given dlse_given");
+  Inputs inputs = gradient_inputs(problem);
+  inputs[backward::sinks].at(0, 0, 0, 0) = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(oracle_dsink<Wide>(problem, inputs, 0,
+                               [&](std::int64_t b, std::int64_t n) {
+                                 return exact_row(problem, inputs, b, 0, n);
+                               }),
+            0);
 }
 
 TEST(GradientOracle, OfOneKeyGivesDOToVAndNothingToQAndK) {

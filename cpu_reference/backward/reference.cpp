@@ -7,6 +7,7 @@
 #include "cpu_reference/backward/certificate.hpp"
 #include "cpu_reference/backward/exact_gradient.hpp"
 #include "cpu_reference/backward/oracle.hpp"
+#include "cpu_reference/backward/sink_gradients.hpp"
 
 namespace attest {
 namespace {
@@ -133,10 +134,13 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Grad
 namespace {
 
 Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
-  return mapped_gradients(problem, inputs, roundings.as<BackwardRoundings>(),
-                          [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-                            return given_row<double>(inputs, b, h, n);
-                          });
+  const auto constants = gradient_constants(roundings.as<BackwardRoundings>(), problem);
+  const SavedRowOf row_of = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+    return given_row<double>(inputs, b, h, n);
+  };
+  Answer answer = mapped_gradients(problem, inputs, constants, row_of);
+  answer[backward::d_sinks] = sink_gradients(problem, inputs, constants, row_of);
+  return answer;
 }
 
 Certificate certify(const Problem& problem, const Inputs& inputs, const Answer& answer,

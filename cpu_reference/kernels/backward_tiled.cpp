@@ -7,6 +7,8 @@
 // Masking
 //   A query tile none of whose rows sees a key of the tile by position is skipped. A pair that is
 //   not seen adds nothing.
+#include <limits>
+
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/parts.hpp"
 #include "core/run/registry.hpp"
@@ -67,6 +69,20 @@ class HeadGroup {
     rows_.write_dv(kv_head_, dv_);
   }
 
+  /// Adds what the entry's rows give to the gradients of the heads' sinks.
+  void add_to_sinks(std::vector<float>& d_sinks) const {
+    for (const QueryHead& head : heads_) {
+      const float sink = a_.sinks[head.number];
+      // It is none, and so is the LSE of a row without keys: their difference would be NaN.
+      if (sink == -std::numeric_limits<float>::infinity()) continue;
+      float& sum = d_sinks[static_cast<std::size_t>(head.number)];
+      for (std::int64_t row = 0; row < rows_.queries(); ++row) {
+        const float p = std::exp(sink - rows_.lse(head.number, row));
+        sum -= p * head.delta[static_cast<std::size_t>(row)];
+      }
+    }
+  }
+
  private:
   void add_tile(QueryHead& head, std::int64_t first, std::int64_t past, KeyRange keys) {
     // Neither end of what a row sees falls from row to row.
@@ -101,10 +117,16 @@ class HeadGroup {
 
 void launch(const BackwardArguments& a, Device& /*device*/) {
   // In no order that could hide a row written twice, as the blocks of a grid.
+  std::vector<float> d_sinks(static_cast<std::size_t>(a.problem.query_heads), 0.0F);
   for (std::int64_t b = a.problem.batch - 1; b >= 0; --b) {
     const BackwardRows rows(a, b);
-    for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) HeadGroup(a, rows, h).run();
+    for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) {
+      HeadGroup group(a, rows, h);
+      group.run();
+      if (a.sinks != nullptr) group.add_to_sinks(d_sinks);
+    }
   }
+  if (a.sinks != nullptr) std::ranges::copy(d_sinks, a.d_sinks);
 }
 
 BackwardRoundings precision(const Problem& problem, const Plan& plan) {
@@ -141,6 +163,7 @@ KernelInfo kernel() {
                    .lengths = true,
                    .padding = true,
                    .lse_gradient = true,
+                   .sinks = true,
                    .slopes = true,
                    .prefix = true,
                    .documents = true,

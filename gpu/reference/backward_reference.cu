@@ -173,8 +173,8 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& problem,
   return arrays;
 }
 
-/// Scores without what ALiBi adds. Of sums in integers the bound needs the largest keys and values
-/// of each row.
+/// Scores as they are, without sinks, ALiBi and all else that modifies them. Of sums in integers
+/// the bound needs the largest keys and values of each row.
 bool covers(const Problem& problem, const Roundings& roundings) {
   return !has_modifications(problem) && !roundings.as<BackwardRoundings>().sums_dq_in_units;
 }

@@ -109,6 +109,24 @@ class FrameworkHead {
     return ds;
   }
 
+  /// What the row gives to the gradient of its head's sink, a column of scores without a value.
+  [[nodiscard]] Real sink_gradient(const AttendedRow<Real>& row, std::span<const float> d_o,
+                                   std::span<const float> d_lse) const {
+    const auto sink = static_cast<Real>(forward::sink_of(p_, inputs_, h_));
+    if (!std::isfinite(sink)) return 0;
+    Real mean = 0;
+    for (const float x : d_lse) mean -= static_cast<Real>(x);
+    for (std::size_t i = 0; i < row.weights.size(); ++i) {
+      const auto v = inputs_[forward::v].row(b_, p_.kv_head_of(h_), key_of(row, i));
+      Real product = 0;
+      for (std::size_t c = 0; c < d_o.size(); ++c) {
+        product += static_cast<Real>(d_o[c]) * static_cast<Real>(v[c]);
+      }
+      mean += row.weights[i] * kept(product);
+    }
+    return -std::exp(sink - row.lse) * mean;
+  }
+
   /// Element c of key j as the scores have it.
   [[nodiscard]] Real key(std::int64_t j, std::size_t c) const {
     return keys_[c * key_len_ + static_cast<std::size_t>(j)];
@@ -237,6 +255,7 @@ WideOutputs framework_attention(const Problem& p, const Inputs& inputs, bool rou
 template <typename Real>
 struct KeySums {
   std::vector<Real> dk, dv;
+  Real dsink{};
 };
 
 /// Writes dQ of the head's rows.
@@ -247,7 +266,7 @@ KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
   const auto dim = static_cast<std::size_t>(p.head_dim);
   const auto value_dim = static_cast<std::size_t>(p.output_dim());
   const auto keys = static_cast<std::size_t>(p.key_len);
-  KeySums<Real> sums{std::vector<Real>(keys * dim), std::vector<Real>(keys * value_dim)};
+  KeySums<Real> sums{std::vector<Real>(keys * dim), std::vector<Real>(keys * value_dim), 0};
   for (std::int64_t n = 0; n < p.query_len; ++n) {
     const AttendedRow<Real> row = head.row(n);
     const auto d_o = inputs[backward::d_o].row(b, h, n);
@@ -269,6 +288,8 @@ KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
     for (std::size_t c = 0; c < dim; ++c) {
       dq.row(b, h, n)[c] = static_cast<double>(head.gradient(of_query[c], Fold::into_query));
     }
+    if (p.sinks == Sinks::none || n >= p.query_len_of(b)) continue;
+    sums.dsink += head.sink_gradient(row, d_o, inputs[backward::d_lse].row(b, h, n));
   }
   // Each of them is a tensor: frameworks repeat K and V, and sum over the group at last.
   for (Real& x : sums.dk) x = head.gradient(x, Fold::into_key);
@@ -299,6 +320,8 @@ WideOutputs framework_gradients(const Problem& p, const Inputs& inputs, bool rou
         const KeySums<Real> part = gradient_of_head(p, inputs, head, b, h, outputs[backward::dq]);
         add(part.dk, total.dk);
         add(part.dv, total.dv);
+        if (p.sinks == Sinks::none) continue;
+        outputs[backward::d_sinks].at(0, h, 0, 0) += static_cast<double>(part.dsink);
       }
       write(total.dk, outputs[backward::dk], b, kv);
       write(total.dv, outputs[backward::dv], b, kv);

@@ -169,8 +169,9 @@ Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> k
   };
   return {.call = std::move(call),
           .row_owed =
-              [b](OutputIndex, const RowPlace& row) {
-                return std::optional(RowPlace{b, row.h, row.n});
+              [b, p](OutputIndex output, const RowPlace& row) {
+                return sums_over_entries(p, output) ? std::nullopt
+                                                    : std::optional(RowPlace{b, row.h, row.n});
               },
           .has_own_bound = true};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "verify/laws/gradient_sabotage.hpp"
 
@@ -26,7 +27,10 @@ const std::vector<std::string> modified{
     "b3 h2/1 q19 k30 lengths4 causal_bottom_right lists6 listkeys3 padding7 softcap3",
     "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9",
     "b2 h4/2 q9 k20 slopes_given dlse_given",
-    "b3 h4/2 q17 k23 lengths3 causal_bottom_right slopes_given softcap3 bf16"};
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right slopes_given softcap3 bf16",
+    "b2 h4/2 q9 k20 sinks_given dlse_given",
+    "b3 h4/2 q17 k6 causal_bottom_right sinks_given dlse_given padding5 fp16",
+    "b3 h2/1 q19 k30 lengths4 documents3 lists6 sinks_given slopes_given"};
 
 TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -53,6 +57,38 @@ void nudge(const BackwardArguments& a) {
 /// Moves all of dQ by more than its bound.
 void move_dq(const BackwardArguments& a) {
   for (float& x : values_of(a.dq, query_shape(a.problem))) x += 0.01F;
+}
+
+TEST(GradientScoreLaws, SinksThatLeaveATraceWhereTheyAreNoneAreCaught) {
+  expect_gradients_caught(
+      "absent_sinks_are_minus_infinity",
+      [](const BackwardArguments& a) {
+        if (a.sinks != nullptr && std::isinf(a.sinks[0])) nudge(a);
+      },
+      modified_case(modified[9]));
+}
+
+TEST(GradientScoreLaws, AnErrorOfTheGradientOfASinkIsCaughtByItsBound) {
+  for (const char* const law : {"dsinks_within_bound", "gradient_of_both_passes"}) {
+    expect_gradients_caught(
+        law, [](const BackwardArguments& a) { a.d_sinks[1] *= 1.001F; },
+        modified_case(modified[9]));
+  }
+}
+
+TEST(GradientScoreLaws, AGradientOfASinkThatIsNoneIsCaught) {
+  expect_gradients_caught(
+      "absent_sinks_have_no_gradient",
+      [](const BackwardArguments& a) {
+        if (std::isinf(a.sinks[1])) a.d_sinks[1] = std::numeric_limits<float>::quiet_NaN();
+      },
+      modified_case(modified[10]));
+}
+
+TEST(GradientScoreLaws, ARowThatIsNotSummedForItsSinkIsCaughtByItsDLse) {
+  expect_gradients_caught(
+      "lse_gradient_weighs_keys", [](const BackwardArguments& a) { a.d_sinks[1] += 1.0F; },
+      modified_case(modified[9]));
 }
 
 TEST(GradientScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {

@@ -20,18 +20,23 @@ InputsFrom with_all(const Problem& problem, InputIndex input, float value) {
   };
 }
 
-/// The case with a tensor that comes to nothing, against the case without the tensor.
+/// The case with a tensor that comes to nothing, against the case without the tensor and without
+/// its gradient.
 Variation against_none(const Run& run, InputIndex input, float nothing,
                        void (*take_away)(Problem&)) {
   Case without = run.the_case();
   take_away(without.problem);
   return {.call = {run.the_case(), with_all(run.problem(), input, nothing)},
+          .row_owed =
+              [p = without.problem](OutputIndex output, const RowPlace& row) {
+                return has_tensor(p, output) ? std::optional(row) : std::nullopt;
+              },
           .reference = OtherCall{without, with_all(without.problem, input, 0)}};
 }
 
 Varied with_sinks_of_nothing(Run& run, const LawDraws&) {
   if (run.problem().sinks == Sinks::none) return {};
-  return against_none(run, forward::sinks, minus_infinity,
+  return against_none(run, forward::sinks_of(run.problem()), minus_infinity,
                       [](Problem& p) { p.sinks = Sinks::none; });
 }
 
@@ -217,7 +222,7 @@ const std::vector<const Operation*> both_passes{&forward_operation, &backward_op
 const VariationLaws registration{{
     {.name = "absent_sinks_are_minus_infinity",
      .statement = "sinks of -infinity change no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "sinks of -infinity give another answer than none",
      .vary = with_sinks_of_nothing},
