@@ -149,7 +149,8 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
         described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
                   to_c(spec.format(p)), shape, given.strides);
     tensor.data = const_cast<void*>(static_cast<const void*>(given.data));
-    if (spec.is_of_pairs) say_shared(tensor, p);
+    // A gradient has the elements that are written, each once.
+    if (spec.is_of_pairs && spec.role == TensorRole::input) say_shared(tensor, p);
     tensor.starts = is_paged ? nullptr : starts_of(spec, arguments);
     tensor.storage = is_paged                   ? ATTEST_PAGED
                      : tensor.starts != nullptr ? ATTEST_PACKED

@@ -115,6 +115,10 @@ TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
   EXPECT_EQ(names_in(PluginTensors(
                 arguments_of({.operation = &backward_operation, .sinks = Sinks::given}))),
             with_sinks);
+  const Names with_bias{"q", "k", "v", "o", "lse", "do", "bias", "dq", "dk", "dv", "dbias"};
+  EXPECT_EQ(
+      names_in(PluginTensors(arguments_of({.operation = &backward_operation, .bias = Bias::full}))),
+      with_bias);
 }
 
 TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {

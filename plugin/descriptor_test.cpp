@@ -317,7 +317,7 @@ TEST(Descriptor, AListNamesNothingTwice) {
   kernel.missing_outputs = same_outputs;
   kernel.missing_output_count = 2;
   EXPECT_EQ(complaint_about(kernel),
-            "'missing_outputs' is 'dk'; allowed: dk, dv, dsinks, each once");
+            "'missing_outputs' is 'dk'; allowed: dk, dv, dsinks, dbias, each once");
 }
 
 TEST(Descriptor, AMergeMaySayWhichPartialResultsItTakes) {

@@ -353,7 +353,7 @@ FieldRows make_rows() {
        .prefix = "bias_",
        .example = "bias_heads",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
                .name = "bias", .flag = &Features::bias, .refusal = "adds no bias to scores"}},

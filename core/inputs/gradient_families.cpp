@@ -22,6 +22,7 @@ Inputs with_gradient(const Problem& problem, const InputSpec& spec, const Gradie
   }
   inputs[backward::sinks] = drawn_sinks(problem, spec);
   inputs[backward::slopes] = drawn_slopes(problem, spec);
+  inputs[backward::bias] = drawn_bias(problem, spec);
   return inputs;
 }
 

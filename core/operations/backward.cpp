@@ -39,7 +39,7 @@ double score(const Problem& problem, std::span<const float> q, std::span<const f
 void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t h,
             std::int64_t n) {
   const std::int64_t kv_head = problem.kv_head_of(h);
-  const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);
+  const std::vector<std::int64_t> keys = forward::keys_of_row(problem, inputs, b, h, n);
   const auto o = inputs[backward::o].row(b, h, n);
   float& lse = inputs[backward::lse].at(b, h, n, 0);
   std::ranges::fill(o, 0.0F);
@@ -52,7 +52,8 @@ void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t
   for (const std::int64_t key : keys) {
     weights.push_back(
         score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)) +
-        forward::alibi_of(problem, inputs, b, h, n, key));
+        forward::alibi_of(problem, inputs, b, h, n, key) +
+        forward::bias_of(problem, inputs, b, h, n, key));
   }
   const double maximum = std::max(sink, *std::ranges::max_element(weights));
   double total = std::exp(sink - maximum);
@@ -83,7 +84,7 @@ double flops(const Problem& problem) {
   return product_flops(problem, 3, 2);
 }
 
-constexpr std::array<TensorSpec, 13> tensors{
+constexpr std::array<TensorSpec, 15> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
@@ -101,6 +102,7 @@ constexpr std::array<TensorSpec, 13> tensors{
       .is_strided = false},
      sinks_tensor,
      slopes_tensor,
+     bias_tensor,
      dq_tensor,
      dk_tensor,
      dv_tensor,
@@ -110,7 +112,15 @@ constexpr std::array<TensorSpec, 13> tensors{
       .rows = Rows::neither,
       .shape = sinks_shape,
       .format = always_fp32,
-      .is_strided = false}}};
+      .is_strided = false},
+     {.name = "dbias",
+      .label = "dbias",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = bias_shape,
+      .format = always_fp32,
+      .is_strided = false,
+      .is_of_pairs = true}}};
 
 }  // namespace
 
@@ -122,11 +132,10 @@ Problem backward::forward_problem(const Problem& problem) {
 }
 
 Inputs backward::forward_inputs(const Problem& problem, const Inputs& inputs) {
-  const Problem to = forward_problem(problem);
   Inputs of_forward{inputs[backward::q], inputs[backward::k], inputs[backward::v]};
   of_forward[forward::sinks] = inputs[backward::sinks];
   of_forward[forward::slopes] = inputs[backward::slopes];
-  of_forward[forward::bias] = Tensor<float>(forward_operation[forward::bias].shape(to));
+  of_forward[forward::bias] = inputs[backward::bias];
   return of_forward;
 }
 

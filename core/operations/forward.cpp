@@ -23,13 +23,6 @@ std::optional<InputIndex> holder_of_values(const Problem& problem) {
   return problem.values == Values::in_keys ? std::optional(forward::k) : std::nullopt;
 }
 
-Shape bias_shape(const Problem& problem) {
-  const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
-  const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
-  return {shares_entries ? 1 : problem.batch, shares_heads ? 1 : problem.query_heads,
-          problem.query_len, problem.bias == Bias::none ? 0 : problem.key_len};
-}
-
 /// V in keys is copied from them.
 void complete(const Problem& problem, Inputs& inputs) {
   if (problem.values != Values::in_keys) return;
@@ -56,14 +49,7 @@ constexpr std::array<TensorSpec, 8> tensors{
       .part_of = holder_of_values},
      sinks_tensor,
      slopes_tensor,
-     {.name = "bias",
-      .label = "bias",
-      .rows = Rows::neither,
-      .shape = bias_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .is_of_pairs = true,
-      .draw = drawn_bias},
+     bias_tensor,
      {.name = "o",
       .label = "O",
       .role = TensorRole::output,
@@ -91,6 +77,10 @@ InputIndex forward::slopes_of(const Problem& problem) {
   return problem.operation == &backward_operation ? backward::slopes : forward::slopes;
 }
 
+InputIndex forward::biases_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::bias : forward::bias;
+}
+
 float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h) {
   if (problem.sinks == Sinks::none) return -std::numeric_limits<float>::infinity();
   return inputs[sinks_of(problem)].at(0, h, 0, 0);
@@ -99,7 +89,7 @@ float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_
 float forward::bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
                        std::int64_t query, std::int64_t key) {
   if (problem.bias == Bias::none) return 0;
-  const Tensor<float>& bias = inputs[forward::bias];
+  const Tensor<float>& bias = inputs[biases_of(problem)];
   return bias.at(place_along(bias.shape()[0], b), place_along(bias.shape()[1], h), query, key);
 }
 

@@ -38,11 +38,11 @@ TEST(ScoreModifications, AreFieldsOfForwardAndSomeOfThemOfBackward) {
     EXPECT_THROW((void)modified(operation + " " + field), InvalidInput) << operation << field;
   };
   for (const std::string field :
-       {"prefix3", "documents3", "lists3", "sinks_given", "slopes_given"}) {
+       {"prefix3", "documents3", "lists3", "sinks_given", "slopes_given", "bias_heads"}) {
     for (const std::string operation : {"", "backward"}) expect_field_of(operation, field);
     for (const std::string other : {"quantised", "gradient"}) expect_refused(other, field);
   }
-  for (const std::string field : {"bias_heads", "dropout0.1", "philox7", "offset9"}) {
+  for (const std::string field : {"dropout0.1", "philox7", "offset9"}) {
     expect_field_of("", field);
     for (const std::string other : {"backward", "quantised", "gradient"}) {
       expect_refused(other, field);

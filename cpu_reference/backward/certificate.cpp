@@ -63,6 +63,12 @@ Certificate certify_gradients(const Problem& problem, const Inputs& inputs, cons
           [&](std::int64_t entry, std::int64_t query) { return row_of(entry, h, query); });
       compare_row(answer[backward::d_sinks], 0, h, 0, {want}, certificate);
     }
+    if (problem.bias != Bias::none && i == 0) {
+      const Shape& shape = answer[backward::d_bias].value.shape();
+      const std::int64_t entry = shape[0] == 1 ? 0 : b, head = shape[1] == 1 ? 0 : h;
+      compare_row(answer[backward::d_bias], entry, head, n,
+                  oracle_dbias<Quad>(problem, inputs, entry, head, n, row_of), certificate);
+    }
     ++certificate.rows;
   }
   return certificate;

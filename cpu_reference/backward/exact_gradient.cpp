@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
-#include "cpu_reference/backward/sink_gradients.hpp"
 
 namespace attest {
 namespace {
@@ -32,7 +32,8 @@ class Movement {
       : scale_(std::abs(static_cast<double>(problem.scale))),
         of_{Tensor<double>(query_shape(problem)), Tensor<double>(key_shape(problem)),
             Tensor<double>(value_shape(problem)),
-            Tensor<double>(backward_operation[backward::d_sinks].shape(problem))} {}
+            Tensor<double>(backward_operation[backward::d_sinks].shape(problem)),
+            Tensor<double>(backward_operation[backward::d_bias].shape(problem))} {}
 
   /// `own`: by how much LSE and delta of the pair may be wrong themselves.
   void add(const Problem& problem, const Inputs& inputs, const Shape& at, std::int64_t key,
@@ -41,15 +42,19 @@ class Movement {
     const auto [b, h, n, unused] = at;
     const double factor = std::exp(errors.lse + own.lse);
     const double of_weight = evaluation_slack * pair.p * (factor - 1);
-    const double of_dscore =
-        evaluation_slack * pair.p * pair.chi *
-        ((factor - 1) * std::abs(pair.r) + factor * (errors.delta + own.delta));
+    const double of_term = evaluation_slack * pair.p *
+                           ((factor - 1) * std::abs(pair.r) + factor * (errors.delta + own.delta));
+    const double of_dscore = pair.chi * of_term;
     const std::int64_t kv_head = problem.kv_head_of(h);
     add_row(backward::dq, {b, h, n, 0}, scale_ * of_dscore,
             inputs[backward::k].row(b, kv_head, key));
     add_row(backward::dk, {b, kv_head, key, 0}, scale_ * of_dscore,
             inputs[backward::q].row(b, h, n));
     add_row(backward::dv, {b, kv_head, key, 0}, of_weight, inputs[backward::d_o].row(b, h, n));
+    if (problem.bias == Bias::none) return;
+    of_[backward::d_bias.number].at(entries_share_bias(problem) ? 0 : b,
+                                    heads_share_bias(problem) ? 0 : h, n, key) +=
+        std::isfinite(of_term) ? of_term : infinity;
   }
 
   /// A row that exists, of a head whose sink is finite.
@@ -72,7 +77,7 @@ class Movement {
   }
 
   double scale_;
-  std::array<Tensor<double>, 4> of_;
+  std::array<Tensor<double>, 5> of_;
 };
 
 }  // namespace
@@ -99,13 +104,8 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
     return given_row<double>(inputs, b, h, n);
   };
   const GradientConstants constants = gradient_constants(how, problem);
-  const auto gradients_of = [&](const SavedRowOf& row_of) {
-    Answer gradients = mapped_gradients(problem, inputs, constants, row_of);
-    gradients[backward::d_sinks] = sink_gradients(problem, inputs, constants, row_of);
-    return gradients;
-  };
-  const Answer of_given = gradients_of(given);
-  Answer answer = gradients_of(exact);
+  const Answer of_given = all_gradients(problem, inputs, constants, given);
+  Answer answer = all_gradients(problem, inputs, constants, exact);
   Movement of_kernel(problem), of_reference(problem);
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
@@ -120,7 +120,7 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
           of_kernel.add_to_sink(h, sink, row, errors, own);
           of_reference.add_to_sink(h, sink, row, own, own);
         }
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           of_kernel.add(problem, inputs, {b, h, n, 0}, key, pair, errors, own);
           of_reference.add(problem, inputs, {b, h, n, 0}, key, pair, own, own);
@@ -128,7 +128,8 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
       }
     }
   }
-  for (const OutputIndex output : {backward::dq, backward::dk, backward::dv, backward::d_sinks}) {
+  for (std::size_t number = 0; number < answer.size(); ++number) {
+    const OutputIndex output{number};
     OutputAnswer& of = answer[output];
     for (std::size_t i = 0; i < of.value.values().size(); ++i) {
       if (std::isnan(of.value.values()[i])) continue;

@@ -12,13 +12,13 @@
 
 #include "core/inputs/input_family.hpp"
 #include "cpu_reference/backward/gradient_test.hpp"
-#include "cpu_reference/backward/sink_gradients.hpp"
 #include "cpu_reference/forward/reference_f64.hpp"
 
 namespace attest {
 namespace {
 
-constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv, backward::d_sinks};
+constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv, backward::d_sinks,
+                                     backward::d_bias};
 
 /// Inputs, with O and LSE of an exact forward pass rounded once, and its answer with the bound of a
 /// kernel that rounds to the problem's format.
@@ -44,13 +44,10 @@ struct BothPasses {
   [[nodiscard]] Answer exact() const { return exact_gradient(problem, inputs, how, forward); }
   /// Gradients of what is given, as a kernel without roundings would have them.
   [[nodiscard]] Answer of_given() const {
-    const SavedRowOf row_of = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-      return given_row<double>(inputs, b, h, n);
-    };
-    Answer answer = mapped_gradients(problem, inputs, how, row_of);
-    answer[backward::d_sinks] =
-        sink_gradients(problem, inputs, gradient_constants(how, problem), row_of);
-    return answer;
+    return all_gradients(problem, inputs, gradient_constants(how, problem),
+                         [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+                           return given_row<double>(inputs, b, h, n);
+                         });
   }
 };
 
@@ -73,7 +70,9 @@ const std::vector<std::string>& texts() {
       "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
       "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given",
       "b1 h2/1 q9 k12 d8 none fp16 slopes_given",
-      "b2 h2/1 q13 k12 d8 causal_bottom_right bf16 sinks_given dlse_given"};
+      "b2 h2/1 q13 k12 d8 causal_bottom_right bf16 sinks_given dlse_given",
+      "b2 h2/1 q9 k12 d8 none bf16 bias_heads softcap2",
+      "b2 h2/1 q9 k12 d8 causal_bottom_right fp16 bias_shared sinks_given"};
   return all;
 }
 
@@ -100,6 +99,16 @@ TEST(ExactGradient, IsThatOf256BitsWithinItsOwnErrorWhichIsFarBelowTheBound) {
       for (std::int64_t c = 0; c < p.head_dim; ++c) {
         check(backward::dk, {b, 0, 2, c}, of_key.dk[static_cast<std::size_t>(c)]);
         check(backward::dv, {b, 0, 2, c}, of_key.dv[static_cast<std::size_t>(c)]);
+      }
+      if (p.bias == Bias::none) continue;
+      const auto dbias = oracle_dbias<Wide>(
+          p, both.inputs, b, 0, 3, [&](std::int64_t entry, std::int64_t h, std::int64_t n) {
+            return exact_row(p, both.inputs, entry, h, n);
+          });
+      const Shape& shape = answer[backward::d_bias].value.shape();
+      for (std::int64_t key = 0; key < p.key_len; ++key) {
+        check(backward::d_bias, {shape[0] == 1 ? 0 : b, 0, 3, key},
+              dbias[static_cast<std::size_t>(key)]);
       }
     }
   }
@@ -140,7 +149,7 @@ TEST(ExactGradient, WithoutWhatTheForwardPassRoundsTheBoundWouldNotHold) {
 
 TEST(ExactGradient, AForwardPassThatIsWrongIsNoticedThoughItsMapIsFollowed) {
   for (const OutputIndex output : gradients) {
-    BothPasses both("b1 h1/1 q16 k24 d16 none bf16 sinks_given", "normal", 4);
+    BothPasses both("b1 h1/1 q16 k24 d16 none bf16 sinks_given bias_full", "normal", 4);
     for (float& lse : both.inputs[backward::lse].values()) lse += 0.1F;
     const Answer exact = both.exact(), given = both.of_given();
     EXPECT_GT(worst_ratio(given[output].value, exact[output].value, exact[output].bound), 1)

@@ -1,6 +1,7 @@
 #include "cpu_reference/backward/gradient_bound.hpp"
 
 #include "core/attention/dq_units.hpp"
+#include "core/attention/shared_bias.hpp"
 #include "cpu_reference/forward/added_to_score.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
@@ -90,6 +91,9 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
   c.rounding = u;
+  const double shares = static_cast<double>((entries_share_bias(problem) ? problem.batch : 1) *
+                                            (heads_share_bias(problem) ? problem.query_heads : 1));
+  c.of_dbias = chain_error(shares - 1, u);
   c.of_dsinks = chain_error(static_cast<double>(problem.batch * problem.query_len), u);
   c.weight = stored_in(how.weight_format, arithmetic);
   c.dscore_of_rounded_weights = how.dscore_of_rounded_weights;

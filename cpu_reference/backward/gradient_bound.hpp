@@ -14,15 +14,16 @@
 
 namespace attest {
 
-/// Bound of the distance of a correct kernel's dQ, dK, dV and dsinks from the exact map of what it
-/// was given (core/operations/backward.hpp), computed before it runs from the roundings that it
-/// names.
+/// Bound of the distance of a correct kernel's dQ, dK, dV, dsinks and dbias from the exact map of
+/// what it was given (core/operations/backward.hpp), computed before it runs from the roundings
+/// that it names.
 ///
 /// Derivation, in the notation of forward/error_bound.hpp: u = 2^-24, g(k) = k u / (1 - k u), kappa
 /// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
 /// |dO v|, Omega_i = sum |dO O| + |dLSE_i|, tau = dS = p r chi. Hats are computed values.
 ///
-/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included, and what ALiBi adds (step 14).
+/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included, and what ALiBi and a bias add
+///    (step 14).
 ///
 /// 2. Weights. LSE is given, so that no sum of weights makes up for an error of a score: p_hat =
 ///    p e^h with |h| <= H = delta + eps + (u + argument_error) |s - LSE|, plus 2 u (|s| + |LSE|)
@@ -81,11 +82,16 @@ namespace attest {
 ///    dsink is the sum of the terms of n rows in fp32, in whatever order, so that none of them
 ///    passes through more than n additions: |dsink_hat - dsink| <= sum e + g(n) (p |delta_i| + e).
 ///
+/// 12. A bias. Its terms are p r, the dS of step 6 with chi = 1 and psi = 0, in fp32 as they are
+///    before anything is stored: that step's e. dbias is the sum of the terms of all entries and
+///    query heads that share the element, m at most, in fp32 and in any order: |dbias_hat - dbias|
+///    <= sum e + g(m - 1) (p |r| + e).
+///
 /// Infinite where a weight or dS can exceed its format, or a sum fp32: nothing can be proven then.
 /// The same formulas with u = 2^-53 give the error of the reference in double.
 struct GradientConstants {
   double score_relative, score_rounding, score_absolute;  ///< delta per A, per |s|, and constant
-  double added;  ///< delta per |t| + |a|, a being what ALiBi adds to t; 0 without it
+  double added;  ///< delta per |t| + |a|, a being what ALiBi and a bias add to t; 0 without them
   double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
   StoredRounding lse;                         ///< u_L, eta_L
   double product_relative, product_absolute;  ///< gamma per G, and constant
@@ -96,6 +102,7 @@ struct GradientConstants {
   double dscore_chain;                     ///< g(3)
   double rounding;                         ///< u
   double of_dsinks;                        ///< g(n) of step 11
+  double of_dbias;                         ///< g(m - 1) of step 12
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
   bool dscore_of_rounded_weights;
   double of_dq, of_dk, of_dv;                    ///< kappa', kappa''
@@ -132,9 +139,9 @@ struct SavedRow {
 /// One visible pair of a query row and a key. Number: double or a multiprecision type.
 template <class Number>
 struct GradientPair {
-  Number x, absolute_x;  ///< scale q.k, A
-  Number added;          ///< to the capped score, by ALiBi
-  Number s, chi;         ///< score, slope of the softcap
+  Number x, absolute_x;          ///< scale q.k, A
+  Number added, absolute_added;  ///< to the capped score, by ALiBi and a bias; absolute sum
+  Number s, chi;                 ///< score, slope of the softcap
   Number lse;
   Number g, absolute_g;          ///< dO.v, G
   Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
@@ -166,12 +173,13 @@ template <class Number>
       Number(c.delta_relative * absolute_delta + c.delta_absolute + of_saved_delta));
 }
 
-/// Steps 6 and 7: errors of P and dS as they enter the sums. Infinite where nothing can be proven.
-/// Errors of a LSE and a delta that are not given add to H and to d.
+/// Steps 6, 7 and 12: errors of P and dS as they enter the sums. Infinite where nothing can be
+/// proven. Errors of a LSE and a delta that are not given add to H and to d.
 template <class Number>
 struct PairErrors {
   Number weight;  ///< C
   Number dscore;  ///< B
+  Number bias;    ///< e of step 12
 };
 
 template <class Number>
@@ -183,31 +191,34 @@ template <class Number>
   const Number infinity = std::numeric_limits<double>::infinity();
   const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
                                          c.score_rounding * abs(pair.x) + c.score_absolute);
-  const Number terms = abs(Number(pair.s - pair.added)) + abs(pair.added);
+  const Number terms = abs(Number(pair.s - pair.added)) + pair.absolute_added;
   const Number of_score = score + exponent_slack * c.added * terms;
   const Number h = exponent_error(c, pair.s, pair.lse, of_score, saved.lse);
-  if (!(pair.absolute_x + abs(pair.added) + of_score < c.max_finite) || !(h < largest_exponent)) {
-    return {infinity, infinity};
+  if (!(pair.absolute_x + pair.absolute_added + of_score < c.max_finite) ||
+      !(h < largest_exponent)) {
+    return {infinity, infinity, infinity};
   }
   Number factor = exp(h);
   const Number of_weight = factor - 1;
   if (c.dscore_of_rounded_weights) factor *= 1 + c.weight.relative;
   const Number phi = factor - 1;
   const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
-  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
+  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity, infinity};
   const Number of_delta = delta_error(c, pair.delta, pair.absolute_delta, saved.delta);
   const Number of_product = stored_error<Number>(
       c.product, pair.g, Number(c.product_relative * pair.absolute_g + c.product_absolute));
-  if (of_delta == infinity || of_product == infinity) return {weight, infinity};
+  if (of_delta == infinity || of_product == infinity) return {weight, infinity, infinity};
   const Number r = abs(pair.r);
   const Number of_r = of_product + of_delta;
   const Number psi = c.slope_per_score * score + c.slope_absolute;
-  const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
-                       (1 + c.dscore_chain) +
-                   c.dscore_chain * pair.p * factor * r * pair.chi +
-                   3 * c.tiny * std::max<Number>(1, r + of_r) +
-                   (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r);
-  return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
+  const auto of_term = [&](const Number& chi, const Number& of_chi) {
+    return Number(pair.p * (phi * r * chi + factor * (of_r * chi + of_chi * (r + of_r))) *
+                      (1 + c.dscore_chain) +
+                  c.dscore_chain * pair.p * factor * r * chi +
+                  3 * c.tiny * std::max<Number>(1, r + of_r) +
+                  (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r));
+  };
+  return {weight, stored_error<Number>(c.dscore, pair.tau, of_term(pair.chi, psi)), of_term(1, 0)};
 }
 
 /// Step 11: e of a row's term of dsink, whose sink is finite. Infinite where nothing can be proven.

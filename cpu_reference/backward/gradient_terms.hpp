@@ -13,7 +13,8 @@ namespace attest {
 // pairs, what they add to the sums, and a single element once its sums are known.
 
 /// The pair whose q.k, sum |q k|, dO.v, sum |dO v| and what is added to its score stand in x,
-/// absolute_x, g, absolute_g and added, by the definition (core/operations/backward.hpp).
+/// absolute_x, g, absolute_g, added and absolute_added, by the definition
+/// (core/operations/backward.hpp).
 template <class Number>
 [[nodiscard]] ATTEST_HOST_DEVICE GradientPair<Number> pair_of_products(
     const Problem& problem, GradientPair<Number> pair, const SavedRow<Number>& row) {
@@ -48,6 +49,7 @@ struct PairTerm {
 struct PairTerms {
   PairTerm dscore;  ///< of dQ and dK
   PairTerm weight;  ///< of dV
+  PairTerm bias;    ///< of dbias
 };
 
 /// The term; with an infinite error a size of 0, as nothing is said of the sum then and the size
@@ -62,7 +64,7 @@ struct PairTerms {
 /// True if all that P of a pair is formed of is finite, but for LSE, which may be infinite. False:
 /// NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
-  return std::isfinite(pair.x) && std::isfinite(pair.added) && !std::isnan(pair.lse);
+  return std::isfinite(pair.x) && std::isfinite(pair.absolute_added) && !std::isnan(pair.lse);
 }
 /// True if all that dS of a pair is formed of is finite. False: NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
@@ -72,12 +74,15 @@ struct PairTerms {
 [[nodiscard]] ATTEST_HOST_DEVICE inline PairTerms pair_terms(const GradientConstants& kernel,
                                                              const GradientConstants& own,
                                                              const GradientPair<double>& pair) {
-  PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}};
+  const double of_bias = pair.p * pair.r;
+  PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}, {of_bias, 0, 0}};
   if (!has_weight(pair)) return terms;
   const PairErrors<double> of_kernel = pair_errors(kernel, pair, pair.of_kernel);
   const PairErrors<double> mine = pair_errors(own, pair, pair.of_reference);
   terms.weight = pair_term(pair.p, of_kernel.weight, mine.weight);
-  if (is_given(pair)) terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
+  if (!is_given(pair)) return terms;
+  terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
+  terms.bias = pair_term(of_bias, of_kernel.bias, mine.bias);
   return terms;
 }
 

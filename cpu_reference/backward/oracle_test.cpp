@@ -44,7 +44,7 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
         if (n >= problem.query_len_of(b)) continue;
         Wide weights = 0, sum = 0;
         if (problem.sinks != Sinks::none) weights = exp(at(backward::sinks, 0, h, 0, 0));
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, n)) {
           Wide s = 0, g = 0;
           for (std::int64_t c = 0; c < problem.head_dim; ++c) {
             s += at(backward::q, b, h, n, c) * at(backward::k, b, problem.kv_head_of(h), key, c);
@@ -52,6 +52,10 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
           s *= problem.scale;
           if (problem.softcap > 0) s = problem.softcap * tanh(Wide(s / problem.softcap));
           s += forward::alibi_of(problem, inputs, b, h, n, key);
+          if (problem.bias != Bias::none) {
+            s += at(backward::bias, entries_share_bias(problem) ? 0 : b,
+                    heads_share_bias(problem) ? 0 : h, n, key);
+          }
           for (std::int64_t c = 0; c < problem.output_dim(); ++c) {
             g += at(backward::v, b, problem.kv_head_of(h), key, c) *
                  inputs[backward::d_o].at(b, h, n, c);
@@ -155,6 +159,42 @@ TEST(GradientOracle, OfSinksIsTheDerivativeToo) {
       const auto dq = oracle_dq(problem, inputs, 0, h, 0, exact_row(problem, inputs, 0, h, 0));
       expect_derivative(problem, inputs, {backward::q, 0, h, 0, 1, 0}, dq[1]);
     }
+  }
+}
+
+TEST(GradientOracle, OfABiasIsTheDerivativeTooSummedOverWhatSharesIt) {
+  for (const char* const text :
+       {"b2 h2/1 q3 k4 d2 none bias_full dlse_given", "b2 h2/1 q2 k3 d2 none bias_heads softcap0.8",
+        "b2 h2/2 q4 k3 d2 causal_bottom_right bias_entries sinks_given dlse_given scale0.7",
+        "b3 h2/1 q3 k4 d2 none lengths5 padding9 bias_shared slopes_given softcap0.8"}) {
+    const Problem problem = backward_problem(text);
+    Inputs inputs = gradient_inputs(problem);
+    Tensor<float>& bias = inputs[backward::bias];
+    for (std::int64_t i = 0; i < bias.size(); ++i) {  // no pair is hidden, but one
+      float& x = bias.values()[static_cast<std::size_t>(i)];
+      x = i == 4 ? -std::numeric_limits<float>::infinity()
+                 : 0.25F * static_cast<float>(i % 7) - 0.5F;
+    }
+    const Shape& shape = bias.shape();
+    for (std::int64_t b = 0; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < shape[2]; ++n) {
+          const auto dbias = oracle_dbias<Wide>(problem, inputs, b, h, n, [&](auto... at) {
+            return exact_row(problem, inputs, at...);
+          });
+          for (std::int64_t key = 0; key < shape[3]; ++key) {
+            const Wide& got = dbias[static_cast<std::size_t>(key)];
+            if (std::isinf(bias.at(b, h, n, key))) {
+              EXPECT_EQ(got, 0);
+            } else {
+              expect_derivative(problem, inputs, {backward::bias, b, h, n, key, 0}, got);
+            }
+          }
+        }
+      }
+    }
+    const auto dq = oracle_dq(problem, inputs, 0, 0, 1, exact_row(problem, inputs, 0, 0, 1));
+    expect_derivative(problem, inputs, {backward::q, 0, 0, 1, 1, 0}, dq[1]);
   }
 }
 

@@ -81,6 +81,15 @@ class BackwardRows {
     return a_.slopes[h] * static_cast<float>(std::abs(distance));
   }
 
+  /// Element of the bias; 0 without one. Its place is that of its gradient, too.
+  [[nodiscard]] float bias(std::int64_t h, std::int64_t query, std::int64_t key) const {
+    return a_.bias == nullptr ? 0 : a_.bias[place_in_bias(h, query, key)];
+  }
+  /// Adds to the gradient of the element, which is there.
+  void add_to_bias(float x, std::int64_t h, std::int64_t query, std::int64_t key) const {
+    a_.d_bias[place_in_bias(h, query, key)] += x;
+  }
+
   [[nodiscard]] HeadTensor q(std::int64_t h) const {
     return read(a_.q, a_.q_strides, queries_, h, a_.problem.head_dim);
   }
@@ -114,6 +123,10 @@ class BackwardRows {
   }
 
  private:
+  [[nodiscard]] std::int64_t place_in_bias(std::int64_t h, std::int64_t query,
+                                           std::int64_t key) const {
+    return a_.bias_strides.offset(entry_, h, query) + key;
+  }
   /// Position of a row in LSE, and in dLSE, which lies alike.
   [[nodiscard]] std::int64_t place_of_lse(std::int64_t h, std::int64_t query) const {
     const Problem& p = a_.problem;
@@ -170,16 +183,16 @@ inline void add_row(float factor, std::span<const float> row, std::span<float> t
   multiply_accumulate({&factor, 1}, row.data(), 0, to);
 }
 
-/// P and dS of a pair that is seen.
+/// P and dS of a pair that is seen, and what it adds to the gradient of its bias.
 struct PairWeights {
-  float p, ds;
+  float p, ds, dbias;
 };
 
 /// P and dS from q.k, dO.v, LSE and delta, in fp32; `stored`: the format in which products read
-/// them; `alibi`: what ALiBi takes from the score.
+/// them; `alibi`: what ALiBi takes from the score, `bias`: what is added to it.
 [[nodiscard]] inline PairWeights pair_weights(const Problem& problem, ElementType stored,
                                               float score, float product, float lse, float delta,
-                                              float alibi = 0) {
+                                              float alibi = 0, float bias = 0) {
   float s = problem.scale * score, slope = 1;
   if (problem.softcap != 0) {
     const float t = std::tanh(s / problem.softcap);
@@ -187,10 +200,11 @@ struct PairWeights {
     slope = 1 - t * t;
   }
   s -= alibi;
+  s += bias;
   const float p = std::exp(s - lse);
-  const float ds = p * (product - delta) * slope;
+  const float dbias = p * (product - delta);
   const auto rounded = [&](float x) { return static_cast<float>(round_to(stored, x)); };
-  return {rounded(p), rounded(ds)};
+  return {rounded(p), rounded(dbias * slope), dbias};
 }
 
 }  // namespace attest

@@ -7,6 +7,7 @@
 // Masking
 //   A query tile none of whose rows sees a key of the tile by position is skipped. A pair that is
 //   not seen adds nothing.
+#include <algorithm>
 #include <limits>
 
 #include "core/attention/backward_roundings.hpp"
@@ -96,10 +97,13 @@ class HeadGroup {
       const std::vector<float> products = dots(head.gradient.row(n), v_columns_, keys);
       for (std::int64_t j = keys.begin; j < keys.end; ++j) {
         if (!range.holds(j) || rows_.is_hidden(n, j)) continue;
+        const float bias = rows_.bias(head.number, n, j);
+        if (bias == -std::numeric_limits<float>::infinity()) continue;  // it hides the key
         const auto i = static_cast<std::size_t>(j - keys.begin);
         const PairWeights pair = pair_weights(
             a_.problem, a_.problem.element_type, scores[i], products[i], rows_.lse(head.number, n),
-            head.delta[static_cast<std::size_t>(n)], rows_.alibi(head.number, n, j));
+            head.delta[static_cast<std::size_t>(n)], rows_.alibi(head.number, n, j), bias);
+        if (a_.d_bias != nullptr) rows_.add_to_bias(pair.dbias, head.number, n, j);
         add_row(pair.p, head.gradient.row(n), dv_.row(j));
         add_row(pair.ds, head.q.row(n), dk_.row(j));
         add_row(pair.ds, k_.row(j), part.row(0));
@@ -115,7 +119,16 @@ class HeadGroup {
   std::vector<QueryHead> heads_;
 };
 
+/// Pairs that no row sees keep it.
+void clear_bias_gradient(const BackwardArguments& a) {
+  const Problem& p = a.problem;
+  const std::int64_t entries = entries_share_bias(p) ? 1 : p.batch;
+  const std::int64_t heads = heads_share_bias(p) ? 1 : p.query_heads;
+  std::fill_n(a.d_bias, entries * heads * p.query_len * p.key_len, 0.0F);
+}
+
 void launch(const BackwardArguments& a, Device& /*device*/) {
+  if (a.d_bias != nullptr) clear_bias_gradient(a);
   // In no order that could hide a row written twice, as the blocks of a grid.
   std::vector<float> d_sinks(static_cast<std::size_t>(a.problem.query_heads), 0.0F);
   for (std::int64_t b = a.problem.batch - 1; b >= 0; --b) {
@@ -165,6 +178,7 @@ KernelInfo kernel() {
                    .lse_gradient = true,
                    .sinks = true,
                    .slopes = true,
+                   .bias = true,
                    .prefix = true,
                    .documents = true,
                    .lists = true};

@@ -9,6 +9,7 @@
 
 #include "core/attention/dropout.hpp"
 #include "core/attention/element_type.hpp"
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/quantised.hpp"
 
@@ -83,8 +84,8 @@ class FrameworkHead {
     return row;
   }
 
-  /// The gradient with respect to the row's scores before the softcap, by those of O and LSE; the
-  /// latter is empty where it is 0.
+  /// The gradient with respect to the row's scores, by those of O and LSE; the latter is empty
+  /// where it is 0.
   [[nodiscard]] std::vector<Real> score_gradient(const AttendedRow<Real>& row,
                                                  std::span<const float> d_o,
                                                  std::span<const float> d_lse) const {
@@ -99,10 +100,17 @@ class FrameworkHead {
       ds[i] = kept(ds[i]);
       mean += row.weights[i] * ds[i];
     }
-    const auto softcap = static_cast<Real>(p_.softcap);
     for (std::size_t i = 0; i < ds.size(); ++i) {
       ds[i] = p_.is_padded(b_, key_of(row, i)) ? Real{0} : kept(row.weights[i] * (ds[i] - mean));
-      if (softcap == 0) continue;
+    }
+    return ds;
+  }
+
+  /// The gradient with respect to the row's scores before the softcap.
+  [[nodiscard]] std::vector<Real> before_softcap(const AttendedRow<Real>& row,
+                                                 std::vector<Real> ds) const {
+    const auto softcap = static_cast<Real>(p_.softcap);
+    for (std::size_t i = 0; i < ds.size() && softcap != 0; ++i) {
       const Real t = row.tanhs[i];
       ds[i] = kept(kept(kept(ds[i] * softcap) * (1 - t * t)) / softcap);
     }
@@ -258,11 +266,25 @@ struct KeySums {
   Real dsink{};
 };
 
-/// Writes dQ of the head's rows.
+/// Adds the gradient of a row's scores to that of the bias.
+template <typename Real>
+void add_to_bias(const Problem& p, const Inputs& inputs, const AttendedRow<Real>& row,
+                 const std::vector<Real>& ds, const Shape& at, Tensor<double>& d_bias) {
+  const auto [b, h, n, unused] = at;
+  const auto sum = d_bias.row(entries_share_bias(p) ? 0 : b, heads_share_bias(p) ? 0 : h, n);
+  for (std::size_t i = 0; i < ds.size(); ++i) {
+    const std::int64_t key = FrameworkHead<Real>::key_of(row, i);
+    if (!forward::sees(p, inputs, b, h, n, key)) continue;
+    sum[static_cast<std::size_t>(key)] += static_cast<double>(ds[i]);
+  }
+}
+
+/// Writes dQ of the head's rows, and adds what they give to the gradient of a bias.
 template <typename Real>
 KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
                                const FrameworkHead<Real>& head, std::int64_t b, std::int64_t h,
-                               Tensor<double>& dq) {
+                               WideOutputs& outputs) {
+  Tensor<double>& dq = outputs[backward::dq];
   const auto dim = static_cast<std::size_t>(p.head_dim);
   const auto value_dim = static_cast<std::size_t>(p.output_dim());
   const auto keys = static_cast<std::size_t>(p.key_len);
@@ -270,8 +292,11 @@ KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
   for (std::int64_t n = 0; n < p.query_len; ++n) {
     const AttendedRow<Real> row = head.row(n);
     const auto d_o = inputs[backward::d_o].row(b, h, n);
-    const std::vector<Real> ds =
+    const std::vector<Real> of_scores =
         head.score_gradient(row, d_o, inputs[backward::d_lse].row(b, h, n));
+    if (p.bias != Bias::none)
+      add_to_bias(p, inputs, row, of_scores, {b, h, n, 0}, outputs[backward::d_bias]);
+    const std::vector<Real> ds = head.before_softcap(row, of_scores);
     std::vector<Real> of_query(dim, Real{0});
     for (std::size_t i = 0; i < ds.size(); ++i) {
       const std::int64_t j = head.key_of(row, i);
@@ -317,7 +342,7 @@ WideOutputs framework_gradients(const Problem& p, const Inputs& inputs, bool rou
       KeySums<Real> total;
       for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
         const FrameworkHead<Real> head(p, inputs, rounds, fold, b, h);
-        const KeySums<Real> part = gradient_of_head(p, inputs, head, b, h, outputs[backward::dq]);
+        const KeySums<Real> part = gradient_of_head(p, inputs, head, b, h, outputs);
         add(part.dk, total.dk);
         add(part.dv, total.dv);
         if (p.sinks == Sinks::none) continue;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "verify/judge/law.hpp"
 
 namespace attest {
@@ -16,8 +17,8 @@ Inputs without_sinks(Run& run) {
   std::ranges::fill(inputs[backward::sinks].values(), minus_infinity);
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t n = 0; n < p.query_len; ++n) {
-      if (visible_key_count(p, b, n) > 0) continue;
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
+        if (!forward::keys_of_row(p, inputs, b, h, n).empty()) continue;
         inputs[backward::lse].at(b, h, n, 0) = minus_infinity;
       }
     }

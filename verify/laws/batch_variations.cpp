@@ -142,7 +142,8 @@ Varied reversed_heads(Run& run, const LawDraws&) {
   const auto place_of = [=, batch = p.batch, kv_heads = p.kv_heads,
                          in_groups = sums_over_groups(*p.operation)](std::int64_t heads,
                                                                      const RowPlace& row) {
-    const std::int64_t together = in_groups ? heads / kv_heads : 1;
+    // A tensor that all query heads share has one.
+    const std::int64_t together = in_groups ? std::max<std::int64_t>(1, heads / kv_heads) : 1;
     return RowPlace{keeps_batch ? row.b : batch - 1 - row.b,
                     heads - together * (row.h / together + 1) + row.h % together, row.n};
   };
@@ -161,9 +162,10 @@ Varied reversed_heads(Run& run, const LawDraws&) {
                }},
       .row_owed = [=, &operation, problem = p](OutputIndex output,
                                                const RowPlace& row) -> std::optional<RowPlace> {
-        // Of entries in another order a sum has other bits.
+        // Of entries or heads in another order a sum has other bits.
         const bool sums = sums_over_entries(problem, output);
         if (sums && !keeps_batch && problem.batch > 1) return std::nullopt;
+        if (sums_over_heads(problem, output)) return std::nullopt;
         RowPlace place = place_of(operation[output].shape(problem)[1], row);
         if (sums) place.b = 0;
         return place;

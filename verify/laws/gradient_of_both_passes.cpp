@@ -57,7 +57,8 @@ Check check_both(Run& run) {
       run.kernel().precision(run.problem(), run.the_case().plan).as<BackwardRoundings>(),
       forward_run.answer_to(pass.the_case.problem, pass.the_case.plan, of_forward));
   Check nearest = Check::passed();
-  for (const OutputIndex output : {backward::dq, backward::dk, backward::dv, backward::d_sinks}) {
+  for (const OutputIndex output :
+       {backward::dq, backward::dk, backward::dv, backward::d_sinks, backward::d_bias}) {
     Check check = check_output(run.kernel(), output, launch.outputs, answer,
                                "after " + pass.the_case.kernel +
                                    " this is not the gradient of attention: further from it than "

@@ -30,7 +30,11 @@ const std::vector<std::string> modified{
     "b3 h4/2 q17 k23 lengths3 causal_bottom_right slopes_given softcap3 bf16",
     "b2 h4/2 q9 k20 sinks_given dlse_given",
     "b3 h4/2 q17 k6 causal_bottom_right sinks_given dlse_given padding5 fp16",
-    "b3 h2/1 q19 k30 lengths4 documents3 lists6 sinks_given slopes_given"};
+    "b3 h2/1 q19 k30 lengths4 documents3 lists6 sinks_given slopes_given",
+    "b2 h4/2 q9 k20 bias_full dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right bias_heads softcap3 bf16",
+    "b2 h6/3 q13 k20 padding5 bias_entries sinks_given fp16",
+    "b3 h4/2 q9 k20 lists4 listkeys2 bias_shared slopes_given dlse_given"};
 
 TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -89,6 +93,62 @@ TEST(GradientScoreLaws, ARowThatIsNotSummedForItsSinkIsCaughtByItsDLse) {
   expect_gradients_caught(
       "lse_gradient_weighs_keys", [](const BackwardArguments& a) { a.d_sinks[1] += 1.0F; },
       modified_case(modified[9]));
+}
+
+TEST(GradientScoreLaws, AnErrorOfTheGradientOfABiasIsCaughtByItsBound) {
+  for (const char* const law : {"dbias_within_bound", "gradient_of_both_passes"}) {
+    expect_gradients_caught(
+        law, [](const BackwardArguments& a) { a.d_bias[1] = 1.001F * a.d_bias[1] + 1e-4F; },
+        modified_case(modified[12]));
+  }
+}
+
+TEST(GradientScoreLaws, AShareThatIsNotSummedForABiasIsCaughtByItsDLse) {
+  expect_gradients_caught(
+      "lse_gradient_weighs_keys", [](const BackwardArguments& a) { a.d_bias[3] += 1.0F; },
+      modified_case(modified[15]));
+}
+
+TEST(GradientScoreLaws, ABiasThatHasAGradientThoughAllValuesAreOIsCaught) {
+  expect_gradients_caught(
+      "equal_values_leave_no_dscore", [](const BackwardArguments& a) { a.d_bias[3] += 1e-30F; },
+      modified_case(modified[12]));
+}
+
+TEST(GradientScoreLaws, BiasesThatLeaveATraceWhereTheyAreZeroAreCaught) {
+  expect_gradients_caught(
+      "absent_bias_is_zero",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr && a.bias[0] == 0 && a.bias[1] == 0) nudge(a);
+      },
+      modified_case(modified[12]));
+}
+
+TEST(GradientScoreLaws, ABiasThatIsSharedAndNotItsCopiesIsCaught) {
+  expect_gradients_caught(
+      "shared_bias_equals_copies",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr && a.problem.bias == Bias::full) nudge(a);
+      },
+      modified_case(modified[14]));
+}
+
+TEST(GradientScoreLaws, ABiasThatIsNotAddedAsSlopesAreIsCaught) {
+  expect_gradients_caught(
+      "slopes_equal_a_bias",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr) move_dq(a);
+      },
+      modified_case(modified[7]));
+}
+
+TEST(GradientScoreLaws, ABiasThatDoesNotHideIsCaught) {
+  expect_gradients_caught(
+      "bias_hides_as_padding_and_lists",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr) move_dq(a);
+      },
+      modified_case(modified[3]));
 }
 
 TEST(GradientScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {

@@ -394,6 +394,7 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "absent_sinks_are_minus_infinity",
                                          "absent_sinks_have_no_gradient",
                                          "dsinks_within_bound",
+                                         "dbias_within_bound",
                                          "absent_slopes_are_zero",
                                          "absent_bias_is_zero",
                                          "shared_bias_equals_copies",

@@ -111,6 +111,7 @@ PeakedRows peaked_rows(Run& run) {
   for (float& x : made.inputs[backward::d_o].values()) x = unit(seed, stream_peak_gradient, i++);
   std::ranges::fill(made.inputs[backward::d_lse].values(), 0.0F);
   std::ranges::fill(made.inputs[backward::slopes].values(), 0.0F);
+  std::ranges::fill(made.inputs[backward::bias].values(), 0.0F);
   std::uint64_t row = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {

@@ -20,6 +20,12 @@ InputsFrom with_all(const Problem& problem, InputIndex input, float value) {
   };
 }
 
+/// All rows but those of the gradient of a bias, which the other call has in another shape, or
+/// alone.
+std::optional<RowPlace> all_but_of_bias(OutputIndex output, const RowPlace& row) {
+  return output == backward::d_bias ? std::nullopt : std::optional(row);
+}
+
 /// The case with a tensor that comes to nothing, against the case without the tensor and without
 /// its gradient.
 Variation against_none(const Run& run, InputIndex input, float nothing,
@@ -48,7 +54,8 @@ Varied with_slopes_of_zero(Run& run, const LawDraws&) {
 
 Varied with_bias_of_zero(Run& run, const LawDraws&) {
   if (run.problem().bias == Bias::none) return {};
-  return against_none(run, forward::bias, 0, [](Problem& p) { p.bias = Bias::none; });
+  return against_none(run, forward::biases_of(run.problem()), 0,
+                      [](Problem& p) { p.bias = Bias::none; });
 }
 
 /// Puts a bias of `to`'s shape into the inputs, whose elements are number(b, h, query, key).
@@ -63,7 +70,7 @@ void set_bias(const Problem& to, Inputs& inputs, const Number& number) {
       }
     }
   }
-  inputs[forward::bias] = bias;
+  inputs[forward::biases_of(to)] = bias;
 }
 
 /// The bias said for every entry and head, against the same one said once for those that share it.
@@ -77,7 +84,7 @@ Varied with_bias_of_each(Run& run, const LawDraws&) {
     set_bias(full, inputs, [&](auto... place) { return forward::bias_of(p, from, place...); });
     return inputs;
   };
-  return Variation{.call = {each, copies}};
+  return Variation{.call = {each, copies}, .row_owed = all_but_of_bias};
 }
 
 /// Numbers of a bias that a law makes; where there would be more, it says nothing.
@@ -97,22 +104,24 @@ Varied with_bias_for_slopes(Run& run, const LawDraws&) {
   Case biased = run.the_case();
   biased.problem.slopes = Slopes::none;
   biased.problem.bias = Bias::full;
-  const auto rounded_slopes = [](Inputs from) {
-    for (float& slope : from[forward::slopes].values()) {
+  const InputIndex index = forward::slopes_of(p);
+  const auto rounded_slopes = [index](Inputs from) {
+    for (float& slope : from[index].values()) {
       slope =
           slope == 0 ? 0 : std::copysign(std::exp2(std::floor(std::log2(std::abs(slope)))), slope);
     }
     return from;
   };
-  const auto same_bias = [p, to = biased.problem, rounded_slopes](const Inputs& given) {
+  const auto same_bias = [p, index, to = biased.problem, rounded_slopes](const Inputs& given) {
     Inputs from = rounded_slopes(given);
     set_bias(to, from, [&, slopes = from](auto... place) {
       return static_cast<float>(forward::alibi_of(p, slopes, place...));
     });
-    from[forward::slopes] = Tensor<float>(forward_operation[forward::slopes].shape(to));
+    from[index] = Tensor<float>((*to.operation)[index].shape(to));
     return from;
   };
   return Variation{.call = {biased, same_bias},
+                   .row_owed = all_but_of_bias,
                    .has_own_bound = true,
                    .reference = OtherCall{run.the_case(), rounded_slopes}};
 }
@@ -134,7 +143,7 @@ Varied with_bias_that_hides(Run& run, const LawDraws&) {
     });
     return inputs;
   };
-  return Variation{.call = {biased, hide}, .has_own_bound = true};
+  return Variation{.call = {biased, hide}, .row_owed = all_but_of_bias, .has_own_bound = true};
 }
 
 Varied with_one_document(Run& run, const LawDraws&) {
@@ -234,13 +243,13 @@ const VariationLaws registration{{
      .vary = with_slopes_of_zero},
     {.name = "absent_bias_is_zero",
      .statement = "a bias of 0 changes no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "a bias of 0 gives another answer than none",
      .vary = with_bias_of_zero},
     {.name = "shared_bias_equals_copies",
      .statement = "a bias that entries or heads share changes no bit against a copy for each",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{.addresses = true},
      .failure = "a bias that is shared gives another answer than copies of it",
      .vary = with_bias_of_each},
@@ -248,7 +257,7 @@ const VariationLaws registration{{
      .statement = "a bias of -slope |distance| gives the answer of the slopes, within the sum of "
                   "the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "a bias that says what slopes say gives another answer",
      .vary = with_bias_for_slopes},
     {.name = "bias_hides_as_padding_and_lists",
@@ -256,7 +265,7 @@ const VariationLaws registration{{
          "keys hidden by a bias of -infinity instead of padding or lists leave the answer as it "
          "is, within the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "keys that a bias of -infinity hides have an influence",
      .vary = with_bias_that_hides},
     {.name = "one_document_is_none",
