@@ -415,7 +415,7 @@ FieldRows make_rows() {
        .prefix = "dropout",
        .example = "dropout0.1",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "dropout",
                                .flag = &Features::dropout,
                                .refusal = "has no dropout",
@@ -432,7 +432,7 @@ FieldRows make_rows() {
        .prefix = "philox",
        .example = "philox7",
        .is_axis = false,
-       .belongs_to = is_forward},
+       .belongs_to = goes_with_backward},
       {.name = "dropout_offset",
        .summary = "counter from which the generator starts",
        .member = &Problem::dropout_offset,
@@ -441,7 +441,7 @@ FieldRows make_rows() {
        .prefix = "offset",
        .example = "offset4",
        .is_axis = false,
-       .belongs_to = is_forward},
+       .belongs_to = goes_with_backward},
   }};
 }
 

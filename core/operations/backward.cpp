@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/dropout.hpp"
 #include "core/operations/forward.hpp"
 #include "core/operations/gradient_tensors.hpp"
 #include "core/operations/score_tensors.hpp"
@@ -35,6 +36,13 @@ double score(const Problem& problem, std::span<const float> q, std::span<const f
   return problem.softcap > 0 ? problem.softcap * std::tanh(x / problem.softcap) : x;
 }
 
+/// Factor of a weight by dropout.
+double kept_factor(const Problem& problem, std::int64_t b, std::int64_t h, std::int64_t n,
+                   std::int64_t key) {
+  if (problem.dropout == 0) return 1;
+  return keeps_weight(problem, b, h, n, key) ? 1 / (1 - static_cast<double>(problem.dropout)) : 0;
+}
+
 /// O and LSE of one row of the forward pass, in double, rounded once.
 void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t h,
             std::int64_t n) {
@@ -61,7 +69,8 @@ void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t
     weights[j] = std::exp(weights[j] - maximum);
     total += weights[j];
     const auto v = inputs[backward::v].row(b, kv_head, keys[j]);
-    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += weights[j] * v[c];
+    const double kept = weights[j] * kept_factor(problem, b, h, n, keys[j]);
+    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += kept * v[c];
   }
   const double limit = format_of(problem.element_type).max_finite;
   for (std::size_t c = 0; c < sums.size(); ++c) {

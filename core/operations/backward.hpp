@@ -22,9 +22,11 @@ namespace attest {
 /// logarithm, and dLSE are fp32 and [batch, query_heads, query_len]; all else has the problem's
 /// element type.
 ///
-/// Of the score modifications of a Problem it has those that say which keys a row sees, prefixes,
-/// documents and lists of keys, and ALiBi, biases and sinks. Slopes, bias and sinks lie as in the
-/// forward pass. Slopes have no gradient.
+/// It has all score modifications of a Problem. Slopes, bias and sinks lie as in the forward pass.
+/// Slopes have no gradient. With a dropout the weights fall that fell in the forward pass, by the
+/// same seed and offset: with d_ij = 0 or 1 / (1 - dropout)
+///   r = d dO_i.v_j - delta_i,   dV_j = sum d p dO_i,
+/// p being the weight before, as LSE is that without dropout, and O that with it.
 ///
 /// Sinks have one [1, query_heads, 1, 1] in fp32: LSE has the sink in it, so that the weights of a
 /// row sum to 1 - p with p = exp(sink - LSE_i), and

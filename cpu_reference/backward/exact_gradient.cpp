@@ -41,7 +41,7 @@ class Movement {
            const SavedErrors<double>& own) {
     const auto [b, h, n, unused] = at;
     const double factor = std::exp(errors.lse + own.lse);
-    const double of_weight = evaluation_slack * pair.p * (factor - 1);
+    const double of_weight = evaluation_slack * pair.p * pair.kept * (factor - 1);
     const double of_term = evaluation_slack * pair.p *
                            ((factor - 1) * std::abs(pair.r) + factor * (errors.delta + own.delta));
     const double of_dscore = pair.chi * of_term;

@@ -72,7 +72,8 @@ const std::vector<std::string>& texts() {
       "b1 h2/1 q9 k12 d8 none fp16 slopes_given",
       "b2 h2/1 q13 k12 d8 causal_bottom_right bf16 sinks_given dlse_given",
       "b2 h2/1 q9 k12 d8 none bf16 bias_heads softcap2",
-      "b2 h2/1 q9 k12 d8 causal_bottom_right fp16 bias_shared sinks_given"};
+      "b2 h2/1 q9 k12 d8 causal_bottom_right fp16 bias_shared sinks_given",
+      "b1 h2/1 q9 k12 d8 none bf16 dropout0.5 philox7 dlse_given"};
   return all;
 }
 

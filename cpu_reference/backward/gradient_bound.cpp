@@ -91,6 +91,7 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
   c.rounding = u;
+  c.kept = problem.dropout > 0 ? chain_error(3, u) : 0;
   const double shares = static_cast<double>((entries_share_bias(problem) ? problem.batch : 1) *
                                             (heads_share_bias(problem) ? problem.query_heads : 1));
   c.of_dbias = chain_error(shares - 1, u);

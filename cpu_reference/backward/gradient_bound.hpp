@@ -87,6 +87,12 @@ namespace attest {
 ///    query heads that share the element, m at most, in fp32 and in any order: |dbias_hat - dbias|
 ///    <= sum e + g(m - 1) (p |r| + e).
 ///
+/// 13. Dropout. d = 0 or 1 / (1 - dropout) is formed in fp32 with two roundings, and multiplies P
+///    and g with a third: with k = g(3) the weight of dV, d p, errs by d [C' (1 + k) + k p] +
+///    2^-126 before it is stored, C' = p (e^H - 1) + 2^-126 being P's error, and d g by d [gamma +
+///    k (|g| + gamma)] + 2^-126, which stands for gamma in r. Where d = 0 both are 0 without an
+///    error.
+///
 /// Infinite where a weight or dS can exceed its format, or a sum fp32: nothing can be proven then.
 /// The same formulas with u = 2^-53 give the error of the reference in double.
 struct GradientConstants {
@@ -101,6 +107,7 @@ struct GradientConstants {
   double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
   double dscore_chain;                     ///< g(3)
   double rounding;                         ///< u
+  double kept;                             ///< k of step 13; 0 without dropout
   double of_dsinks;                        ///< g(n) of step 11
   double of_dbias;                         ///< g(m - 1) of step 12
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
@@ -145,6 +152,7 @@ struct GradientPair {
   Number lse;
   Number g, absolute_g;          ///< dO.v, G
   Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
+  Number kept = 1;               ///< d of dropout
   Number p, r, tau;
   SavedErrors<Number> of_kernel, of_reference;
 };
@@ -202,14 +210,22 @@ template <class Number>
   const Number of_weight = factor - 1;
   if (c.dscore_of_rounded_weights) factor *= 1 + c.weight.relative;
   const Number phi = factor - 1;
-  const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
+  const double of_dropout = c.kept > 0 && pair.kept != 0 ? c.tiny : 0;
+  const Number of_p = Number(pair.p * of_weight + c.tiny);
+  const Number of_kept = pair.kept * (of_p * (1 + c.kept) + c.kept * pair.p) + of_dropout;
+  // What overflows is no 0 after it falls.
+  const bool is_in_range = c.kept == 0 || pair.p * factor < c.max_finite;
+  const Number weight =
+      is_in_range ? stored_error<Number>(c.weight, Number(pair.p * pair.kept), of_kept) : infinity;
   if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity, infinity};
   const Number of_delta = delta_error(c, pair.delta, pair.absolute_delta, saved.delta);
   const Number of_product = stored_error<Number>(
       c.product, pair.g, Number(c.product_relative * pair.absolute_g + c.product_absolute));
   if (of_delta == infinity || of_product == infinity) return {weight, infinity, infinity};
   const Number r = abs(pair.r);
-  const Number of_r = of_product + of_delta;
+  const Number of_kept_product =
+      pair.kept * (of_product + c.kept * (abs(pair.g) + of_product)) + of_dropout;
+  const Number of_r = of_kept_product + of_delta;
   const Number psi = c.slope_per_score * score + c.slope_absolute;
   const auto of_term = [&](const Number& chi, const Number& of_chi) {
     return Number(pair.p * (phi * r * chi + factor * (of_r * chi + of_chi * (r + of_r))) *

@@ -13,7 +13,8 @@ namespace attest {
 // pairs, what they add to the sums, and a single element once its sums are known.
 
 /// The pair whose q.k, sum |q k|, dO.v, sum |dO v| and what is added to its score stand in x,
-/// absolute_x, g, absolute_g, added and absolute_added, by the definition
+/// absolute_x, g, absolute_g, added and absolute_added, and what dropout makes of its weight in
+/// kept, by the definition
 /// (core/operations/backward.hpp).
 template <class Number>
 [[nodiscard]] ATTEST_HOST_DEVICE GradientPair<Number> pair_of_products(
@@ -36,7 +37,7 @@ template <class Number>
   pair.of_kernel = row.of_kernel;
   pair.of_reference = row.of_reference;
   pair.p = exp(Number(pair.s - pair.lse));
-  pair.r = pair.g - pair.delta;
+  pair.r = pair.kept * pair.g - pair.delta;
   pair.tau = pair.p * pair.r * pair.chi;
   return pair;
 }
@@ -75,11 +76,11 @@ struct PairTerms {
                                                              const GradientConstants& own,
                                                              const GradientPair<double>& pair) {
   const double of_bias = pair.p * pair.r;
-  PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}, {of_bias, 0, 0}};
+  PairTerms terms{{pair.tau, 0, 0}, {pair.p * pair.kept, 0, 0}, {of_bias, 0, 0}};
   if (!has_weight(pair)) return terms;
   const PairErrors<double> of_kernel = pair_errors(kernel, pair, pair.of_kernel);
   const PairErrors<double> mine = pair_errors(own, pair, pair.of_reference);
-  terms.weight = pair_term(pair.p, of_kernel.weight, mine.weight);
+  terms.weight = pair_term(pair.p * pair.kept, of_kernel.weight, mine.weight);
   if (!is_given(pair)) return terms;
   terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
   terms.bias = pair_term(of_bias, of_kernel.bias, mine.bias);

@@ -64,6 +64,7 @@ template <class Number>
   const auto added = added_to_score<Number>(problem, inputs, b, h, query, key);
   pair.added = added.sum;
   pair.absolute_added = added.magnitude;
+  pair.kept = kept_factor<Number>(problem, b, h, query, key);
   return pair_of_products(problem, pair, row);
 }
 
@@ -150,7 +151,8 @@ template <class Number, class RowOf>
       const auto q = inputs[backward::q].row(b, h, query);
       const auto gradient = inputs[backward::d_o].row(b, h, query);
       for (std::size_t c = 0; c < q.size(); ++c) sums.dk[c] += problem.scale * pair.tau * q[c];
-      for (std::size_t c = 0; c < gradient.size(); ++c) sums.dv[c] += pair.p * gradient[c];
+      for (std::size_t c = 0; c < gradient.size(); ++c)
+        sums.dv[c] += pair.p * pair.kept * gradient[c];
     }
   }
   return sums;

@@ -61,7 +61,7 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
                  inputs[backward::d_o].at(b, h, n, c);
           }
           weights += exp(s);
-          sum += exp(s) * g;
+          sum += exp(s) * kept_factor<Wide>(problem, b, h, n, key) * g;
         }
         if (weights == 0) continue;
         total += sum / weights;
@@ -105,7 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "b1 h2/1 q5 k5 d2 causal_top_left documents4 dlse_given",
                     "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9",
                     "b1 h2/1 q3 k5 d2 none slopes_given softcap0.8",
-                    "b2 h2/1 q4 k3 d2 causal_top_left lengths5 slopes_given dlse_given"),
+                    "b2 h2/1 q4 k3 d2 causal_top_left lengths5 slopes_given dlse_given",
+                    "b2 h2/1 q3 k4 d2 none dropout0.5 philox3 dlse_given",
+                    "b1 h2/2 q4 k5 d2 causal_bottom_right dropout0.1 offset4 softcap0.8"),
     [](const auto& suite) { return "case" + std::to_string(suite.index); });
 
 TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {
@@ -144,7 +146,7 @@ TEST(GradientOracle, OfSinksIsTheDerivativeToo) {
   for (const char* const text :
        {"b2 h2/1 q3 k4 d2 none sinks_given dlse_given",
         "b2 h2/1 q5 k3 d2 causal_bottom_right sinks_given dlse_given scale0.7",
-        "b3 h1/1 q4 k4 d2 none lengths5 padding9 sinks_given slopes_given softcap0.8"}) {
+        "b3 h1/1 q4 k4 d2 none lengths5 padding9 sinks_given slopes_given softcap0.8 dropout0.5"}) {
     const Problem problem = backward_problem(text);
     Inputs inputs = gradient_inputs(problem);
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {

@@ -100,9 +100,12 @@ class HeadGroup {
         const float bias = rows_.bias(head.number, n, j);
         if (bias == -std::numeric_limits<float>::infinity()) continue;  // it hides the key
         const auto i = static_cast<std::size_t>(j - keys.begin);
-        const PairWeights pair = pair_weights(
-            a_.problem, a_.problem.element_type, scores[i], products[i], rows_.lse(head.number, n),
-            head.delta[static_cast<std::size_t>(n)], rows_.alibi(head.number, n, j), bias);
+        const PairWeights pair =
+            pair_weights(a_.problem, a_.problem.element_type, scores[i], products[i],
+                         rows_.lse(head.number, n), head.delta[static_cast<std::size_t>(n)],
+                         {.alibi = rows_.alibi(head.number, n, j),
+                          .bias = bias,
+                          .kept = rows_.kept(head.number, n, j)});
         if (a_.d_bias != nullptr) rows_.add_to_bias(pair.dbias, head.number, n, j);
         add_row(pair.p, head.gradient.row(n), dv_.row(j));
         add_row(pair.ds, head.q.row(n), dk_.row(j));
@@ -181,7 +184,8 @@ KernelInfo kernel() {
                    .bias = true,
                    .prefix = true,
                    .documents = true,
-                   .lists = true};
+                   .lists = true,
+                   .dropout = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

@@ -23,9 +23,11 @@ enum class Fold { into_query, into_key };
 template <typename Real>
 struct AttendedRow {
   KeyRange range{};
-  std::vector<Real> query{};    ///< the scale in it if it is folded there
-  std::vector<Real> tanhs{};    ///< of the keys of `range`, where there is a softcap
-  std::vector<Real> weights{};  ///< of the keys of `range`
+  std::vector<Real> query{};      ///< the scale in it if it is folded there
+  std::vector<Real> tanhs{};      ///< of the keys of `range`, where there is a softcap
+  std::vector<Real> weights{};    ///< of the keys of `range`, as dropout leaves them
+  std::vector<Real> undropped{};  ///< before dropout; empty without it
+  std::vector<Real> factors{};    ///< by which dropout multiplies; empty without it
   Real lse = -std::numeric_limits<Real>::infinity();
 };
 
@@ -89,7 +91,8 @@ class FrameworkHead {
   [[nodiscard]] std::vector<Real> score_gradient(const AttendedRow<Real>& row,
                                                  std::span<const float> d_o,
                                                  std::span<const float> d_lse) const {
-    std::vector<Real> ds(row.weights.size(), Real{0});
+    const std::vector<Real>& weights = row.undropped.empty() ? row.weights : row.undropped;
+    std::vector<Real> ds(weights.size(), Real{0});
     Real mean = 0;
     for (const float x : d_lse) mean -= static_cast<Real>(x);
     for (std::size_t i = 0; i < ds.size(); ++i) {
@@ -98,10 +101,11 @@ class FrameworkHead {
         ds[i] += static_cast<Real>(d_o[c]) * static_cast<Real>(v[c]);
       }
       ds[i] = kept(ds[i]);
-      mean += row.weights[i] * ds[i];
+      if (!row.factors.empty()) ds[i] = kept(ds[i] * row.factors[i]);
+      mean += weights[i] * ds[i];
     }
     for (std::size_t i = 0; i < ds.size(); ++i) {
-      ds[i] = p_.is_padded(b_, key_of(row, i)) ? Real{0} : kept(row.weights[i] * (ds[i] - mean));
+      ds[i] = p_.is_padded(b_, key_of(row, i)) ? Real{0} : kept(weights[i] * (ds[i] - mean));
     }
     return ds;
   }
@@ -190,9 +194,10 @@ class FrameworkHead {
   /// Dropout of the weights.
   void drop(AttendedRow<Real>& row, std::int64_t n) const {
     const Real factor = p_.dropout < 1 ? 1 / (1 - static_cast<Real>(p_.dropout)) : Real{0};
+    row.undropped = row.weights;
     for (std::size_t i = 0; i < row.weights.size(); ++i) {
-      const bool is_kept = keeps_weight(p_, b_, h_, n, key_of(row, i));
-      row.weights[i] = is_kept ? kept(row.weights[i] * factor) : Real{0};
+      row.factors.push_back(keeps_weight(p_, b_, h_, n, key_of(row, i)) ? factor : Real{0});
+      row.weights[i] = kept(row.weights[i] * row.factors[i]);
     }
   }
 

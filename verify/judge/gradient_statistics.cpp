@@ -86,7 +86,7 @@ double variance_along(OutputIndex output, const Problem& problem, const JudgedLa
           } else {
             along =
                 product(gradient.row(b, kv_head, key), judged.inputs[backward::d_o].row(b, h, n));
-            of_rounding = variance(judged.how.weight_format, pair.p);
+            of_rounding = variance(judged.how.weight_format, pair.p * pair.kept);
           }
           sum += factor * factor * along * along * of_rounding;
         }

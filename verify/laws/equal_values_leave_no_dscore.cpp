@@ -72,7 +72,7 @@ const LawRegistration registration{
          "dK and the gradient of a bias are 0, whatever Q, K and LSE are",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
-     .applies = {},
+     .applies = [](Run& run) { return run.problem().dropout == 0; },
      .check = check_zeros}};
 
 }  // namespace law_equal_values_leave_no_dscore

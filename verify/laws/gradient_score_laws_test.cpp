@@ -34,7 +34,10 @@ const std::vector<std::string> modified{
     "b2 h4/2 q9 k20 bias_full dlse_given",
     "b3 h4/2 q17 k23 lengths3 causal_bottom_right bias_heads softcap3 bf16",
     "b2 h6/3 q13 k20 padding5 bias_entries sinks_given fp16",
-    "b3 h4/2 q9 k20 lists4 listkeys2 bias_shared slopes_given dlse_given"};
+    "b3 h4/2 q9 k20 lists4 listkeys2 bias_shared slopes_given dlse_given",
+    "b2 h4/2 q9 k20 dropout0.5 philox7 dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right dropout0.1 offset9 softcap3 bf16",
+    "b2 h6/3 q13 k20 padding5 bias_heads sinks_given slopes_given dropout0.9 fp16"};
 
 TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -149,6 +152,25 @@ TEST(GradientScoreLaws, ABiasThatDoesNotHideIsCaught) {
         if (a.bias != nullptr) move_dq(a);
       },
       modified_case(modified[3]));
+}
+
+TEST(GradientScoreLaws, ADropoutOfZeroThatIsNotNoneIsCaught) {
+  expect_gradients_caught(
+      "dropout_of_zero_is_none",
+      [](const BackwardArguments& a) {
+        if (a.problem.dropout == 0 && a.problem.dropout_seed != 0) nudge(a);
+      },
+      modified_case(modified[16]));
+}
+
+TEST(GradientScoreLaws, ADeltaThatFallsWithItsWeightIsCaught) {
+  expect_gradients_caught(
+      "dropout_of_one_is_values_of_zero",
+      [](const BackwardArguments& a) {
+        if (a.problem.dropout < 1) return;
+        for (float& x : values_of(a.dq, query_shape(a.problem))) x = 0;
+      },
+      modified_case(modified[16]));
 }
 
 TEST(GradientScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {

@@ -395,6 +395,7 @@ TEST(Laws, EveryLawHasASaboteurHereOrAMutant) {
                                          "absent_sinks_have_no_gradient",
                                          "dsinks_within_bound",
                                          "dbias_within_bound",
+                                         "dropout_of_one_is_values_of_zero",
                                          "absent_slopes_are_zero",
                                          "absent_bias_is_zero",
                                          "shared_bias_equals_copies",

@@ -197,7 +197,7 @@ const LawRegistration registration{
          [](Run& run) {
            const Case other = with_power_of_two_scale(run);
            // A softcap is an approximation, and may leave no room for gaps.
-           return run.problem().softcap == 0 &&
+           return run.problem().softcap == 0 && run.problem().dropout == 0 &&
                   run.kernel()
                       .precision(other.problem, other.plan)
                       .as<BackwardRoundings>()

@@ -1,4 +1,5 @@
 // Score modifications that come to none, or that another one says as well.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -225,6 +226,35 @@ Varied lse_without_dropout(Run& run, const LawDraws&) {
                    }};
 }
 
+double largest_of(const Tensor<float>& tensor) {
+  double largest = 0;
+  for (const float x : tensor.values()) largest = std::max<double>(largest, std::abs(x));
+  return largest;
+}
+
+/// All weights fallen, against values of 0. An infinite dO.v times 0 would be no 0.
+Varied with_all_weights_fallen(Run& run, const LawDraws&) {
+  if (run.problem().dropout == 0) return {};
+  const double most = largest_of(run.inputs()[backward::v]) *
+                      largest_of(run.inputs()[backward::d_o]) *
+                      static_cast<double>(run.problem().output_dim());
+  if (!(most < std::numeric_limits<float>::max())) return {};
+  Case fallen = run.the_case(), zeros = run.the_case();
+  fallen.problem.dropout = 1;
+  zeros.problem.dropout = 0;
+  zeros.problem.dropout_seed = zeros.problem.dropout_offset = 0;
+  const auto without_values = [](Inputs from) {
+    std::ranges::fill(from[backward::v].values(), 0.0F);
+    return from;
+  };
+  return Variation{.call = {fallen},
+                   .row_owed =
+                       [](OutputIndex output, const RowPlace& row) {
+                         return output == backward::dv ? std::nullopt : std::optional(row);
+                       },
+                   .reference = OtherCall{zeros, without_values}};
+}
+
 const std::vector<const Operation*> forward_only{&forward_operation};
 const std::vector<const Operation*> both_passes{&forward_operation, &backward_operation};
 
@@ -298,10 +328,17 @@ const VariationLaws registration{{
      .vary = with_a_prefix_of_all},
     {.name = "dropout_of_zero_is_none",
      .statement = "a dropout of 0 changes no bit, whatever its seed and offset",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "a dropout of 0 gives another answer than none",
      .vary = without_dropout},
+    {.name = "dropout_of_one_is_values_of_zero",
+     .statement = "with a dropout of 1 all gradients but dV have the bits that they have without "
+                  "dropout where V is 0",
+     .operations = {&backward_operation},
+     .same_bits_but_for = Differences{},
+     .failure = "all weights have fallen, and a gradient is not what values of 0 give",
+     .vary = with_all_weights_fallen},
     {.name = "dropout_leaves_lse",
      .statement = "dropout changes no bit of LSE",
      .operations = forward_only,

@@ -77,7 +77,7 @@ const LawRegistration registration{
                   "see a key, to the last bit, and dK is 0",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
-     .applies = {},
+     .applies = [](Run& run) { return run.problem().dropout == 0; },
      .check = check_sums}};
 
 }  // namespace law_unit_weights_sum_exactly
